@@ -1,0 +1,355 @@
+"""One Kafka server process and its folder: the files it starts from, its launch, whether it lives, whether it answers.
+
+The folder holds `data/` (the log), `server.properties`, `log4j2.properties`, `broker.log` (bounded), `broker.out`
+(what the JVM itself says), `state.json` (ports and version, kept from start to start), `broker.pid` and `lock`.
+The JVM's working folder is that folder and every path it is given is relative, so that no character in the
+folder's name can break a Java property.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import platform
+import random
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from eosingest.errors import FatalError, TemporaryError
+from eosingest.java import find_java
+
+HOST = "127.0.0.1"
+# Below every system's ephemeral ports, so that no outgoing connection takes the broker's port while it is down.
+_PORTS = range(20_000, 30_000)
+_POLL_S = 0.05
+_PORT_PATIENCE_S = 2.0
+_DEFAULT_HEAP = "-Xmx1g"
+_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "JAVA_HOME", "JAVA_TOOL_OPTIONS")
+# The outer shell ends at once and leaves the broker to init; the inner one notes its process id and becomes the JVM.
+# So no caller is the broker's parent, and a caller killed at any moment leaves no broker without its pid file.
+_LAUNCH = """/bin/sh -c 'echo $$ >broker.pid && exec "$@"' sh "$@" </dev/null >broker.out 2>&1 &"""
+
+_REASON = re.compile(r" (ERROR|FATAL) |^Error|^Caused by|Exception: |cannot create|No space left")
+
+_PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "log.dirs": "data",
+    "num.partitions": "1",
+    "auto.create.topics.enable": "false",
+    # Nothing that a user has written vanishes behind their back; topics that say otherwise keep their word.
+    "log.retention.ms": "-1",
+    "log.retention.bytes": "-1",
+    "log.cleaner.enable": "true",
+    "default.replication.factor": "1",
+    "min.insync.replicas": "1",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "5",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "5",
+    "group.initial.rebalance.delay.ms": "0",
+    # After a kill the broker may register again only when its last session is over: 4 s instead of 9 s.
+    "broker.session.timeout.ms": "4000",
+    "broker.heartbeat.interval.ms": "500",
+}
+
+_LOG4J2 = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.file.ref = File
+appender.file.type = RollingFile
+appender.file.name = File
+appender.file.fileName = broker.log
+appender.file.filePattern = broker.log.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = [%d] %p %m (%c)%n
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 10MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 3
+"""
+
+
+class ServerDiedError(Exception):
+    """The server process ended while it was starting. The message is what its log says of the reason."""
+
+    @property
+    def port_taken(self) -> bool:
+        """Say whether the log names a port that another program listens on."""
+        return "Address already in use" in str(self)
+
+
+@dataclass(frozen=True)
+class State:
+    """What is kept from one start to the next."""
+
+    port: int
+    controller_port: int
+    version: str
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Return the address for clients."""
+        return f"{HOST}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Server:
+    """The server of one folder. `directory` is absolute and without symbolic links: it is the server's identity."""
+
+    directory: Path
+
+    @property
+    def log(self) -> Path:
+        """Return the file that the broker logs to."""
+        return self.directory / "broker.log"
+
+    @property
+    def _marker(self) -> str:
+        """Return the argument by which a process is known to be this folder's server."""
+        return f"-Deosingest.broker={self.directory}"
+
+    def read_state(self) -> State | None:
+        """Return the kept state; None where there is none that can be read."""
+        with suppress(OSError, ValueError, TypeError):
+            return State(**json.loads((self.directory / "state.json").read_text(encoding="utf-8")))
+        return None
+
+    def write_state(self, state: State) -> None:
+        """Keep the state, in one step."""
+        fresh = self.directory / "state.json.new"
+        fresh.write_text(json.dumps(asdict(state)) + "\n", encoding="utf-8")
+        fresh.replace(self.directory / "state.json")
+
+    def running_pid(self) -> int | None:
+        """Return the process id of the server; None where it has ended or its number now belongs to another program."""
+        try:
+            pid = int(self._read_pid_file())
+        except ValueError:
+            return None
+        return pid if pid > 1 and self._is_ours(pid) else None
+
+    def _read_pid_file(self) -> str:
+        with suppress(FileNotFoundError):
+            return (self.directory / "broker.pid").read_text(encoding="ascii", errors="replace")
+        return ""
+
+    def _is_ours(self, pid: int) -> bool:
+        """Look for the marker among the process's arguments; a zombie has none."""
+        if platform.system() == "Linux":
+            try:
+                return os.fsencode(self._marker) in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                return False
+        found = subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, check=False)
+        return os.fsencode(f" {self._marker} ") in found.stdout
+
+    def launch(self, libs: Path, state: State, properties: Mapping[str, str], deadline: float) -> None:
+        """Start the server in a session of its own, formatting the data folder first where that was never done."""
+        java = str(find_java())
+        self._write_files(state, properties)
+        if self._cluster_id() is None:
+            self._format(java, libs, deadline)
+        (self.directory / "broker.pid").unlink(missing_ok=True)
+        if self.log.exists():
+            self.log.replace(self.directory / "broker.log.previous")
+        heap = shlex.split(os.environ.get("KAFKA_HEAP_OPTS") or _DEFAULT_HEAP)
+        command = [java, *heap, "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", self._marker]
+        command += ["-Dlog4j2.configurationFile=log4j2.properties", "-cp", f"{libs}/*", "kafka.Kafka"]
+        subprocess.run(
+            ["/bin/sh", "-c", _LAUNCH, "sh", *command, "server.properties"],
+            cwd=self.directory,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            check=True,
+        )
+        patience = min(deadline, time.monotonic() + 10)
+        while not self._read_pid_file().endswith("\n") and time.monotonic() < patience:
+            time.sleep(_POLL_S)
+
+    def _write_files(self, state: State, properties: Mapping[str, str]) -> None:
+        listeners = f"PLAINTEXT://{HOST}:{state.port},CONTROLLER://{HOST}:{state.controller_port}"
+        ports = {
+            "listeners": listeners,
+            "advertised.listeners": listeners,
+            "controller.quorum.voters": f"1@{HOST}:{state.controller_port}",
+        }
+        lines = [f"{name}={value}\n" for name, value in {**_PROPERTIES, **ports, **properties}.items()]
+        (self.directory / "server.properties").write_text("".join(lines), encoding="latin-1")
+        (self.directory / "log4j2.properties").write_text(_LOG4J2, encoding="latin-1")
+
+    def _cluster_id(self) -> str | None:
+        """Return the cluster id that the data folder was formatted with."""
+        with suppress(OSError):
+            lines = (self.directory / "data" / "meta.properties").read_text(encoding="latin-1").splitlines()
+            return next((line.removeprefix("cluster.id=") for line in lines if line.startswith("cluster.id=")), None)
+        return None
+
+    def _format(self, java: str, libs: Path, deadline: float) -> None:
+        """Write the metadata of a new cluster; harmless where an earlier attempt was killed half way."""
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+        command = [java, "-cp", f"{libs}/*", "-Dlog4j2.configurationFile=log4j2.properties", "kafka.tools.StorageTool"]
+        command += ["format", "--cluster-id", cluster_id, "--ignore-formatted", "--config", "server.properties"]
+        try:
+            result = subprocess.run(
+                command,
+                cwd=self.directory,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=max(1.0, deadline - time.monotonic()),
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TemporaryError(
+                f"formatting {self.directory}/data did not end in time", code="broker-slow", hint="eosingest broker up"
+            ) from error
+        if result.returncode != 0:
+            lines = result.stdout.decode(errors="replace").strip().splitlines()
+            raise FatalError(
+                f"the embedded broker's data folder {self.directory}/data cannot be formatted:\n"
+                f"{_indented(_reasons(lines) or lines[-15:])}",
+                code="broker-format",
+                hint="is the disk full or read-only? EOSINGEST_HOME may name another folder",
+            )
+
+    def wait_until_it_answers(self, state: State, deadline: float) -> int:
+        """Wait for a metadata answer from this very cluster and return the server's process id.
+
+        Raises ServerDiedError where the process ended, TemporaryError where it lives and has not answered in time.
+        """
+        while True:
+            pid = self.running_pid()
+            if pid is None:
+                raise ServerDiedError(self.reasons() or self.last_lines())
+            if _answers(state.port, self._cluster_id(), deadline):
+                return pid
+            if time.monotonic() > deadline:
+                raise TemporaryError(
+                    f"the embedded broker (pid {pid}) has not answered on {state.bootstrap_servers} in time; it is "
+                    f"left running. The end of {self.log}:\n{self.last_lines()}",
+                    code="broker-slow",
+                    hint="wait on: eosingest broker up, or end it: eosingest broker down",
+                )
+            time.sleep(_POLL_S)
+
+    def stop(self, pid: int, deadline: float) -> None:
+        """End the server: SIGTERM, at the deadline SIGKILL (the data survives it). Waits until it is gone."""
+        os.kill(pid, signal.SIGTERM)
+        if not self._is_gone(deadline) and self.running_pid() == pid:
+            os.kill(pid, signal.SIGKILL)
+            if not self._is_gone(time.monotonic() + 10):
+                raise TemporaryError(
+                    f"the embedded broker (pid {pid}) does not end, not even on SIGKILL: its disk may hang",
+                    code="broker-busy",
+                    hint="eosingest broker status",
+                )
+        (self.directory / "broker.pid").unlink(missing_ok=True)
+
+    def _is_gone(self, deadline: float) -> bool:
+        while self.running_pid() is not None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+    def last_lines(self) -> str:
+        """Return the end of what the JVM and the broker said in this start."""
+        return _indented(self._said()[-15:]) or "  (nothing)"
+
+    def reasons(self) -> str:
+        """Return the errors among what the JVM and the broker said in this start."""
+        return _indented(_reasons(self._said()))
+
+    def _said(self) -> list[str]:
+        lines: list[str] = []
+        for file in (self.directory / "broker.out", self.log):
+            with suppress(FileNotFoundError), file.open("rb") as stream:
+                stream.seek(max(0, file.stat().st_size - 256_000))
+                lines += stream.read().decode(errors="replace").splitlines()
+        return lines
+
+
+def _reasons(lines: list[str]) -> list[str]:
+    return [line for line in lines if _REASON.search(line)][-15:]
+
+
+def _indented(lines: list[str]) -> str:
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def choose_ports(kept: State | None, wanted: int | None) -> tuple[int, int]:
+    """Return free ports for clients and for the controller: the kept ones where they are free.
+
+    A `wanted` port for clients that is taken is a FatalError.
+    """
+    if wanted is not None and not _becomes_free(wanted):
+        raise FatalError(f"port {wanted} on {HOST} is taken by another program", code="port-taken")
+    free = (port for port in random.sample(_PORTS, len(_PORTS)) if port != wanted and _is_free(port))
+    port = wanted or (kept.port if kept and _becomes_free(kept.port) else next(free))
+    controller = kept.controller_port if kept and _becomes_free(kept.controller_port) else next(free)
+    return port, controller if controller != port else next(free)
+
+
+def _becomes_free(port: int) -> bool:
+    """Be patient: the kernel closes the ports of a killed process a moment after its arguments are gone."""
+    deadline = time.monotonic() + _PORT_PATIENCE_S
+    while not _is_free(port):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As Java's server sockets do: a port in TIME_WAIT can be bound, one that is listened on cannot.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def _answers(port: int, cluster_id: str | None, deadline: float) -> bool:
+    """Ask for metadata. The cluster id must agree: on a port that was lost to another broker, that one would answer."""
+    try:
+        socket.create_connection((HOST, port), timeout=1).close()
+    except OSError:
+        return False
+    client = AdminClient({"bootstrap.servers": f"{HOST}:{port}", "log_level": 0})
+    try:
+        metadata = client.list_topics(timeout=min(5.0, max(0.5, deadline - time.monotonic())))
+    except KafkaException:
+        return False
+    return bool(metadata.brokers) and metadata.cluster_id == cluster_id
+
+
+def _environment() -> dict[str, str]:
+    """Return the JVM's environment: no secrets of the run that starts it, and a locale in which all file names work."""
+    kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    return {**kept, "LC_ALL": "C.UTF-8"} if platform.system() == "Linux" else kept

@@ -1,0 +1,46 @@
+"""The receipt's checksum: order-free and additive over the records written, kept beside their count.
+
+Each record hashes to XXH64 over (key is null, key, value), chained with seed 42 as Spark's `xxhash64` chains its
+arguments; a null leaves no trace of its own, the boolean in front tells a null key from a null value. A split's
+checksum is the sum of the unsigned hashes modulo 2^64: never XOR, where a record written twice would cancel. In the
+way of the data Spark computes the hash as a column and the task adds it up; `record_hash` is the same in Python, for
+tests and audits. Headers, timestamp, topic and partition are not in it.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+SEED = 42
+_MODULUS = 1 << 64
+
+# The Spark SQL expression of a record's hash over binary columns named key and value.
+SPARK_EXPRESSION = "xxhash64(key IS NULL, key, value)"
+
+
+def record_hash(key: bytes | None, value: bytes | None) -> int:
+    """Return the unsigned 64-bit hash of one record."""
+    # Spark hashes a boolean as a 4-byte little-endian int.
+    digest = xxhash.xxh64_intdigest(struct.pack("<i", key is None), seed=SEED)
+    for part in (key, value):
+        if part is not None:
+            digest = xxhash.xxh64_intdigest(part, seed=digest)
+    return digest
+
+
+def add(checksum: int, hashes: npt.NDArray[np.int64]) -> int:
+    """Add a column of signed hashes, as Spark gives them, to a checksum."""
+    return (checksum + int(hashes.view(np.uint64).sum(dtype=np.uint64))) % _MODULUS
+
+
+def signed_hash(parts: tuple[bytes | int, ...]) -> int:
+    """Return Spark's `xxhash64` (signed) over strings as UTF-8 bytes and 64-bit integers."""
+    digest = SEED
+    for part in parts:
+        data = part if isinstance(part, bytes) else struct.pack("<q", part)
+        digest = xxhash.xxh64_intdigest(data, seed=digest)
+    return digest - _MODULUS if digest >= _MODULUS >> 1 else digest

@@ -1,0 +1,507 @@
+"""The driver's way through one run, from top to bottom (design section 3.2).
+
+    claim ─▶ fence ─▶ read ─▶ plan ─┬─▶ nothing pending: complete, without a JVM
+                                    └─▶ running ─▶ Spark job ─▶ fence own ids ─▶ read back ─▶ verdict
+
+Why it is right: the claim is committed before any fence, by a producer whose init fenced the earlier driver; every id
+that may still be alive is fenced before the read; a task reads after its own init. So a task that inits after the fence
+sees the claim and stops, one that did before is fenced, and what the read shows is all there is.
+
+No pyspark here: Spark is behind `Launcher`, Kafka behind `DriverKafka`, time and signals come from outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from eosingest import pins, verdict
+from eosingest.control import ControlLog, DriverKafka
+from eosingest.errors import (
+    EXIT_DONE,
+    ChangedError,
+    EosingestError,
+    FatalError,
+    FencedError,
+    TemporaryError,
+    worst_exit_code,
+)
+from eosingest.failpoints import fail_point
+from eosingest.kafka.protocols import KafkaFailure, TopicDescription
+from eosingest.limits import topic_limits
+from eosingest.names import control_id, task_id
+from eosingest.offsets import record, topic
+from eosingest.offsets.record import ControlRecord, Pinned
+from eosingest.offsets.state import JobState
+from eosingest.plan import Plan, half_done_files, make_plan
+from eosingest.report import Progress, RunReport
+from eosingest.sources.base import Listing, Source
+from eosingest.task import TaskSettings, TaskSplit
+from eosingest.verdict import JobResult
+
+_TICK_S = 0.1
+_LOOK_EVERY_S = 1.0
+_LOOK_DEADLINE_S = 5.0
+
+
+@dataclass(frozen=True)
+class TopicCreation:
+    """How the sink topic is made where it does not exist."""
+
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class DriverSettings:
+    """What a run is told. Times in seconds, sizes in bytes.
+
+    `started` tells this run from any other of the same number. `digest` maps the names of everything that shapes the
+    bytes to a digest of its meaning; names that begin with "version." have the version itself.
+    """
+
+    job: str
+    started: str
+    format: str
+    root: str
+    bootstrap_servers: str
+    topic: str
+    create: TopicCreation | None
+    offsets_topic: str
+    prefix: str
+    digest: Mapping[str, str]
+    split_size: int
+    on_change: str
+    transaction_timeout_s: float
+    max_records: int
+    max_bytes: int
+    from_scratch: bool
+    host: str
+    pid: int
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What Spark will do: number of tasks, the resolved schema (DDL), and the splits by their hash in the split column."""
+
+    tasks: int
+    schema: str | None
+    splits: Mapping[int, TaskSplit]
+
+
+class Launcher(Protocol):
+    """Spark, as the driver sees it."""
+
+    def prepare(self, plan: Plan, schema: str | None) -> Prepared:
+        """Start Spark, make and check the DataFrame; `schema` is the pinned one. Raises the errors of errors.py."""
+
+    def start(self, settings: TaskSettings) -> None:
+        """Start the job in the background."""
+
+    def poll(self, timeout_s: float) -> JobResult | None:
+        """Wait up to `timeout_s` seconds for the job's end."""
+
+    def cancel(self) -> None:
+        """Cancel the job, waiting a few seconds at most."""
+
+
+class Observer(Protocol):
+    """Where a run says what it sees."""
+
+    def note(self, text: str) -> None:
+        """Take one line for the person who watches."""
+
+    def progress(self, progress: Progress) -> None:
+        """Take the state of the offsets topic, about once a second."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Time and signals: a monotonic clock and sleep in seconds, the UTC time as text, the signal received, if any."""
+
+    now: Callable[[], float]
+    sleep: Callable[[float], None]
+    utc: Callable[[], str]
+    interrupted: Callable[[], int | None]
+
+
+class Driver:
+    """One run of one job. Made and run once."""
+
+    def __init__(
+        self,
+        settings: DriverSettings,
+        kafka: DriverKafka,
+        source: Source,
+        launcher: Launcher,
+        observer: Observer,
+        surroundings: Surroundings,
+    ) -> None:
+        """Connects to nothing yet."""
+        self._settings = settings
+        self._kafka = kafka
+        self._source = source
+        self._launcher = launcher
+        self._observer = observer
+        self._around = surroundings
+        self._began = surroundings.now()
+        self._launched = False
+
+    # ---- from top to bottom ----------------------------------------------------------------------------------------
+
+    def run(self) -> RunReport:
+        """Go the whole way. Raises the errors of errors.py for what ended before the job; the rest is in the report."""
+        listing = self._source.list()
+        self._log = self._open_log()
+        try:
+            self._claim()
+            fail_point("driver-after-claim")
+            self._fence(self._log.mine.tasks_alive)
+            fail_point("driver-after-fence")
+            self._log.read_back()
+            return self._run_read(listing)
+        finally:
+            self._log.close()
+
+    def _run_read(self, listing: Listing) -> RunReport:
+        """Go on from step 4; an error before the job is said in the control record too, under what is truly pinned."""
+        self._log.mine = pins.carried_forward(self._log.mine, self._log.state.settled)
+        try:
+            return self._plan_and_send(listing)
+        except FencedError:
+            raise
+        except EosingestError:
+            if not self._launched:
+                with contextlib.suppress(EosingestError):
+                    self._commit(replace(self._log.mine, state=record.FAILED))
+            raise
+
+    # ---- 1, 2, 3: claim and fence ----------------------------------------------------------------------------------
+
+    def _open_log(self) -> ControlLog:
+        settings = self._settings
+        description, warnings = topic.ensure_topic(self._kafka.admin, settings.offsets_topic)
+        for warning in warnings:
+            self._observer.note(f"warning: {warning}")
+        self._offsets_partitions = description.partitions
+        return ControlLog(
+            settings.job,
+            self._kafka,
+            offsets_topic=settings.offsets_topic,
+            partition=topic.partition_of(settings.job, description.partitions),
+            deadline_s=topic.read_deadline_s(settings.transaction_timeout_s),
+            now=self._around.now,
+            sleep=self._around.sleep,
+        )
+
+    def _claim(self) -> None:
+        """Fence an earlier driver, then take the job's next run number, carrying forward all that may still be alive."""
+        settings = self._settings
+        earlier = self._log.fence_earlier_driver(settings.prefix)
+        if earlier is None:
+            self._refuse_forgotten_job()
+            pinned = Pinned(settings.format, settings.root, settings.topic, "", "", self._offsets_partitions, settings.prefix)
+            claim = ControlRecord(1, settings.started, record.CLAIMED, tasks_alive=0, pinned=pinned, pinned_since=1)
+        else:
+            if earlier.pinned.prefix != settings.prefix:
+                self._take_over_prefix(earlier)
+            if earlier.state in (record.CLAIMED, record.RUNNING):
+                self._observer.note(_takes_over(earlier))
+            claim = replace(earlier, run=earlier.run + 1, started=settings.started, state=record.CLAIMED)
+        self._log.commit(self._stamped(claim))
+
+    def _refuse_forgotten_job(self) -> None:
+        """No control record, but the coordinator knows our first task: the progress was lost, not never made."""
+        settings = self._settings
+        first = task_id(settings.prefix, settings.job, 0)
+        if not settings.from_scratch and self._kafka.admin.knows_transactional_id(first):
+            raise ChangedError(
+                f'the offsets topic {settings.offsets_topic} holds nothing about job "{settings.job}", yet the cluster'
+                " remembers a run of it: the offsets topic was deleted, or the spec names another one",
+                code="progress-lost",
+                hint=f"nothing was sent; name the right sink.offsets_topic{pins.from_scratch_hint()}",
+            )
+
+    def _take_over_prefix(self, earlier: ControlRecord) -> None:
+        """Another transactional_id_prefix than recorded: refuse, or fence what lives under the old one as well."""
+        if not self._settings.from_scratch:
+            pins.refuse_other_life(earlier.pinned, replace(earlier.pinned, prefix=self._settings.prefix))
+        old, job = earlier.pinned.prefix, self._settings.job
+        ids = [control_id(old, job), *(task_id(old, job, task) for task in range(earlier.tasks_alive))]
+        self._kafka.admin.fence(ids, timeout_s=self._fence_timeout_s)
+
+    def _fence(self, tasks: int) -> None:
+        ids = [task_id(self._settings.prefix, self._settings.job, task) for task in range(tasks)]
+        self._kafka.admin.fence(ids, timeout_s=self._fence_timeout_s)
+
+    @property
+    def _fence_timeout_s(self) -> float:
+        return topic.read_deadline_s(self._settings.transaction_timeout_s)
+
+    # ---- 5: plan ---------------------------------------------------------------------------------------------------
+
+    def _plan_and_send(self, listing: Listing) -> RunReport:
+        state, settings = self._log.state, self._settings
+        if not settings.from_scratch:
+            pins.refuse_lost_progress(state, self._log.mine)
+        tombstones = self._forget_progress() if settings.from_scratch else []
+        pinned = self._check_life()
+        in_force = pins.in_force(self._log.mine, state.offsets)
+        if in_force:
+            pins.refuse_other_digest(self._log.mine, settings.digest)
+        plan = make_plan(self._source, state.offsets, self._split_size(in_force), listing)
+        plan.refuse_changes(settings.on_change)
+        self._note_left_out(plan)
+        tombstones += [record.split_key(settings.job, *split) for split in plan.stale]
+        for split in plan.stale:
+            state.offsets.pop(split, None)
+        control = self._planned_control(pinned, in_force, plan)
+        if not plan.pending:
+            return self._nothing_to_do(plan, control, tombstones)
+        return self._send(plan, control, tombstones)
+
+    def _forget_progress(self) -> list[bytes]:
+        """Return tombstones for all of the job's offset records, and go on as if there were none."""
+        keys = [record.split_key(self._settings.job, *split) for split in self._log.state.offsets]
+        self._log.state.offsets.clear()
+        return keys
+
+    def _check_life(self) -> Pinned:
+        """Return what is pinned for the job's life. It binds once anything was sent: ChangedError where it differs."""
+        settings, old = self._settings, self._log.mine.pinned
+        sent = bool(self._log.state.offsets)
+        new = Pinned(
+            settings.format,
+            settings.root,
+            settings.topic,
+            old.topic_id,
+            self._kafka.admin.cluster_id(),
+            self._offsets_partitions,
+            settings.prefix,
+        )
+        if sent:
+            pins.refuse_other_life(old, new)
+        self._sink = self._open_sink(may_create=not sent)
+        if sent and self._sink.topic_id != old.topic_id:
+            raise pins.topic_made_again(settings.topic)
+        return replace(new, topic_id=self._sink.topic_id)
+
+    def _open_sink(self, *, may_create: bool) -> TopicDescription:
+        """Return the sink topic, created if the spec says so; one that earlier runs wrote to is never created anew."""
+        name, create = self._settings.topic, self._settings.create
+        found = self._kafka.admin.describe_topic(name)
+        if found is None and not may_create:
+            raise pins.topic_made_again(name)
+        if found is None and create is None:
+            raise FatalError(
+                f"topic {name} does not exist",
+                code="topic-missing",
+                hint="create it, or let the spec do it: [sink] create = { partitions = 6 }",
+            )
+        if found is None and create is not None:
+            self._kafka.admin.create_topic(
+                name,
+                partitions=create.partitions,
+                replication_factor=create.replication_factor,
+                config=create.config,
+            )
+            found = self._kafka.admin.describe_topic(name)
+        if found is None:
+            raise TemporaryError(f"topic {name} was just created and is not there yet", hint="run again")
+        return found
+
+    def _split_size(self, in_force: bool) -> int:
+        """Return the split size to cut with: the pinned one in the middle of a job, or done pieces would go twice."""
+        wanted, pinned = self._settings.split_size, self._log.mine.split_size
+        if in_force and pinned != wanted:
+            self._observer.note(
+                f"source.split_size: {pinned} bytes, pinned by the unfinished run {self._log.mine.pinned_since}, are used"
+                f" instead of {wanted} until the job is complete"
+            )
+            return pinned
+        return wanted
+
+    def _note_left_out(self, plan: Plan) -> None:
+        if plan.too_young:
+            self._observer.note(f"{len(plan.too_young)} files are younger than source.min_age: left for a later run")
+        if plan.changed:
+            self._observer.note(f"{len(plan.changed)} changed files are sent again as a whole; their old records stay")
+
+    def _planned_control(self, pinned: Pinned, in_force: bool, plan: Plan) -> ControlRecord:
+        """Return our control record with what this run pins, or with what was pinned before and is in force."""
+        mine = replace(self._log.mine, pinned=pinned, records_total=self._log.state.records_total)
+        if in_force:
+            return mine
+        return replace(
+            mine, pinned_since=mine.run, digest=dict(self._settings.digest), split_size=plan.split_size, schema=None
+        )
+
+    def _nothing_to_do(self, plan: Plan, control: ControlRecord, tombstones: list[bytes]) -> RunReport:
+        for error in verdict.half_done_error(half_done_files(self._log.state.offsets)):
+            raise error
+        self._commit(replace(control, state=record.COMPLETE, tasks_alive=0, pin_open=False), tombstones=tombstones)
+        return self._report(plan, before=self._log.state.records_total, errors=[])
+
+    # ---- 6: the job ------------------------------------------------------------------------------------------------
+
+    def _send(self, plan: Plan, control: ControlRecord, tombstones: list[bytes]) -> RunReport:
+        before = self._log.state.records_total
+        prepared = self._launcher.prepare(plan, control.schema)
+        if self._around.interrupted() is not None:
+            raise verdict.interruption(self._around.interrupted() or 0)
+        fail_point("driver-before-running")
+        plan_end = self._log.state.end
+        self._commit(
+            replace(
+                control,
+                state=record.RUNNING,
+                # Everything older was fenced in step 3: only this run's ids can be alive from here on.
+                tasks_alive=prepared.tasks,
+                pin_open=True,
+                schema=prepared.schema,
+            ),
+            tombstones=tombstones,
+        )
+        self._launched = True
+        fail_point("driver-after-running")
+        self._launcher.start(self._task_settings(prepared, plan_end))
+        result = self._watch(plan, plan_end)
+        return self._settle(plan, prepared.tasks, result, before)
+
+    def _task_settings(self, prepared: Prepared, plan_end: int) -> TaskSettings:
+        settings = self._settings
+        return TaskSettings(
+            job=settings.job,
+            run=self._log.mine.run,
+            started=settings.started,
+            topic=settings.topic,
+            offsets_topic=settings.offsets_topic,
+            offsets_partition=self._log.partition,
+            plan_end=plan_end,
+            splits=prepared.splits,
+            limits=topic_limits(self._sink.config),
+            transaction_timeout_s=settings.transaction_timeout_s,
+            max_records=settings.max_records,
+            max_bytes=settings.max_bytes,
+        )
+
+    def _watch(self, plan: Plan, plan_end: int) -> JobResult:
+        """Wait for the job, showing progress from the offsets topic; cancel it on a signal, or when another run claims."""
+        seen = JobState(self._settings.job, end=plan_end)
+        looked = self._around.now()
+        while True:
+            result = self._launcher.poll(_TICK_S)
+            if result is not None:
+                return result
+            if self._around.interrupted() is not None:
+                self._launcher.cancel()
+                return JobResult([])
+            if self._around.now() - looked >= _LOOK_EVERY_S:
+                looked = self._around.now()
+                self._look(seen, plan)
+
+    def _look(self, seen: JobState, plan: Plan) -> None:
+        with contextlib.suppress(KafkaFailure):  # only a look: the verdict reads again, and says what fails
+            topic.read_decided(self._log.reader, seen, deadline_s=_LOOK_DEADLINE_S)
+        if seen.control is not None:
+            try:
+                self._log.refuse_other_run(seen)
+            except FencedError:
+                self._launcher.cancel()
+                raise
+        self._observer.progress(progress_of(plan, seen, self._around.now() - self._began))
+
+    # ---- 7: the verdict --------------------------------------------------------------------------------------------
+
+    def _settle(self, plan: Plan, tasks: int, result: JobResult, before: int) -> RunReport:
+        """Fence our own ids, read back, mark what Spark's word proves, and say how the run ended.
+
+        The look before the fence keeps us from disturbing a successor's tasks; after it nothing of ours is open, and an
+        orphaned worker commits nothing after the verdict.
+        """
+        fail_point("driver-before-verdict")
+        self._log.glance()
+        self._fence(tasks)
+        self._log.read_back()
+        state = self._log.state
+        marks = verdict.proven_done(plan, state, result, self._log.mine.run)
+        state.offsets.update({(mark.file, mark.start): mark for mark in marks})
+        errors = verdict.errors_of(
+            plan,
+            state,
+            result,
+            signal_number=self._around.interrupted(),
+            changed=self._source.look_again(entry.file for entry in plan.pending_files),
+        )
+        mine = replace(self._log.mine, records_total=state.records_total)
+        if errors:
+            final = replace(mine, state=record.FAILED)
+        else:
+            final = replace(mine, state=record.COMPLETE, tasks_alive=0, pin_open=False)
+        self._commit(final, marks=marks)
+        fail_point("driver-after-verdict")
+        return self._report(plan, before=before, errors=errors)
+
+    # ---- helpers ---------------------------------------------------------------------------------------------------
+
+    def _commit(
+        self,
+        control: ControlRecord,
+        *,
+        tombstones: list[bytes] | None = None,
+        marks: list[record.OffsetRecord] | None = None,
+    ) -> None:
+        assert self._log.mine.may_become(control.state), f"{self._log.mine.state} -> {control.state}"
+        self._log.commit(self._stamped(control), tombstones=tombstones or (), marks=marks or ())
+
+    def _stamped(self, control: ControlRecord) -> ControlRecord:
+        settings = self._settings
+        return replace(
+            control, host=settings.host, pid=settings.pid, versions=dict(settings.versions), time=self._around.utc()
+        )
+
+    def _report(self, plan: Plan, *, before: int, errors: list[EosingestError]) -> RunReport:
+        state = self._log.state
+        left = verdict.unfinished(plan, state)
+        files_left = {file for file, _ in left}
+        return RunReport(
+            job=self._settings.job,
+            run=self._log.mine.run,
+            topic=self._settings.topic,
+            bootstrap_servers=self._settings.bootstrap_servers,
+            exit_code=worst_exit_code(error.exit_code for error in errors) if errors else EXIT_DONE,
+            files=len(plan.files) + len(plan.empty),
+            files_done=len(plan.files) + len(plan.empty) - len(files_left),
+            splits_planned=len(plan.pending),
+            splits_done=len(plan.pending) - len(left),
+            records_sent=state.records_total - before,
+            records_total=state.records_total,
+            seconds=self._around.now() - self._began,
+            errors=tuple(errors),
+        )
+
+
+def _takes_over(earlier: ControlRecord) -> str:
+    return (
+        f"taking over from run {earlier.run}, which is {earlier.state} on {earlier.host} (pid {earlier.pid}) since"
+        f" {earlier.time}: it is fenced"
+    )
+
+
+def progress_of(plan: Plan, seen: JobState, seconds: float) -> Progress:
+    """Return the progress of a run over its plan, from the offset records seen since planning."""
+    committed = {(p.split.file, p.split.start): p.committed.records if p.committed else 0 for p in plan.pending}
+    sent = sum(offset.records - committed.get(split, 0) for split, offset in seen.offsets.items())
+    done = [p.split.length for p in plan.pending if seen.is_done((p.split.file, p.split.start))]
+    return Progress(
+        records_sent=sent,
+        splits_done=len(done),
+        splits_planned=len(plan.pending),
+        bytes_done=sum(done),
+        bytes_planned=plan.bytes_to_send,
+        seconds=seconds,
+    )

@@ -1,0 +1,150 @@
+"""Every error a user can meet, with its exit code, a hint and what is safe: the leaf that all modules may import.
+
+    EosingestError            1   a bug, unless a class below says otherwise
+    ├─ SpecError              2   usage or spec: fix the file or the command line
+    ├─ IncompleteError        3   some splits are not done; running again finishes them
+    ├─ TemporaryError         5   the broker or the network: a retry may help
+    ├─ FencedError            6   a newer run owns the job: do not retry
+    ├─ FatalError             7   bad data, rights, unsupported broker: a retry will not help
+    ├─ NoSuchJobError        10   the job has no progress on this cluster
+    ├─ ActiveRunError        11   another run is active and `if_running = "fail"`
+    ├─ ChangedError          12   source, spec or topic is not what was pinned
+    └─ InterruptedRunError 128+N  a signal ended the run after a clean abort
+
+The exit codes mean the same for every verb (design section 6). When several apply, `worst_exit_code` decides.
+All classes pickle with their fields: they cross the border between Spark's Python workers and the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+EXIT_DONE = 0
+EXIT_BUG = 1
+EXIT_SPEC = 2
+EXIT_INCOMPLETE = 3
+EXIT_TEMPORARY = 5
+EXIT_FENCED = 6
+EXIT_FATAL = 7
+EXIT_NO_SUCH_JOB = 10
+EXIT_ACTIVE_RUN = 11
+EXIT_CHANGED = 12
+EXIT_WORK_PENDING = 20
+EXIT_SIGNAL_BASE = 128
+
+_PRECEDENCE = (EXIT_BUG, EXIT_FENCED, EXIT_FATAL, EXIT_CHANGED, 4, EXIT_INCOMPLETE, EXIT_TEMPORARY)
+
+
+class EosingestError(Exception):
+    """An error with a stable `code` (a word for scripts), a message for people, and a `hint`: the next command or edit.
+
+    `exit_code` is what the process ends with. The message says what happened and where (file, line, key, split) and,
+    where records may have been sent, what is safe now.
+    """
+
+    exit_code: ClassVar[int] = EXIT_BUG
+    default_code: ClassVar[str] = "bug"
+
+    def __init__(self, message: str, *, code: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or self.default_code
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.code, self.hint, dict(self.__dict__))
+
+
+def _rebuild(
+    cls: type[EosingestError], message: str, code: str, hint: str, fields: dict[str, object]
+) -> EosingestError:
+    """Make an error again from its pickled fields, without calling a subclass's own constructor."""
+    error = cls.__new__(cls)
+    EosingestError.__init__(error, message, code=code, hint=hint)
+    error.__dict__.update(fields)
+    return error
+
+
+class SpecError(EosingestError):
+    """The spec or the command line is wrong. `problems` lists every one, so that one look mends them all."""
+
+    exit_code = EXIT_SPEC
+    default_code = "spec"
+
+    def __init__(self, message: str, *, code: str = "", hint: str = "", problems: Iterable[str] = ()) -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.problems = list(problems)
+
+
+class IncompleteError(EosingestError):
+    """Splits are left to do and nothing stands against running again."""
+
+    exit_code = EXIT_INCOMPLETE
+    default_code = "incomplete"
+
+
+class TemporaryError(EosingestError):
+    """The broker or the network did not answer in time, or the outcome of a control commit is unknown."""
+
+    exit_code = EXIT_TEMPORARY
+    default_code = "temporary"
+
+
+class FencedError(EosingestError):
+    """The control record names another run. Said only on that evidence, never on the word of a client library."""
+
+    exit_code = EXIT_FENCED
+    default_code = "fenced"
+
+
+class FatalError(EosingestError):
+    """Trying again ends the same way: bad data, missing rights, a broker that cannot do what is needed."""
+
+    exit_code = EXIT_FATAL
+    default_code = "fatal"
+
+
+class NoSuchJobError(EosingestError):
+    """The offsets topic holds nothing about this job."""
+
+    exit_code = EXIT_NO_SUCH_JOB
+    default_code = "no-such-job"
+
+
+class ActiveRunError(EosingestError):
+    """Another run of the job holds the lock on this host and `if_running` says not to fence it."""
+
+    exit_code = EXIT_ACTIVE_RUN
+    default_code = "active-run"
+
+
+class ChangedError(EosingestError):
+    """Source, spec or topic differ from what the control record or the offset records have pinned."""
+
+    exit_code = EXIT_CHANGED
+    default_code = "changed"
+
+
+class InterruptedRunError(EosingestError):
+    """A signal ended the run; what was open has been aborted and what was committed is kept."""
+
+    default_code = "interrupted"
+
+    def __init__(self, message: str, *, signal_number: int, code: str = "", hint: str = "") -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.signal_number = signal_number
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        """128 plus the signal's number, as shells report it."""
+        return EXIT_SIGNAL_BASE + self.signal_number
+
+
+def worst_exit_code(codes: Iterable[int]) -> int:
+    """Return the exit code that wins when several apply: signal > bug > 6 > 7 > 12 > 4 > 3 > 5; 0 where there is none."""
+    seen = {code for code in codes if code != EXIT_DONE}
+    signals = [code for code in seen if code > EXIT_SIGNAL_BASE]
+    if signals:
+        return max(signals)
+    return next((code for code in _PRECEDENCE if code in seen), max(seen, default=EXIT_DONE))

@@ -1,0 +1,80 @@
+"""Named fail points: places in the protocol where a test may kill the process, stop it, or make it wait.
+
+No-op unless `EOSINGEST_FAILPOINTS` is set, to a comma-separated list of `name=action[@hit]`: at the hit-th time (1 by
+default) that this process comes by `name`, do `kill` (SIGKILL to itself), `group-kill` (SIGKILL to the driver's whole
+process group, named by `EOSINGEST_FAILPOINT_GROUP`), `stop` (SIGSTOP to itself), `raise`, or `sleep:SECONDS`. A name
+acts once per machine where `EOSINGEST_FAILPOINT_DIR` names a folder: the marker file in it says that it has.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+NAMES = (
+    "driver-after-claim",
+    "driver-after-fence",
+    "driver-before-running",
+    "driver-after-running",
+    "driver-before-verdict",
+    "driver-after-verdict",
+    "task-before-init",
+    "task-after-init",
+    "task-after-check",
+    "task-after-begin",
+    "task-after-produce",
+    "task-before-offsets",
+    "task-before-commit",
+    "task-after-commit",
+    "task-at-end",
+)
+
+_SPEC = os.environ.get("EOSINGEST_FAILPOINTS", "")
+_hits: dict[str, int] = {}
+
+
+class FailPointError(Exception):
+    """What the action `raise` raises."""
+
+
+def fail_point(name: str) -> None:
+    """Do what the environment asks for at this point; nothing in production."""
+    if _SPEC:
+        _act(name)
+
+
+def _act(name: str) -> None:
+    for entry in _SPEC.split(","):
+        wanted, _, action = entry.partition("=")
+        action, _, hit = action.partition("@")
+        if wanted == name:
+            _hits[name] = _hits.get(name, 0) + 1
+            if _hits[name] == int(hit or 1) and _first_on_this_machine(name):
+                _do(action, name)
+
+
+def _first_on_this_machine(name: str) -> bool:
+    folder = os.environ.get("EOSINGEST_FAILPOINT_DIR")
+    if not folder:
+        return True
+    try:
+        (Path(folder) / name).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _do(action: str, name: str) -> None:
+    if action == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif action == "group-kill":
+        os.killpg(int(os.environ["EOSINGEST_FAILPOINT_GROUP"]), signal.SIGKILL)
+        time.sleep(60)  # a worker outside the group goes down with the JVM; until then it must not go on
+    elif action == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    elif action.startswith("sleep:"):
+        time.sleep(float(action.removeprefix("sleep:")))
+    else:
+        raise FailPointError(name)

@@ -1,0 +1,189 @@
+"""The control plane: topics, configurations, fencing and transaction listing over kafka-python.
+
+The driver's view of the cluster (`kafka.protocols.Admin`). The only module that knows private methods of
+kafka-python (`_manager`, `_find_coordinator_ids`): it has no fence call. The pin `>=3.0.12,<3.1` and a contract
+test against a real broker hold it in place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import kafka.errors as kafka_errors
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.protocol.metadata import CoordinatorType
+from kafka.protocol.producer.transaction import InitProducerIdRequest
+
+from eosingest.errors import EosingestError, FatalError, TemporaryError
+from eosingest.kafka.config import ClientSettings, kafka_python
+from eosingest.kafka.protocols import OpenTransaction, TopicDescription
+
+logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors say it once, and where to look
+
+_BOOTSTRAP_MS = 10_000
+_REQUEST_MS = 30_000
+
+
+class KafkaPythonAdmin:
+    """Admin client; connects when made. Raises TemporaryError where no broker answers."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self._servers = settings.bootstrap_servers
+        config = {"bootstrap_timeout_ms": _BOOTSTRAP_MS, "request_timeout_ms": _REQUEST_MS, **kafka_python(settings)}
+        with self._errors("connecting"):
+            self._client = KafkaAdminClient(**config)
+
+    @contextlib.contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        """Sort kafka-python's errors into ours."""
+        try:
+            yield
+        except EosingestError:
+            raise
+        except (kafka_errors.RetriableError, OSError, TimeoutError) as error:
+            raise TemporaryError(
+                f"{self._servers}: {doing}: no answer from the brokers ({type(error).__name__}: {error})",
+                code="broker-unreachable",
+                hint="check bootstrap_servers and that the brokers are up; nothing was sent, run again",
+            ) from error
+        except kafka_errors.KafkaError as error:
+            raise FatalError(
+                f"{self._servers}: {doing}: {type(error).__name__}: {error}", code="broker-refused"
+            ) from error
+
+    def cluster_id(self) -> str:
+        """Return the cluster's id."""
+        with self._errors("describing the cluster"):
+            return str(self._client.describe_cluster()["cluster_id"])
+
+    def describe_topic(self, name: str) -> TopicDescription | None:
+        """Return the description of a topic, None where it does not exist."""
+        with self._errors(f"describing topic {name}"):
+            topics = self._client.describe_topics([name])
+            entry = next((topic for topic in topics if topic["name"] == name), None)
+            if entry is None or entry["error_code"] == kafka_errors.UnknownTopicOrPartitionError.errno:
+                return None
+            if entry["error_code"]:
+                raise kafka_errors.for_code(entry["error_code"])(name)
+        return TopicDescription(name, str(entry["topic_id"]), len(entry["partitions"]), self._topic_config(name))
+
+    def _topic_config(self, name: str) -> Mapping[str, str] | None:
+        """Return every setting of a topic, defaults included; None without the right to read it."""
+        resource = ConfigResource(ConfigResourceType.TOPIC, name)
+        try:
+            with self._errors(f"reading the configuration of topic {name}"):
+                answer = self._client.describe_configs([resource], config_filter="all")
+        except FatalError:
+            return None
+        entries: Mapping[str, Any] = answer["topic"][name]
+        return {key: str(entry["value"]) for key, entry in entries.items()}
+
+    def create_topic(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
+        """Create a topic. Raises FatalError with the `kafka-topics` line where the right to do so is missing."""
+        wanted = {"num_partitions": partitions, "replication_factor": replication_factor, "configs": dict(config)}
+        try:
+            with self._errors(f"creating topic {name}"), contextlib.suppress(kafka_errors.TopicAlreadyExistsError):
+                self._client.create_topics({name: wanted}, wait_for_metadata=True)
+        except FatalError as error:
+            settings = "".join(f" --config {key}={value}" for key, value in config.items())
+            replication = f" --replication-factor {replication_factor}" if replication_factor > 0 else ""
+            raise FatalError(
+                error.message,
+                code="topic-not-created",
+                hint=f"create it with: kafka-topics --bootstrap-server {self._servers} --create --topic {name}"
+                f" --partitions {partitions}{replication}{settings}",
+            ) from error
+
+    def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
+        """InitProducerId on every id, pipelined, retried until real success. Raises TemporaryError at the time-out."""
+        wanted = list(transactional_ids)
+        if wanted:
+            with self._errors("fencing earlier transactional ids"):
+                self._client._manager.run(self._fence, wanted, timeout_s)
+
+    async def _fence(self, wanted: list[str], timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        left = wanted
+        while left:
+            left = await self._fence_round(left)
+            if left and time.monotonic() > deadline:
+                raise TemporaryError(
+                    f"{self._servers}: {len(left)} transactional ids could not be fenced in {timeout_s:.0f} s"
+                    f" ({left[0]} …): the transaction coordinator is not available or a transaction is stuck",
+                    code="fence-timeout",
+                    hint="nothing was sent; check the cluster's transaction coordinators, then run again",
+                )
+            if left:
+                await self._client._net.sleep(0.05)
+
+    async def _fence_round(self, wanted: list[str]) -> list[str]:
+        """Ask once for every id; return those to ask again: the coordinator moves, loads or decides (14, 15, 16, 51)."""
+        try:
+            nodes = await self._client._find_coordinator_ids(wanted, key_type=CoordinatorType.TRANSACTION)
+        except kafka_errors.RetriableError:
+            return wanted
+        futures = [(name, self._client._manager.send(_init_producer_id(name), node_id=nodes[name])) for name in wanted]
+        again = []
+        for name, future in futures:
+            try:
+                code = (await future).error_code
+                if code:
+                    raise kafka_errors.for_code(code)(name)
+            except kafka_errors.RetriableError as error:
+                again.append(name)
+                if not isinstance(error, kafka_errors.ConcurrentTransactionsError):
+                    self._client._manager.cluster._coordinators.pop((CoordinatorType.TRANSACTION, name), None)
+        return again
+
+    def knows_transactional_id(self, transactional_id: str) -> bool:
+        """Say whether the coordinator remembers the id (for 7 days by default). Without the right to ask: False."""
+        deadline = time.monotonic() + _REQUEST_MS / 1000
+        with self._errors(f"describing transactional id {transactional_id}"):
+            while True:
+                try:
+                    return bool(self._client.describe_transactions([transactional_id]))
+                except kafka_errors.CoordinatorNotAvailableError:  # a new cluster makes its transaction log first
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.1)
+                except (
+                    kafka_errors.TransactionalIdNotFoundError,
+                    kafka_errors.AuthorizationError,
+                    kafka_errors.UnsupportedVersionError,
+                ):
+                    return False
+
+    def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
+        """List who holds transactions open in the partition, oldest first."""
+        at = TopicPartition(topic, partition)
+        with self._errors(f"listing transactions in {topic}-{partition}"):
+            producers = self._client.describe_producers([at])[at].active_producers
+            holders = {p.producer_id: p for p in producers if p.current_transaction_start_offset >= 0}
+            listings = self._client.list_transactions(producer_id_filters=list(holders)) if holders else {}
+        names = {entry.producer_id: entry.transactional_id for entries in listings.values() for entry in entries}
+        now_ms = time.time() * 1000
+        found = [
+            OpenTransaction(
+                names.get(identity, f"producer id {identity}"),
+                holder.current_transaction_start_offset,
+                max(0.0, (now_ms - holder.last_timestamp) / 1000),
+            )
+            for identity, holder in holders.items()
+        ]
+        return sorted(found, key=lambda transaction: transaction.start_offset)
+
+    def close(self) -> None:
+        """Close the client and its network thread."""
+        self._client.close()
+
+
+def _init_producer_id(transactional_id: str) -> InitProducerIdRequest:
+    """Make the request that fences an id: no producer id and no epoch of our own, so that the broker bumps."""
+    return InitProducerIdRequest(
+        transactional_id=transactional_id, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+    )

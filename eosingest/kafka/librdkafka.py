@@ -1,0 +1,299 @@
+"""The data plane: transactional producers and the reader of the offsets topic, over confluent-kafka (librdkafka).
+
+Tasks and the driver's control producer write through it, both read positions through it. kafka-python never
+produces: its transactional commit has holes in 3.0.x (design section 8).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Records
+
+_log = logging.getLogger("eosingest.librdkafka")
+
+# Refusals that no retry mends (design section 3.3). Anything else that is not a fence has an unknown outcome.
+_REFUSALS = frozenset(
+    {
+        "CLUSTER_AUTHORIZATION_FAILED",
+        "GROUP_AUTHORIZATION_FAILED",
+        "INVALID_CONFIG",
+        "INVALID_MSG",
+        "INVALID_RECORD",
+        "INVALID_TIMESTAMP",
+        "INVALID_TRANSACTION_TIMEOUT",
+        "MSG_SIZE_TOO_LARGE",
+        "POLICY_VIOLATION",
+        "SASL_AUTHENTICATION_FAILED",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "TOPIC_EXCEPTION",
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+        "UNKNOWN_TOPIC_OR_PART",
+        "UNSUPPORTED_COMPRESSION_TYPE",
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+        "UNSUPPORTED_VERSION",
+        "_AUTHENTICATION",
+        "_UNKNOWN_PARTITION",
+        "_UNKNOWN_TOPIC",
+        "_UNSUPPORTED_FEATURE",
+    }
+)
+_FENCES = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
+_POLL_S = 0.1
+_QUEUE_KBYTES = 65_536
+
+
+def classify(error: KafkaError) -> KafkaFailure:
+    """Sort an error of librdkafka by what the protocol must do next."""
+    code = error.name()
+    if code in _FENCES:
+        kind = FailureKind.FENCED
+    elif code in _REFUSALS:
+        kind = FailureKind.REFUSED
+    else:
+        kind = FailureKind.UNCERTAIN
+    return KafkaFailure(kind, code, error.str())
+
+
+@contextlib.contextmanager
+def _failures() -> Iterator[None]:
+    """Turn KafkaException into KafkaFailure."""
+    try:
+        yield
+    except KafkaException as exception:
+        error = exception.args[0]
+        if isinstance(error, KafkaError):
+            raise classify(error) from exception
+        raise KafkaFailure(FailureKind.UNCERTAIN, "unknown", str(exception)) from exception
+
+
+@dataclass(frozen=True)
+class ProducerSettings:
+    """How a task's producer is made. Sizes in bytes, times in seconds."""
+
+    client: ClientSettings
+    transaction_timeout_s: float
+    partitioner: str = "murmur2_random"
+    message_max_bytes: int = 1_000_000
+
+
+class LibrdkafkaProducer:
+    """A transactional producer of librdkafka (`kafka.protocols.Producer`).
+
+    Any record that fails makes the commit fail (librdkafka >= 1.7); the delivery callback gets errors only, so a
+    delivered record costs nothing. Waits are bounded by the transaction timeout: after it nothing can succeed.
+    """
+
+    def __init__(self, transactional_id: str, settings: ProducerSettings) -> None:
+        self._timeout_s = settings.transaction_timeout_s
+        self._undelivered: KafkaError | None = None
+        self._producer = confluent_kafka.Producer(
+            {
+                "linger.ms": 20,
+                "queue.buffering.max.kbytes": _QUEUE_KBYTES,
+                "message.max.bytes": settings.message_max_bytes,
+                **settings.client.librdkafka(),
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": int(settings.transaction_timeout_s * 1000),
+                "partitioner": settings.partitioner,
+                "delivery.report.only.error": True,
+                "on_delivery": self._on_delivery,
+            },
+            logger=_log,
+        )
+
+    def _on_delivery(self, error: KafkaError | None, _message: object) -> None:
+        if error is not None and self._undelivered is None:
+            self._undelivered = error
+
+    def _raise_undelivered(self) -> None:
+        if self._undelivered is not None:
+            raise classify(self._undelivered)
+
+    def init_transactions(self) -> None:
+        """Fence earlier producers of the id (InitProducerId, retried inside until the coordinator answers)."""
+        with _failures():
+            self._producer.init_transactions(max(30.0, self._timeout_s))
+
+    def begin(self) -> None:
+        """Open a transaction (local to the client until the first record)."""
+        with _failures():
+            self._producer.begin_transaction()
+
+    def produce(self, topic: str, records: Records) -> None:
+        """Hand the records over one by one; a full queue is waited for, any other refusal is a failure."""
+        arguments: dict[str, Any] = {}
+        for index, value in enumerate(records.values):
+            if records.timestamps_ms is not None:
+                # Zero means "now" to librdkafka's Python API, as does a null timestamp to us.
+                arguments["timestamp"] = records.timestamps_ms[index] or 0
+            if records.headers is not None:
+                arguments["headers"] = records.headers[index]
+            self._produce_one(topic, records.keys[index], value, arguments)
+        self._producer.poll(0)
+        self._raise_undelivered()
+
+    def produce_to_partition(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+        """Hand over one record for an explicit partition."""
+        self._produce_one(topic, key, value, {"partition": partition})
+
+    def _produce_one(self, topic: str, key: bytes | None, value: bytes | None, arguments: dict[str, Any]) -> None:
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                self._producer.produce(topic, value, key, **arguments)
+                return
+            except BufferError:
+                self._producer.poll(_POLL_S)
+                self._raise_undelivered()
+                if time.monotonic() > deadline:
+                    raise KafkaFailure(FailureKind.UNCERTAIN, "_QUEUE_FULL", "the brokers take no records") from None
+            except KafkaException as exception:
+                raise classify(exception.args[0]) from exception
+
+    def flush(self) -> None:
+        """Wait for every delivery; what is left at the transaction timeout cannot be committed any more."""
+        with _failures():
+            left = self._producer.flush(self._timeout_s)
+        self._raise_undelivered()
+        if left:
+            raise KafkaFailure(FailureKind.UNCERTAIN, "_MSG_TIMED_OUT", f"{left} records were not delivered in time")
+
+    def commit(self) -> None:
+        """Commit (EndTxn); waits without a limit of its own, as the broker's transaction timeout bounds it."""
+        with _failures():
+            self._producer.commit_transaction(self._timeout_s + 10)
+        self._raise_undelivered()
+
+    def close(self) -> None:
+        """Drop what is queued and let go."""
+        with contextlib.suppress(KafkaException, RuntimeError):
+            self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+            self._producer.poll(0)
+        del self._producer
+
+
+class LibrdkafkaOffsetsReader:
+    """Reads one partition of the offsets topic (`kafka.protocols.OffsetsReader`), without a consumer group.
+
+    Two consumers, since the watermarks of a read_committed client end at the last stable offset (measured).
+    """
+
+    def __init__(self, topic: str, partition: int, client: ClientSettings) -> None:
+        self._topic = topic
+        self._partition = partition
+        self._config = {
+            **client.librdkafka(),
+            "group.id": "eosingest-reads-without-a-group",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            # A start offset that is gone must be an error: the default would jump to the end and read nothing.
+            "auto.offset.reset": "error",
+            "fetch.wait.max.ms": 20,
+            "fetch.error.backoff.ms": 50,
+        }
+        self._consumers: dict[str, confluent_kafka.Consumer] = {}
+
+    def _consumer(self, isolation_level: str) -> confluent_kafka.Consumer:
+        if isolation_level not in self._consumers:
+            config = {**self._config, "isolation.level": isolation_level}
+            self._consumers[isolation_level] = confluent_kafka.Consumer(config, logger=_log)
+        return self._consumers[isolation_level]
+
+    def _watermarks(self, isolation_level: str) -> tuple[int, int]:
+        at = TopicPartition(self._topic, self._partition)
+        with _failures():
+            low_high = self._consumer(isolation_level).get_watermark_offsets(at, timeout=30)
+        if low_high is None:
+            raise KafkaFailure(FailureKind.UNCERTAIN, "_TIMED_OUT", f"no watermarks of {self._topic}")
+        return low_high
+
+    def log_start(self) -> int:
+        """Return the log start offset."""
+        return self._watermarks("read_uncommitted")[0]
+
+    def high_watermark(self) -> int:
+        """Return the high watermark, as a read_uncommitted client sees it."""
+        return self._watermarks("read_uncommitted")[1]
+
+    def last_stable_offset(self) -> int:
+        """Return the last stable offset: what a read_committed client takes for the end."""
+        return self._watermarks("read_committed")[1]
+
+    def read(self, start: int, end: int, *, committed: bool, deadline_s: float) -> Iterator[LogRecord]:
+        """Yield [start, end); see the protocol. Ends by position: gaps and control records advance it too."""
+        if start >= end:
+            return
+        consumer = self._consumer("read_committed" if committed else "read_uncommitted")
+        deadline = time.monotonic() + deadline_s
+        with _failures():
+            consumer.assign([TopicPartition(self._topic, self._partition, start)])
+        try:
+            yield from self._until(consumer, end, deadline)
+        finally:
+            with _failures():
+                consumer.unassign()
+
+    def _until(self, consumer: confluent_kafka.Consumer, end: int, deadline: float) -> Iterator[LogRecord]:
+        reached = -1
+        while reached < end:
+            if time.monotonic() > deadline:
+                raise KafkaFailure(
+                    FailureKind.UNCERTAIN, "read-deadline", f"read to offset {max(reached, 0)} of {end}, no further"
+                )
+            with _failures():
+                messages = consumer.consume(num_messages=10_000, timeout=0.05)
+            for message in messages:
+                error = message.error()
+                offset = message.offset()
+                if error is None:
+                    if offset >= end:
+                        return
+                    reached = offset + 1
+                    yield LogRecord(offset, message.key() or b"", message.value())
+                elif error.name() == "_PARTITION_EOF":
+                    reached = max(reached, offset)
+                elif error.name() != "GROUP_AUTHORIZATION_FAILED":  # comes without Group rights, and means nothing here
+                    _raise_unless_passing(error)
+            if not messages:
+                reached = max(reached, _position(consumer, self._topic, self._partition))
+
+    def close(self) -> None:
+        """Close both consumers."""
+        for consumer in self._consumers.values():
+            with contextlib.suppress(KafkaException, RuntimeError):
+                consumer.close()
+        self._consumers.clear()
+
+
+def _raise_unless_passing(error: KafkaError) -> None:
+    """Raise for an error that ends the read; a lost connection is librdkafka's to mend, until the deadline."""
+    failure = classify(error)
+    if error.fatal() or failure.kind is not FailureKind.UNCERTAIN or error.name() == "_AUTO_OFFSET_RESET":
+        raise failure
+
+
+def _position(consumer: confluent_kafka.Consumer, topic: str, partition: int) -> int:
+    """Return the consumer's position, -1 where it has none yet."""
+    with _failures():
+        offset = consumer.position([TopicPartition(topic, partition)])[0].offset
+    return offset if offset >= 0 else -1
+
+
+def check_properties(settings: ClientSettings) -> str | None:
+    """Return librdkafka's complaint about the user's properties, None where it takes them. Connects to nothing."""
+    try:
+        confluent_kafka.Producer({**settings.properties, "transactional.id": "check"}, logger=_log)
+    except KafkaException as exception:
+        error = exception.args[0]
+        return error.str() if isinstance(error, KafkaError) else str(exception)
+    return None

@@ -1,0 +1,151 @@
+"""The seam to Kafka: what the core asks of a producer, of a reader of the offsets topic and of an admin client.
+
+`driver.py` and `task.py` see Kafka only through these protocols. librdkafka.py implements the first two (the data
+plane), kafka_python.py the third (the control plane).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+
+class FailureKind(enum.Enum):
+    """What a failed Kafka operation means for the protocol (design section 3.3)."""
+
+    FENCED = "fenced"  # another init_transactions on our id, or the transaction timed out: librdkafka cannot tell which
+    REFUSED = "refused"  # the broker or the client says no, and would say no again
+    UNCERTAIN = "uncertain"  # time-out, connection lost, retriable error: the outcome is not known
+
+
+class KafkaFailure(Exception):  # noqa: N818 - not an error of ours yet: the caller decides what it means
+    """A failed operation of a producer or a reader, sorted by what the protocol must do next.
+
+    `code` is Kafka's or librdkafka's own name of the error (`_FENCED`, `MSG_SIZE_TOO_LARGE`).
+    """
+
+    def __init__(self, kind: FailureKind, code: str, detail: str) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.kind = kind
+        self.code = code
+        self.detail = detail
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return KafkaFailure, (self.kind, self.code, self.detail)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records of one topic, as columns of equal length. `timestamps_ms` is None where the producer's clock is meant.
+
+    `headers` holds, per record, a list of (name, value) pairs, or is None where no record has headers.
+    """
+
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    timestamps_ms: Sequence[int | None] | None = None
+    headers: Sequence[list[tuple[str, bytes | None]]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+class LogRecord(NamedTuple):
+    """A record of the offsets topic as read: its Kafka offset, its key and its value (None for a tombstone)."""
+
+    offset: int
+    key: bytes
+    value: bytes | None
+
+
+class Producer(Protocol):
+    """One transactional producer. Every method but `close` raises KafkaFailure; after any failure only `close` is safe."""
+
+    def init_transactions(self) -> None:
+        """Fence every earlier producer of this transactional id, and wait until its transaction is decided."""
+
+    def begin(self) -> None:
+        """Open a transaction."""
+
+    def produce(self, topic: str, records: Records) -> None:
+        """Hand all the records to the client, waiting where its queue is full (back-pressure)."""
+
+    def produce_to_partition(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+        """Hand one record with an explicit partition to the client."""
+
+    def flush(self) -> None:
+        """Wait until all that was handed over is delivered; a record that was not delivered is a failure."""
+
+    def commit(self) -> None:
+        """Commit. On failure the outcome is unknown whatever the kind says: read the offsets topic to learn it."""
+
+    def close(self) -> None:
+        """Let go of the client without waiting for anything; an open transaction stays open until fenced or expired."""
+
+
+class OffsetsReader(Protocol):
+    """Reads one partition of the offsets topic. Raises KafkaFailure."""
+
+    def log_start(self) -> int:
+        """Return the first offset that the partition still holds."""
+
+    def high_watermark(self) -> int:
+        """Return the offset after the last record, decided or not (a read_uncommitted client's answer)."""
+
+    def last_stable_offset(self) -> int:
+        """Return the offset before which every transaction is decided."""
+
+    def read(self, start: int, end: int, *, committed: bool, deadline_s: float) -> Iterator[LogRecord]:
+        """Yield the records of [start, end) in order, of committed transactions only where `committed`.
+
+        Waits for open transactions until `deadline_s` seconds have passed, then raises KafkaFailure UNCERTAIN with
+        the code `read-deadline`. Ends only when the position has reached `end`: never on an empty poll.
+        """
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+@dataclass(frozen=True)
+class TopicDescription:
+    """What the brokers say of a topic. `config` is None where the right to read it is missing."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    config: Mapping[str, str] | None
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that is open in a partition: who holds it, since which offset, and for how long (seconds)."""
+
+    transactional_id: str
+    start_offset: int
+    age_s: float
+
+
+class Admin(Protocol):
+    """Topics, configurations, fencing. Raises the errors of errors.py, with the servers' names in the text."""
+
+    def cluster_id(self) -> str:
+        """Return the cluster's id."""
+
+    def describe_topic(self, name: str) -> TopicDescription | None:
+        """Return the description of a topic, None where it does not exist. Never creates it."""
+
+    def create_topic(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
+        """Create a topic; one that exists already by now is fine."""
+
+    def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
+        """InitProducerId for each id until real success (CONCURRENT_TRANSACTIONS is none: KAFKA-16570)."""
+
+    def knows_transactional_id(self, transactional_id: str) -> bool:
+        """Say whether the transaction coordinator remembers the id (DescribeTransactions, KIP-664)."""
+
+    def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
+        """List who holds transactions open in a partition (DescribeProducers and ListTransactions, KIP-664)."""
+
+    def close(self) -> None:
+        """Close the connections."""

@@ -1,0 +1,205 @@
+"""The records of the offsets topic and their wire form: control record, claim, offset record.
+
+Tasks and the driver write these, everybody reads them. Keys are JSON arrays in the form of Kafka Connect's own offsets
+topic (`["<job>", {...}]`, never 4 bytes long: KAFKA-14055); values are JSON objects with a format version `v`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final
+
+from eosingest.errors import FatalError
+from eosingest.sources.base import Fingerprint
+
+FORMAT_VERSION: Final = 1
+ID_FORMAT_VERSION: Final = 1
+
+POSITION_KIND_ROWS: Final = "rows"
+
+CLAIMED: Final = "claimed"
+RUNNING: Final = "running"
+COMPLETE: Final = "complete"
+FAILED: Final = "failed"
+
+# From the state of a run's last control record to the states that its next one may have.
+TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
+    CLAIMED: frozenset({RUNNING, COMPLETE, FAILED}),
+    RUNNING: frozenset({COMPLETE, FAILED}),
+    COMPLETE: frozenset(),
+    FAILED: frozenset(),
+}
+
+
+def _encode(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def control_key(job: str) -> bytes:
+    """Return the key of a job's control record."""
+    return _encode([job, {"control": "run"}])
+
+
+def claim_key(job: str, task: int) -> bytes:
+    """Return the key of a task's claim."""
+    return _encode([job, {"task": task}])
+
+
+def split_key(job: str, file: str, start: int) -> bytes:
+    """Return the key of a split's offset record."""
+    return _encode([job, {"file": file, "start": start}])
+
+
+def key_prefix(job: str) -> bytes:
+    """Return what every key of the job, and of no other, begins with."""
+    return _encode([job])[:-1] + b","
+
+
+def decode_key(key: bytes) -> dict[str, Any]:
+    """Return the second element of a key."""
+    second: dict[str, Any] = json.loads(key)[1]
+    return second
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A task attempt's claim on its transactional id: which run, started when, which of Spark's task attempts."""
+
+    run: int
+    started: str
+    attempt: int
+
+    def encode(self) -> bytes:
+        """Return the wire form."""
+        return _encode({"v": FORMAT_VERSION, **asdict(self)})
+
+
+@dataclass(frozen=True)
+class OffsetRecord:
+    """How far a split is committed, and the receipt of the records written for it so far.
+
+    `position` counts in `position_kind` ("rows": rows of the split after `where`); `length` is the split's in bytes;
+    `records` and `checksum` (see checksum.py) cover everything written for the split up to `position`; `sequence`
+    grows by one with each record of the split.
+    """
+
+    file: str
+    start: int
+    length: int
+    position: int
+    done: bool
+    rows: int
+    records: int
+    checksum: int
+    fingerprint: Fingerprint
+    run: int
+    task: int
+    sequence: int
+    position_kind: str = POSITION_KIND_ROWS
+
+    def encode(self) -> bytes:
+        """Return the wire form of the value; file and start are in the key."""
+        value = asdict(self)
+        del value["file"], value["start"]
+        value["fingerprint"] = self.fingerprint.to_json()
+        value["checksum"] = f"{self.checksum:016x}"
+        return _encode({"v": FORMAT_VERSION, **value})
+
+    def key(self, job: str) -> bytes:
+        """Return the key."""
+        return split_key(job, self.file, self.start)
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """What stays for the job's life: another value is an error (exit 12), or asks for `--from-scratch`."""
+
+    format: str
+    root: str
+    topic: str
+    topic_id: str
+    cluster_id: str
+    offsets_partitions: int
+    prefix: str
+    id_format: int = ID_FORMAT_VERSION
+
+
+@dataclass(frozen=True)
+class ControlRecord:
+    """The run that owns the job and how far it is. The last committed one is the truth about who may write.
+
+    `started` tells two runs of one number apart (UTC time and a random part). `tasks_alive` is how many task ids, from
+    0, may still have a producer. `digest`, `split_size` and `schema` are what shapes the bytes since run `pinned_since`; while
+    `pin_open` (from `running` until `complete`, carried along by runs that fail) they bind, once anything was committed.
+    `records_total` is the sum over the job's offset records at that time: fewer later means that progress was lost.
+    """
+
+    run: int
+    started: str
+    state: str
+    tasks_alive: int
+    pinned: Pinned
+    pinned_since: int
+    pin_open: bool = False
+    digest: Mapping[str, str] = field(default_factory=dict)
+    split_size: int = 0
+    schema: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    host: str = ""
+    pid: int = 0
+    time: str = ""
+    records_total: int = 0
+
+    def encode(self) -> bytes:
+        """Return the wire form."""
+        return _encode({"v": FORMAT_VERSION, **asdict(self)})
+
+    def may_become(self, state: str) -> bool:
+        """Say whether this run's next control record may have the state."""
+        return state in TRANSITIONS[self.state]
+
+
+def _load(value: bytes, what: str) -> dict[str, Any]:
+    """Parse a value and check its version. A newer one than ours raises FatalError: it may mean something else."""
+    loaded: dict[str, Any] = json.loads(value)
+    version = loaded.pop("v", None)
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise FatalError(
+            f"a {what} in the offsets topic has format version {version}; this eosingest reads up to {FORMAT_VERSION}",
+            code="newer-format",
+            hint="upgrade eosingest; nothing was sent",
+        )
+    return loaded
+
+
+def _known(cls: type, loaded: dict[str, Any]) -> dict[str, Any]:
+    """Drop fields that a later release of the same format version added."""
+    names = {entry.name for entry in fields(cls)}
+    return {name: value for name, value in loaded.items() if name in names}
+
+
+def decode_claim(value: bytes) -> Claim:
+    """Parse a claim."""
+    return Claim(**_known(Claim, _load(value, "claim")))
+
+
+def decode_control(value: bytes) -> ControlRecord:
+    """Parse a control record."""
+    loaded = _known(ControlRecord, _load(value, "control record"))
+    return ControlRecord(**{**loaded, "pinned": Pinned(**_known(Pinned, loaded["pinned"]))})
+
+
+def decode_offset(key: dict[str, Any], value: bytes) -> OffsetRecord:
+    """Parse an offset record from its decoded key and its value."""
+    loaded = _known(OffsetRecord, _load(value, "offset record"))
+    return OffsetRecord(
+        **{
+            **loaded,
+            "file": key["file"],
+            "start": key["start"],
+            "checksum": int(loaded["checksum"], 16),
+            "fingerprint": Fingerprint.from_json(loaded["fingerprint"]),
+        }
+    )

@@ -1,0 +1,84 @@
+"""A job's state as its records in the offsets topic tell it: folded record by record, in log order.
+
+The driver folds from the log's start (design 3.2 step 4), a task from the end of the plan (3.3 step 2), the progress
+display from wherever it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from eosingest.errors import FatalError
+from eosingest.kafka.protocols import LogRecord
+from eosingest.offsets import record
+
+SplitId = tuple[str, int]
+
+
+@dataclass
+class JobState:
+    """Latest control record, claims by task, and offset records by (file, start); `end` is the next offset to read.
+
+    `settled` is the latest control record that is more than a claim: what it carries forward was read read_committed.
+    """
+
+    job: str
+    control: record.ControlRecord | None = None
+    settled: record.ControlRecord | None = None
+    claims: dict[int, record.Claim] = field(default_factory=dict)
+    offsets: dict[SplitId, record.OffsetRecord] = field(default_factory=dict)
+    end: int = 0
+
+    def fold(self, records: Iterable[LogRecord]) -> None:
+        """Take in records in log order. Raises FatalError where a split's sequence goes back (P5)."""
+        prefix = record.key_prefix(self.job)
+        for entry in records:
+            if entry.key.startswith(prefix):
+                self._take(record.decode_key(entry.key), entry)
+
+    def _take(self, key: dict[str, object], entry: LogRecord) -> None:
+        if "control" in key:
+            self._take_control(entry.value)
+        elif "task" in key:
+            self._take_claim(key, entry.value)
+        elif "file" in key:
+            self._take_offset(key, entry)
+
+    def _take_control(self, value: bytes | None) -> None:
+        self.control = record.decode_control(value) if value else None
+        if self.control is None or self.control.state != record.CLAIMED:
+            self.settled = self.control
+
+    def _take_claim(self, key: dict[str, object], value: bytes | None) -> None:
+        task = int(str(key["task"]))
+        if value is None:
+            self.claims.pop(task, None)
+        else:
+            self.claims[task] = record.decode_claim(value)
+
+    def _take_offset(self, key: dict[str, object], entry: LogRecord) -> None:
+        split = (str(key["file"]), int(str(key["start"])))
+        if entry.value is None:
+            self.offsets.pop(split, None)
+            return
+        new = record.decode_offset(key, entry.value)
+        old = self.offsets.get(split)
+        if old is not None and new.sequence < old.sequence:
+            raise FatalError(
+                f"the offset record of {split[0]} at {split[1]} went back from sequence {old.sequence} to"
+                f" {new.sequence} (offset {entry.offset} of the offsets topic)",
+                code="sequence-went-back",
+                hint="something other than eosingest wrote to the offsets topic; nothing more was sent",
+            )
+        self.offsets[split] = new
+
+    @property
+    def records_total(self) -> int:
+        """How many records the offset records account for."""
+        return sum(offset.records for offset in self.offsets.values())
+
+    def is_done(self, split: SplitId) -> bool:
+        """Say whether a split is done."""
+        found = self.offsets.get(split)
+        return found is not None and found.done

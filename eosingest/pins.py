@@ -1,0 +1,104 @@
+"""What is pinned: for the job's life (format, root, topic, cluster, prefix), and until it is complete (the digest). Pure.
+
+Between the control record that earlier runs left and the spec of this one: a difference is exit 12 before anything is
+sent, saying what changed and the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from eosingest.errors import ChangedError
+from eosingest.offsets.record import ControlRecord, OffsetRecord, Pinned
+from eosingest.offsets.state import JobState, SplitId
+
+_NAMES = {
+    "format": "source.format",
+    "root": "source.root",
+    "cluster_id": "the cluster behind sink.bootstrap_servers",
+    "topic": "sink.topic",
+    "offsets_partitions": "the partition count of the offsets topic",
+    "prefix": "sink.transactional_id_prefix",
+}
+
+
+def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> ControlRecord:
+    """Return our control record with the pins of the last committed one that was more than a claim.
+
+    A claim is written from a read_uncommitted look; what it carries may come from an aborted record.
+    """
+    if settled is None:
+        return mine
+    return replace(
+        mine,
+        pinned=settled.pinned,
+        pinned_since=settled.pinned_since,
+        pin_open=settled.pin_open,
+        digest=settled.digest,
+        split_size=settled.split_size,
+        schema=settled.schema,
+        records_total=settled.records_total,
+    )
+
+
+def in_force(control: ControlRecord, offsets: Mapping[SplitId, OffsetRecord]) -> bool:
+    """Say whether the digest binds: an unfinished run has committed something under it."""
+    return control.pin_open and any(offset.run >= control.pinned_since for offset in offsets.values())
+
+
+def refuse_other_life(old: Pinned, new: Pinned) -> None:
+    """Raise ChangedError where something differs that is pinned for the job's life; the topic's id is judged apart."""
+    for name, words in _NAMES.items():
+        was, now = getattr(old, name), getattr(new, name)
+        if was != now:
+            raise ChangedError(
+                f"{words}: was {was!r} in the job's earlier runs and is {now!r} now",
+                code="pinned",
+                hint=f"nothing was sent; restore it, or take a new job name{from_scratch_hint()}",
+            )
+
+
+def topic_made_again(topic: str) -> ChangedError:
+    """Make the error for a sink topic that is not the one that earlier runs wrote to."""
+    return ChangedError(
+        f"topic {topic} was deleted, or deleted and made again, since the job wrote to it: what is recorded as sent is not"
+        " in it",
+        code="topic-recreated",
+        hint=f"nothing was sent; take a new job name{from_scratch_hint()}",
+    )
+
+
+def refuse_other_digest(control: ControlRecord, digest: Mapping[str, str]) -> None:
+    """Raise ChangedError where anything that shapes the bytes differs from what is pinned."""
+    old = control.digest
+    changed = sorted(name for name in {*old, *digest} if old.get(name) != digest.get(name))
+    if not changed:
+        return
+    what = ", ".join(
+        f"{name} (was {old.get(name)}, is {digest.get(name)})" if name.startswith("version.") else name
+        for name in changed
+    )
+    finish = "finish with the earlier version" if any(name.startswith("version.") for name in changed) else "restore it"
+    raise ChangedError(
+        f"{what}: changed in the middle of the job (pinned since run {control.pinned_since})",
+        code="spec-changed",
+        hint=f"nothing was sent; {finish} and run again until the job is complete, then change it; or take a new job"
+        f" name{from_scratch_hint()}",
+    )
+
+
+def refuse_lost_progress(state: JobState, control: ControlRecord) -> None:
+    """Raise ChangedError where the offset records account for fewer records than an earlier control record says."""
+    if state.records_total < control.records_total:
+        raise ChangedError(
+            f"the offset records account for {state.records_total} records, the control record for"
+            f" {control.records_total}: offset records were deleted",
+            code="progress-lost",
+            hint=f"nothing was sent; restore the offsets topic, or take a new job name{from_scratch_hint()}",
+        )
+
+
+def from_scratch_hint() -> str:
+    """Name the way that sends everything again."""
+    return "; or send everything again, beside what is in the topic, with: eosingest run SPEC --from-scratch"

@@ -1,0 +1,139 @@
+"""What a run reports: its progress while it goes on, and its result. Plain values; cli/ renders them as text or JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from eosingest.errors import EosingestError
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is, as the offsets topic tells it. `seconds` since the run began, bytes are the source's."""
+
+    records_sent: int
+    splits_done: int
+    splits_planned: int
+    bytes_done: int
+    bytes_planned: int
+    seconds: float
+
+    @property
+    def records_per_second(self) -> float:
+        """Records committed per second since the run began."""
+        return self.records_sent / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time left at the pace so far, None while there is none."""
+        if not self.bytes_done:
+            return None
+        return self.seconds * (self.bytes_planned - self.bytes_done) / self.bytes_done
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """The result of a run. `records_sent` by this run, `records_total` by all runs of the job, as the offset records say."""
+
+    job: str
+    run: int
+    topic: str
+    bootstrap_servers: str
+    exit_code: int
+    files: int
+    files_done: int
+    splits_planned: int
+    splits_done: int
+    records_sent: int
+    records_total: int
+    seconds: float
+    errors: tuple[EosingestError, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every split of the plan and of the offset records is done."""
+        return not self.errors
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as the `data` of the JSON envelope; the errors have their own place there."""
+        return {
+            "job": self.job,
+            "run": self.run,
+            "topic": self.topic,
+            "bootstrap_servers": self.bootstrap_servers,
+            "complete": self.complete,
+            "files": self.files,
+            "files_done": self.files_done,
+            "splits_planned": self.splits_planned,
+            "splits_done": self.splits_done,
+            "records_sent": self.records_sent,
+            "records_total": self.records_total,
+            "seconds": round(self.seconds, 3),
+            "records_per_second": round(self.records_sent / self.seconds) if self.seconds else 0,
+            "isolation_level_to_read_with": "read_committed",
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """What a run would do now, from a look at the offsets topic that disturbs nobody. Sizes in bytes.
+
+    `files` holds, per listed file, its name, length, splits, pending splits and state (done | half done | new | changed).
+    `bytes_to_read` is at least `bytes_to_send`: the finished splits of a half-done file are read again to get past them.
+    """
+
+    job: str
+    topic: str
+    bootstrap_servers: str
+    files: tuple[dict[str, Any], ...]
+    splits: int
+    splits_pending: int
+    bytes_total: int
+    bytes_to_read: int
+    bytes_to_send: int
+    split_size: int
+    records_committed: int
+    hidden: int
+    too_young: tuple[str, ...]
+    empty: tuple[str, ...]
+    vanished: tuple[str, ...]
+    errors: tuple[EosingestError, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def work_pending(self) -> bool:
+        """Whether a run would send anything."""
+        return self.splits_pending > 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as the `data` of the JSON envelope."""
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "errors"}
+        return {**data, "work_pending": self.work_pending}
+
+
+@dataclass(frozen=True)
+class StatusReport:
+    """What the offsets topic says of a job. `state` as in the control record, of run `run`; times as text in UTC."""
+
+    job: str
+    topic: str
+    bootstrap_servers: str
+    state: str
+    run: int
+    host: str
+    pid: int
+    time: str
+    files: int
+    files_done: int
+    splits: int
+    splits_done: int
+    records_total: int
+    open_transactions: tuple[dict[str, Any], ...]
+    versions: dict[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as the `data` of the JSON envelope."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}

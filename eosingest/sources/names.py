@@ -1,0 +1,67 @@
+"""File names between Python, Hadoop and Spark: which are hidden, which cannot be read, how each of them spells a path.
+
+All rules were measured against Spark 4.0.5 on local files; tests/integration/test_spark_splits.py holds them to it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from eosingest.errors import FatalError
+
+_GLOB_CHARACTERS = re.compile(r"([\\{}\[\]*?^])")
+# What java.net.URI quotes in a path: ASCII outside its legal set, and beyond ASCII only control and space characters.
+_QUOTED_IN_URI = re.compile(
+    r"[^A-Za-z0-9_.!~*'():@&=+$,;/\-\u0080-\U0010ffff]|[\u0080-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+)
+
+
+def is_hidden(name: str) -> bool:
+    """Tell whether Spark leaves out a file of this name, also where it is named one by one, or a folder in a tree.
+
+    Spark does look into folders that begin with `_metadata` or `_common_metadata`, for Parquet; no data lies there.
+    """
+    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
+
+
+def escape_for_spark(path: str) -> str:
+    """Escape the characters that Spark would read as a glob, so that an explicit path means that one file.
+
+    For paths to read only: `basePath` is not globbed and must be given as it is.
+    """
+    return _GLOB_CHARACTERS.sub(r"\\\1", path)
+
+
+def metadata_file_path(path: str) -> str:
+    """Return the absolute local path as Spark's `_metadata.file_path` spells it, half URL-encoded: `file:/sp%20ace/ü`.
+
+    `PartitionedFile` in a physical plan spells it the same but for `file:///` in front.
+    """
+    return "file:" + _QUOTED_IN_URI.sub(_quote, path)
+
+
+def check_readable_name(path: str) -> None:
+    """Raise FatalError for an absolute path that Spark cannot be given: not UTF-8, or with a `:` where Hadoop fails.
+
+    Hadoop takes a `:` in a folder, but not in the file's name, and not where it must look the path up as a glob.
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise FatalError(
+            f"The name {os.fsencode(path)!r} is not UTF-8, and Spark cannot open it.",
+            code="file-name",
+            hint="Rename it, or leave it out by a narrower path in [source].",
+        ) from error
+    if ":" in path and (":" in os.path.basename(path) or _GLOB_CHARACTERS.search(path)):
+        raise FatalError(
+            f"{path} has a ':' in its name, and Hadoop cannot read such a file"
+            " (nor one below such a folder when the path also holds one of \\ { } [ ] * ? ^).",
+            code="file-name",
+            hint="Rename it, or leave it out by a narrower path in [source].",
+        )
+
+
+def _quote(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode())

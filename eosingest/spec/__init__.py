@@ -1,0 +1,66 @@
+"""The job spec: TOML → frozen `Spec`. Every rule about a spec is in here; nothing else of the package knows TOML.
+
+`loader.py` is the way from file to Spec; `model.py` has every key. Names are imported on first use, so that
+`eosingest.spec.expressions` and `.options`, which Spark's side needs, come without pydantic.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eosingest.spec.digest import digest_parts
+    from eosingest.spec.loader import load
+    from eosingest.spec.model import (
+        Create,
+        Record,
+        Sink,
+        Source,
+        Spark,
+        Spec,
+        Transaction,
+        Transform,
+        resolve_properties,
+        spark_master,
+    )
+    from eosingest.spec.options import PROTECTED_SPARK_CONF, protects
+    from eosingest.spec.schema import json_schema
+    from eosingest.spec.template import TEMPLATE
+
+__all__ = [
+    "PROTECTED_SPARK_CONF",
+    "TEMPLATE",
+    "Create",
+    "Record",
+    "Sink",
+    "Source",
+    "Spark",
+    "Spec",
+    "Transaction",
+    "Transform",
+    "digest_parts",
+    "json_schema",
+    "load",
+    "protects",
+    "resolve_properties",
+    "spark_master",
+]
+
+_HOME = {
+    **dict.fromkeys(("Create", "Record", "Sink", "Source", "Spark", "Spec", "Transaction", "Transform"), "model"),
+    **dict.fromkeys(("resolve_properties", "spark_master"), "model"),
+    **dict.fromkeys(("PROTECTED_SPARK_CONF", "protects"), "options"),
+    "TEMPLATE": "template",
+    "digest_parts": "digest",
+    "json_schema": "schema",
+    "load": "loader",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

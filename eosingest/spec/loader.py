@@ -1,0 +1,189 @@
+"""TOML file → frozen Spec: overrides, references, validation; every problem at once, each with file, line and key.
+
+    read_document (TOML, --set) ─▶ references ─▶ rules over the tables ─▶ pydantic ─▶ Spec
+                                       └──────────────┴── problems ──────────┴─▶ one SpecError
+
+No problem text holds a value of the spec.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from eosingest.errors import SpecError
+from eosingest.spec.document import Document, KeyPath, Problem, Table, dotted, get, read_document
+from eosingest.spec.model import Spec
+from eosingest.spec.options import ALLOWED_OPTIONS, canonical_options, refused_conf, refused_options, refused_properties
+from eosingest.spec.references import References, UnresolvedError, leading_reference
+from eosingest.spec.units import parse_duration
+
+_LATE: KeyPath = ("sink", "properties")
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def load(path: Path, *, params: Mapping[str, str] = _NOTHING, overrides: Sequence[str] = ()) -> Spec:
+    """Return the spec in a file. `params` are the values of `${param:…}`, `overrides` are `key=value` of `--set`.
+
+    Raises SpecError with all problems, one line each; exit 2.
+    """
+    document = read_document(path, overrides)
+    references = References(params, path.absolute().parent)
+    problems = list(document.problems)
+    root_as_written = get(document.tables, "source", "root")
+    problems += _unrooted_paths(document.tables)
+    resolved = _resolve(document.tables, (), references, problems)
+    unused = sorted(set(params) - references.used_params)
+    problems += [Problem((), f'--param {name}: the spec has no "${{param:{name}}}"') for name in unused]
+    problems += _refusals(resolved)
+    spec, invalid = _validate(_keep_late(document.tables, resolved))
+    seen = {problem.path for problem in problems}
+    problems += [problem for problem in invalid if problem.path not in seen or not problem.path]
+    if problems or spec is None:
+        raise _all_problems(document, problems)
+    return spec.attach(path, params, root_as_written)
+
+
+def _all_problems(document: Document, problems: list[Problem]) -> SpecError:
+    lines = [document.describe(problem) for problem in sorted(problems, key=document.position)]
+    lines = list(dict.fromkeys(lines))
+    count = f"{document.file}: {len(lines)} problems\n" if len(lines) > 1 else ""
+    return SpecError(count + "\n".join(lines), code="spec-invalid", problems=lines)
+
+
+def _unrooted_paths(tables: Table) -> Iterator[Problem]:
+    """Yield a problem when a path begins with a reference and no root says what file names are relative to."""
+    paths = get(tables, "source", "path")
+    if get(tables, "source", "root") is not None:
+        return
+    for path in [paths] if isinstance(paths, str) else paths if isinstance(paths, list) else []:
+        reference = leading_reference(path) if isinstance(path, str) else None
+        if reference is not None:
+            # A parameter tells sets of files apart, so it stays part of their names; a place on this host does not.
+            root = "." if reference.startswith("${param:") else reference
+            line = f"root = {json.dumps(root)}"
+            text = f"begins with a reference, so say what file names are relative to; add under [source]: {line}"
+            yield Problem(("source", "path"), text)
+            return
+
+
+def _resolve(value: Any, path: KeyPath, references: References, problems: list[Problem]) -> Any:
+    """Return the tables with the references in every string resolved; one that cannot be is a problem."""
+    if isinstance(value, dict):
+        return {key: _resolve(inner, (*path, key), references, problems) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_resolve(inner, (*path, index), references, problems) for index, inner in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+    try:
+        return references.resolve(value)
+    except UnresolvedError as error:
+        problems.append(Problem(path, str(error)))
+        return value
+
+
+def _keep_late(tables: Table, resolved: Table) -> Table:
+    """Put the unresolved text of `sink.properties` back: it may hold secrets and is resolved at the last moment."""
+    late, sink = get(tables, *map(str, _LATE)), resolved.get("sink")
+    return (
+        {**resolved, "sink": {**sink, "properties": late}} if late is not None and isinstance(sink, dict) else resolved
+    )
+
+
+def _refusals(tables: Table) -> Iterator[Problem]:
+    """Yield what the types cannot say. Tables of a wrong shape are passed over here: pydantic reports them."""
+    options, format_ = get(tables, "source", "options"), get(tables, "source", "format")
+    has_schema = get(tables, "source", "schema") is not None
+    if isinstance(format_, str) and format_ in ALLOWED_OPTIONS and isinstance(options, dict):
+        for key, text in refused_options(format_, options, has_schema=has_schema):
+            yield Problem(("source", "options", key), text)
+        tables["source"]["options"] = canonical_options(format_, options)
+    if format_ == "text" and has_schema:
+        yield Problem(
+            ("source", "schema"), "text has one column, value STRING, beside those of its folders; drop schema"
+        )
+    properties, conf = get(tables, "sink", "properties"), get(tables, "spark", "conf")
+    if isinstance(properties, dict):
+        for key, text in refused_properties(properties, _timeout(tables)):
+            yield Problem(("sink", "properties", key), text)
+    if isinstance(conf, dict):
+        for key, text in refused_conf(conf):
+            yield Problem(("spark", "conf", key), text)
+    topic = get(tables, "sink", "topic")
+    if topic is not None and topic == (get(tables, "sink", "offsets_topic") or "eosingest-offsets"):
+        yield Problem(("sink", "offsets_topic"), "must not be the topic that records are written to")
+
+
+def _timeout(tables: Table) -> float:
+    try:
+        return parse_duration(get(tables, "transaction", "timeout") or 60)
+    except ValueError:
+        return 60.0
+
+
+def _validate(tables: Table) -> tuple[Spec | None, list[Problem]]:
+    try:
+        return Spec.model_validate(tables), []
+    except ValidationError as error:
+        # include_input: the default prints the whole table around a missing key, passwords and all.
+        details = error.errors(include_input=False, include_url=False)
+        return None, [Problem(_path(detail), _text(detail)) for detail in details]
+
+
+def _path(detail: ErrorDetails) -> KeyPath:
+    """Return the key path of an error; pydantic marks dict keys with a part of its own."""
+    return tuple(part for part in detail["loc"] if part != "[key]")
+
+
+_SENTENCES = {
+    "string_type": "must be a string in quotes",
+    "tuple_type": "must be a list of strings",
+    "dict_type": "must be a table",
+    "model_type": "must be a table",
+    "model_attributes_type": "must be a table",
+    "too_short": "must not be empty",
+}
+
+
+def _text(detail: ErrorDetails) -> str:
+    kind, path = detail["type"], _path(detail)
+    if kind == "extra_forbidden":
+        return f"unknown key{_did_you_mean(path)}"
+    if kind == "missing":
+        is_table = len(path) == 1 and path[0] in ("source", "sink")
+        return f"missing; add the table [{path[0]}]" if is_table else "missing"
+    if kind == "value_error":
+        return str(detail["ctx"]["error"])
+    return _SENTENCES.get(kind, detail["msg"].replace("Input should be", "must be"))
+
+
+def _did_you_mean(path: KeyPath) -> str:
+    """Return the hint for an unknown key: a similar one beside it, or the table that it belongs to."""
+    key, known = str(path[-1]), _keys()
+    here = known.get(path[:-1], [])
+    close = difflib.get_close_matches(key.lower(), here, n=1)
+    if close:
+        return f'; did you mean "{close[0]}"?'
+    elsewhere = [dotted((*table, key)) for table, keys in known.items() if key in keys]
+    if elsewhere:
+        return f'; did you mean "{elsewhere[0]}"?'
+    return f"; known are {', '.join(sorted(here))}" if here else ""
+
+
+def _keys(model: type[BaseModel] = Spec, path: KeyPath = ()) -> dict[KeyPath, list[str]]:
+    """Return the keys of every table of the model, by TOML name."""
+    found: dict[KeyPath, list[str]] = {path: []}
+    for name, field in model.model_fields.items():
+        key = field.alias or name
+        found[path].append(key)
+        for candidate in (field.annotation, *getattr(field.annotation, "__args__", ())):
+            if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+                found |= _keys(candidate, (*path, key))
+    return found

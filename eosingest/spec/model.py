@@ -1,0 +1,374 @@
+"""The frozen job spec: every key with its type, default and description. The JSON Schema is made from this file.
+
+Values come in with references resolved, except those of `sink.properties`, which stay text until
+`resolve_properties`. No repr shows a value: any string may have come out of `${env:…}` or `${file:…}`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    WithJsonSchema,
+    model_validator,
+)
+
+from eosingest.errors import SpecError
+from eosingest.spec.expressions import unstable
+from eosingest.spec.options import reader_options
+from eosingest.spec.references import References, UnresolvedError
+from eosingest.spec.units import DURATION_PATTERN, KIB, MIB, SIZE_PATTERN, parse_duration, parse_size
+
+IfRunning = Literal["fence", "fail", "skip"]
+OnChange = Literal["error", "reingest"]
+Format = Literal["json", "csv", "text", "parquet", "orc"]
+Partitioner = Literal["random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a", "fnv1a_random"]
+
+NAME_PATTERN = r"^[A-Za-z0-9._-]{1,100}$"
+TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
+JSON_VALUE = "to_json(struct(*))"
+TEXT_VALUE = "value"
+
+
+def _one_of(choices: object) -> BeforeValidator:
+    """Return a validator for a choice that says what was meant, as pydantic's own error does not."""
+    words: tuple[str, ...] = cast(Any, choices).__args__
+
+    def check(value: object) -> object:
+        if value in words:
+            return value
+        close = difflib.get_close_matches(value.lower(), words, n=1) if isinstance(value, str) else []
+        meant = f'; did you mean "{close[0]}"?' if close else ""
+        raise ValueError(f"must be one of {', '.join(words)}{meant}")
+
+    return BeforeValidator(check)
+
+
+def _check_name(value: str) -> str:
+    if not re.fullmatch(NAME_PATTERN, value):
+        raise ValueError("must be 1 to 100 of the characters A-Z a-z 0-9 . _ - (it becomes part of transactional ids)")
+    return value
+
+
+def _check_topic(value: str) -> str:
+    if not re.fullmatch(TOPIC_PATTERN, value) or value in (".", ".."):
+        raise ValueError("not a topic name: 1 to 249 of the characters A-Z a-z 0-9 . _ -")
+    return value
+
+
+def _check_not_empty(value: str) -> str:
+    if not value.strip():
+        raise ValueError("must not be empty")
+    return value
+
+
+def _check_prefix(value: str) -> str:
+    if len(value) > 200 or not value.isprintable():
+        raise ValueError("must be at most 200 printable characters")
+    return value
+
+
+def _check_expression(value: str) -> str:
+    try:
+        problems = unstable(_check_not_empty(value))
+    except SpecError as error:
+        raise ValueError(error.message) from None
+    if problems:
+        raise ValueError("; ".join(problems))
+    return value
+
+
+def _check_count(value: object) -> object:
+    """Take whole numbers, and strings of digits for the sake of references; neither `true` nor `"1_000"`."""
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]+", value.strip()):
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("must be a whole number")
+    return value
+
+
+def _check_master(value: str) -> str:
+    if value.startswith("sc://"):
+        raise ValueError("Spark Connect is not supported; name a master such as local[*] or spark://host:7077")
+    if value.startswith("local") and not value.startswith("local-cluster[") and not LOCAL_MASTER.fullmatch(value):
+        raise ValueError("not a local master; write local[*] or local[2]")
+    return _check_not_empty(value)
+
+
+LOCAL_MASTER = re.compile(r"local(?:\[\s*(?P<cores>[1-9][0-9]*|\*)\s*(?:,\s*(?P<failures>[0-9]+)\s*)?\])?")
+
+Text = Annotated[str, AfterValidator(_check_not_empty)]
+Expression = Annotated[str, AfterValidator(_check_expression)]
+Topic = Annotated[str, AfterValidator(_check_topic), WithJsonSchema({"type": "string", "pattern": TOPIC_PATTERN})]
+Count = Annotated[int, BeforeValidator(_check_count)]
+Size = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": SIZE_PATTERN}]}),
+]
+Duration = Annotated[
+    float,
+    BeforeValidator(parse_duration),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": DURATION_PATTERN}]}),
+]
+Paths = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+    Field(min_length=1),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]},
+    ),
+]
+_FLAT_VALUE = {"type": ["string", "number", "boolean", "object"]}
+Flat = Annotated[dict[str, str], WithJsonSchema({"type": "object", "additionalProperties": _FLAT_VALUE})]
+
+
+def _shown(text: str) -> dict[str, Any]:
+    """Put a default into the JSON Schema as a person writes it."""
+    return {"default": text}
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(…)"
+
+    __str__ = __repr__
+
+
+class Source(_Table):
+    """The files to read."""
+
+    format: Annotated[Format, _one_of(Format)] = Field(
+        description="How the files are written; json means one record a line."
+    )
+    path: Paths = Field(description="A file, folder or glob, or a list of them; relative to the spec's folder.")
+    root: Text | None = Field(
+        default=None,
+        description="The folder that file names are made relative to when they are remembered. By default the spec's "
+        "folder for relative paths, none otherwise; needed when path begins with a reference. Pinned for life.",
+    )
+    ddl: Text | None = Field(
+        default=None,
+        alias="schema",
+        description="The columns as Spark DDL: id BIGINT, user STRING. Without it Spark looks through the data first.",
+    )
+    options: Flat = Field(default_factory=dict, description="Options of Spark's reader for the format.")
+    split_size: Size = Field(
+        ge=KIB,
+        default=32 * MIB,
+        description="Files are cut into splits of this size. Pinned while any file is half done.",
+        json_schema_extra=_shown("32MiB"),
+    )
+    min_age: Duration = Field(
+        default=0.0,
+        description="Leave files alone that were changed less than this long ago: they may still be being written.",
+        json_schema_extra=_shown("0s"),
+    )
+    on_change: Annotated[OnChange, _one_of(OnChange)] = Field(
+        default="error",
+        description="What to do when a file has changed since it was sent: stop, or send it again as a whole.",
+    )
+
+    def reader_options(self) -> dict[str, str]:
+        """Return the options for Spark's reader: the user's and those of ours that follow from the format."""
+        return reader_options(self.format, self.options, has_schema=self.ddl is not None)
+
+
+class Transform(_Table):
+    """Which rows and columns are sent."""
+
+    where: Expression | None = Field(
+        default=None, description="Spark SQL condition; rows for which it is not true are left out."
+    )
+    select: Annotated[tuple[Expression, ...], Field(min_length=1)] = Field(
+        default=("*",), description="Spark SQL expressions: the columns that the record's expressions see."
+    )
+
+
+def _sorted(headers: dict[str, str]) -> dict[str, str]:
+    return dict(sorted(headers.items()))
+
+
+class Record(_Table):
+    """How a row becomes a Kafka record: Spark SQL expressions over the selected columns."""
+
+    key: Expression | None = Field(
+        default=None, description="The record's key, string or binary. None: records without a key."
+    )
+    value: Expression = Field(
+        default=JSON_VALUE,
+        description="The record's value, string or binary. For format text the default is the line: value.",
+    )
+    headers: Annotated[dict[Text, Expression], AfterValidator(_sorted)] = Field(
+        default_factory=dict,
+        description="Header name to expression, string or binary. Written in the order of their names.",
+    )
+    timestamp: Expression | None = Field(
+        default=None, description="The record's timestamp. None, or null in a row: now."
+    )
+
+
+class Create(_Table):
+    """How to create the topic when it does not exist; an existing topic is left as it is."""
+
+    partitions: Count = Field(ge=1, description="Number of partitions.")
+    replication_factor: Count = Field(
+        default=-1, ge=-1, le=32767, description="Copies of each partition; -1: the broker's default."
+    )
+    config: Flat = Field(default_factory=dict, description="Topic configuration, such as retention.ms.")
+
+
+class Sink(_Table):
+    """The Kafka cluster and topic."""
+
+    bootstrap_servers: Text = Field(description='host:port,… or "embedded": a real Apache Kafka on this machine.')
+    topic: Topic = Field(description="The topic to write to.")
+    create: Create | None = Field(
+        default=None, description="Create the topic so when it does not exist. None: it must exist."
+    )
+    partitioner: Annotated[Partitioner, _one_of(Partitioner)] = Field(
+        default="murmur2_random",
+        description="How a key finds its partition, by librdkafka's names; the default is as Java's.",
+    )
+    offsets_topic: Topic = Field(
+        default="eosingest-offsets", description="The compacted topic that holds every job's progress."
+    )
+    transactional_id_prefix: Annotated[str, AfterValidator(_check_prefix)] = Field(
+        default="eosingest.", description="What all transactional ids begin with, for ACLs. Pinned for the job's life."
+    )
+    properties: Flat = Field(
+        default_factory=dict,
+        description="Client settings by librdkafka's names: security, compression, tuning.",
+    )
+
+
+class Transaction(_Table):
+    """When a transaction ends, whichever comes first: half the timeout, max_records, max_bytes."""
+
+    timeout: Duration = Field(
+        ge=1,
+        le=2_147_483,
+        default=60.0,
+        description="After this the broker aborts an open transaction; at most its transaction.max.timeout.ms.",
+        json_schema_extra=_shown("60s"),
+    )
+    max_records: Count = Field(ge=1, default=1_000_000, description="Records in one transaction at most.")
+    max_bytes: Size = Field(
+        ge=1,
+        default=256 * MIB,
+        description="Bytes of keys and values in one transaction at most.",
+        json_schema_extra=_shown("256MiB"),
+    )
+
+
+class Spark(_Table):
+    """Where Spark runs, and its settings."""
+
+    master: Annotated[str, AfterValidator(_check_master)] = Field(
+        default="local[*]", description="Spark's master. local[N] is started with retries, as local[N,4]."
+    )
+    conf: Flat = Field(default_factory=dict, description="Spark settings, such as spark.driver.memory.")
+
+
+class Spec(_Table):
+    """An eosingest job: read these files, send each row once to this topic."""
+
+    name: Annotated[str, AfterValidator(_check_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})] = (
+        Field(description="The job: identity of its progress and transactional ids. May hold ${param:…}.")
+    )
+    if_running: Annotated[IfRunning, _one_of(IfRunning)] = Field(
+        default="fence", description="When an earlier run of the job is alive: fence it off, fail, or skip this run."
+    )
+    source: Source = Field(description="The files to read.")
+    transform: Transform = Field(default_factory=Transform, description="Which rows and columns are sent.")
+    record: Record = Field(default_factory=Record, description="How a row becomes a Kafka record.")
+    sink: Sink = Field(description="The Kafka cluster and topic.")
+    transaction: Transaction = Field(default_factory=Transaction, description="When a transaction ends.")
+    spark: Spark = Field(default_factory=Spark, description="Where Spark runs, and its settings.")
+
+    _file: Path = PrivateAttr(default=Path())
+    _params: dict[str, str] = PrivateAttr(default_factory=dict)
+    _root_as_written: str | None = PrivateAttr(default=None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_sends_its_lines(cls, data: Any) -> Any:
+        """Fill the default of record.value, the only one that hangs on another key."""
+        if not isinstance(data, Mapping) or not isinstance(data.get("source"), Mapping):
+            return data
+        record = data.get("record", {})
+        if data["source"].get("format") != "text" or not isinstance(record, Mapping) or "value" in record:
+            return data
+        return {**data, "record": {**record, "value": TEXT_VALUE}}
+
+    def attach(self, file: Path, params: Mapping[str, str], root_as_written: str | None) -> Spec:
+        """Note what is not in the TOML: the file, the parameters (for late references), the root before references."""
+        self._file = file.absolute()
+        self._params = dict(params)
+        self._root_as_written = root_as_written
+        return self
+
+    @property
+    def file(self) -> Path:
+        """The spec's file, absolute."""
+        return self._file
+
+    @property
+    def directory(self) -> Path:
+        """The folder of the spec's file, absolute: what relative paths are relative to."""
+        return self._file.parent
+
+    @property
+    def root_as_written(self) -> str | None:
+        """`source.root` before references were resolved: what is pinned in the control record."""
+        return self._root_as_written
+
+    def references(self) -> References:
+        """Return what resolves the references of this spec."""
+        return References(self._params, self.directory)
+
+    def __repr__(self) -> str:
+        return f"Spec(name={self.name!r}, file={str(self.file)!r})"
+
+    __str__ = __repr__
+
+
+def resolve_properties(spec: Spec) -> dict[str, str]:
+    """Return `sink.properties` with references resolved: call late, keep in memory only, never print.
+
+    Relative paths in `ssl.*.location` become absolute from the spec's folder. Raises SpecError for an unset reference.
+    """
+    references, resolved, problems = spec.references(), {}, []
+    for name, text in spec.sink.properties.items():
+        try:
+            value = references.resolve(text)
+        except UnresolvedError as error:
+            problems.append(f"{spec.file}: sink.properties.{name}: {error}")
+            continue
+        # "probe" tells librdkafka to look for the system's certificates.
+        is_file = name.startswith("ssl.") and name.endswith(".location") and value not in ("", "probe")
+        resolved[name] = str(spec.directory / value) if is_file else value
+    if problems:
+        raise SpecError("\n".join(problems), code="unset-reference", problems=problems)
+    return resolved
+
+
+def spark_master(spec: Spec) -> str:
+    """Return the master to start Spark with: a local one always with retries, `local[N,4]` (`local[N]` has none)."""
+    match = LOCAL_MASTER.fullmatch(spec.spark.master)
+    if match is None:
+        return spec.spark.master
+    failures = int(match["failures"] or 0)
+    return f"local[{match['cores'] or 1},{failures if failures >= 2 else 4}]"

@@ -1,0 +1,62 @@
+"""The JSON Schema of a spec, for editors: made from the model, so that the two cannot differ.
+
+Draft 07, without references inside: Taplo and other TOML servers read that, and show the descriptions on hover.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eosingest.spec.model import Spec
+
+DRAFT = "http://json-schema.org/draft-07/schema#"
+_REFERENCE: dict[str, Any] = {"type": "string", "pattern": r"\$\{"}
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the schema of the TOML by its own key names."""
+    raw = Spec.model_json_schema(by_alias=True)
+    schema = _plain(raw, raw.get("$defs", {}))
+    schema.pop("$defs", None)
+    return {"$schema": DRAFT, "title": "eosingest job spec", **schema}
+
+
+def _plain(node: Any, definitions: dict[str, Any]) -> Any:
+    """Return a schema with references put in their place, without pydantic's titles, and open to `${…}` in values."""
+    if isinstance(node, list):
+        return [_plain(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        target = definitions[node["$ref"].rsplit("/", 1)[1]]
+        node = {**target, **{key: value for key, value in node.items() if key != "$ref"}}
+    plain: dict[str, Any] = {}
+    for key, value in node.items():
+        if key == "properties":
+            plain[key] = {name: _plain(inner, definitions) for name, inner in value.items()}
+        elif key not in ("title", "$defs") and not (key == "default" and value is None):
+            plain[key] = value if key == "default" else _plain(value, definitions)
+    return _without_null(_or_reference(plain))
+
+
+def _or_reference(node: dict[str, Any]) -> dict[str, Any]:
+    """Let a reference stand where only certain strings or numbers may: what it gives is not known to an editor."""
+    notes: dict[str, Any] = {key: node[key] for key in ("description", "default") if key in node}
+    rule = {key: value for key, value in node.items() if key not in notes}
+    if rule.get("pattern") == _REFERENCE["pattern"]:
+        return node
+    if "enum" in rule or "pattern" in rule or rule.get("type") in ("integer", "number"):
+        return {"anyOf": [rule, _REFERENCE], **notes}
+    return node
+
+
+def _without_null(node: dict[str, Any]) -> dict[str, Any]:
+    """Drop `null` from the alternatives, which TOML has not, and alternatives inside alternatives."""
+    if "anyOf" not in node:
+        return node
+    choices: list[Any] = []
+    for choice in node["anyOf"]:
+        inner = choice["anyOf"] if set(choice) == {"anyOf"} else [choice]
+        choices += [each for each in inner if each != {"type": "null"} and each not in choices]
+    rest = {key: value for key, value in node.items() if key != "anyOf"}
+    return {**choices[0], **rest} if len(choices) == 1 else {"anyOf": choices, **rest}

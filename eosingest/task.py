@@ -1,0 +1,589 @@
+"""What one Spark task does: the heart of the protocol (design section 3.3).
+
+    Arrow batches ─▶ rows by split ─▶ begin ─▶ produce … ─▶ flush ─▶ offset records last ─▶ commit ─▶ (again)
+                                        ▲                                                     │
+                        0 glance · 1 init_transactions · 2 read · 3 check ◀── any failure ────┘
+
+The order is the law, at every start and restart of a producer:
+
+    0. Is the run still mine? A look, before init: a woken zombie should not even disturb.
+    1. `init_transactions` on the task's transactional id: earlier producers of it are fenced, their transaction decided.
+    2. Read the job's records written since the plan, to the high watermark.
+    3. Run number and run start still mine, no newer attempt's claim on this task? If not: stop, having written nothing.
+    4. begin, produce, flush and check, offset records last, commit; repeat. An attempt's first transaction claims.
+
+What it rests on:
+- Input that ends proves nothing: Python sees a normal end also when the JVM failed or the job was cancelled. A split is
+  ended when rows of the next one arrive. The last one is reported in the outcome, and the driver believes that only of
+  tasks that Spark calls successful.
+- Whatever fails, the producer is closed and the way begins again at 0. The offset record tells whether a commit with an
+  unknown outcome happened. Nothing is resent from memory, and Spark's input cannot be rewound: where what was in
+  flight is gone the attempt ends (AttemptLostError), and Spark's retry starts over.
+- Expected ends are values: an Outcome. Only AttemptLostError and bugs are raised.
+
+Not handled here: that the planned splits are those Spark reads (spark/read.py), and what a successful job proves (driver.py).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from eosingest import checksum
+from eosingest.errors import (
+    EXIT_CHANGED,
+    EXIT_DONE,
+    EXIT_FATAL,
+    EXIT_FENCED,
+    EXIT_INCOMPLETE,
+    EXIT_TEMPORARY,
+    EosingestError,
+)
+from eosingest.failpoints import fail_point
+from eosingest.kafka.protocols import FailureKind, KafkaFailure, OffsetsReader, Producer, Records
+from eosingest.limits import TopicLimits, first_bad_row
+from eosingest.offsets import record, topic
+from eosingest.offsets.record import Claim, OffsetRecord
+from eosingest.offsets.state import JobState
+from eosingest.sources.base import Fingerprint
+
+_CHUNK_ROWS = 2_000  # rows between two looks at the clock
+_BARREN_RESTARTS = 3  # restarts in a row without a commit before the task gives up
+_SLOW_COMMIT_S = 1.0  # a commit this slow may have been retried inside librdkafka: a new producer (no KIP-890 here)
+_IDLE_WAIT_S = 1.0
+
+
+@dataclass(frozen=True)
+class TaskSplit:
+    """A planned split as a task knows it: identity, the file's fingerprint, and the offset record at planning time."""
+
+    file: str
+    start: int
+    length: int
+    fingerprint: Fingerprint
+    committed: OffsetRecord | None
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """What every task of a run is told. Frozen and picklable: it travels in the task closure.
+
+    `splits` is keyed by the signed hash in the batches' split column; `plan_end` is the offset up to which the driver
+    read; `max_attempts` is how often Spark tries a task (`spark.task.maxFailures`). Times in seconds, sizes in bytes.
+    """
+
+    job: str
+    run: int
+    started: str
+    topic: str
+    offsets_topic: str
+    offsets_partition: int
+    plan_end: int
+    splits: Mapping[int, TaskSplit]
+    limits: TopicLimits
+    transaction_timeout_s: float
+    max_records: int
+    max_bytes: int
+    max_attempts: int = 4
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one Arrow batch as columns of equal length: split hash, record, receipt hash, size in bytes, corrupt text."""
+
+    splits: npt.NDArray[np.int64]
+    records: Records
+    hashes: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+    corrupt: list[str | None] | None = None
+
+    def slice(self, start: int, end: int) -> Batch:
+        """Return the rows [start, end)."""
+        whole = self.records
+        records = Records(
+            whole.keys[start:end],
+            whole.values[start:end],
+            whole.timestamps_ms[start:end] if whole.timestamps_ms is not None else None,
+            whole.headers[start:end] if whole.headers is not None else None,
+        )
+        corrupt = self.corrupt[start:end] if self.corrupt is not None else None
+        return Batch(self.splits[start:end], records, self.hashes[start:end], self.sizes[start:end], corrupt)
+
+
+class Signal(enum.Enum):
+    """What an input gives instead of a batch."""
+
+    TICK = "tick"  # nothing came in time: look at the clock
+    END = "end"  # the input ended, which proves nothing
+
+
+class Inputs(Protocol):
+    """The task's input."""
+
+    def get(self, timeout_s: float) -> Batch | Signal:
+        """Return the next batch, TICK after `timeout_s` seconds without one, or END."""
+
+
+class TaskKafka(Protocol):
+    """Makes the task's clients. `transactional_id` is derived from job and task number by whoever implements it."""
+
+    def producer(self, task: int) -> Producer:
+        """Make the transactional producer of a task."""
+
+    def reader(self) -> OffsetsReader:
+        """Make a reader of the job's partition of the offsets topic."""
+
+
+@dataclass
+class Outcome:
+    """How a task ended: what the driver is told. `exit_code` as in errors.py, 0 where all went well.
+
+    `last_split` is (file, start, position) of the last split whose input the task saw, None where it is not to be taken
+    as ended. `read_all` says that the input was read to its end. `bad_rows` are dicts of
+    file, start (byte), row (of the split after `where`, from 1), code, reason.
+    """
+
+    task: int
+    exit_code: int = EXIT_DONE
+    code: str = ""
+    message: str = ""
+    hint: str = ""
+    last_split: tuple[str, int, int] | None = None
+    read_all: bool = False
+    bad_rows: list[dict[str, Any]] = field(default_factory=list)
+    records: int = 0
+    transactions: int = 0
+    restarts: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the outcome as a JSON object."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Outcome:
+        """Read what `to_json` wrote."""
+        last = value.get("last_split")
+        return cls(**{**value, "last_split": tuple(last) if last else None})
+
+
+class AttemptLostError(EosingestError):
+    """What was in flight is gone and the input cannot be rewound: Spark's next attempt starts from the committed positions."""
+
+    default_code = "attempt-lost"
+
+
+class _StopError(Exception):
+    """Ends the task with an outcome; never leaves this module."""
+
+    def __init__(self, exit_code: int, code: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+
+@dataclass
+class _Progress:
+    """One split on its way: `seen` rows came in, rows up to `position` are handed over, `committed` is in the log."""
+
+    split: TaskSplit
+    committed: OffsetRecord | None
+    seen: int = 0
+    position: int = 0
+    records: int = 0
+    checksum: int = 0
+    ended: bool = False
+    failed: bool = False
+
+    @property
+    def done(self) -> bool:
+        return self.committed is not None and self.committed.done
+
+    @property
+    def committed_position(self) -> int:
+        return self.committed.position if self.committed is not None else 0
+
+    @property
+    def dirty(self) -> bool:
+        """Whether the log does not say yet what is known here."""
+        return not self.done and (self.position > self.committed_position or (self.ended and not self.failed))
+
+    def resume(self) -> None:
+        """Take position and receipt from the committed record."""
+        if self.committed is not None:
+            self.position = self.committed.position
+            self.records = self.committed.records
+            self.checksum = self.committed.checksum
+
+
+class Task:
+    """One attempt of one task. Made and run once."""
+
+    def __init__(
+        self,
+        settings: TaskSettings,
+        number: int,
+        kafka: TaskKafka,
+        *,
+        attempt: int,
+        attempt_number: int,
+        now: Callable[[], float],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`attempt` is Spark's unique task attempt id, `attempt_number` counts this task's attempts from 0; clocks in s, ms."""
+        self._settings = settings
+        self._kafka = kafka
+        self._attempt = attempt
+        self._last_attempt = attempt_number + 1 >= settings.max_attempts
+        self._now = now
+        self._now_ms = now_ms
+        self._outcome = Outcome(number)
+        self._state = JobState(settings.job, end=settings.plan_end)
+        self._reader = kafka.reader()
+        self._producer: Producer | None = None
+        self._progress: dict[int, _Progress] = {}
+        self._current: _Progress | None = None
+        self._claimed = False
+        self._barren = 0
+        self._begun_at: float | None = None
+        self._open_records = 0
+        self._open_bytes = 0
+
+    # ---- the way of the attempt ------------------------------------------------------------------------------------
+
+    def run(self, inputs: Inputs) -> Outcome:
+        """Send what the input holds beyond the committed positions. Raises AttemptLostError, for Spark to try again."""
+        try:
+            self._start()
+            self._consume_all(inputs)
+            self._commit_if_dirty()
+            fail_point("task-at-end")
+            self._report_last_split()
+        except _StopError as stop:
+            self._outcome.exit_code, self._outcome.code = stop.exit_code, stop.code
+            self._outcome.message, self._outcome.hint = stop.message, stop.hint
+        finally:
+            self._close_producer()
+            self._reader.close()
+        return self._outcome
+
+    def _consume_all(self, inputs: Inputs) -> None:
+        while True:
+            item = inputs.get(self._wait_s())
+            if item is Signal.END:
+                self._outcome.read_all = True
+                return
+            if isinstance(item, Batch):
+                self._consume(item)
+            self._commit_if_due()
+
+    def _report_last_split(self) -> None:
+        """Report the last split as seen to the input's end. Whether that was its end, Spark's verdict on the task tells."""
+        last = self._current
+        if last is not None and not last.failed and not last.done:
+            self._outcome.last_split = (last.split.file, last.split.start, last.position)
+        if self._outcome.bad_rows:
+            self._outcome.exit_code, self._outcome.code = EXIT_FATAL, "bad-rows"
+
+    # ---- steps 0 to 3 ----------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """Go the way from 0 to 3, as often as the bound allows. Raises _StopError where it ends otherwise."""
+        while True:
+            try:
+                self._start_once()
+                return
+            except KafkaFailure as failure:
+                self._close_producer()
+                self._count_barren(failure)
+
+    def _start_once(self) -> None:
+        settings = self._settings
+        deadline_s = topic.read_deadline_s(settings.transaction_timeout_s)
+        topic.read_decided(self._reader, self._state, deadline_s=deadline_s)  # 0
+        if self._state.control is not None:  # None: hidden behind an open transaction, the check after init tells
+            self._check_mine()
+        fail_point("task-before-init")
+        self._producer = self._kafka.producer(self._outcome.task)
+        self._producer.init_transactions()  # 1
+        fail_point("task-after-init")
+        topic.read_to_end(self._reader, self._state, deadline_s=deadline_s)  # 2
+        self._check_mine()  # 3
+        fail_point("task-after-check")
+        for progress in self._progress.values():
+            progress.committed = self._committed(progress.split)
+            if progress.committed_position > progress.position:
+                progress.resume()
+
+    def _check_mine(self) -> None:
+        """Stop unless the control record names this run and says it is running, and no newer attempt claimed the task."""
+        control, settings = self._state.control, self._settings
+        if control is None:
+            raise _StopError(EXIT_FATAL, "control-lost", "the job's control record is gone from the offsets topic")
+        if (control.run, control.started) != (settings.run, settings.started):
+            raise _StopError(EXIT_FENCED, "fenced", f"the job belongs to run {control.run} on {control.host} now")
+        if control.state != record.RUNNING:
+            raise _StopError(EXIT_INCOMPLETE, "run-ended", f"run {settings.run} has ended as {control.state}")
+        claim = self._state.claims.get(self._outcome.task)
+        if claim is not None and (claim.run, claim.started) == (settings.run, settings.started):
+            if claim.attempt > self._attempt:
+                raise _StopError(EXIT_INCOMPLETE, "superseded", "a newer attempt of this task is at work")
+
+    def _committed(self, split: TaskSplit) -> OffsetRecord | None:
+        """Return the split's last committed offset record. Stop where another task of this run wrote it."""
+        found = self._state.offsets.get((split.file, split.start), split.committed)
+        if found is not None and found.run == self._settings.run and found.task != self._outcome.task:
+            raise _StopError(
+                EXIT_FATAL,
+                "split-in-two-tasks",
+                f"{split.file} at byte {split.start} is read by tasks {found.task} and {self._outcome.task} of one run",
+            )
+        return found
+
+    def _recover(self, failure: KafkaFailure) -> None:
+        """After a failure in a transaction: a new producer, and the log's word on what was committed."""
+        self._close_producer()
+        self._count_barren(failure)
+        self._start()
+        lost = [progress for progress in self._progress.values() if progress.position > progress.committed_position]
+        if lost and not self._last_attempt:
+            raise AttemptLostError(f"{failure}; what was in flight was not committed")
+        if lost:
+            raise self._given_up(failure)
+
+    def _count_barren(self, failure: KafkaFailure) -> None:
+        """Count a failure without a commit in between. Stop where trying again would not help, or did not."""
+        self._outcome.restarts += 1
+        self._barren += 1
+        if failure.kind is FailureKind.REFUSED:
+            raise _StopError(EXIT_FATAL, failure.code, f"Kafka refused: {failure}")
+        if failure.code == "read-deadline":
+            raise _StopError(
+                EXIT_TEMPORARY, "offsets-held-up", f"the offsets topic could not be read to its end: {failure.detail}"
+            )
+        if self._barren >= _BARREN_RESTARTS:
+            raise self._given_up(failure)
+
+    def _given_up(self, failure: KafkaFailure) -> _StopError:
+        if failure.kind is FailureKind.FENCED:
+            return _StopError(
+                EXIT_FATAL,
+                "fenced-again-and-again",
+                f"the producer of task {self._outcome.task} was fenced again and again while run {self._settings.run}"
+                " owned the job: either something else uses its transactional id (the same transactional_id_prefix and"
+                " job name, with another offsets topic), or transaction.timeout is too small for this cluster",
+                hint="give one of the two another sink.transactional_id_prefix, or raise transaction.timeout; then run again",
+            )
+        return _StopError(EXIT_TEMPORARY, "kafka-failed", f"Kafka failed {self._barren} times in a row: {failure}")
+
+    # ---- rows ------------------------------------------------------------------------------------------------------
+
+    def _consume(self, batch: Batch) -> None:
+        for start, end in _segments(batch.splits):
+            progress = self._enter(int(batch.splits[start]))
+            self._take(progress, batch.slice(start, end))
+
+    def _enter(self, split_hash: int) -> _Progress:
+        """Return the split's progress; if it is not the current one, the current one has ended: here is the proof."""
+        progress = self._progress.get(split_hash)
+        if progress is None:
+            progress = self._first_row_of(split_hash)
+        elif progress is not self._current:
+            raise _StopError(
+                EXIT_FATAL,
+                "split-met-twice",
+                f"{progress.split.file} at byte {progress.split.start} was read twice by one task",
+            )
+        if self._current is not None and self._current is not progress:
+            self._current.ended = True
+        self._current = progress
+        return progress
+
+    def _first_row_of(self, split_hash: int) -> _Progress:
+        split = self._settings.splits.get(split_hash)
+        if split is None:
+            raise _StopError(
+                EXIT_CHANGED,
+                "unplanned-split",
+                "a row came from a split, or from a version of a file, that is not in the plan: a file changed after it"
+                " was listed",
+                hint="its rows were not sent; run again once nothing writes to the source any more (source.min_age)",
+            )
+        progress = self._progress[split_hash] = _Progress(split, self._committed(split))
+        progress.resume()
+        return progress
+
+    def _take(self, progress: _Progress, rows: Batch) -> None:
+        """Send the rows of one split that lie beyond its position."""
+        skip = len(rows.splits) if progress.done or progress.failed else max(0, progress.position - progress.seen)
+        progress.seen += min(skip, len(rows.splits))
+        if skip < len(rows.splits):
+            fresh = self._without_bad_row(progress, rows.slice(skip, len(rows.splits)))
+            for start, end in self._chunks(fresh):
+                self._send(progress, fresh.slice(start, end))
+
+    def _without_bad_row(self, progress: _Progress, rows: Batch) -> Batch:
+        """Cut the rows at the first one that cannot be sent, and give up the split there; the other splits go on."""
+        bad = first_bad_row(
+            self._settings.limits,
+            keys=rows.records.keys,
+            sizes=rows.sizes,
+            timestamps_ms=rows.records.timestamps_ms,
+            corrupt=rows.corrupt,
+            now_ms=self._now_ms(),
+        )
+        if bad is None:
+            return rows
+        progress.failed = True
+        self._outcome.bad_rows.append(
+            {
+                "file": progress.split.file,
+                "start": progress.split.start,
+                "row": progress.seen + bad.index + 1,
+                "code": bad.code,
+                "reason": bad.reason,
+            }
+        )
+        return rows.slice(0, bad.index)
+
+    def _chunks(self, rows: Batch) -> Iterator[tuple[int, int]]:
+        """Cut the rows so that no transaction grows over max_records or max_bytes (one record always fits)."""
+        ends = np.cumsum(rows.sizes)
+        start = 0
+        while start < len(ends):
+            before = int(ends[start - 1]) if start else 0
+            fit_bytes = int(np.searchsorted(ends, before + self._settings.max_bytes - self._open_bytes, side="right"))
+            fit_records = start + self._settings.max_records - self._open_records
+            end = max(start + 1, min(len(ends), start + _CHUNK_ROWS, fit_bytes, fit_records))
+            yield start, end
+            start = end
+
+    # ---- step 4 ----------------------------------------------------------------------------------------------------
+
+    def _send(self, progress: _Progress, rows: Batch) -> None:
+        """Hand over rows of one split, in a transaction that is begun if need be and committed at its limits."""
+        count = len(rows.splits)
+        # Before produce: what may have gone out counts as in flight if produce fails.
+        progress.seen += count
+        progress.position += count
+        progress.records += count
+        progress.checksum = checksum.add(progress.checksum, rows.hashes)
+        try:
+            self._begin_if_closed().produce(self._settings.topic, rows.records)
+        except KafkaFailure as failure:
+            self._recover(failure)
+            return
+        fail_point("task-after-produce")
+        self._open_records += count
+        self._open_bytes += int(rows.sizes.sum())
+        if self._open_records >= self._settings.max_records or self._open_bytes >= self._settings.max_bytes:
+            self._commit()
+        else:
+            self._commit_if_due()
+
+    def _begin_if_closed(self) -> Producer:
+        assert self._producer is not None, "no way leads here without _start"
+        if self._begun_at is None:
+            self._producer.begin()
+            self._begun_at = self._now()
+            fail_point("task-after-begin")
+        return self._producer
+
+    def _wait_s(self) -> float:
+        """Return how long the input may be waited for: until half of the transaction timeout has passed."""
+        if self._begun_at is None:
+            return _IDLE_WAIT_S
+        return max(0.0, self._begun_at + self._settings.transaction_timeout_s / 2 - self._now())
+
+    def _commit_if_due(self) -> None:
+        if self._begun_at is not None and self._wait_s() == 0.0:
+            self._commit()
+
+    def _commit_if_dirty(self) -> None:
+        if any(progress.dirty for progress in self._progress.values()):
+            self._commit()
+
+    def _commit(self) -> None:
+        """Commit everything handed over, with the offset records of every split it touches."""
+        try:
+            slow = self._commit_once()
+        except KafkaFailure as failure:
+            self._recover(failure)  # went through all the same, or the attempt is lost
+            if not any(progress.dirty for progress in self._progress.values()):
+                return
+            self._commit()  # only done marks are left: nothing of it is in memory alone
+            return
+        if slow:
+            self._close_producer()
+            self._start()
+
+    def _commit_once(self) -> bool:
+        """Flush, write the offset records, commit; return whether it was slow."""
+        producer = self._begin_if_closed()
+        dirty = [progress for progress in self._progress.values() if progress.dirty]
+        producer.flush()
+        fail_point("task-before-offsets")
+        written = [self._offset_record(progress) for progress in dirty]
+        self._write_offsets(producer, written)
+        fail_point("task-before-commit")
+        began = self._now()
+        producer.commit()
+        fail_point("task-after-commit")
+        for progress, offset in zip(dirty, written, strict=True):
+            progress.committed = offset
+        self._claimed = True
+        self._outcome.transactions += 1
+        self._outcome.records += self._open_records
+        self._barren = 0
+        self._close_transaction()
+        return self._now() - began > _SLOW_COMMIT_S
+
+    def _write_offsets(self, producer: Producer, written: list[OffsetRecord]) -> None:
+        settings = self._settings
+        entries = [(offset.key(settings.job), offset.encode()) for offset in written]
+        if not self._claimed:
+            claim = Claim(settings.run, settings.started, self._attempt)
+            entries.append((record.claim_key(settings.job, self._outcome.task), claim.encode()))
+        for key, value in entries:
+            producer.produce_to_partition(settings.offsets_topic, settings.offsets_partition, key, value)
+
+    def _offset_record(self, progress: _Progress) -> OffsetRecord:
+        split, old = progress.split, progress.committed
+        fresh = OffsetRecord(
+            file=split.file,
+            start=split.start,
+            length=split.length,
+            position=progress.position,
+            done=progress.ended and not progress.failed,
+            rows=progress.position,
+            records=progress.records,
+            checksum=progress.checksum,
+            fingerprint=split.fingerprint,
+            run=self._settings.run,
+            task=self._outcome.task,
+            sequence=0,
+        )
+        return replace(fresh, sequence=old.sequence + 1) if old is not None else fresh
+
+    def _close_transaction(self) -> None:
+        self._begun_at = None
+        self._open_records = self._open_bytes = 0
+
+    def _close_producer(self) -> None:
+        self._close_transaction()
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None
+
+
+def _segments(splits: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Yield [start, end) of each run of equal values."""
+    if len(splits):
+        bounds = [0, *(np.flatnonzero(np.diff(splits)) + 1).tolist(), len(splits)]
+        yield from zip(bounds[:-1], bounds[1:], strict=True)

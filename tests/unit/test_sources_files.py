@@ -1,0 +1,351 @@
+"""Listing files: identities, what is hidden, what is refused, what is left alone. Real files, no Spark."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eosingest.errors import EosingestError, FatalError, SpecError
+from eosingest.sources.base import Listing, Source, Split
+from eosingest.sources.files import FileSource
+
+
+def make(folder: Path, *names: str, content: str = '{"a":1}\n') -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+
+def source(folder: Path, *paths: str, root: str | None = None, min_age_s: float = 0, now: float = 0) -> FileSource:
+    return FileSource(format="json", paths=paths, directory=folder, root=root, min_age_s=min_age_s, now=lambda: now)
+
+
+def names(listing: Listing) -> list[str]:
+    return [file.name for file in listing.files]
+
+
+def listed(folder: Path, *paths: str, root: str | None = None) -> list[str]:
+    return names(source(folder, *paths, root=root).list())
+
+
+@pytest.mark.parametrize(
+    ("files", "paths", "expected"),
+    [
+        (["d/b.jsonl", "d/a.jsonl"], ["d"], ["d/a.jsonl", "d/b.jsonl"]),
+        (["d/a.jsonl"], ["./d//x/../a.jsonl"], ["d/a.jsonl"]),
+        (["d/a.jsonl"], ["."], []),
+        (["a.jsonl"], ["."], ["a.jsonl"]),
+        (["d/a.jsonl", "d/b.csv"], ["d/*.jsonl"], ["d/a.jsonl"]),
+        (["1/a", "2/a", "3/b"], ["?/a"], ["1/a", "2/a"]),
+        (["1/a", "2/a", "3/a"], ["[12]/*"], ["1/a", "2/a"]),
+        (["1/a", "2/a", "3/a"], ["[1-2]/a"], ["1/a", "2/a"]),
+        (["1/a", "2/a", "3/a"], ["[^12]/a"], ["3/a"]),
+        (["1/a", "2/a", "3/a"], ["[!12]/a"], ["3/a"]),
+        (["1/a", "2/b", "3/c"], ["{1/a,2/b}"], ["1/a", "2/b"]),
+        (["xay", "xby", "xcdy", "xcy"], ["x{a,c{d,}}y"], ["xay", "xcdy", "xcy"]),
+        (["d/a", "e/a"], ["{d,d/../e}/a"], ["d/a", "e/a"]),
+        (["d/a", "e/a"], ["d/.././{d,d/../e}//./a/"], ["d/a", "e/a"]),
+        (["{a}/b", "{a}/c"], ["{a}/../{a}/b"], ["{a}/b"]),
+        (["a*b", "aXb"], [r"a\*b"], ["a*b"]),
+        (["a*b", "aXb"], ["a*b"], ["a*b", "aXb"]),
+        (["a?b", "aXb"], ["a?b"], ["a?b", "aXb"]),
+        (["a[1].jsonl", "a1.jsonl"], ["a[1].jsonl"], ["a[1].jsonl"]),
+        (["a1.jsonl"], ["a[1].jsonl"], ["a1.jsonl"]),
+        (["a[1]/x", "a1/x"], ["a[1]/*"], ["a[1]/x"]),
+        (["{a}.csv"], ["{a}.csv"], ["{a}.csv"]),
+        (["{a}.csv"], ["*.csv"], ["{a}.csv"]),
+        (["b\\s"], ["b\\s"], ["b\\s"]),
+        (["new\nline"], ["new*"], ["new\nline"]),
+        (["ünï.jsonl", "sp ace", "p%20q", "h#x"], ["*"], ["h#x", "p%20q", "sp ace", "ünï.jsonl"]),
+        (["d/a", "d/b"], ["d/*", "d/a", "./d"], ["d/a", "d/b"]),
+        (["d/k=1/a", "d/k=2/s/b"], ["d"], ["d/k=1/a", "d/k=2/s/b"]),
+        (["d/s/k=1/a"], ["d"], ["d/s/k=1/a"]),
+        (["d/a", "d/s/b"], ["d"], ["d/a"]),
+        (["k=1/s/a", "k=1/b"], ["k=1"], ["k=1/b"]),
+        (["2026-11-20/p", "2026-11-21/p"], ["2026-11-21/*"], ["2026-11-21/p"]),
+    ],
+)
+def test_a_path_names_the_files_that_spark_would_read(
+    tmp_path: Path, files: list[str], paths: list[str], expected: list[str]
+) -> None:
+    make(tmp_path, *files)
+    if not expected:
+        with pytest.raises(SpecError) as caught:
+            listed(tmp_path, *paths)
+        assert (caught.value.code, "'.'" in caught.value.message) == ("path-not-found", True)
+        return
+    assert listed(tmp_path, *paths) == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "expected", "hidden"),
+    [
+        (["d/_x", "d/.x", "d/x._COPYING_", "d/_metadata", "d/a"], "d", ["d/a"], 4),
+        (["d/_x", "d/a"], "d/*", ["d/a"], 1),
+        (["d/_k=1", "d/a"], "d", ["d/_k=1", "d/a"], 0),
+        (["d/k=1/_tmp/a", "d/k=1/.x/a", "d/k=1/a"], "d", ["d/k=1/a"], 2),
+        (["_t/a", ".t/a", "t/a"], "*/a", ["t/a"], 2),
+        (["_t/a", "t/a"], "_*/a", ["_t/a"], 0),
+        (["_t/a"], "_t", ["_t/a"], 0),
+        (["_t/a"], "_t/a", ["_t/a"], 0),
+        (["d/_x"], "d/*", [], 1),
+    ],
+)
+def test_what_spark_hides_is_passed_over_and_counted(
+    tmp_path: Path, files: list[str], path: str, expected: list[str], hidden: int
+) -> None:
+    make(tmp_path, *files)
+    listing = source(tmp_path, path).list()
+    assert (names(listing), listing.hidden) == (expected, hidden)
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "code", "said"),
+    [
+        ([], "gone/x.jsonl", "path-not-found", "gone/x.jsonl"),
+        (["a.csv"], "*.jsonl", "path-not-found", "*.jsonl"),
+        (["a.csv"], "a.csv/*.jsonl", "path-not-found", "a.csv"),
+        (["d/s/a"], "d", "path-not-found", "'d' holds no file"),
+        (["_x"], "_x", "path-hidden", "'_x'"),
+        (["d/a"], "**/a", "glob", "'**'"),
+        ([], "{a", "glob", "never closed"),
+        ([], "[a", "glob", "no end"),
+        ([], "[]", "glob", "no end"),
+        ([], "[z-a]", "glob", "not a valid glob"),
+        ([], "x*\\", "glob", "nothing follows"),
+        ([], "s3a://bucket/x", "path-scheme", "only local paths"),
+        ([], "HDFS:/x", "path-scheme", "only local paths"),
+        ([], "file://host/x", "path-scheme", "host"),
+        ([], "a\0b", "path", "not a path"),
+        ([], "", "path", "not a path"),
+        (["d/a", "d/k=1/b"], "d", "mixed-tree", "column=value tree"),
+        (["d/s/a", "d/k=1/b"], "d", "mixed-tree", "column=value tree"),
+        (["d/j=1/a", "d/k=1/b"], "d", "mixed-tree", "column=value tree"),
+        (["d/k=1/a", "d/k=1/j=1/b"], "d", "mixed-tree", "column=value tree"),
+        (["d/k=1/j=1/a", "d/j=1/k=1/b"], "d", "mixed-tree", "column=value tree"),
+        (["d/k=1/a", "e/k=1/b"], "{d,e}", "mixed-tree", "column=value tree"),
+        (["d/k=1/s/j=1/a"], "d", "mixed-tree", "without '='"),
+        (["d/k=/a"], "d", "mixed-tree", "on the right"),
+        (["d/=1/a"], "d", "mixed-tree", "on the left"),
+        (["d/k=1/K=2/a"], "d", "mixed-tree", "twice"),
+        (["d/k=1/_temporary/a"], "d/k=1/_temporary/a", "mixed-tree", "_temporary"),
+        (["a:b"], "a:b", "file-name", "':'"),
+        (["d:e/x[1]"], "d:e", "file-name", "':'"),
+    ],
+)
+def test_what_cannot_be_read_as_meant_is_an_error(
+    tmp_path: Path, files: list[str], path: str, code: str, said: str
+) -> None:
+    make(tmp_path, *files)
+    with pytest.raises(EosingestError) as caught:
+        source(tmp_path, path).list()
+    assert caught.value.code == code
+    assert said in caught.value.message
+    assert isinstance(caught.value, FatalError if code == "file-name" else SpecError)
+
+
+def test_not_found_says_where_it_looked(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=str(tmp_path / "data" / "x.csv")):
+        listed(tmp_path / "spec", "../data/x.csv")
+
+
+def test_a_colon_in_a_folder_is_no_hindrance(tmp_path: Path) -> None:
+    make(tmp_path, "2026-11-20T10:00/a.jsonl")
+    assert listed(tmp_path, "2026*") == ["2026-11-20T10:00/a.jsonl"]
+
+
+def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.jsonl")).write_text("x")
+    with pytest.raises(FatalError, match="not UTF-8"):
+        listed(tmp_path, "*")
+
+
+class TestIdentity:
+    def test_is_relative_to_the_spec_wherever_spec_and_data_lie(self, tmp_path: Path) -> None:
+        for checkout in ("one", "two/deeper"):
+            make(tmp_path / checkout, "data/a.jsonl")
+            assert listed(tmp_path / checkout / "specs", "../data/*") == ["../data/a.jsonl"]
+
+    def test_is_the_whole_path_for_an_absolute_one(self, tmp_path: Path) -> None:
+        make(tmp_path, "a b.jsonl")
+        whole = f"{tmp_path}/a b.jsonl"
+        for path in (whole, f"/{whole}", f"file:{whole}", f"file://{whole}", f"file://localhost{whole}"):
+            assert listed(tmp_path, path) == [whole]
+
+    def test_nothing_is_decoded_in_a_file_uri(self, tmp_path: Path) -> None:
+        make(tmp_path, "a%20b", "a b")
+        assert listed(tmp_path, f"file:{tmp_path}/a%20b") == [f"{tmp_path}/a%20b"]
+
+    def test_is_relative_to_root(self, tmp_path: Path) -> None:
+        make(tmp_path, "ws/data/a.jsonl")
+        absolute = str(tmp_path / "ws" / "data")
+        for root in ("../ws", "../ws/", str(tmp_path / "ws"), f"{tmp_path}/x/../ws"):
+            assert listed(tmp_path / "spec", absolute, "../ws/data/*", root=root) == ["data/a.jsonl"]
+
+    def test_outside_root_is_an_error(self, tmp_path: Path) -> None:
+        make(tmp_path, "ws/a", "ws2/a")
+        with pytest.raises(SpecError) as caught:
+            listed(tmp_path, "ws2/a", root="ws")
+        assert caught.value.code == "outside-root"
+
+    @pytest.mark.parametrize("swap", [False, True])
+    def test_of_a_file_named_both_ways_is_the_relative_one(self, tmp_path: Path, swap: bool) -> None:
+        make(tmp_path, "a")
+        both = ["a", str(tmp_path / "a")]
+        assert listed(tmp_path, *(reversed(both) if swap else both)) == ["a"]
+
+    def test_glob_characters_in_the_folder_of_the_spec_mean_nothing(self, tmp_path: Path) -> None:
+        make(tmp_path, "p*[1]{a}/d/x", "pq1a/d/y", "p*[1]{a}/z")
+        assert listed(tmp_path / "p*[1]{a}" / "d", "*", "../z*") == ["../z", "x"]
+
+    @pytest.mark.parametrize(
+        ("paths", "root", "expected"),
+        [(["d"], None, "."), (["/d"], None, "/"), (["/d", "e"], None, "."), (["/d"], "/ws", "/ws"), (["d"], "d", "d")],
+    )
+    def test_root_as_written(self, tmp_path: Path, paths: list[str], root: str | None, expected: str) -> None:
+        assert source(tmp_path, *paths, root=root).root_as_written == expected
+
+    def test_links_are_names_of_their_own(self, tmp_path: Path) -> None:
+        make(tmp_path, "d/a", content="12345")
+        (tmp_path / "d" / "b").symlink_to("a")
+        files = source(tmp_path, "d").list().files
+        assert [(file.name, file.length) for file in files] == [("d/a", 5), ("d/b", 5)]
+
+
+def test_links_that_lead_back_or_nowhere(tmp_path: Path) -> None:
+    make(tmp_path, "d/k=1/a")
+    (tmp_path / "d" / "k=1" / "up").symlink_to("..")
+    assert listed(tmp_path, "d") == ["d/k=1/a"]
+    for target in ("nowhere", "k=2"):
+        link = tmp_path / "d" / "k=2"
+        link.symlink_to(target)
+        with pytest.raises(FatalError) as caught:
+            listed(tmp_path, "d")
+        assert caught.value.code == "file-unreadable"
+        link.unlink()
+
+
+def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FatalError, match="not a regular file"):
+        listed(tmp_path, "pipe")
+
+
+@pytest.fixture
+def closed_to_us() -> Iterator[Path]:
+    """A folder with the rights of somebody who is not root, also where the tests run as root."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o777)
+        folder = Path(name)
+        make(folder, "d/a", "e/b")
+        was = os.geteuid()
+        if was == 0:
+            os.chown(folder / "d" / "a", 1, 1)
+            os.chown(folder / "e", 1, 1)
+            os.seteuid(65534)
+        try:
+            yield folder
+        finally:
+            os.seteuid(was)
+            os.chmod(folder / "e", 0o755)
+
+
+@pytest.mark.parametrize(("closed", "path"), [("d/a", "d"), ("e", "e"), ("e", "e/b"), ("e", "e/*")])
+def test_unreadable_is_said_with_its_name(closed_to_us: Path, closed: str, path: str) -> None:
+    euid = os.geteuid()
+    if euid == 65534:
+        os.seteuid(0)
+    os.chmod(closed_to_us / closed, 0)
+    os.seteuid(euid)
+    with pytest.raises(FatalError) as caught:
+        listed(closed_to_us, path)
+    assert caught.value.code == "file-unreadable"
+    assert str(closed_to_us / closed) in caught.value.message
+
+
+def test_young_and_empty_files_are_kept_apart(tmp_path: Path) -> None:
+    make(tmp_path, "old", "edge", "young", "future", "empty-young")
+    make(tmp_path, "empty", content="")
+    (tmp_path / "empty-young").write_text("")
+    times = {"old": 900, "edge": 940, "young": 941, "future": 2000, "empty": 900, "empty-young": 999}
+    for name, mtime in times.items():
+        os.utime(tmp_path / name, (mtime, mtime))
+    listing = source(tmp_path, "*", min_age_s=60, now=1000).list()
+    assert names(listing) == ["edge", "old"]
+    assert listing.too_young == ("empty-young", "future", "young")
+    assert listing.empty == ("empty",)
+    patient = source(tmp_path, "*", min_age_s=0, now=1000).list()
+    assert (len(patient.files), patient.too_young, len(patient.empty)) == (4, (), 2)
+
+
+def test_an_empty_folder_is_nothing_to_do(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    assert source(tmp_path, "d").list() == Listing((), 0, (), ())
+
+
+def test_times_are_cut_to_milliseconds_as_hadoop_does(tmp_path: Path) -> None:
+    make(tmp_path, "a")
+    for ns, ms in [(1_700_000_000_999_999_999, 1_700_000_000_999), (-1, -1), (-1_500_000_001, -1501)]:
+        os.utime(tmp_path / "a", ns=(ns, ns))
+        assert source(tmp_path, "a").list().files[0].mtime_ms == ms
+
+
+def test_look_again_names_what_differs_now(tmp_path: Path) -> None:
+    make(tmp_path, "same", "grew", "touched", "gone")
+    files_source: Source = source(tmp_path, "*")
+    files = files_source.list().files
+    assert files_source.look_again(files) == []
+    make(tmp_path, "grew", content="more than before")
+    os.utime(tmp_path / "grew", ns=(0, files[1].mtime_ms * 1_000_000))
+    os.utime(tmp_path / "touched", (5, 5))
+    (tmp_path / "gone").unlink()
+    assert files_source.look_again(files) == ["gone", "grew", "touched"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "files", "base"),
+    [
+        (["d"], ["d/k=1/a", "d/K=2/b"], "d"),
+        (["d/k=1/a"], ["d/k=1/a"], "d"),
+        (["d"], ["d/k=1/j=1/a", "d/k=2/j=1/s/b"], "d"),
+        (["d/*/*"], ["d/k=1/j=1/a", "d/k=2/j=1/b"], "d"),
+        (["../t/k=*"], ["../t/k=1/a"], "../t"),
+        (["d"], ["d/a"], None),
+    ],
+)
+def test_partition_base(tmp_path: Path, paths: list[str], files: list[str], base: str | None) -> None:
+    spec = tmp_path / "x=y" / "spec"
+    spec.mkdir(parents=True)
+    make(spec, *files)
+    tree = source(spec, *paths)
+    expected = None if base is None else os.path.normpath(spec / base)
+    found = tree.list().files
+    assert len(found) == len(files)
+    assert tree.partition_base(found) == expected
+    assert tree.partition_base(found[:1]) == expected
+
+
+def test_a_split_s_key_is_what_offset_records_are_keyed_by(tmp_path: Path) -> None:
+    make(tmp_path, "a", content="x" * 25)
+    one = source(tmp_path, "a")
+    splits = one.splits(one.list().files[0], 10)
+    assert splits == (Split("a", 0, 10), Split("a", 10, 10), Split("a", 20, 5))
+    assert splits[1].key == {"file": "a", "start": 10}
+
+
+def test_a_hundred_thousand_files_are_listed_in_seconds(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    for number in range(100_000):
+        os.close(os.open(f"{tmp_path}/d/{number:06}", os.O_CREAT | os.O_WRONLY))
+    for number in range(0, 100_000, 100):
+        (tmp_path / "d" / f"{number:06}").write_text("x")
+    began = time.process_time()
+    listing = source(tmp_path, "d").list()
+    assert time.process_time() - began < 5
+    assert (len(listing.files), len(listing.empty)) == (1000, 99_000)

@@ -1,0 +1,109 @@
+"""Digest parts: by meaning, so that a rewritten spec is the same and a changed one names the part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eosingest.spec import digest_parts, load
+from eosingest.spec.digest import normalise_ddl
+
+BASE = {
+    "name": '"j"',
+    "source.format": '"csv"',
+    "source.path": '"data"',
+    "sink.bootstrap_servers": '"embedded"',
+    "sink.topic": '"t"',
+}
+
+
+def _parts(folder: Path, changes: dict[str, str]) -> dict[str, str]:
+    file = folder / "job.toml"
+    file.write_text("\n".join(f"{key} = {value}" for key, value in {**BASE, **changes}.items()))
+    return digest_parts(load(file))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"source.path": '["other"]'},
+        {"source.root": '"data"'},
+        {"source.split_size": '"1MiB"'},
+        {"source.min_age": '"1h"'},
+        {"sink.topic": '"u"'},
+        {"sink.properties.linger.ms": "5"},
+        {"sink.partitioner": '"murmur2_random"'},
+        {"transaction.timeout": '"2 min"'},
+        {"spark.master": '"local[7]"'},
+        {"spark.conf.spark.driver.memory": '"4g"'},
+        {"spark.conf.spark.hadoop.fs.s3a.secret.key": '"x"'},
+        {"record.value": '"to_json( struct(*) )  -- all"'},
+        {"transform.select": '["*"]'},
+        {"source.options": '{ header = "FALSE", DELIMITER = ",", inferSchema = true }'},
+    ],
+)
+def test_what_shapes_no_bytes_changes_nothing(tmp_path: Path, changes: dict[str, str]) -> None:
+    assert _parts(tmp_path, changes) == _parts(tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"source.format": '"json"'}, "source.format"),
+        ({"source.schema": '"a INT"'}, "source.schema"),
+        ({"source.options": "{ header = true }"}, "source.options"),
+        ({"source.options": "{ inferSchema = false }"}, "source.options"),
+        ({"transform.where": '"a > 0"'}, "transform.where"),
+        ({"transform.select": '["a", "b"]'}, "transform.select"),
+        ({"record.key": '"a"'}, "record.key"),
+        ({"record.value": '"a"'}, "record.value"),
+        ({"record.headers": '{ h = "a" }'}, "record.headers"),
+        ({"record.timestamp": '"ts"'}, "record.timestamp"),
+        ({"sink.partitioner": '"consistent"'}, "sink.partitioner"),
+        ({"spark.conf.spark.sql.caseSensitive": "true"}, "spark.conf"),
+        ({"spark.conf.spark.hadoop.io.compression.codecs": '"x"'}, "spark.conf"),
+    ],
+)
+def test_what_shapes_the_bytes_changes_its_part_alone(tmp_path: Path, changes: dict[str, str], part: str) -> None:
+    before, after = _parts(tmp_path, {}), _parts(tmp_path, changes)
+    assert [name for name in before if before[name] != after[name]] == [part]
+    assert before.keys() == after.keys()
+
+
+def test_select_is_a_list_and_not_its_text(tmp_path: Path) -> None:
+    one, other = _parts(tmp_path, {"transform.select": "['a', 'b']"}), _parts(tmp_path, {"transform.select": "['a,b']"})
+    assert one["transform.select"] != other["transform.select"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("id BIGINT, user STRING", "id bigint,\n  user string"),
+        ("id BIGINT", "`id` LONG"),
+        ("id: INT", "id INTEGER"),
+        ("s STRUCT<a: INT, b: ARRAY<STRING>>", "s struct<`a`:integer,b:array<string>>"),
+        ("m MAP<STRING, INT>", "m map<string,integer>"),
+        ("d DECIMAL(12,2)", "d dec( 12, 2 )"),
+        ("a INT NOT NULL COMMENT 'x y'", "a int not null comment 'x y'"),
+    ],
+)
+def test_a_schema_has_one_spelling(one: str, other: str) -> None:
+    assert normalise_ddl(one) == normalise_ddl(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Id INT", "id INT"),
+        ("s STRUCT<A: INT>", "s STRUCT<a: INT>"),
+        ("m MAP<STRING, STRUCT<A: INT>>", "m MAP<STRING, STRUCT<a: INT>>"),
+        ("s STRUCT<a: MAP<STRING, INT>, B: INT>", "s STRUCT<a: MAP<STRING, INT>, b: INT>"),
+        ("d DECIMAL(12,2), Long INT", "d DECIMAL(12,2), long INT"),
+        ("`a b` INT", "a_b INT"),
+        ("a INT, b INT", "b INT, a INT"),
+        ("long INT", "bigint INT"),
+    ],
+)
+def test_names_keep_their_case_and_order(one: str, other: str) -> None:
+    assert normalise_ddl(one) != normalise_ddl(other)
