@@ -28,12 +28,16 @@ class PlannedSplit:
 
 @dataclass(frozen=True)
 class PlannedFile:
-    """A listed file: how many splits it has, which are left to do, and whether some of it is committed already."""
+    """A listed file: how many splits it has, which are left to do, and whether some of it is committed already.
+
+    `skipped` are the done splits of a file with something left: Spark reads them too, and their rows are passed over.
+    """
 
     file: SourceFile
     splits: int
     pending: tuple[PlannedSplit, ...]
     started: bool
+    skipped: tuple[PlannedSplit, ...] = ()
 
     @property
     def done(self) -> bool:
@@ -193,12 +197,10 @@ def _plan_file(
         return PlannedFile(file, len(splits), (), started=True)
     by_start = {record.start: record for record in records}
     _refuse_other_cuts(file, splits, by_start)
-    pending = []
-    for split in splits:
-        committed = by_start.get(split.start)
-        if committed is None or not committed.done:
-            pending.append(PlannedSplit(split, fingerprint(), committed))
-    return PlannedFile(file, len(splits), tuple(pending), started=bool(records))
+    planned = [PlannedSplit(split, fingerprint(), by_start.get(split.start)) for split in splits]
+    done = tuple(entry for entry in planned if entry.committed is not None and entry.committed.done)
+    pending = tuple(entry for entry in planned if entry.committed is None or not entry.committed.done)
+    return PlannedFile(file, len(splits), pending, started=bool(records), skipped=done)
 
 
 def _refuse_other_cuts(file: SourceFile, splits: Iterable[Split], by_start: Mapping[int, OffsetRecord]) -> None:

@@ -1,0 +1,182 @@
+"""Spark as the driver sees it (`driver.Launcher`): prepare the DataFrame, run the job in the background, say how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+import threading
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from json import loads
+from pathlib import Path
+from typing import Any
+
+import eosingest
+from eosingest.driver import Prepared
+from eosingest.errors import EosingestError, FatalError, IncompleteError
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.librdkafka import ProducerSettings
+from eosingest.plan import Plan
+from eosingest.spark import scan, session
+from eosingest.spark.read import ReadSettings, RecordFrame, record_frame
+from eosingest.spark.worker import OUTPUT_SCHEMA, Outcomes, TaskFunction, WorkerKafka
+from eosingest.task import Outcome, TaskSettings
+from eosingest.verdict import JobResult
+
+_CANCEL_WAIT_S = 3.0
+_ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
+_CAUSED_BY = re.compile(r"Caused by: (?:[\w.$]+: )?(.+)")
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """How Spark is started and what it reads."""
+
+    job: str
+    master: str
+    conf: Mapping[str, str]
+    read: ReadSettings
+    base_path: Callable[[Plan], str | None]
+    client: ClientSettings
+    partitioner: str
+    prefix: str
+    log_file: Path | None
+
+
+class SparkLauncher:
+    """One Spark session with one job, made when there is something to send."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        """Start nothing yet."""
+        self._settings = settings
+        self._spark: Any = None
+        self._process: Any = None
+        self._frame: RecordFrame | None = None
+        self._tasks = 0
+        self._splits: Mapping[int, Any] = {}
+        self._thread: threading.Thread | None = None
+        self._outcomes: Any = None
+        self._error: EosingestError | None = None
+
+    def prepare(self, plan: Plan, schema: str | None) -> Prepared:
+        """Start Spark, make the DataFrame, check that it is narrow and reads each planned split once."""
+        settings = self._settings
+        self._spark, self._process = session.start(
+            job=settings.job,
+            master=settings.master,
+            conf=settings.conf,
+            split_size=plan.split_size,
+            log_file=settings.log_file,
+        )
+        read = replace(settings.read, schema=schema) if schema is not None else settings.read
+        self._frame = record_frame(self._spark, read, plan, settings.base_path(plan))
+        scan.check_narrow(self._frame.records)
+        self._splits, partitions = scan.task_splits(plan, self._frame.whole, self._frame.records)
+        self._tasks = max(1, min(partitions, self._spark.sparkContext.defaultParallelism))
+        return Prepared(self._tasks, self._frame.schema, self._splits)
+
+    def start(self, task_settings: TaskSettings) -> None:
+        """Start the job in a thread."""
+        assert self._frame is not None, "prepare comes first"
+        context = self._spark.sparkContext
+        if not self._settings.master.startswith("local["):
+            context.addPyFile(_package_zip())
+        self._outcomes = context.accumulator([], Outcomes())
+        producer_settings = ProducerSettings(
+            client=self._settings.client,
+            transaction_timeout_s=task_settings.transaction_timeout_s,
+            partitioner=self._settings.partitioner,
+            message_max_bytes=max(1_000, task_settings.limits.max_message_bytes),
+        )
+        task_settings = replace(task_settings, max_attempts=_max_attempts(self._settings.master))
+        kafka = WorkerKafka(task_settings, producer_settings, self._settings.prefix)
+        function = TaskFunction(kafka, tuple(self._settings.read.headers), self._outcomes)
+        records = self._frame.records.coalesce(self._tasks).mapInArrow(function, OUTPUT_SCHEMA)
+        self._thread = threading.Thread(target=self._run, args=(records,), name="spark-job", daemon=True)
+        self._thread.start()
+
+    def _run(self, records: Any) -> None:
+        try:
+            records.collect()
+        except Exception as error:
+            self._error = self._explain(str(error))
+
+    def poll(self, timeout_s: float) -> JobResult | None:
+        """Wait for the job's end. Its outcomes come from the accumulator: of successful tasks, also when the job failed."""
+        assert self._thread is not None, "start comes first"
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            return None
+        outcomes = {outcome.task: outcome for outcome in map(Outcome.from_json, map(loads, self._outcomes.value))}
+        return JobResult(list(outcomes.values()), self._error)
+
+    def cancel(self) -> None:
+        """Cancel the job and wait a little for its tasks to be told."""
+        canceller = threading.Thread(target=self._cancel_all, daemon=True)
+        canceller.start()
+        canceller.join(_CANCEL_WAIT_S)
+        if self._thread is not None:
+            self._thread.join(_CANCEL_WAIT_S)
+
+    def _cancel_all(self) -> None:
+        with contextlib.suppress(Exception):  # the JVM may be gone: then no task runs
+            self._spark.sparkContext.cancelAllJobs()
+
+    def close(self) -> None:
+        """Stop Spark."""
+        if self._spark is not None:
+            session.stop(self._spark, self._process)
+
+    def _explain(self, text: str) -> EosingestError:
+        """Turn the failure of the job into an error: bad data is fatal, the rest can be run again."""
+        log = f"; Spark's own words are in {self._settings.log_file}" if self._settings.log_file else ""
+        kept = "what was committed is kept, nothing was sent twice"
+        if self._process is not None and self._process.poll() is not None:
+            return IncompleteError(
+                f"Spark's JVM ended (status {self._process.returncode})", code="jvm-ended", hint=f"{kept}; run again{log}"
+            )
+        found = _ERROR_CLASS.search(text)
+        reason = _reason(text)
+        if "PythonException" in text and found is None:
+            return EosingestError(f"a Spark task failed: {text[-3000:]}", hint=f"{kept}{log}")
+        if found is not None or "does not conform to the schema" in text:
+            return FatalError(
+                f"the data could not be read or computed: {reason}{self._files_of(text)}",
+                code="bad-data",
+                hint=f"{kept}; correct the data or the expression{log}",
+            )
+        return IncompleteError(f"the Spark job failed: {reason}", code="spark-job", hint=f"{kept}; run again{log}")
+
+    def _files_of(self, text: str) -> str:
+        """Name the files of the job, where the reason does not name one itself."""
+        files = sorted({split.file for split in self._splits.values()})
+        return "" if "file:" in text else f" (in one of: {', '.join(files[:10])}{' …' if len(files) > 10 else ''})"
+
+
+def _reason(text: str) -> str:
+    """Return the line of a Spark error that says why: the innermost cause that has a text."""
+    found = _ERROR_CLASS.search(text)
+    causes = _CAUSED_BY.findall(text)
+    if causes and (found is None or "does not conform" in causes[-1]):
+        return str(causes[-1])
+    return found.group(0) if found else text.strip().split("\n", 1)[0]
+
+
+def _max_attempts(master: str) -> int:
+    """Return how often Spark tries a task: the second number of a local master, else `spark.task.maxFailures`."""
+    local = re.fullmatch(r"local\[[^,]+,\s*(\d+)\]", master)
+    return int(local.group(1)) if local else session.MAX_ATTEMPTS
+
+
+def _package_zip() -> str:
+    """Zip the package for executors on other machines, which have the libraries but not us; return the path."""
+    package = Path(eosingest.__file__).parent
+    descriptor, name = tempfile.mkstemp(prefix="eosingest-", suffix=".zip")
+    os.close(descriptor)
+    with zipfile.ZipFile(name, "w") as archive:
+        for path in sorted(package.rglob("*.py")):
+            archive.write(path, path.relative_to(package.parent))
+    return name

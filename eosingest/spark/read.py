@@ -1,0 +1,196 @@
+"""From files to record columns: the DataFrame whose rows are Kafka records, each with the split it came from.
+
+    files ─▶ reader (PERMISSIVE, our corrupt column) ─▶ where ─▶ select ─▶ key, value, headers, timestamp
+                 └─ _metadata ─▶ split hash ────────────────────────────▶ + checksum of the record
+
+All of it runs in the JVM; the Python workers see binary columns. Every step is narrow and keeps the order of a split.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from eosingest import checksum
+from eosingest.errors import SpecError
+from eosingest.plan import Plan
+from eosingest.sources.files import escape_for_spark
+from eosingest.spec.expressions import expand_star, literal_functions, quote_name
+
+SPLIT = "__eosingest_split"
+CORRUPT = "__eosingest_corrupt"
+CHECKSUM = "__eosingest_checksum"
+TIMESTAMP = "__eosingest_timestamp"
+HEADER = "__eosingest_header_"  # followed by the header's place in the spec
+
+_WITH_CORRUPT_ROWS = ("json", "csv")
+_INFERENCE_MAX_BYTES = 1 << 30
+_SAMPLE_ROWS = 10_000
+_SPLIT_HASH = (
+    "xxhash64(_metadata.file_path, _metadata.file_block_start, _metadata.file_size, _metadata.file_modification_time)"
+)
+_BYTES_TYPES = ("string", "binary", "varchar", "char")
+_TIME_TYPES = ("timestamp", "timestamp_ntz", "date")
+
+
+@dataclass(frozen=True)
+class ReadSettings:
+    """What of the spec the DataFrame is made from; `schema` is DDL, or None to infer it."""
+
+    format: str
+    options: dict[str, str]
+    schema: str | None
+    where: str | None
+    select: tuple[str, ...]
+    key: str | None
+    value: str
+    headers: dict[str, str]
+    timestamp: str | None
+
+
+@dataclass(frozen=True)
+class RecordFrame:
+    """`records` are the record columns; `whole` is the source before any filter; `schema` the resolved DDL of its columns."""
+
+    records: DataFrame
+    whole: DataFrame
+    schema: str
+
+
+def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> RecordFrame:
+    """Make the DataFrame. Raises SpecError that names the key whose expression Spark does not take."""
+    reader = _reader(spark, settings, base_path)
+    paths = [escape_for_spark(entry.file.path) for entry in plan.pending_files]
+    schema = _schema(spark, settings, plan, base_path, paths)
+    if settings.format in _WITH_CORRUPT_ROWS:
+        schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
+    with _naming("source"):
+        whole = reader.schema(schema).load(paths)
+    visible = [name for name in whole.columns if name != CORRUPT]
+    resolved = whole.select(*(quote_name(name) for name in visible))._jdf.schema().toDDL()
+    corrupt = quote_name(CORRUPT) if CORRUPT in whole.columns else f"CAST(NULL AS STRING) AS {CORRUPT}"
+    rows = whole.selectExpr(*(quote_name(name) for name in visible), f"{_SPLIT_HASH} AS {SPLIT}", corrupt)
+    return RecordFrame(_records(_selected(_filtered(rows, settings, visible), settings, visible), settings), whole, resolved)
+
+
+def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) -> DataFrameReader:
+    reader = spark.read.format(settings.format).options(**settings.options)
+    if settings.format in _WITH_CORRUPT_ROWS:
+        reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
+    return reader.option("basePath", base_path) if base_path is not None else reader
+
+
+def _schema(
+    spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, paths: list[str]
+) -> StructType:
+    """Return the schema without our corrupt column: the given one, or what Spark infers."""
+    if settings.schema is not None:
+        with _naming("source.schema"):
+            return StructType.fromDDL(settings.schema)
+    if settings.format in _WITH_CORRUPT_ROWS and plan.bytes_to_read > _INFERENCE_MAX_BYTES:
+        raise SpecError(
+            f"source.schema is missing, and to infer it Spark would read {plan.bytes_to_read >> 20} MiB twice",
+            code="schema-needed",
+            hint=f"this is what the first rows look like; check it and put it into the spec:\n"
+            f'schema = "{_sample_ddl(spark, settings, paths[0])}"',
+        )
+    with _naming("source"):
+        inferred = _reader(spark, settings, base_path).load(paths).schema
+    return StructType([field for field in inferred.fields if field.name != CORRUPT])
+
+
+def _sample_ddl(spark: SparkSession, settings: ReadSettings, path: str) -> str:
+    """Infer the schema of a file's first rows."""
+    lines = spark.read.text(path).limit(_SAMPLE_ROWS)._jdf
+    encoder = spark._jvm.org.apache.spark.sql.Encoders.STRING()  # type: ignore[union-attr]
+    reader = spark._jsparkSession.read().options(settings.options)
+    rows = getattr(reader, settings.format)(getattr(lines, "as")(encoder))
+    return str(rows.schema().toDDL())
+
+
+def _filtered(rows: DataFrame, settings: ReadSettings, visible: Sequence[str]) -> DataFrame:
+    """Keep the rows for which `where` is true, and every corrupt one: a filter must not hide it."""
+    if settings.where is None:
+        return rows
+    _refuse_session_functions("transform.where", settings.where, visible)
+    with _naming("transform.where"):
+        return rows.where(f"({settings.where}) OR {CORRUPT} IS NOT NULL")
+
+
+def _selected(rows: DataFrame, settings: ReadSettings, visible: Sequence[str]) -> DataFrame:
+    expressions: list[str] = []
+    for expression in settings.select:
+        _refuse_session_functions("transform.select", expression, visible)
+        if expression.strip() == "*":
+            expressions += [quote_name(name) for name in visible]
+        else:
+            expressions.append(expand_star(expression, visible))
+    with _naming("transform.select"):
+        return rows.selectExpr(*expressions, SPLIT, CORRUPT)
+
+
+def _records(rows: DataFrame, settings: ReadSettings) -> DataFrame:
+    """Compute the record columns, cast them to binary, and hash each record."""
+    columns = rows.columns[:-2]
+    key = _bytes_column(rows, "record.key", settings.key, columns) if settings.key is not None else "CAST(NULL AS BINARY)"
+    value = _bytes_column(rows, "record.value", settings.value, columns)
+    headers = [
+        f"{_bytes_column(rows, f'record.headers.{name}', expression, columns)} AS {HEADER}{index}"
+        for index, (name, expression) in enumerate(settings.headers.items())
+    ]
+    timestamp = [f"{_time_column(rows, settings.timestamp, columns)} AS {TIMESTAMP}"] if settings.timestamp else []
+    records = rows.selectExpr(f"{key} AS key", f"{value} AS value", *headers, *timestamp, SPLIT, CORRUPT)
+    return records.selectExpr("*", f"{checksum.SPARK_EXPRESSION} AS {CHECKSUM}")
+
+
+def _bytes_column(rows: DataFrame, where: str, expression: str, columns: Sequence[str]) -> str:
+    expanded = _checked(rows, where, expression, columns, _BYTES_TYPES, f"CAST({expression} AS STRING)")
+    return f"CAST(({expanded}) AS BINARY)"
+
+
+def _time_column(rows: DataFrame, expression: str, columns: Sequence[str]) -> str:
+    where = "record.timestamp"
+    expanded = _checked(rows, where, expression, columns, _TIME_TYPES, f"timestamp_millis({expression})")
+    return f"unix_millis(CAST(({expanded}) AS TIMESTAMP))"
+
+
+def _checked(
+    rows: DataFrame, where: str, expression: str, columns: Sequence[str], types: Sequence[str], instead: str
+) -> str:
+    """Return the expression with its star expanded. Raises SpecError where it is none, or of another type."""
+    _refuse_session_functions(where, expression, columns)
+    expanded = expand_star(expression, columns)
+    with _naming(where):
+        found = rows.selectExpr(f"({expanded}) AS checked").schema["checked"].dataType.typeName()
+    if found not in types:
+        raise SpecError(
+            f"{where}: {expression} is of type {found}, not {' or '.join(types[:2])}",
+            code="bad-expression",
+            hint=f"write {instead}",
+        )
+    return expanded
+
+
+def _refuse_session_functions(where: str, expression: str, columns: Sequence[str]) -> None:
+    found = literal_functions(expression, columns)
+    if found:
+        raise SpecError(
+            f"{where}: there is no column {found[0]}; Spark would take it for the function {found[0]}()",
+            code="bad-expression",
+            hint=f"the columns are: {', '.join(columns)}",
+        )
+
+
+@contextlib.contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Turn Spark's complaint about an expression or a schema into a SpecError that names the key."""
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error).strip().split("\n", 1)[0]
+        raise SpecError(f"{where}: {text}", code="bad-expression", hint="nothing was sent; correct the spec") from error

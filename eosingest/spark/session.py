@@ -1,0 +1,149 @@
+"""A Spark session with the settings that the protocol needs, and quiet: Spark's own output goes to a log file.
+
+Started by the launcher (job.py) only when something is pending. The settings are set last, over the user's and the
+cluster's, and read back from the live session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from eosingest.errors import FatalError
+from eosingest.java import find_java
+
+MAX_ATTEMPTS = 4
+_STOP_S = 3.0
+
+
+def required_settings(split_size: int) -> dict[str, str]:
+    """Return the settings that the guarantee rests on; `split_size` in bytes."""
+    return {
+        # One attempt of a task at a time, in a partitioning that stays as planned.
+        "spark.speculation": "false",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.task.maxFailures": str(MAX_ATTEMPTS),
+        # With at least one partition wanted and a fixed size, the cuts inside a file depend on that file alone.
+        "spark.sql.files.maxPartitionBytes": str(split_size),
+        "spark.sql.files.minPartitionNum": "1",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "spark.sql.sources.useV1SourceList": "csv,json,orc,parquet,text",
+        # One listing by us; a job of thousands of tasks to list it again would take longer than the run.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
+        # The same rows give the same bytes everywhere, and a bad value is an error.
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.jsonGenerator.ignoreNullFields": "false",
+        "spark.sql.csv.parser.columnPruning.enabled": "false",
+        "spark.sql.variable.substitute": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def start(
+    *, job: str, master: str, conf: Mapping[str, str], split_size: int, log_file: Path | None
+) -> tuple[SparkSession, Any]:
+    """Start Spark and return the session and its JVM process. `log_file` takes all of its output; None: stderr.
+
+    Raises FatalError where Java is missing, the JVM does not start, or a required setting does not hold.
+    """
+    find_java()
+    required = required_settings(split_size)
+    spark_conf = SparkConf(loadDefaults=False)
+    settings = {"spark.ui.enabled": "false", **_local_settings(master), **conf, **required}
+    for key, value in {**settings, "spark.master": master, "spark.app.name": f"eosingest {job}"}.items():
+        spark_conf.set(key, value)
+    _prepare_environment(master)
+    with _signal_handlers_kept(), _output(log_file) as output:
+        try:
+            gateway = launch_gateway(spark_conf, popen_kwargs={"stdout": output, "stderr": output})
+            context = SparkContext(conf=spark_conf, gateway=gateway)
+            session = SparkSession(context)
+        except Exception as error:
+            raise FatalError(
+                f"Spark did not start with master {master}: {_first_line(error)}",
+                code="spark-start",
+                hint=f"nothing was sent; Spark's own words are in {log_file}" if log_file else "nothing was sent",
+            ) from error
+    _check_settings(session, required)
+    return session, gateway.proc
+
+
+def stop(session: SparkSession, process: Any) -> None:
+    """Stop Spark within a few seconds, by force where it does not answer."""
+    stopping = threading.Thread(target=_stop_quietly, args=(session,), daemon=True)
+    stopping.start()
+    stopping.join(_STOP_S)
+    if stopping.is_alive() and process is not None:
+        process.kill()
+
+
+def _stop_quietly(session: SparkSession) -> None:
+    with contextlib.suppress(Exception):  # the JVM may be gone: then there is nothing to stop
+        session.stop()
+
+
+def _local_settings(master: str) -> dict[str, str]:
+    """A local Spark talks to itself only: it needs no host name that resolves."""
+    if not master.startswith("local"):
+        return {}
+    return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+def _prepare_environment(master: str) -> None:
+    """Workers of a local Spark run this interpreter; a C locale would hide every file with a non-ASCII name from Java."""
+    if master.startswith("local"):
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    locale = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "")
+    if locale and "utf" not in locale.lower():
+        os.environ["LC_ALL"] = "C.UTF-8"
+
+
+@contextlib.contextmanager
+def _signal_handlers_kept() -> Iterator[None]:
+    """Put back the handlers that pyspark replaces when it makes a context (in the main thread only)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _output(log_file: Path | None) -> Iterator[Any]:
+    if log_file is None:
+        yield sys.stderr.fileno()
+        return
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    with log_file.open("wb") as output:
+        yield output
+
+
+def _check_settings(session: SparkSession, required: Mapping[str, str]) -> None:
+    for key, value in required.items():
+        live = session.conf.get(key, session.sparkContext.getConf().get(key))
+        if live != value:
+            raise FatalError(
+                f"Spark runs with {key} = {live}, and exactly-once needs {value}",
+                code="spark-setting",
+                hint="nothing was sent; look for it in spark-defaults.conf and in the environment",
+            )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
