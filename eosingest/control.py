@@ -174,9 +174,9 @@ def _kafka_error(doing: str, failure: KafkaFailure) -> EosingestError:
         return FatalError(f"{doing}: Kafka refused: {failure}", code="kafka-refused")
     hint = "what was committed is kept, nothing was sent twice; run again"
     if failure.kind is FailureKind.FENCED:
-        hint += ". Something else used this job's control id: another run that ended before it claimed, or a foreign client"
-    elif doing == "claiming the job":
         hint += (
-            ". If this stays: transaction.state.log.replication.factor and .min.isr must fit the number of brokers"
+            ". Something else used this job's control id: another run that ended before it claimed, or a foreign client"
         )
+    elif doing == "claiming the job":
+        hint += ". If this stays: transaction.state.log.replication.factor and .min.isr must fit the number of brokers"
     return TemporaryError(f"{doing}: {failure}", code="kafka-uncertain", hint=hint)

@@ -204,7 +204,9 @@ class Driver:
         earlier = self._log.fence_earlier_driver(settings.prefix)
         if earlier is None:
             self._refuse_forgotten_job()
-            pinned = Pinned(settings.format, settings.root, settings.topic, "", "", self._offsets_partitions, settings.prefix)
+            pinned = Pinned(
+                settings.format, settings.root, settings.topic, "", "", self._offsets_partitions, settings.prefix
+            )
             claim = ControlRecord(1, settings.started, record.CLAIMED, tasks_alive=0, pinned=pinned, pinned_since=1)
         else:
             if earlier.pinned.prefix != settings.prefix:

@@ -126,7 +126,9 @@ def _time_reason(timestamp_ms: int, limits: TopicLimits, now_ms: int) -> str:
             f" {limits.retention_ms / _DAY_MS:.1f} days (retention.ms): the brokers would delete it"
         )
     if limits.before_max_ms is not None and age_ms > limits.before_max_ms:
-        return f"the timestamp is older than the topic's message.timestamp.before.max.ms ({limits.before_max_ms}) allows"
+        return (
+            f"the timestamp is older than the topic's message.timestamp.before.max.ms ({limits.before_max_ms}) allows"
+        )
     if limits.after_max_ms is not None and -age_ms > limits.after_max_ms:
         return f"the timestamp is further ahead than message.timestamp.after.max.ms ({limits.after_max_ms}) allows"
     return ""

@@ -156,7 +156,9 @@ def _fingerprint_now(source: Source, file: SourceFile, records: list[OffsetRecor
 
     Same length and modification time is unchanged: then the recorded content stands for the file's.
     """
-    known = [r.fingerprint for r in records if (r.fingerprint.length, r.fingerprint.mtime_ms) == (file.length, file.mtime_ms)]
+    known = [
+        r.fingerprint for r in records if (r.fingerprint.length, r.fingerprint.mtime_ms) == (file.length, file.mtime_ms)
+    ]
     found: list[Fingerprint] = known[:1]
 
     def fingerprint() -> Fingerprint:

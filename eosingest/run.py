@@ -83,9 +83,7 @@ def check(spec: Spec) -> list[str]:
     return [f"Java {java_major_version(java)} at {java}"]
 
 
-def run(
-    spec: Spec, options: RunOptions, observer: Observer, interrupted: Callable[[], int | None]
-) -> RunReport | None:
+def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callable[[], int | None]) -> RunReport | None:
     """Run the job; None where another run is active on this host and `if_running` is "skip".
 
     Raises the errors of errors.py for what ends a run before its job; what keeps a job from being complete is in the
@@ -101,7 +99,7 @@ def run(
             if if_running == "fail":
                 raise ActiveRunError(
                     f"another run of {spec.name} is active on this host",
-                    hint='nothing was done; wait for it, or run with --if-running fence to take the job over',
+                    hint="nothing was done; wait for it, or run with --if-running fence to take the job over",
                 )
         source = _source(spec)
         launcher = _LazyLauncher(spec, kafka.client, source, options.verbose)

@@ -27,6 +27,7 @@ Not handled here: that the planned splits are those Spark reads (spark/read.py),
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
@@ -586,4 +587,4 @@ def _segments(splits: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     """Yield [start, end) of each run of equal values."""
     if len(splits):
         bounds = [0, *(np.flatnonzero(np.diff(splits)) + 1).tolist(), len(splits)]
-        yield from zip(bounds[:-1], bounds[1:], strict=True)
+        yield from itertools.pairwise(bounds)

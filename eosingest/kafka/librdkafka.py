@@ -215,7 +215,8 @@ class LibrdkafkaOffsetsReader:
             low_high = self._consumer(isolation_level).get_watermark_offsets(at, timeout=30)
         if low_high is None:
             raise KafkaFailure(FailureKind.UNCERTAIN, "_TIMED_OUT", f"no watermarks of {self._topic}")
-        return low_high
+        low, high = low_high
+        return int(low), int(high)
 
     def log_start(self) -> int:
         """Return the log start offset."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import subprocess
 import tempfile
 import threading
 import zipfile
@@ -27,6 +28,8 @@ from eosingest.task import Outcome, TaskSettings
 from eosingest.verdict import JobResult
 
 _CANCEL_WAIT_S = 3.0
+_JVM_END_WAIT_S = 2.0
+_JVM_LOST = ("Answer from Java side is empty", "connect to the Java server", "Connection refused")  # py4j's words
 _ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
 _CAUSED_BY = re.compile(r"Caused by: (?:[\w.$]+: )?(.+)")
 
@@ -134,21 +137,29 @@ class SparkLauncher:
         """Turn the failure of the job into an error: bad data is fatal, the rest can be run again."""
         log = f"; Spark's own words are in {self._settings.log_file}" if self._settings.log_file else ""
         kept = "what was committed is kept, nothing was sent twice"
-        if self._process is not None and self._process.poll() is not None:
+        if self._jvm_ended(text):
             return IncompleteError(
                 f"Spark's JVM ended (status {self._process.returncode})", code="jvm-ended", hint=f"{kept}; run again{log}"
             )
-        found = _ERROR_CLASS.search(text)
         reason = _reason(text)
-        if "PythonException" in text and found is None:
-            return EosingestError(f"a Spark task failed: {text[-3000:]}", hint=f"{kept}{log}")
-        if found is not None or "does not conform to the schema" in text:
+        if _ERROR_CLASS.search(text) or "does not conform to the schema" in text:
             return FatalError(
                 f"the data could not be read or computed: {reason}{self._files_of(text)}",
                 code="bad-data",
-                hint=f"{kept}; correct the data or the expression{log}",
+                hint=f"{kept}; correct the data or the expression, then run again{log}",
             )
+        if "Traceback (most recent call last)" in text:
+            return EosingestError(f"a Spark task failed by a bug of ours:\n{text[-3000:]}", hint=f"{kept}{log}")
         return IncompleteError(f"the Spark job failed: {reason}", code="spark-job", hint=f"{kept}; run again{log}")
+
+    def _jvm_ended(self, text: str) -> bool:
+        """Say whether the JVM is gone; where py4j lost it, wait a moment for its end to be known."""
+        if self._process is None:
+            return False
+        if any(sign in text for sign in _JVM_LOST):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_JVM_END_WAIT_S)
+        return self._process.poll() is not None
 
     def _files_of(self, text: str) -> str:
         """Name the files of the job, where the reason does not name one itself."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -75,7 +76,9 @@ def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_p
     resolved = whole.select(*(quote_name(name) for name in visible))._jdf.schema().toDDL()
     corrupt = quote_name(CORRUPT) if CORRUPT in whole.columns else f"CAST(NULL AS STRING) AS {CORRUPT}"
     rows = whole.selectExpr(*(quote_name(name) for name in visible), f"{_SPLIT_HASH} AS {SPLIT}", corrupt)
-    return RecordFrame(_records(_selected(_filtered(rows, settings, visible), settings, visible), settings), whole, resolved)
+    return RecordFrame(
+        _records(_selected(_filtered(rows, settings, visible), settings, visible), settings), whole, resolved
+    )
 
 
 def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) -> DataFrameReader:
@@ -91,7 +94,7 @@ def _schema(
     """Return the schema without our corrupt column: the given one, or what Spark infers."""
     if settings.schema is not None:
         with _naming("source.schema"):
-            return StructType.fromDDL(settings.schema)
+            return cast(StructType, StructType.fromDDL(settings.schema))
     if settings.format in _WITH_CORRUPT_ROWS and plan.bytes_to_read > _INFERENCE_MAX_BYTES:
         raise SpecError(
             f"source.schema is missing, and to infer it Spark would read {plan.bytes_to_read >> 20} MiB twice",
@@ -137,7 +140,9 @@ def _selected(rows: DataFrame, settings: ReadSettings, visible: Sequence[str]) -
 def _records(rows: DataFrame, settings: ReadSettings) -> DataFrame:
     """Compute the record columns, cast them to binary, and hash each record."""
     columns = rows.columns[:-2]
-    key = _bytes_column(rows, "record.key", settings.key, columns) if settings.key is not None else "CAST(NULL AS BINARY)"
+    key = (
+        _bytes_column(rows, "record.key", settings.key, columns) if settings.key is not None else "CAST(NULL AS BINARY)"
+    )
     value = _bytes_column(rows, "record.value", settings.value, columns)
     headers = [
         f"{_bytes_column(rows, f'record.headers.{name}', expression, columns)} AS {HEADER}{index}"

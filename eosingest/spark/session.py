@@ -19,6 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+import eosingest
 from eosingest.errors import FatalError
 from eosingest.java import find_java
 
@@ -67,7 +68,9 @@ def start(
     _prepare_environment(master)
     with _signal_handlers_kept(), _output(log_file) as output:
         try:
-            gateway = launch_gateway(spark_conf, popen_kwargs={"stdout": output, "stderr": output})
+            gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                spark_conf, popen_kwargs={"stdout": output, "stderr": output}
+            )
             context = SparkContext(conf=spark_conf, gateway=gateway)
             session = SparkSession(context)
         except Exception as error:
@@ -96,15 +99,20 @@ def _stop_quietly(session: SparkSession) -> None:
 
 def _local_settings(master: str) -> dict[str, str]:
     """A local Spark talks to itself only: it needs no host name that resolves."""
-    if not master.startswith("local"):
+    if not master.startswith("local["):
         return {}
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
 def _prepare_environment(master: str) -> None:
-    """Workers of a local Spark run this interpreter; a C locale would hide every file with a non-ASCII name from Java."""
-    if master.startswith("local"):
+    """Workers of a local Spark run this interpreter and this package, wherever both were started from.
+
+    A C locale would hide every file with a non-ASCII name from Java.
+    """
+    if master.startswith("local["):
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        package_folder = str(Path(eosingest.__file__).parent.parent)
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (package_folder, os.environ.get("PYTHONPATH"))))
     locale = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "")
     if locale and "utf" not in locale.lower():
         os.environ["LC_ALL"] = "C.UTF-8"

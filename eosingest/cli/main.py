@@ -1,0 +1,126 @@
+"""The entry point: arguments to a verb's Action, its Result to the renderer, the exit code to the shell.
+
+Typer only parses. A verb is performed outside of it, because Typer takes any EPIPE for a closed stdout, also that of a
+broker's socket, and any EOFError for the end of a terminal.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from eosingest import __version__
+from eosingest.cli import broker, check, init, plan, run, schema, status
+from eosingest.cli.options import Output, output_asked_for
+from eosingest.cli.render import REPORT_A_BUG, Renderer, logging_to
+from eosingest.cli.result import Action, Result
+from eosingest.errors import EosingestError, InterruptedRunError, SpecError
+
+PROGRAM = "eosingest"
+_GROUP_SETTINGS: dict[str, Any] = {
+    "no_args_is_help": True,
+    "add_completion": False,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+_EXIT_CODES = """\b
+Exit codes, the same for every verb:
+   0  done, or nothing to do             7  a retry will not help
+   1  a bug: please report it           10  the job has no progress here
+   2  usage or spec                     11  another run is active
+   3  incomplete: run again             12  source, spec or topic changed
+   5  temporary: a retry may help       20  plan --exit-code: work is pending
+   6  fenced by a newer run          128+N  ended by a signal, cleanly
+"""
+_T = TypeVar("_T")
+
+
+def main() -> None:
+    """Run the command line of this process and exit with its exit code."""
+    sys.exit(exit_code_of(sys.argv[1:]))
+
+
+def exit_code_of(arguments: Sequence[str]) -> int:
+    """Run a command line and return its exit code; whatever happens is said, and nothing is raised."""
+    renderer = Renderer(output_asked_for(arguments))
+    parsed = _guarded(renderer, PROGRAM, lambda: _parse(arguments))
+    if not isinstance(parsed, Action):
+        return parsed if isinstance(parsed, int) else renderer.result(parsed)
+    renderer = Renderer(parsed.output or renderer.output)
+    with logging_to(renderer, verbose=parsed.verbose):
+        return renderer.result(_guarded(renderer, parsed.command, lambda: parsed.perform(renderer)))
+
+
+def _parse(arguments: Sequence[str]) -> Action | Result | int:
+    """Return the Action of a verb, a Result of a usage error, or the exit code where Typer has said all (`--help`)."""
+    try:
+        parsed: Action | int | None = typer.main.get_command(_app()).main(
+            list(arguments), prog_name=PROGRAM, standalone_mode=False
+        )
+    except _VersionAskedError:
+        return _version()
+    except typer.TyperException as error:
+        return _usage_error(error)
+    return parsed or 0
+
+
+def _usage_error(error: typer.TyperException) -> Result:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else PROGRAM
+    message = error.format_message()
+    if message.startswith("Usage:"):  # a group without a verb: Typer's message is the whole help
+        message = f"no verb given\n{message}"
+    spec_error = SpecError(message, code="usage", hint=f"{command} --help")
+    return Result(command.removeprefix(PROGRAM).strip() or PROGRAM, exit_code=error.exit_code, errors=(spec_error,))
+
+
+def _guarded(renderer: Renderer, command: str, step: Callable[[], _T]) -> _T | Result:
+    """Return what a step returns, or its failure as a Result."""
+    try:
+        return step()
+    except EosingestError as error:
+        return Result(command, exit_code=error.exit_code, errors=(error,))
+    except KeyboardInterrupt:
+        interrupted = InterruptedRunError("interrupted", signal_number=signal.SIGINT)
+        return Result(command, exit_code=interrupted.exit_code, errors=(interrupted,))
+    except Exception as error:
+        renderer.bug()
+        bug = EosingestError(f"{type(error).__name__}: {error}", hint=REPORT_A_BUG)
+        return Result(command, exit_code=bug.exit_code, errors=(bug,))
+
+
+class _VersionAskedError(Exception):
+    """Raised out of Typer by --version, so that no verb behind it is performed."""
+
+
+def _root(
+    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.")] = False,
+    output: Output = None,
+) -> None:
+    if version:
+        raise _VersionAskedError
+
+
+def _version() -> Action:
+    result = Result("version", data={"eosingest": __version__}, lines=(f"eosingest {__version__}",))
+    return Action("version", lambda renderer: result)
+
+
+def _app() -> typer.Typer:
+    """Return the grammar of the command line. Plain help: nothing that a CI log would show as escape codes."""
+    app = typer.Typer(
+        help="One-shot, exactly-once ingestion runs into Apache Kafka.", epilog=_EXIT_CODES, **_GROUP_SETTINGS
+    )
+    app.callback(no_args_is_help=True, invoke_without_command=True)(_root)
+    for verb in (init.init, schema.schema, check.check, plan.plan, run.run, status.status):
+        app.command(verb.__name__)(verb)
+    brokers = typer.Typer(help="The embedded broker: a real Apache Kafka on this machine.", **_GROUP_SETTINGS)
+    for verb in (broker.up, broker.down, broker.status):
+        brokers.command(verb.__name__)(verb)
+    app.add_typer(brokers, name="broker")
+    return app

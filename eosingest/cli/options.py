@@ -1,0 +1,99 @@
+"""The arguments and flags that verbs share, and the way from them to a Spec.
+
+Every flag has an environment variable, `EOSINGEST_` and its name; the flag wins. `--param` and `--set` add to theirs,
+which hold one NAME=VALUE a line: values may have spaces and commas in them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from eosingest.errors import SpecError
+
+if TYPE_CHECKING:
+    from eosingest.spec import Spec
+
+OUTPUT_VARIABLE = "EOSINGEST_OUTPUT"
+PARAM_VARIABLE = "EOSINGEST_PARAM"
+SET_VARIABLE = "EOSINGEST_SET"
+
+SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The job's TOML file.", show_default=False)]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="NAME=VALUE",
+        help="Value of ${param:NAME} in the spec; may be repeated.  "
+        f"[env var: {PARAM_VARIABLE}, one NAME=VALUE a line; flags come after it and win]",
+        show_default=False,
+    ),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key of the spec, as in sink.topic=orders-dev; may be repeated.  "
+        f"[env var: {SET_VARIABLE}, one KEY=VALUE a line; flags come after it and win]",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    Literal["text", "json"] | None,
+    typer.Option(
+        "--output",
+        envvar=OUTPUT_VARIABLE,
+        metavar="text|json",
+        help="How to write the result: text (the default) or one line of JSON.",
+        show_default=False,
+    ),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", envvar="EOSINGEST_VERBOSE", help="Show the log and every file, on stderr."),
+]
+
+
+def output_asked_for(arguments: Sequence[str]) -> str:
+    """Return what `--output` says, looked up before the arguments are parsed: a usage error is JSON too."""
+    asked = os.environ.get(OUTPUT_VARIABLE, "")
+    for at, argument in enumerate(arguments):
+        if argument == "--":
+            break
+        if argument == "--output":
+            asked = arguments[at + 1] if at + 1 < len(arguments) else ""
+        elif argument.startswith("--output="):
+            asked = argument.partition("=")[2]
+    return "json" if asked == "json" else "text"
+
+
+def load_spec(file: Path, params: Sequence[str] | None, overrides: Sequence[str] | None) -> Spec:
+    """Return the spec as the command line and the environment have it. Raises SpecError."""
+    from eosingest.spec import load
+
+    return load(
+        file,
+        params=_pairs([*_lines(PARAM_VARIABLE), *(params or ())]),
+        overrides=[*_lines(SET_VARIABLE), *(overrides or ())],
+    )
+
+
+def _lines(variable: str) -> list[str]:
+    return [line.strip() for line in os.environ.get(variable, "").splitlines() if line.strip()]
+
+
+def _pairs(params: Sequence[str]) -> dict[str, str]:
+    """Return the parameters by name. A value may be a secret: no message repeats what was given."""
+    pairs = {}
+    for number, param in enumerate(params, start=1):
+        name, equals, value = param.partition("=")
+        if not equals or not name.strip():
+            which = f" (number {number} of {len(params)})" if len(params) > 1 else ""
+            raise SpecError(f"--param takes NAME=VALUE{which}", code="usage", hint="as in --param date=2026-11-20")
+        pairs[name.strip()] = value
+    return pairs

@@ -1,0 +1,114 @@
+"""`eosingest plan SPEC`: show what a run would do, disturbing nobody."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from eosingest.cli import words
+from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.progress import Watcher
+from eosingest.cli.render import Renderer
+from eosingest.cli.result import Action, Result
+from eosingest.errors import EXIT_DONE, EXIT_WORK_PENDING, worst_exit_code
+from eosingest.report import PlanReport
+
+_FILES_SHOWN = 20
+_STATES = ("done", "half done", "changed", "new")
+
+
+def plan(
+    spec: SpecFile,
+    param: Params = None,
+    set_: Overrides = None,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", envvar="EOSINGEST_EXIT_CODE", help="Exit with 20 when work is pending.")
+    ] = False,
+    output: Output = None,
+    verbose: Verbose = False,
+) -> Action:
+    """Show what a run would send: files, splits, bytes. Sends nothing and disturbs no other run."""
+
+    def perform(renderer: Renderer) -> Result:
+        from eosingest.run import plan as plan_job
+
+        loaded = load_spec(spec, param, set_)
+        with Watcher(renderer) as watcher:
+            report = plan_job(loaded, watcher)
+        return result_of(report, exit_code=exit_code, verbose=verbose)
+
+    return Action("plan", perform, output, verbose)
+
+
+def result_of(report: PlanReport, *, exit_code: bool, verbose: bool) -> Result:
+    """Return a plan as a result. With `exit_code`, pending work is exit 20; errors keep their own codes."""
+    code = worst_exit_code(error.exit_code for error in report.errors)
+    if code == EXIT_DONE and exit_code and report.work_pending:
+        code = EXIT_WORK_PENDING
+    return Result(
+        "plan",
+        data=report.to_json(),
+        lines=tuple(_lines(report, verbose=verbose)),
+        exit_code=code,
+        errors=report.errors,
+        notes=report.notes,
+    )
+
+
+def _lines(report: PlanReport, *, verbose: bool) -> Iterator[str]:
+    pending = [file for file in report.files if file["splits_pending"]]
+    if pending:
+        yield (
+            f"{report.job}: {len(pending):,} of {words.count(len(report.files), 'file')} to send, "
+            f"{report.splits_pending:,} of {words.count(report.splits, 'split')}."
+        )
+    else:
+        yield f"{report.job}: nothing to do."
+    yield from words.table(_rows(report))
+    if pending:
+        yield from _pending_lines(pending, verbose=verbose)
+
+
+def _rows(report: PlanReport) -> list[tuple[str, str]]:
+    states = Counter(file["state"] for file in report.files)
+    files = ", ".join(f"{states[state]:,} {state}" for state in _STATES if states[state])
+    done, split_size = report.splits - report.splits_pending, words.size(report.split_size)
+    rows = [
+        ("topic", f"{report.topic} on {report.bootstrap_servers}"),
+        ("files", f"{len(report.files):,}: {files}" if files else "0"),
+        ("splits", f"{report.splits:,}: {done:,} done, {report.splits_pending:,} pending; size {split_size}"),
+        ("to read", words.size(report.bytes_to_read)),
+        ("to send", f"{words.size(report.bytes_to_send)} of {words.size(report.bytes_total)}"),
+        ("committed", words.count(report.records_committed, "record")),
+    ]
+    return rows + [("passed over", text) for text in [_passed_over(report)] if text]
+
+
+def _passed_over(report: PlanReport) -> str:
+    counts = {
+        "empty": len(report.empty),
+        "too young": len(report.too_young),
+        "hidden": report.hidden,
+        "vanished": len(report.vanished),
+    }
+    return ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
+
+
+def _pending_lines(pending: list[dict[str, Any]], *, verbose: bool) -> Iterator[str]:
+    shown = pending if verbose else pending[:_FILES_SHOWN]
+    yield "Files to send:"
+    yield from words.table(
+        [
+            (
+                str(file["name"]),
+                f"{file['state']}, {file['splits_pending']:,} of {words.count(file['splits'], 'split')}, "
+                f"{words.size(file['length'])}",
+            )
+            for file in shown
+        ]
+    )
+    if len(shown) < len(pending):
+        yield f"  and {len(pending) - len(shown):,} more (--verbose shows them all)"

@@ -1,0 +1,122 @@
+"""The Observer of a run: a live bar where a person watches the terminal, elsewhere one plain line every 30 seconds.
+
+The driver tells the progress about once a second, from the offsets topic; nothing here has a thread or a clock of its
+own. A bar that cannot be drawn any more (the terminal is gone) is given up; the run goes on.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from eosingest.cli import words
+from eosingest.cli.render import Renderer
+from eosingest.errors import SpecError
+from eosingest.report import Progress
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+INTERVAL_VARIABLE = "EOSINGEST_PROGRESS_SECONDS"
+_INTERVAL_S = 30.0
+
+
+class Watcher:
+    """Shows notes and progress on stderr (`driver.Observer`). A context: leaving it takes the bar away."""
+
+    def __init__(self, renderer: Renderer, *, now: Callable[[], float] = time.monotonic) -> None:
+        """Raises SpecError where EOSINGEST_PROGRESS_SECONDS is no number of seconds."""
+        self._renderer = renderer
+        self._now = now
+        self._interval_s = _interval()
+        self._said = now()
+        self._live = renderer.watched()
+        self._bar: Bar | None = None
+
+    def __enter__(self) -> Watcher:
+        """Draw nothing yet: there is no progress before the Spark job."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """Take the bar away, so that what follows stands on lines of its own."""
+        if self._bar is not None:
+            self._draw(self._bar.stop)
+
+    def note(self, text: str) -> None:
+        """Say one line, above the bar where there is one."""
+        self._renderer.note(text)
+
+    def progress(self, progress: Progress) -> None:
+        """Move the bar, or say a line when it is time."""
+        if self._live:
+            self._draw(lambda: self._move(progress))
+        elif self._now() - self._said >= self._interval_s:
+            self._said = self._now()
+            self._renderer.line(line_of(progress))
+
+    def _move(self, progress: Progress) -> None:
+        if self._bar is None:
+            self._bar = _new_bar(self._renderer)
+            self._bar.add_task("")
+            self._bar.start()
+        self._bar.update(
+            self._bar.task_ids[0],
+            total=progress.bytes_planned,
+            completed=progress.bytes_done,
+            description=line_of(progress, with_bytes=True),
+            refresh=True,
+        )
+
+    def _draw(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except OSError:
+            self._live = False
+
+
+def line_of(progress: Progress, *, with_bytes: bool = False) -> str:
+    """Return the progress in one line; the time left is said once there is a pace to tell it from."""
+    parts = [f"{progress.splits_done:,} of {words.count(progress.splits_planned, 'split')}"]
+    if with_bytes:
+        parts.append(f"{words.size(progress.bytes_done)} of {words.size(progress.bytes_planned)}")
+    parts.append(words.count(progress.records_sent, "record"))
+    parts.append(f"{progress.records_per_second:,.0f} records/s")
+    if progress.seconds_left is not None:
+        parts.append(f"{words.clock(progress.seconds_left)} left")
+    return ", ".join(parts)
+
+
+def _interval() -> float:
+    text = os.environ.get(INTERVAL_VARIABLE, "").strip()
+    try:
+        seconds = float(text) if text else _INTERVAL_S
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise SpecError(
+            f"{INTERVAL_VARIABLE} is not a number of seconds: {text}",
+            code="usage",
+            hint=f"nothing was done; set it to a number such as 10, or unset it for {_INTERVAL_S:.0f}",
+        )
+    return seconds
+
+
+def _new_bar(renderer: Renderer) -> Bar:
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    # No refresh thread: Spark and its JVM are started from this process. Rich puts stderr's lines above the bar.
+    return Bar(
+        BarColumn(bar_width=24),
+        TextColumn("{task.description}", markup=False),
+        console=renderer.console(),
+        auto_refresh=False,
+        transient=True,
+        redirect_stdout=False,
+    )

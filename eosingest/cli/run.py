@@ -1,0 +1,113 @@
+"""`eosingest run SPEC`: send what is left to send, exactly once, and say with the exit code how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+import typer
+
+from eosingest.cli import words
+from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.progress import Watcher
+from eosingest.cli.render import Renderer
+from eosingest.cli.result import Action, Result
+from eosingest.cli.signals import Signals
+from eosingest.errors import EXIT_FENCED, EXIT_INCOMPLETE, EXIT_SIGNAL_BASE
+from eosingest.report import RunReport
+
+IfRunning = Literal["fence", "fail", "skip"]
+
+
+def run(
+    spec: SpecFile,
+    param: Params = None,
+    set_: Overrides = None,
+    if_running: Annotated[
+        IfRunning | None,
+        typer.Option(
+            "--if-running",
+            envvar="EOSINGEST_IF_RUNNING",
+            metavar="fence|fail|skip",
+            help="While an earlier run of the job is alive: fence it off, fail with exit 11, or skip this run "
+            "(the default is the spec's if_running).",
+            show_default=False,
+        ),
+    ] = None,
+    from_scratch: Annotated[
+        bool,
+        typer.Option(
+            "--from-scratch",
+            envvar="EOSINGEST_FROM_SCRATCH",
+            help="Forget the job's progress and send everything again, also what is in the topic already.",
+        ),
+    ] = False,
+    output: Output = None,
+    verbose: Verbose = False,
+) -> Action:
+    """Send what is not yet sent, exactly once. Run it again and only what is new or left over is sent."""
+
+    def perform(renderer: Renderer) -> Result:
+        signals = Signals(renderer.line_from_signal_handler)
+        signals.install()
+        from eosingest.run import RunOptions
+        from eosingest.run import run as run_job
+
+        loaded = load_spec(spec, param, set_)
+        options = RunOptions(from_scratch=from_scratch, if_running=if_running, verbose=verbose)
+        with Watcher(renderer) as watcher:
+            report = run_job(loaded, options, watcher, signals.received)
+        return skipped(loaded.name) if report is None else result_of(report)
+
+    return Action("run", perform, output, verbose)
+
+
+def skipped(job: str) -> Result:
+    """Return the result of a run that left the field to another one."""
+    line = f"{job}: skipped, another run of it is active on this host; nothing was sent."
+    return Result("run", data={"job": job, "skipped": True, "records_sent": 0}, lines=(line,))
+
+
+def result_of(report: RunReport) -> Result:
+    """Return the report of a run as a result."""
+    return Result(
+        "run",
+        data={**report.to_json(), "skipped": False},
+        lines=tuple(_lines(report)),
+        exit_code=report.exit_code,
+        errors=report.errors,
+        notes=report.notes,
+    )
+
+
+def _lines(report: RunReport) -> Iterator[str]:
+    name = f"{report.job} run {report.run}"
+    if report.complete and not report.splits_planned:
+        yield f"{name}: nothing to do. {words.count(report.records_total, 'record')} in topic {report.topic} by all runs."
+        yield f"Files {report.files_done:,} of {report.files:,} done."
+        return
+    rate = f" ({report.records_sent / report.seconds:,.0f} records/s)" if report.records_sent and report.seconds else ""
+    yield (
+        f"{name}: {_outcome(report)}. {words.count(report.records_sent, 'record')} sent to topic {report.topic} in "
+        f"{words.duration(report.seconds)}{rate}; {report.records_total:,} by all runs."
+    )
+    yield (
+        f"Files {report.files_done:,} of {report.files:,} done, splits {report.splits_done:,} of "
+        f"{report.splits_planned:,}{_left(report)}."
+    )
+    yield "Read it with isolation.level=read_committed (not the default of the Java client)."
+
+
+def _outcome(report: RunReport) -> str:
+    if report.complete:
+        return "complete"
+    if report.exit_code > EXIT_SIGNAL_BASE:
+        return "interrupted"
+    return {EXIT_INCOMPLETE: "incomplete", EXIT_FENCED: "fenced"}.get(report.exit_code, "failed")
+
+
+def _left(report: RunReport) -> str:
+    files, splits = report.files - report.files_done, report.splits_planned - report.splits_done
+    if not files and not splits:
+        return ""
+    return f"; left to send: {words.count(splits, 'split')} of {words.count(files, 'file')}"

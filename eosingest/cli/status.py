@@ -1,0 +1,55 @@
+"""`eosingest status SPEC`: what the offsets topic knows of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from eosingest.cli import words
+from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.progress import Watcher
+from eosingest.cli.render import Renderer
+from eosingest.cli.result import Action, Result
+from eosingest.report import StatusReport
+
+
+def status(
+    spec: SpecFile, param: Params = None, set_: Overrides = None, output: Output = None, verbose: Verbose = False
+) -> Action:
+    """Show how far a job is: its last run, files, splits, records. Exit 10 where it has not run yet."""
+
+    def perform(renderer: Renderer) -> Result:
+        from eosingest.run import status as status_of_job
+
+        loaded = load_spec(spec, param, set_)
+        with Watcher(renderer) as watcher:
+            report = status_of_job(loaded, watcher)
+        return result_of(report)
+
+    return Action("status", perform, output, verbose)
+
+
+def result_of(report: StatusReport) -> Result:
+    """Return a status as a result. A job that is not complete is no error of this verb."""
+    return Result("status", data=report.to_json(), lines=tuple(_lines(report)))
+
+
+def _lines(report: StatusReport) -> Iterator[str]:
+    yield f"{report.job}: {report.state}, run {report.run}."
+    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    rows = [
+        ("since", f"{report.time} on {report.host} (pid {report.pid})"),
+        ("topic", f"{report.topic} on {report.bootstrap_servers}"),
+        ("files", f"{report.files_done:,} of {report.files:,} done"),
+        ("splits", f"{report.splits_done:,} of {report.splits:,} done"),
+        ("records", f"{report.records_total:,} by all runs"),
+        ("versions", versions or "not known"),
+    ]
+    transactions = [_transaction(entry) for entry in report.open_transactions]
+    names = ["open transactions", *[""] * len(transactions)]
+    yield from words.table(rows + list(zip(names, transactions or ["none"], strict=False)))
+
+
+def _transaction(entry: dict[str, Any]) -> str:
+    whose = "" if entry["of_this_job"] else ", not of this job"
+    return f"{entry['transactional_id']}, open for {words.duration(entry['age_s'])}{whose}"

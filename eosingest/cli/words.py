@@ -1,0 +1,45 @@
+"""Numbers as people read them: counts, sizes, times. Sizes in the spec's own units (1 KiB = 1024 bytes)."""
+
+from __future__ import annotations
+
+_UNITS = ("KiB", "MiB", "GiB", "TiB")
+
+
+def count(number: int, noun: str) -> str:
+    """Return `1 file`, `1,200 files`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def size(number: int) -> str:
+    """Return a number of bytes as `512 bytes`, `32 MiB`, `1.2 GiB`."""
+    if number < 1024:
+        return count(number, "byte")
+    value = float(number)
+    unit = ""
+    for unit in _UNITS:
+        value /= 1024
+        if round(value, 1) < 1024:
+            break
+    return f"{value:,.1f}".removesuffix(".0") + f" {unit}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time that has passed: `0.3 s`, `12 min 04 s`, `2 h 00 min 09 s`."""
+    if round(seconds, 1) < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min {rest:02} s" if hours else f"{minutes} min {rest:02} s"
+
+
+def clock(seconds: float) -> str:
+    """Return a time to come as `00:01:20`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02}:{minutes:02}:{rest:02}"
+
+
+def table(rows: list[tuple[str, str]]) -> list[str]:
+    """Return rows of (name, text) as aligned, indented lines."""
+    width = max((len(name) for name, _ in rows), default=0)
+    return [f"  {name:<{width}}  {text}" for name, text in rows]

@@ -1,0 +1,366 @@
+"""What the tests against real Kafka and Spark share: a job in a folder, the command run on it, an independent reader."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
+from eosingest.offsets import topic as offsets_topic
+from eosingest.offsets.state import JobState
+
+RUN_TIMEOUT_S = 180
+
+# A quick JVM for short jobs: the first compiler only, and the plainest collector.
+_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+SPEC = """\
+name = "{name}"
+[source]
+format = "json"
+path = "data/*.jsonl"
+schema = "n BIGINT, pad STRING"
+split_size = "64KiB"
+[record]
+key = "CAST(n % 100 AS STRING)"
+value = "CAST(n AS STRING)"
+[sink]
+bootstrap_servers = "{servers}"
+topic = "{name}"
+create = {{ partitions = 3 }}
+[transaction]
+timeout = "10s"
+max_records = 2000
+[spark]
+master = "local[2]"
+conf = {{ "spark.driver.extraJavaOptions" = "{jvm}" }}
+"""
+
+
+class Record(NamedTuple):
+    """A record as a read_committed consumer sees it."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    timestamp_ms: int
+
+
+@dataclass
+class Done:
+    """A finished command: exit code, what it printed, and the JSON envelope where stdout is one."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    envelope: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return self.envelope.get("data") or {}
+
+    @property
+    def codes(self) -> list[str]:
+        return [error["code"] for error in self.envelope.get("errors", [])]
+
+    @property
+    def text(self) -> str:
+        """Everything a person would have read."""
+        return self.stdout + self.stderr
+
+
+class Job:
+    """A job in a folder of its own: spec.toml and data/. Name and topic are the folder's."""
+
+    def __init__(self, folder: Path, servers: str, name: str) -> None:
+        self.folder = folder
+        self.servers = servers
+        self.name = name
+        self.spec = folder / "spec.toml"
+        self.data = folder / "data"
+        self.data.mkdir(parents=True, exist_ok=True)
+        self.write_spec(SPEC)
+
+    def write_spec(self, text: str) -> None:
+        """Write the spec; {name}, {servers} and {jvm} are filled in."""
+        self.spec.write_text(text.format(name=self.name, servers=self.servers, jvm=_QUICK_JVM))
+
+    def edit_spec(self, old: str, new: str) -> None:
+        text = self.spec.read_text()
+        assert old in text, f"{old!r} is not in the spec"
+        self.spec.write_text(text.replace(old, new))
+
+    def write_numbers(self, file: str, numbers: Iterable[int], pad: int = 20) -> None:
+        """Write one JSON line a number."""
+        lines = (json.dumps({"n": number, "pad": "x" * pad}) for number in numbers)
+        (self.data / file).write_text("".join(line + "\n" for line in lines))
+
+    def popen(
+        self, verb: str = "run", *arguments: str, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
+        """Start `eosingest VERB spec.toml --output json` in a process group of its own."""
+        command = [sys.executable, "-m", "eosingest", verb, str(self.spec), "--output", "json", *arguments]
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(env or {})},
+            cwd=self.folder,
+            start_new_session=True,
+        )
+
+    def run(self, verb: str = "run", *arguments: str, env: Mapping[str, str] | None = None) -> Done:
+        """Run the command to its end, whatever that is."""
+        return finish(self.popen(verb, *arguments, env=env))
+
+    def run_until_complete(self, *arguments: str, runs: int = 6) -> Done:
+        """Run again, as its users would, until it says 0."""
+        for _ in range(runs):
+            done = self.run("run", *arguments)
+            if done.exit_code == 0:
+                return done
+            assert done.exit_code in (3, 5), done
+        raise AssertionError(f"not complete after {runs} runs: {done}")
+
+    def numbers(self) -> list[int]:
+        """Return the values in the topic as numbers, in log order of each partition, partition by partition."""
+        return [int(record.value or b"-1") for record in self.records()]
+
+    def records(self) -> list[Record]:
+        return read_committed(self.servers, self.name)
+
+
+def finish(process: subprocess.Popen[str], timeout_s: float = RUN_TIMEOUT_S) -> Done:
+    """Wait for a command and take its answer; past the time it is killed with its group, and the test fails."""
+    try:
+        stdout, stderr = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        kill_group(process)
+        stdout, stderr = process.communicate(timeout=30)
+        raise AssertionError(f"no end after {timeout_s} s\n{stdout}\n{stderr}") from None
+    try:
+        envelope = json.loads(stdout)
+    except ValueError:
+        envelope = {}
+    return Done(process.returncode, stdout, stderr, envelope)
+
+
+def kill_group(process: subprocess.Popen[str], number: int = signal.SIGKILL) -> None:
+    """Send a signal to the driver's whole process group: driver and JVM."""
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def wait_for(condition: Callable[[], Any], timeout_s: float = 60, every_s: float = 0.05) -> Any:
+    """Wait until the condition holds, and return its value."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(every_s)
+    raise AssertionError("it did not happen in time")
+
+
+def topic_exists(servers: str, topic: str) -> bool:
+    return topic in AdminClient({"bootstrap.servers": servers}).list_topics(timeout=10).topics
+
+
+def read_committed(servers: str, topic: str, *, timeout_s: float = 60) -> list[Record]:
+    """Read a topic from its start to the high watermark, read_committed; shares no code with eosingest."""
+    uncommitted = Consumer({**_reader(servers), "isolation.level": "read_uncommitted"})
+    consumer = Consumer({**_reader(servers), "isolation.level": "read_committed"})
+    try:
+        metadata = consumer.list_topics(topic, timeout=20).topics[topic]
+        assert metadata.error is None, metadata.error
+        ends = {}
+        for partition in metadata.partitions:
+            low, high = uncommitted.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
+            if high > low:
+                ends[partition] = high
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])
+        found: list[Record] = []
+        left, deadline = set(ends), time.monotonic() + timeout_s
+        while left:
+            assert time.monotonic() < deadline, f"an open transaction holds {topic} up: {left}"
+            for message in consumer.consume(5000, timeout=0.2):
+                if message.error():
+                    assert message.error().name() == "_PARTITION_EOF", message.error()
+                    continue
+                found.append(
+                    Record(
+                        message.partition(),
+                        message.offset(),
+                        message.key(),
+                        message.value(),
+                        list(message.headers() or []),
+                        message.timestamp()[1],
+                    )
+                )
+            for position in consumer.position([TopicPartition(topic, partition) for partition in left]):
+                if position.offset >= ends[position.partition]:
+                    left.discard(position.partition)
+        return sorted(found, key=lambda record: (record.partition, record.offset))
+    finally:
+        consumer.close()
+        uncommitted.close()
+
+
+def _reader(servers: str) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": servers,
+        "group.id": "independent-reader",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "enable.partition.eof": True,
+        "allow.auto.create.topics": False,
+    }
+
+
+# ---- a spec from its tables, and what an answer must look like -------------------------------------------------------
+
+
+def write_tables(
+    job: Job,
+    *,
+    source: str,
+    transform: str = "",
+    record: str = "",
+    sink: str = "",
+    create: str = "{ partitions = 3 }",
+    topic: str = "",
+    head: str = "",
+    transaction: str = 'timeout = "10s"',
+) -> None:
+    """Write a job's spec from the text of its tables, taken as they are (no braces are doubled). Two cores, no retries of ours."""
+    job.spec.write_text(
+        f'name = "{job.name}"\n{head}\n'
+        f"[source]\n{source}\n[transform]\n{transform}\n[record]\n{record}\n"
+        f'[sink]\nbootstrap_servers = "{job.servers}"\ntopic = "{topic or job.name}"\n'
+        f"{f'create = {create}' if create else ''}\n{sink}\n"
+        f"[transaction]\n{transaction}\n"
+        f'[spark]\nmaster = "local[2]"\nconf = {{ "spark.driver.extraJavaOptions" = "{_QUICK_JVM}" }}\n'
+    )
+
+
+@contextlib.contextmanager
+def edited(path: Path, old: str, new: str) -> Iterator[None]:
+    """Replace text of a file inside the context, and put the file back after it."""
+    text = path.read_text()
+    assert old in text, f"{old!r} is not in {path.name}"
+    path.write_text(text.replace(old, new))
+    try:
+        yield
+    finally:
+        path.write_text(text)
+
+
+def run_text(job: Job, verb: str = "run", *arguments: str, env: Mapping[str, str] | None = None) -> Done:
+    """Run the command as a person would: text on both streams."""
+    command = [sys.executable, "-m", "eosingest", verb, str(job.spec), *arguments]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(env or {})},
+        cwd=job.folder,
+        start_new_session=True,
+    )
+    return finish(process)
+
+
+_NOISE = ("Traceback", " WARN ", "\tat ", "Py4J", "py4j", "org.apache.spark", "java.lang", "java.io", "Exception:")
+
+
+def assert_quiet(done: Done) -> None:
+    """No stack trace and none of Spark's own words on either stream; stdout is one line of JSON, or text."""
+    found = [noise for noise in _NOISE if noise in done.text]
+    assert not found, f"{found} in\n{done.stdout}\n{done.stderr}"
+    if done.envelope:
+        assert done.stdout.count("\n") == 1, done.stdout
+
+
+def assert_refused(done: Done, exit_code: int, code: str, *words: str) -> None:
+    """Exactly one clear error: the documented exit code, its code, the words in it or its hint, and a hint."""
+    assert_quiet(done)
+    assert done.exit_code == exit_code, done
+    assert done.envelope["exit_code"] == exit_code
+    assert done.codes == [code], done
+    (error,) = done.envelope["errors"]
+    assert error["hint"], error
+    said = f"{error['message']}\n{error['hint']}"
+    missing = [word for word in words if word not in said]
+    assert not missing, f"{missing} not in: {said}"
+
+
+def assert_done(done: Done, records_sent: int | None = None) -> None:
+    """Exit 0, nothing said that is an error; so many records sent by this run."""
+    assert_quiet(done)
+    assert done.exit_code == 0, done
+    assert done.envelope["errors"] == []
+    assert done.data["complete"] is True
+    if records_sent is not None:
+        assert done.data["records_sent"] == records_sent, done.data
+
+
+def end_offsets(servers: str, topic: str) -> dict[int, int]:
+    """Return the high watermark of each partition: unchanged means that nothing at all was written, open or aborted."""
+    consumer = Consumer({**_reader(servers), "isolation.level": "read_uncommitted"})
+    try:
+        partitions = consumer.list_topics(topic, timeout=20).topics[topic].partitions
+        return {
+            partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)[1]
+            for partition in partitions
+        }
+    finally:
+        consumer.close()
+
+
+def job_state(job: Job, topic: str = "eosingest-offsets") -> JobState:
+    """Return what the offsets topic says of a job, by eosingest's own reader and codecs."""
+    state = JobState(job.name)
+    partition = offsets_topic.partition_of(job.name, offsets_topic.PARTITIONS)
+    reader = LibrdkafkaOffsetsReader(topic, partition, ClientSettings(job.servers, {}))
+    try:
+        offsets_topic.read_decided(reader, state, deadline_s=30)
+    finally:
+        reader.close()
+    return state
+
+
+def wait_for_state(job: Job, state: str, run: int, timeout_s: float = 60) -> None:
+    """Wait until the job's control record says so, of this run number."""
+
+    def reached() -> bool:
+        if not topic_exists(job.servers, "eosingest-offsets"):
+            return False
+        control = job_state(job).control
+        return control is not None and (control.run, control.state) == (run, state)
+
+    wait_for(reached, timeout_s)
+
+
+def create_topic(servers: str, topic: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+    """Create a topic, by librdkafka."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(topic, partitions, 1, config=dict(config or {}))])[topic].result(20)
+    wait_for(lambda: topic_exists(servers, topic))
