@@ -51,11 +51,11 @@ class ControlLog:
         *,
         offsets_topic: str,
         partition: int,
-        deadline_s: float,
+        deadline_s: Callable[[], float],
         now: Callable[[], float],
         sleep: Callable[[float], None],
     ) -> None:
-        """`deadline_s` bounds each read; `now` and `sleep` are the clock, in seconds."""
+        """`deadline_s` gives the bound of a read that begins now; `now` and `sleep` are the clock; all in seconds."""
         self.state = JobState(job)
         self._job = job
         self._kafka = kafka
@@ -77,19 +77,19 @@ class ControlLog:
         with self.kafka_errors("claiming the job"):
             self._producer = self._kafka.control_producer(control_id(prefix, self._job))
             self._producer.init_transactions()
-            topic.read_undecided(self.reader, seen, deadline_s=self._deadline_s)
+            topic.read_undecided(self.reader, seen, deadline_s=self._deadline_s())
         return seen.control
 
     def read_back(self) -> None:
         """Read the job's records to the end; the control record there must be ours."""
         with self.kafka_errors("reading the offsets topic"):
-            topic.read_to_end(self.reader, self.state, deadline_s=self._deadline_s)
+            topic.read_to_end(self.reader, self.state, deadline_s=self._deadline_s())
         self.refuse_other_run(self.state)
 
     def glance(self) -> None:
         """See whether another run is known to own the job, without waiting for open transactions."""
         with self.kafka_errors("reading the offsets topic"):
-            topic.read_decided(self.reader, self.state, deadline_s=self._deadline_s)
+            topic.read_decided(self.reader, self.state, deadline_s=self._deadline_s())
         self.refuse_other_run(self.state)
 
     def refuse_other_run(self, state: JobState) -> None:
@@ -140,7 +140,7 @@ class ControlLog:
         until = self._now() + _SUCCESSOR_WAIT_S
         while True:
             with self.kafka_errors("reading the offsets topic"):
-                topic.read_to_end(self.reader, self.state, deadline_s=self._deadline_s)
+                topic.read_to_end(self.reader, self.state, deadline_s=self._deadline_s())
             found = self.state.control
             if found is not None and found.run >= control.run:
                 self.mine = control

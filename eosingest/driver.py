@@ -29,6 +29,7 @@ from eosingest.errors import (
     worst_exit_code,
 )
 from eosingest.failpoints import fail_point
+from eosingest.interruption import Interruption, interrupted_by
 from eosingest.kafka.protocols import KafkaFailure, TopicDescription
 from eosingest.limits import topic_limits
 from eosingest.names import control_id, task_id
@@ -44,6 +45,7 @@ from eosingest.verdict import JobResult
 _TICK_S = 0.1
 _LOOK_EVERY_S = 1.0
 _LOOK_DEADLINE_S = 5.0
+_INTERRUPTED_DEADLINE_S = 4.0  # a signal ends a run within 10 s, whatever the brokers do
 
 
 @dataclass(frozen=True)
@@ -121,12 +123,12 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Time and signals: a monotonic clock and sleep in seconds, the UTC time as text, the signal received, if any."""
+    """Time and signals: a monotonic clock and sleep in seconds, the UTC time as text, and whether a signal came."""
 
     now: Callable[[], float]
     sleep: Callable[[float], None]
     utc: Callable[[], str]
-    interrupted: Callable[[], int | None]
+    interruption: Interruption
 
 
 class Driver:
@@ -193,7 +195,7 @@ class Driver:
             self._kafka,
             offsets_topic=settings.offsets_topic,
             partition=topic.partition_of(settings.job, description.partitions),
-            deadline_s=topic.read_deadline_s(settings.transaction_timeout_s),
+            deadline_s=lambda: self._deadline_s,
             now=self._around.now,
             sleep=self._around.sleep,
         )
@@ -234,14 +236,16 @@ class Driver:
             pins.refuse_other_life(earlier.pinned, replace(earlier.pinned, prefix=self._settings.prefix))
         old, job = earlier.pinned.prefix, self._settings.job
         ids = [control_id(old, job), *(task_id(old, job, task) for task in range(earlier.tasks_alive))]
-        self._kafka.admin.fence(ids, timeout_s=self._fence_timeout_s)
+        self._kafka.admin.fence(ids, timeout_s=self._deadline_s)
 
     def _fence(self, tasks: int) -> None:
         ids = [task_id(self._settings.prefix, self._settings.job, task) for task in range(tasks)]
-        self._kafka.admin.fence(ids, timeout_s=self._fence_timeout_s)
+        self._kafka.admin.fence(ids, timeout_s=self._deadline_s)
 
     @property
-    def _fence_timeout_s(self) -> float:
+    def _deadline_s(self) -> float:
+        if self._around.interruption.signal_number is not None:
+            return _INTERRUPTED_DEADLINE_S
         return topic.read_deadline_s(self._settings.transaction_timeout_s)
 
     # ---- 5: plan ---------------------------------------------------------------------------------------------------
@@ -353,8 +357,7 @@ class Driver:
     def _send(self, plan: Plan, control: ControlRecord, tombstones: list[bytes]) -> RunReport:
         before = self._log.state.records_total
         prepared = self._launcher.prepare(plan, control.schema)
-        if self._around.interrupted() is not None:
-            raise verdict.interruption(self._around.interrupted() or 0)
+        self._around.interruption.check()
         fail_point("driver-before-running")
         plan_end = self._log.state.end
         self._commit(
@@ -369,10 +372,17 @@ class Driver:
             tombstones=tombstones,
         )
         self._launched = True
+        self._around.interruption.disarm()
         fail_point("driver-after-running")
         self._launcher.start(self._task_settings(prepared, plan_end))
         result = self._watch(plan, plan_end)
-        return self._settle(plan, prepared.tasks, result, before)
+        try:
+            return self._settle(plan, prepared.tasks, result, before)
+        except TemporaryError as error:
+            number = self._around.interruption.signal_number
+            if number is None:
+                raise
+            raise interrupted_by(number) from error
 
     def _task_settings(self, prepared: Prepared, plan_end: int) -> TaskSettings:
         settings = self._settings
@@ -399,7 +409,7 @@ class Driver:
             result = self._launcher.poll(_TICK_S)
             if result is not None:
                 return result
-            if self._around.interrupted() is not None:
+            if self._around.interruption.signal_number is not None:
                 self._launcher.cancel()
                 return JobResult([])
             if self._around.now() - looked >= _LOOK_EVERY_S:
@@ -436,7 +446,7 @@ class Driver:
             plan,
             state,
             result,
-            signal_number=self._around.interrupted(),
+            signal_number=self._around.interruption.signal_number,
             changed=self._source.look_again(entry.file for entry in plan.pending_files),
         )
         mine = replace(self._log.mine, records_total=state.records_total)

@@ -26,6 +26,7 @@ from eosingest.control import ControlLog
 from eosingest.driver import Driver, DriverSettings, Observer, Prepared, Surroundings, TopicCreation
 from eosingest.errors import ActiveRunError, EosingestError, FatalError, NoSuchJobError, SpecError
 from eosingest.host_lock import HostLock
+from eosingest.interruption import Interruption, never
 from eosingest.java import find_java, java_major_version
 from eosingest.kafka.config import ClientSettings, refuse_one_sided
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
@@ -62,12 +63,14 @@ class _Kafka:
     admin: Admin
     offsets_topic: str
     transaction_timeout_s: float
+    check: Callable[[], None]
 
     def control_producer(self, transactional_id: str) -> Producer:
-        return LibrdkafkaProducer(transactional_id, ProducerSettings(self.client, self.transaction_timeout_s))
+        settings = ProducerSettings(self.client, self.transaction_timeout_s)
+        return LibrdkafkaProducer(transactional_id, settings, self.check)
 
     def reader(self, partition: int) -> OffsetsReader:
-        return LibrdkafkaOffsetsReader(self.offsets_topic, partition, self.client)
+        return LibrdkafkaOffsetsReader(self.offsets_topic, partition, self.client, self.check)
 
 
 def check(spec: Spec) -> list[str]:
@@ -90,7 +93,8 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
     report's errors.
     """
     check_without_java(spec)
-    with _connected(spec, observer) as kafka, HostLock(kafka.admin.cluster_id(), spec.name) as lock:
+    interruption = Interruption(interrupted)
+    with _connected(spec, observer, interruption.check) as kafka, HostLock(kafka.admin.cluster_id(), spec.name) as lock:
         if not lock.acquired:
             if_running = options.if_running or spec.if_running
             if if_running == "skip":
@@ -101,9 +105,9 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
                     f"another run of {spec.name} is active on this host",
                     hint="nothing was done; wait for it, or run with --if-running fence to take the job over",
                 )
-        source = _source(spec)
-        launcher = _LazyLauncher(spec, kafka.client, source, options.verbose)
-        around = Surroundings(now=time.monotonic, sleep=time.sleep, utc=_utc, interrupted=interrupted)
+        source = _source(spec, interruption.check)
+        launcher = _LazyLauncher(spec, kafka.client, source, options.verbose, interruption.check)
+        around = Surroundings(now=time.monotonic, sleep=time.sleep, utc=_utc, interruption=interruption)
         settings = _driver_settings(spec, kafka.client.bootstrap_servers, source, from_scratch=options.from_scratch)
         try:
             return Driver(settings, kafka, source, launcher, observer, around).run()
@@ -179,7 +183,7 @@ def check_without_java(spec: Spec) -> None:
 
 
 @contextlib.contextmanager
-def _connected(spec: Spec, observer: Observer) -> Iterator[_Kafka]:
+def _connected(spec: Spec, observer: Observer, check: Callable[[], None] = never) -> Iterator[_Kafka]:
     servers = spec.sink.bootstrap_servers
     if servers == EMBEDDED:
         status_now = broker.up()
@@ -187,20 +191,21 @@ def _connected(spec: Spec, observer: Observer) -> Iterator[_Kafka]:
         if status_now.started_now:
             observer.note(f"started the embedded broker at {servers}; it stays up until: eosingest broker down")
     client = ClientSettings(servers, resolve_properties(spec))
-    admin = KafkaPythonAdmin(client)
+    admin = KafkaPythonAdmin(client, check)
     try:
-        yield _Kafka(client, admin, spec.sink.offsets_topic, spec.transaction.timeout)
+        yield _Kafka(client, admin, spec.sink.offsets_topic, spec.transaction.timeout, check)
     finally:
         admin.close()
 
 
-def _source(spec: Spec) -> FileSource:
+def _source(spec: Spec, check: Callable[[], None] = never) -> FileSource:
     return FileSource(
         format=spec.source.format,
         paths=spec.source.path,
         directory=spec.directory,
         root=spec.source.root,
         min_age_s=spec.source.min_age,
+        check=check,
     )
 
 
@@ -248,7 +253,10 @@ def _versions() -> dict[str, str]:
 class _LazyLauncher:
     """A SparkLauncher that imports pyspark when it is first asked to prepare: a run with nothing to do never is."""
 
-    def __init__(self, spec: Spec, client: ClientSettings, source: FileSource, verbose: bool) -> None:
+    def __init__(
+        self, spec: Spec, client: ClientSettings, source: FileSource, verbose: bool, check: Callable[[], None]
+    ) -> None:
+        self._check = check
         self._spec = spec
         self._client = client
         self._source = source
@@ -300,6 +308,7 @@ class _LazyLauncher:
                 client=self._client,
                 partitioner=spec.sink.partitioner,
                 prefix=spec.sink.transactional_id_prefix,
+                check=self._check,
                 log_file=None if self._verbose else _log_file(spec.name),
             )
         )
@@ -323,7 +332,7 @@ def _look(spec: Spec, kafka: _Kafka, observer: Observer) -> JobState:
         kafka,
         offsets_topic=spec.sink.offsets_topic,
         partition=topic.partition_of(spec.name, found.partitions),
-        deadline_s=topic.read_deadline_s(spec.transaction.timeout),
+        deadline_s=lambda: topic.read_deadline_s(spec.transaction.timeout),
         now=time.monotonic,
         sleep=time.sleep,
     )

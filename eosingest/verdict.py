@@ -19,9 +19,9 @@ from eosingest.errors import (
     EosingestError,
     FatalError,
     IncompleteError,
-    InterruptedRunError,
     TemporaryError,
 )
+from eosingest.interruption import interrupted_by
 from eosingest.offsets.record import OffsetRecord
 from eosingest.offsets.state import JobState, SplitId
 from eosingest.plan import Plan, PlannedSplit, half_done_files
@@ -85,7 +85,7 @@ def errors_of(
     """Return everything that keeps the run from being complete. `state` has the done marks in; `changed` are file names."""
     errors: list[EosingestError] = []
     if signal_number is not None:
-        errors.append(interruption(signal_number))
+        errors.append(interrupted_by(signal_number))
     errors += outcome_errors(result.outcomes)
     if result.error is not None and signal_number is None:
         errors.append(result.error)
@@ -110,13 +110,6 @@ def half_done_error(files: Sequence[str]) -> list[EosingestError]:
     if not files:
         return []
     return [IncompleteError(f"{_listed(files)}: half sent, and left alone by source.min_age", hint=_RUN_AGAIN)]
-
-
-def interruption(signal_number: int) -> InterruptedRunError:
-    """Make the error for a run that a signal ended."""
-    return InterruptedRunError(
-        f"stopped by signal {signal_number}; what was open was aborted", signal_number=signal_number, hint=_RUN_AGAIN
-    )
 
 
 def outcome_errors(outcomes: Iterable[Outcome]) -> list[EosingestError]:

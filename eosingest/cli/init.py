@@ -19,7 +19,7 @@ SCHEMA_NAME = "eosingest.schema.json"
 
 
 def init(
-    path: Annotated[Path, typer.Argument(metavar="[PATH]", help="The file to write, or the folder to write it in.")] = (
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The file to write, or the folder to write it in.")] = (
         Path(DEFAULT_NAME)
     ),
     force: Annotated[
@@ -28,7 +28,7 @@ def init(
     output: Output = None,
     verbose: Verbose = False,
 ) -> Action:
-    """Write a commented spec to start from, and the JSON Schema that editors check it with."""
+    """Write a commented spec to start from. Beside it goes the JSON Schema that editors check it with."""
 
     def perform(renderer: Renderer) -> Result:
         from eosingest.spec import TEMPLATE, json_schema

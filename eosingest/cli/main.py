@@ -72,7 +72,7 @@ def _parse(arguments: Sequence[str]) -> Action | Result | int:
 def _usage_error(error: typer.TyperException) -> Result:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else PROGRAM
-    message = error.format_message()
+    message = error.format_message().replace("Value error, ", "")  # pydantic's words, which Typer passes on
     if message.startswith("Usage:"):  # a group without a verb: Typer's message is the whole help
         message = f"no verb given\n{message}"
     spec_error = SpecError(message, code="usage", hint=f"{command} --help")
@@ -98,12 +98,18 @@ class _VersionAskedError(Exception):
     """Raised out of Typer by --version, so that no verb behind it is performed."""
 
 
+def _ask_version(asked: bool) -> None:
+    if asked:
+        raise _VersionAskedError
+
+
 def _root(
-    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_ask_version, is_eager=True, help="Print the version.")
+    ] = False,
     output: Output = None,
 ) -> None:
-    if version:
-        raise _VersionAskedError
+    """Take the flags that stand before a verb."""
 
 
 def _version() -> Action:
@@ -116,11 +122,16 @@ def _app() -> typer.Typer:
     app = typer.Typer(
         help="One-shot, exactly-once ingestion runs into Apache Kafka.", epilog=_EXIT_CODES, **_GROUP_SETTINGS
     )
-    app.callback(no_args_is_help=True, invoke_without_command=True)(_root)
-    for verb in (init.init, schema.schema, check.check, plan.plan, run.run, status.status):
-        app.command(verb.__name__)(verb)
+    app.callback()(_root)
+    app.command("init")(init.init)
+    app.command("schema")(schema.schema)
+    app.command("check")(check.check)
+    app.command("plan")(plan.plan)
+    app.command("run")(run.run)
+    app.command("status")(status.status)
     brokers = typer.Typer(help="The embedded broker: a real Apache Kafka on this machine.", **_GROUP_SETTINGS)
-    for verb in (broker.up, broker.down, broker.status):
-        brokers.command(verb.__name__)(verb)
+    brokers.command("up")(broker.up)
+    brokers.command("down")(broker.down)
+    brokers.command("status")(broker.status)
     app.add_typer(brokers, name="broker")
     return app

@@ -55,7 +55,7 @@ Output = Annotated[
 ]
 Verbose = Annotated[
     bool,
-    typer.Option("--verbose", "-v", envvar="EOSINGEST_VERBOSE", help="Show the log and every file, on stderr."),
+    typer.Option("--verbose", "-v", envvar="EOSINGEST_VERBOSE", help="Say more: the log, on stderr, and every file."),
 ]
 
 

@@ -14,13 +14,8 @@ def size(number: int) -> str:
     """Return a number of bytes as `512 bytes`, `32 MiB`, `1.2 GiB`."""
     if number < 1024:
         return count(number, "byte")
-    value = float(number)
-    unit = ""
-    for unit in _UNITS:
-        value /= 1024
-        if round(value, 1) < 1024:
-            break
-    return f"{value:,.1f}".removesuffix(".0") + f" {unit}"
+    power = next((power for power in range(1, len(_UNITS)) if round(number / 1024**power, 1) < 1024), len(_UNITS))
+    return f"{number / 1024**power:,.1f}".removesuffix(".0") + f" {_UNITS[power - 1]}"
 
 
 def duration(seconds: float) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import kafka.errors as kafka_errors
@@ -20,6 +20,7 @@ from kafka.protocol.metadata import CoordinatorType
 from kafka.protocol.producer.transaction import InitProducerIdRequest
 
 from eosingest.errors import EosingestError, FatalError, TemporaryError
+from eosingest.interruption import never
 from eosingest.kafka.config import ClientSettings, kafka_python
 from eosingest.kafka.protocols import OpenTransaction, TopicDescription
 
@@ -32,7 +33,9 @@ _REQUEST_MS = 30_000
 class KafkaPythonAdmin:
     """Admin client; connects when made. Raises TemporaryError where no broker answers."""
 
-    def __init__(self, settings: ClientSettings) -> None:
+    def __init__(self, settings: ClientSettings, check: Callable[[], None] = never) -> None:
+        """Connect. `check` is called while waiting, and raises to end the wait."""
+        self._check = check
         self._servers = settings.bootstrap_servers
         config = {"bootstrap_timeout_ms": _BOOTSTRAP_MS, "request_timeout_ms": _REQUEST_MS, **kafka_python(settings)}
         with self._errors("connecting"):
@@ -110,6 +113,7 @@ class KafkaPythonAdmin:
         deadline = time.monotonic() + timeout_s
         left = wanted
         while left:
+            self._check()
             left = await self._fence_round(left)
             if left and time.monotonic() > deadline:
                 raise TemporaryError(

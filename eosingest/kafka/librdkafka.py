@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from eosingest.interruption import never
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Records
 
@@ -49,6 +50,8 @@ _REFUSALS = frozenset(
 )
 _FENCES = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 _POLL_S = 0.1
+_INIT_S = 30.0
+_STEP_S = 1.0
 _QUEUE_KBYTES = 65_536
 
 
@@ -93,7 +96,9 @@ class LibrdkafkaProducer:
     delivered record costs nothing. Waits are bounded by the transaction timeout: after it nothing can succeed.
     """
 
-    def __init__(self, transactional_id: str, settings: ProducerSettings) -> None:
+    def __init__(self, transactional_id: str, settings: ProducerSettings, check: Callable[[], None] = never) -> None:
+        """Connect. `check` is called while waiting, and raises to end the wait."""
+        self._check = check
         self._timeout_s = settings.transaction_timeout_s
         self._undelivered: KafkaError | None = None
         self._producer = confluent_kafka.Producer(
@@ -121,8 +126,17 @@ class LibrdkafkaProducer:
 
     def init_transactions(self) -> None:
         """Fence earlier producers of the id (InitProducerId, retried inside until the coordinator answers)."""
-        with _failures():
-            self._producer.init_transactions(max(30.0, self._timeout_s))
+        deadline = time.monotonic() + max(_INIT_S, self._timeout_s)
+        while True:
+            self._check()
+            try:
+                # A call that times out here goes on where it was when it is called again.
+                self._producer.init_transactions(min(_STEP_S, max(0.1, deadline - time.monotonic())))
+                return
+            except KafkaException as exception:
+                error = exception.args[0]
+                if time.monotonic() > deadline or not error.retriable():
+                    raise classify(error) from exception
 
     def begin(self) -> None:
         """Open a transaction (local to the client until the first record)."""
@@ -188,7 +202,9 @@ class LibrdkafkaOffsetsReader:
     Two consumers, since the watermarks of a read_committed client end at the last stable offset (measured).
     """
 
-    def __init__(self, topic: str, partition: int, client: ClientSettings) -> None:
+    def __init__(self, topic: str, partition: int, client: ClientSettings, check: Callable[[], None] = never) -> None:
+        """Connect when first asked. `check` is called while waiting, and raises to end the wait."""
+        self._check = check
         self._topic = topic
         self._partition = partition
         self._config = {
@@ -247,6 +263,7 @@ class LibrdkafkaOffsetsReader:
     def _until(self, consumer: confluent_kafka.Consumer, end: int, deadline: float) -> Iterator[LogRecord]:
         reached = -1
         while reached < end:
+            self._check()
             if time.monotonic() > deadline:
                 raise KafkaFailure(
                     FailureKind.UNCERTAIN, "read-deadline", f"read to offset {max(reached, 0)} of {end}, no further"

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eosingest.errors import FatalError, SpecError
+from eosingest.interruption import never
 from eosingest.sources.base import Fingerprint, Listing, SourceFile, Split
 from eosingest.sources.fingerprint import fingerprint_file, to_milliseconds
 from eosingest.sources.globs import may_be_literal
@@ -61,11 +62,13 @@ class FileSource:
         root: str | None,
         min_age_s: float,
         now: Callable[[], float] = time.time,
+        check: Callable[[], None] = never,
     ) -> None:
         """Take the keys of `[source]`.
 
         `directory` is the spec's folder: relative paths start there, and without `root` their identities are relative
         to it; `root` itself may be. Files younger than `min_age_s` seconds by the clock `now` are left alone.
+        `check` is called between files, and raises to end a long look.
         """
         self._format = format
         self._directory = os.path.abspath(directory)
@@ -74,6 +77,7 @@ class FileSource:
         self._root = None if root is None else self._parse(root).absolute
         self._min_age_s = min_age_s
         self._now = now
+        self._check = check
 
     @property
     def root_as_written(self) -> str:
@@ -110,6 +114,7 @@ class FileSource:
 
     def fingerprint(self, file: SourceFile) -> Fingerprint:
         """Hash the content; see `fingerprint.fingerprint_file` for what of it, and for the errors."""
+        self._check()
         return fingerprint_file(file)
 
     def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:

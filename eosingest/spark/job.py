@@ -10,6 +10,7 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from json import loads
 from pathlib import Path
@@ -27,6 +28,7 @@ from eosingest.spark.worker import OUTPUT_SCHEMA, Outcomes, TaskFunction, Worker
 from eosingest.task import Outcome, TaskSettings
 from eosingest.verdict import JobResult
 
+_TICK_S = 0.1
 _CANCEL_WAIT_S = 3.0
 _JVM_END_WAIT_S = 2.0
 _JVM_LOST = ("Answer from Java side is empty", "connect to the Java server", "Connection refused")  # py4j's words
@@ -46,6 +48,7 @@ class SparkSettings:
     client: ClientSettings
     partitioner: str
     prefix: str
+    check: Callable[[], None]
     log_file: Path | None
 
 
@@ -65,7 +68,22 @@ class SparkLauncher:
         self._error: EosingestError | None = None
 
     def prepare(self, plan: Plan, schema: str | None) -> Prepared:
-        """Start Spark, make the DataFrame, check that it is narrow and reads each planned split once."""
+        """Start Spark, make the DataFrame, check that it is narrow and reads each planned split once.
+
+        In a thread, since a JVM that starts or infers a schema listens to nobody: a signal ends the wait, and `close`
+        ends the JVM.
+        """
+        with ThreadPoolExecutor(1, thread_name_prefix="spark-prepare") as executor:
+            future = executor.submit(self._prepare, plan, schema)
+            try:
+                while not wait([future], timeout=_TICK_S).done:
+                    self._settings.check()
+            except BaseException:
+                self.close()
+                raise
+            return future.result()
+
+    def _prepare(self, plan: Plan, schema: str | None) -> Prepared:
         settings = self._settings
         self._spark, self._process = session.start(
             job=settings.job,
@@ -139,7 +157,9 @@ class SparkLauncher:
         kept = "what was committed is kept, nothing was sent twice"
         if self._jvm_ended(text):
             return IncompleteError(
-                f"Spark's JVM ended (status {self._process.returncode})", code="jvm-ended", hint=f"{kept}; run again{log}"
+                f"Spark's JVM ended (status {self._process.returncode})",
+                code="jvm-ended",
+                hint=f"{kept}; run again{log}",
             )
         reason = _reason(text)
         if _ERROR_CLASS.search(text) or "does not conform to the schema" in text:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -57,7 +56,8 @@ def start(
 ) -> tuple[SparkSession, Any]:
     """Start Spark and return the session and its JVM process. `log_file` takes all of its output; None: stderr.
 
-    Raises FatalError where Java is missing, the JVM does not start, or a required setting does not hold.
+    Not for the main thread: there pyspark would replace the SIGINT handler. Raises FatalError where Java is missing, the
+    JVM does not start, or a required setting does not hold.
     """
     find_java()
     required = required_settings(split_size)
@@ -66,7 +66,7 @@ def start(
     for key, value in {**settings, "spark.master": master, "spark.app.name": f"eosingest {job}"}.items():
         spark_conf.set(key, value)
     _prepare_environment(master)
-    with _signal_handlers_kept(), _output(log_file) as output:
+    with _output(log_file) as output:
         try:
             gateway = launch_gateway(  # type: ignore[no-untyped-call]
                 spark_conf, popen_kwargs={"stdout": output, "stderr": output}
@@ -116,20 +116,6 @@ def _prepare_environment(master: str) -> None:
     locale = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "")
     if locale and "utf" not in locale.lower():
         os.environ["LC_ALL"] = "C.UTF-8"
-
-
-@contextlib.contextmanager
-def _signal_handlers_kept() -> Iterator[None]:
-    """Put back the handlers that pyspark replaces when it makes a context (in the main thread only)."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,303 @@
+"""What the tests of the protocol see of a job from outside: source rows, positions, processes, transactions, held moments.
+
+Beside harness.py, which runs the command and reads the topic. Which split a line belongs to is told here by Hadoop's rule
+(a line that begins exactly at a cut belongs to the split before it), sharing no code with eosingest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.kafka_python import KafkaPythonAdmin
+from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
+from eosingest.offsets import topic
+from eosingest.offsets.state import JobState
+from tests.integration.harness import Job, Record, kill_group, wait_for
+
+SPLIT_BYTES = 64 << 10
+OFFSETS_TOPIC = "eosingest-offsets"
+TOPIC_PARTITIONS = 3
+
+# ---- the source ----------------------------------------------------------------------------------------------------
+
+
+class Line(NamedTuple):
+    """A line of the source: its file's name, the start of its split, its row in the split from 1, and the number in it."""
+
+    file: str
+    start: int
+    row: int
+    number: int
+
+
+def source_lines(job: Job, split_bytes: int = SPLIT_BYTES) -> list[Line]:
+    """Return every line of data/*.jsonl that is valid, by file and place; a corrupt one only counts as a row."""
+    lines = []
+    for path in sorted(job.data.glob("*.jsonl")):
+        at, rows = 0, Counter[int]()
+        for text in path.read_bytes().splitlines(keepends=True):
+            start = (max(at, 1) - 1) // split_bytes * split_bytes
+            rows[start] += 1
+            with contextlib.suppress(ValueError):
+                lines.append(Line(f"data/{path.name}", start, rows[start], json.loads(text)["n"]))
+            at += len(text)
+    return lines
+
+
+def write_files(job: Job, files: int, rows: int) -> None:
+    """Write numbers 0, 1, 2 … over several files: ascending in each, so that order can be checked split by split."""
+    for file in range(files):
+        job.write_numbers(f"part-{file}.jsonl", range(file * rows, (file + 1) * rows))
+
+
+# ---- the promises --------------------------------------------------------------------------------------------------
+
+
+def assert_exact(job: Job, expected: Iterable[Line] | None = None) -> None:
+    """P1 and P2: the topic holds each source row once, and each split's in order in every topic partition."""
+    lines = source_lines(job) if expected is None else list(expected)
+    records = job.records()
+    found, wanted = Counter(_number(record) for record in records), Counter(line.number for line in lines)
+    missing, extra = wanted - found, found - wanted
+    assert not missing and not extra, (
+        f"{missing.total()} records missing (as {sorted(missing)[:5]}), {extra.total()} too many (as {sorted(extra)[:5]})"
+    )
+    assert_in_order(records, lines)
+
+
+def assert_in_order(records: Iterable[Record], lines: Iterable[Line]) -> None:
+    """P2: in every topic partition the records of one split ascend."""
+    split_of = {line.number: (line.file, line.start) for line in lines}
+    last: dict[tuple[int, str, int], int] = {}
+    for record in records:
+        number = _number(record)
+        place = (record.partition, *split_of[number])
+        assert last.get(place, -1) < number, f"{number} comes after {last[place]} in {place}"
+        last[place] = number
+
+
+def assert_positions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> None:
+    """P4: each committed position is what was written up to it: the first rows of its split, no more and no fewer."""
+    state = committed_state(job, offsets_topic)
+    rows: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for line in source_lines(job):
+        rows[line.file, line.start].append(line.number)
+    split_of = {number: split for split, numbers in rows.items() for number in numbers}
+    written: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for record in job.records():
+        written[split_of[_number(record)]].append(_number(record))
+    assert set(written) <= set(state.offsets), "records without an offset record"
+    for split, offset in state.offsets.items():
+        assert sorted(written[split]) == rows[split][: offset.position], f"{split} is committed up to {offset.position}"
+        assert offset.records == offset.position, split
+
+
+def committed_state(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> JobState:
+    """Read the job's state as a run would, waiting for open transactions; disturbs nobody."""
+    partition = offsets_partition(job)
+    reader = LibrdkafkaOffsetsReader(offsets_topic, partition, ClientSettings(job.servers))
+    try:
+        state = JobState(job.name)
+        topic.read_to_end(reader, state, deadline_s=60)
+        return state
+    finally:
+        reader.close()
+
+
+def offsets_partition(job: Job) -> int:
+    """Return the partition of the offsets topic that holds the job."""
+    return topic.partition_of(job.name, topic.PARTITIONS)
+
+
+def _number(record: Record) -> int:
+    return int(record.value or b"-1")
+
+
+# ---- transactions and logs -----------------------------------------------------------------------------------------
+
+
+def open_transactions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> list[str]:
+    """Name the job's open transactions, as the brokers list them for its topic and for its offsets partition."""
+    places = [*((job.name, partition) for partition in range(TOPIC_PARTITIONS)), (offsets_topic, offsets_partition(job))]
+    admin = KafkaPythonAdmin(ClientSettings(job.servers))
+    try:
+        found = [entry.transactional_id for place in places for entry in admin.open_transactions(*place)]
+    finally:
+        admin.close()
+    return [name for name in found if name.startswith(f"eosingest.{job.name}.")]
+
+
+def high_watermarks(servers: str, name: str) -> list[int]:
+    """Return the high watermark of each partition: every record, marker and aborted record counts."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "watermarks", "isolation.level": "read_uncommitted"})
+    try:
+        partitions = consumer.list_topics(name, timeout=20).topics[name].partitions
+        return [
+            consumer.get_watermark_offsets(TopicPartition(name, partition), timeout=20)[1] for partition in sorted(partitions)
+        ]
+    finally:
+        consumer.close()
+
+
+def delete_topic(servers: str, name: str) -> None:
+    """Delete a topic and wait until it is gone."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.delete_topics([name])[name].result(timeout=30)
+    wait_for(lambda: name not in admin.list_topics(timeout=10).topics)
+
+
+@contextlib.contextmanager
+def concurrent_reader(servers: str, name: str) -> Iterator[list[tuple[int, int, int]]]:
+    """Read a topic read_committed for as long as the context lasts; give the list of (partition, offset, number) seen."""
+    seen: list[tuple[int, int, int]] = []
+    stop = threading.Event()
+
+    def read() -> None:
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": "concurrent", "enable.auto.commit": False})
+        consumer.assign([TopicPartition(name, partition, 0) for partition in range(TOPIC_PARTITIONS)])
+        while not stop.is_set():
+            for message in consumer.consume(1000, timeout=0.1):
+                if not message.error():
+                    seen.append((message.partition(), message.offset(), int(message.value())))
+        consumer.close()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        thread.join()
+
+
+# ---- held moments --------------------------------------------------------------------------------------------------
+
+
+class Held:
+    """Fail points for one run (see eosingest/failpoints.py), each acting once; `reached` tells when one has.
+
+    `points` is the value of EOSINGEST_FAILPOINTS: "task-before-commit=sleep:20@2".
+    """
+
+    _count = itertools.count()
+
+    def __init__(self, job: Job, points: str) -> None:
+        self._folder = job.folder / f"points-{next(self._count)}"
+        self._folder.mkdir()
+        self._names = [entry.partition("=")[0] for entry in points.split(",")]
+        self.env = {"EOSINGEST_FAILPOINTS": points, "EOSINGEST_FAILPOINT_DIR": str(self._folder)}
+
+    def reached(self) -> bool:
+        """Say whether all of the points have acted."""
+        return all((self._folder / name).exists() for name in self._names)
+
+
+def start_held(job: Job, points: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a run and return once its fail points have acted."""
+    held = Held(job, points)
+    process = job.popen("run", *arguments, env=held.env)
+    wait_for(lambda: held.reached() or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
+    return process
+
+
+def run_killed_at(job: Job, point: str, *arguments: str) -> None:
+    """Run until the fail point ("task-before-commit@2") kills the driver's whole process group."""
+    name, _, hit = point.partition("@")
+    held = Held(job, f"{name}=group-kill@{hit or 1}")
+    command = [sys.executable, "-m", "eosingest", "run", str(job.spec), "--output", "json", *arguments]
+    process = subprocess.Popen(
+        ["sh", "-c", 'EOSINGEST_FAILPOINT_GROUP=$$ exec "$@"', "sh", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **held.env},
+        cwd=job.folder,
+        start_new_session=True,
+    )
+    try:
+        answer = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        kill_group(process)
+        raise
+    assert process.returncode == -signal.SIGKILL and held.reached(), (point, process.returncode, answer)
+
+
+# ---- processes -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process below a driver."""
+
+    pid: int
+    parent: int
+    command: str
+
+
+def processes_below(pid: int) -> list[Process]:
+    """Return all descendants of a process, parents first."""
+    by_parent: dict[int, list[Process]] = defaultdict(list)
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if state != "Z":
+                by_parent[int(parent)].append(Process(int(entry.name), int(parent), command))
+    found = list(by_parent[pid])
+    for process in found:  # grows while it is walked
+        found += by_parent[process.pid]
+    return found
+
+
+def jvm_of(process: subprocess.Popen[str]) -> int:
+    """Return the pid of the driver's JVM."""
+    (jvm,) = [child.pid for child in processes_below(process.pid) if "java" in child.command.split(" ")[0]]
+    return jvm
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """Return the pids of Spark's Python workers: children of pyspark's daemon."""
+    daemons = [child for child in processes_below(process.pid) if "pyspark.daemon" in child.command]
+    parents = {child.pid for child in daemons}
+    return [child.pid for child in daemons if child.parent in parents]
+
+
+def signal_all(pids: Iterable[int], number: int) -> None:
+    """Send a signal to each process that is still there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def assert_gone(processes: Iterable[Process], within_s: float = 10) -> None:
+    """Check that processes have ended, or end soon."""
+    deadline = time.monotonic() + within_s
+    left = list(processes)
+    while left:
+        left = [process for process in left if _runs(process)]
+        assert not left or time.monotonic() < deadline, f"still running: {left}"
+        time.sleep(0.1)
+
+
+def _runs(process: Process) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False

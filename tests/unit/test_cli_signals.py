@@ -1,0 +1,87 @@
+"""Signals, each in a process of its own: the first is remembered, the second ends at once, our handlers stay."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+START = """
+import os, signal, sys, threading, time
+from eosingest.cli.render import Renderer
+from eosingest.cli.signals import Signals
+signals = Signals(Renderer("text").line_from_signal_handler)
+signals.install()
+signals.install()
+"""
+FIRST = "note: stopping after a clean abort; a second signal ends at once\n"
+
+
+def process(script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", START + script], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_is_remembered_and_said(number: signal.Signals) -> None:
+    done = process(f"""
+print(signals.received())
+os.kill(os.getpid(), {int(number)})
+print(signals.received(), signals.received())
+""")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"None\n{int(number)} {int(number)}\n", FIRST)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_second_ends_at_once(number: signal.Signals, code: int) -> None:
+    done = process(f"""
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(0.6)
+os.kill(os.getpid(), {int(number)})
+time.sleep(30)
+""")
+    assert (done.returncode, done.stderr) == (code, FIRST)
+
+
+def test_one_ctrl_c_that_comes_twice_is_one() -> None:
+    done = process("""
+os.kill(os.getpid(), signal.SIGINT)
+os.kill(os.getpid(), signal.SIGINT)
+print(signals.received())
+""")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", FIRST)
+
+
+def test_a_replaced_handler_is_put_back_by_asking() -> None:
+    done = process("""
+signal.signal(signal.SIGINT, signal.default_int_handler)
+print(signals.received())
+os.kill(os.getpid(), signal.SIGINT)
+print(signals.received())
+""")
+    assert (done.returncode, done.stdout) == (0, "None\n2\n")
+
+
+def test_asking_from_another_thread_touches_no_handler() -> None:
+    done = process("""
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+asking = threading.Thread(target=lambda: print(signals.received()))
+asking.start()
+asking.join()
+print(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)
+""")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "None\nTrue\n", "")
+
+
+def test_a_signal_in_the_middle_of_writing_does_no_harm() -> None:
+    done = process("""
+killer = threading.Thread(target=lambda: (time.sleep(0.1), os.kill(os.getpid(), signal.SIGINT)))
+killer.start()
+while signals.received() is None:
+    print("x" * 1000, file=sys.stderr, flush=True)
+killer.join()
+""")
+    assert done.returncode == 0
+    assert "RuntimeError" not in done.stderr
+    assert FIRST.strip() in done.stderr
