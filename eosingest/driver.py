@@ -440,7 +440,7 @@ class Driver:
         self._fence(tasks)
         self._log.read_back()
         state = self._log.state
-        marks = verdict.proven_done(plan, state, result, self._log.mine.run)
+        marks = verdict.proven_done(plan, state, result, tasks=tasks, run=self._log.mine.run)
         state.offsets.update({(mark.file, mark.start): mark for mark in marks})
         errors = verdict.errors_of(
             plan,

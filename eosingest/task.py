@@ -145,8 +145,8 @@ class Outcome:
     """How a task ended: what the driver is told. `exit_code` as in errors.py, 0 where all went well.
 
     `last_split` is (file, start, position) of the last split whose input the task saw, None where it is not to be taken
-    as ended. `read_all` says that the input was read to its end. `bad_rows` are dicts of
-    file, start (byte), row (of the split after `where`, from 1), code, reason.
+    as ended. `read_all` says that the input was read to its end and that all of it is committed, but for bad rows.
+    `bad_rows` are dicts of file, start (byte), row (of the split after `where`, from 1), code, reason.
     """
 
     task: int
@@ -265,7 +265,7 @@ class Task:
             self._consume_all(inputs)
             self._commit_if_dirty()
             fail_point("task-at-end")
-            self._report_last_split()
+            self._report_end()
         except _StopError as stop:
             self._outcome.exit_code, self._outcome.code = stop.exit_code, stop.code
             self._outcome.message, self._outcome.hint = stop.message, stop.hint
@@ -278,14 +278,14 @@ class Task:
         while True:
             item = inputs.get(self._wait_s())
             if item is Signal.END:
-                self._outcome.read_all = True
                 return
             if isinstance(item, Batch):
                 self._consume(item)
             self._commit_if_due()
 
-    def _report_last_split(self) -> None:
-        """Report the last split as seen to the input's end. Whether that was its end, Spark's verdict on the task tells."""
+    def _report_end(self) -> None:
+        """Everything that came in is committed. Whether the input's end was the last split's, Spark's verdict tells."""
+        self._outcome.read_all = True
         last = self._current
         if last is not None and not last.failed and not last.done:
             self._outcome.last_split = (last.split.file, last.split.start, last.position)
@@ -318,7 +318,10 @@ class Task:
         self._check_mine()  # 3
         fail_point("task-after-check")
         for progress in self._progress.values():
-            progress.committed = self._committed(progress.split)
+            found = self._committed(progress.split)
+            if found != progress.committed:
+                self._barren = 0  # a commit with an unknown outcome went through
+            progress.committed = found
             if progress.committed_position > progress.position:
                 progress.resume()
 

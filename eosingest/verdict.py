@@ -39,15 +39,15 @@ class JobResult:
     error: EosingestError | None = None
 
 
-def proven_done(plan: Plan, state: JobState, result: JobResult, run: int) -> list[OffsetRecord]:
+def proven_done(plan: Plan, state: JobState, result: JobResult, *, tasks: int, run: int) -> list[OffsetRecord]:
     """Return done marks for the last splits of successful tasks, and for splits that were read and gave no row.
 
-    The second only where the whole job succeeded and every task read its input to the end: every planned split was
-    read then (spark/read.py has checked it on the plan that Spark executed), and one without a row is empty.
+    The second only where the whole job succeeded and each of the `tasks` committed all of its input: every planned split
+    was read then (spark/read.py has checked it on the plan that Spark executed), and one without a row is empty.
     """
     last = {outcome.last_split[:2]: outcome.last_split[2] for outcome in result.outcomes if outcome.last_split}
     bad = {(row["file"], row["start"]) for outcome in result.outcomes for row in outcome.bad_rows}
-    all_read = result.error is None and bool(result.outcomes) and all(outcome.read_all for outcome in result.outcomes)
+    all_read = result.error is None and sum(outcome.read_all for outcome in result.outcomes) == tasks
     marks = []
     for planned in plan.pending:
         split = (planned.split.file, planned.split.start)
