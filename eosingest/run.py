@@ -98,7 +98,6 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
         if not lock.acquired:
             if_running = options.if_running or spec.if_running
             if if_running == "skip":
-                observer.note(f"another run of {spec.name} is active on this host: nothing done")
                 return None
             if if_running == "fail":
                 raise ActiveRunError(
@@ -119,8 +118,8 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
     """Look at what a run would do. What it would end with is in the report's errors."""
     check_without_java(spec)
     source = _source(spec)
+    listing = source.list()
     with _connected(spec, observer) as kafka:
-        listing = source.list()
         state = _look(spec, kafka, observer)
         settings = _driver_settings(spec, kafka.client.bootstrap_servers, source, from_scratch=False)
         errors = _pinned_errors(spec, kafka.admin, state, settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
@@ -13,7 +14,7 @@ from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
 from eosingest.cli.signals import Signals
-from eosingest.errors import EXIT_FENCED, EXIT_INCOMPLETE, EXIT_SIGNAL_BASE
+from eosingest.errors import EXIT_FENCED, EXIT_INCOMPLETE, EXIT_SIGNAL_BASE, EosingestError, InterruptedRunError
 from eosingest.report import RunReport
 
 IfRunning = Literal["fence", "fail", "skip"]
@@ -55,8 +56,14 @@ def run(
 
         loaded = load_spec(spec, param, set_)
         options = RunOptions(from_scratch=from_scratch, if_running=if_running, verbose=verbose)
-        with Watcher(renderer) as watcher:
-            report = run_job(loaded, options, watcher, signals.received)
+        try:
+            with Watcher(renderer) as watcher:
+                report = run_job(loaded, options, watcher, signals.received)
+        except EosingestError as error:
+            number = signals.received()
+            if number is None or isinstance(error, InterruptedRunError):
+                raise
+            return interrupted(error, number)
         return skipped(loaded.name) if report is None else result_of(report)
 
     return Action("run", perform, output, verbose)
@@ -66,6 +73,12 @@ def skipped(job: str) -> Result:
     """Return the result of a run that left the field to another one."""
     line = f"{job}: skipped, another run of it is active on this host; nothing was sent."
     return Result("run", data={"job": job, "skipped": True, "records_sent": 0}, lines=(line,))
+
+
+def interrupted(error: EosingestError, number: int) -> Result:
+    """Return the result of a run that was told to stop and then met an error: the signal wins, both are said."""
+    stopped = InterruptedRunError(f"stopped by {signal.Signals(number).name}", signal_number=number)
+    return Result("run", exit_code=stopped.exit_code, errors=(stopped, error))
 
 
 def result_of(report: RunReport) -> Result:

@@ -26,7 +26,8 @@ from eosingest.kafka.protocols import OpenTransaction, TopicDescription
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors say it once, and where to look
 
-_BOOTSTRAP_MS = 10_000
+_BOOTSTRAP_S = 10.0
+_BOOTSTRAP_STEP_MS = 3_000
 _REQUEST_MS = 30_000
 
 
@@ -37,9 +38,21 @@ class KafkaPythonAdmin:
         """Connect. `check` is called while waiting, and raises to end the wait."""
         self._check = check
         self._servers = settings.bootstrap_servers
-        config = {"bootstrap_timeout_ms": _BOOTSTRAP_MS, "request_timeout_ms": _REQUEST_MS, **kafka_python(settings)}
         with self._errors("connecting"):
-            self._client = KafkaAdminClient(**config)
+            self._client = self._connect(kafka_python(settings))
+
+    def _connect(self, config: dict[str, object]) -> KafkaAdminClient:
+        """Connect in short steps, so that a signal is heard while no broker answers."""
+        deadline = time.monotonic() + _BOOTSTRAP_S
+        while True:
+            self._check()
+            try:
+                return KafkaAdminClient(
+                    bootstrap_timeout_ms=_BOOTSTRAP_STEP_MS, request_timeout_ms=_REQUEST_MS, **config
+                )
+            except kafka_errors.KafkaTimeoutError:
+                if time.monotonic() > deadline:
+                    raise
 
     @contextlib.contextmanager
     def _errors(self, doing: str) -> Iterator[None]:

@@ -1,0 +1,273 @@
+"""What changes between two runs, or under one: spec, files, topic. Exit 12 before anything is sent, or taken as it should be."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from eosingest.offsets.record import CLAIMED, RUNNING
+from tests.integration.harness import (
+    Done,
+    Job,
+    assert_done,
+    assert_refused,
+    edited,
+    end_offsets,
+    finish,
+    job_state,
+    topic_exists,
+    wait_for_state,
+    write_tables,
+)
+
+SOURCE = 'format = "json"\npath = "data/*.jsonl"\nschema = "n BIGINT, pad STRING"\nsplit_size = "8KiB"\non_change = "error"'
+TRANSFORM = 'where = "n > -1"\nselect = ["n", "pad"]'
+RECORD = 'key = "CAST(n % 10 AS STRING)"\nvalue = "CAST(n AS STRING)"\nheaders = { h = "pad" }'
+
+
+def write_job(job: Job) -> None:
+    write_tables(job, source=SOURCE, transform=TRANSFORM, record=RECORD)
+
+
+def assert_nothing_written(job: Job, done: Done, code: str, *words: str) -> None:
+    """Exit 12, and not a byte more in the topic than `write_job`'s first run left there."""
+    assert_refused(done, 12, code, *words)
+
+
+def refused_without_a_byte(job: Job, code: str, *words: str, arguments: tuple[str, ...] = (), exit_code: int = 12) -> None:
+    """Run: refused with the code and the words, and the topic's high watermarks do not move."""
+    before = end_offsets(job.servers, job.name)
+    assert_refused(job.run("run", *arguments), exit_code, code, *words)
+    assert end_offsets(job.servers, job.name) == before
+
+
+WAY_OUT = ("nothing was sent", "--from-scratch", "job name")
+# (old, new, what the error names): edits that must not pass in the middle of a job.
+EDITS = [
+    ('where = "n > -1"', 'where = "n > 5"', "transform.where"),
+    ('where = "n > -1"\n', "", "transform.where"),
+    ('select = ["n", "pad"]', 'select = ["n", "upper(pad) AS pad"]', "transform.select"),
+    ("CAST(n % 10 AS STRING)", "CAST(n % 11 AS STRING)", "record.key"),
+    ('value = "CAST(n AS STRING)"', "value = \"concat('v', n)\"", "record.value"),
+    ('{ h = "pad" }', '{ h = "pad", i = "pad" }', "record.headers"),
+    ("[sink]", "[sink]\npartitioner = \"consistent\"", "sink.partitioner"),
+    ('schema = "n BIGINT, pad STRING"', 'schema = "n INT, pad STRING"', "source.schema"),
+    ('schema = "n BIGINT, pad STRING"', "options = { allowComments = true }\nschema = \"n BIGINT, pad STRING\"",
+     "source.options"),
+]  # fmt: skip
+# Pinned for the job's life.
+LIFE_EDITS = [
+    ('format = "json"', 'root = "data"\nformat = "json"', "source.root"),
+    ('format = "json"', 'format = "csv"', "source.format"),
+    ("[sink]", '[sink]\ntransactional_id_prefix = "other."', "sink.transactional_id_prefix"),
+]
+
+
+def test_edits_in_the_middle_of_a_job_and_after_it(job: Job) -> None:
+    write_job(job)
+    job.write_numbers("a.jsonl", range(1000))
+    job.write_numbers("b.jsonl", range(1000, 2000))
+    good = (job.data / "b.jsonl").read_text()
+    lines = good.splitlines(keepends=True)
+    (job.data / "b.jsonl").write_text("".join([*lines[:900], '{"n": 1900, "pad"!\n', *lines[901:]]))
+    done = job.run()
+    assert_refused(done, 7, "corrupt-row", "data/b.jsonl", '"pad"!')
+    first = Counter(job.numbers())
+    assert set(first.values()) == {1}
+    assert set(range(1000)) < first.keys() < set(range(2000)) - {1900}
+
+    for old, new, named in EDITS:
+        with edited(job.spec, old, new):
+            refused_without_a_byte(job, "spec-changed", named, *WAY_OUT)
+    for old, new, named in LIFE_EDITS:
+        with edited(job.spec, old, new):
+            refused_without_a_byte(job, "pinned", named, *WAY_OUT)
+    refused_without_a_byte(
+        job, "pinned", "sink.topic", f"{job.name}-2", *WAY_OUT, arguments=("--set", f"sink.topic={job.name}-2")
+    )
+    assert not topic_exists(job.servers, f"{job.name}-2")
+    check_half_done_file_guarded(job, good)
+    check_completed_with_the_pinned_split_size(job, good, first)
+    check_edits_accepted_when_complete(job)
+
+
+def check_half_done_file_guarded(job: Job, good: str) -> None:
+    """The half-done file may neither vanish, nor change, nor be left alone by min_age behind an exit 0."""
+    half = job.data / "b.jsonl"
+    aside = job.folder / "b.aside"
+    half.rename(aside)
+    refused_without_a_byte(job, "source-vanished", "data/b.jsonl", "nothing was sent", "run again")
+    shutil.copy(aside, half)
+    with edited(half, "xxx", "yyy"):
+        refused_without_a_byte(job, "source-changed", "data/b.jsonl", "reingest")
+    with edited(half, good[:20], ""):
+        refused_without_a_byte(job, "source-changed", "data/b.jsonl", "reingest")
+    half.unlink()
+    aside.rename(half)
+    os.utime(half)
+    refused_without_a_byte(
+        job, "incomplete", "data/b.jsonl", "source.min_age", arguments=("--set", "source.min_age=1h"), exit_code=3
+    )
+    half.write_text(good)
+    refused_without_a_byte(job, "source-changed", "data/b.jsonl", "reingest")
+
+
+def check_completed_with_the_pinned_split_size(job: Job, good: str, first: Counter[int]) -> None:
+    """Reingest sends the corrected file as a whole, cut by the pinned size, which is said; the other file is left alone."""
+    done = job.run("run", "--set", "source.on_change=reingest", "--set", "source.split_size=4KiB")
+    assert_done(done, 1000)
+    assert "split_size" in done.stderr
+    assert "8192" in done.stderr
+    assert Counter(job.numbers()) == first + Counter(range(1000, 2000))
+    offsets = job_state(job).offsets.values()
+    assert all(offset.done for offset in offsets)
+    assert {offset.start % 8192 for offset in offsets} == {0}
+    assert sum(offset.records for offset in offsets) == 2000
+
+
+def check_edits_accepted_when_complete(job: Job) -> None:
+    """A complete job takes another transform, record, schema and split size: for new files only."""
+    before = Counter(job.numbers())
+    job.write_numbers("c.jsonl", range(2000, 2100))
+    job.edit_spec('where = "n > -1"', 'where = "n % 2 = 0"')
+    job.edit_spec('value = "CAST(n AS STRING)"', 'value = "CAST(n * 10 AS STRING)"')
+    job.edit_spec('schema = "n BIGINT, pad STRING"', 'schema = "n INT, pad STRING"')
+    job.edit_spec('split_size = "8KiB"', 'split_size = "3KiB"')
+    assert_done(job.run(), 50)
+    assert Counter(job.numbers()) == before + Counter(range(20_000, 21_000, 20))
+    assert_done(job.run("run", "--set", "source.split_size=5KiB"), 0)
+
+
+def test_files_that_change_after_they_were_sent(job: Job) -> None:
+    """Copied: nothing to do. Grown, shrunk, emptied, overwritten: exit 12. Vanished: nothing to do. Reingest: once, whole."""
+    write_job(job)
+    job.write_numbers("a.jsonl", range(500))
+    job.write_numbers("b.jsonl", range(500, 1000))
+    assert_done(job.run(), 1000)
+    before = end_offsets(job.servers, job.name)
+
+    elsewhere = job.folder.parent / "fresh checkout"
+    shutil.copytree(job.folder, elsewhere, copy_function=shutil.copyfile)
+    os.utime(elsewhere / "data" / "a.jsonl", (time.time() + 100, time.time() + 100))
+    copy = Job(elsewhere, job.servers, job.name)
+    write_job(copy)
+    done = copy.run()
+    assert_done(done, 0)
+    assert done.data["splits_planned"] == 0
+    assert end_offsets(job.servers, job.name) == before
+
+    path = job.data / "b.jsonl"
+    text = path.read_text()
+    grown = text + '{"n": 5000, "pad": "x"}\n'
+    for other in (grown, text[:-40], "", text.replace('"n": 500', '"n": 900')):
+        path.write_text(other)
+        refused_without_a_byte(job, "source-changed", "data/b.jsonl", "nothing was sent", "reingest")
+    path.write_text(text)
+    assert_done(job.run(), 0)
+    path.unlink()
+    assert_done(job.run(), 0)
+    assert end_offsets(job.servers, job.name) == before
+
+    path.write_text(grown)
+    assert_done(job.run("run", "--set", "source.on_change=reingest"), 501)
+    expected = Counter(range(1000)) + Counter([*range(500, 1000), 5000])
+    assert Counter(job.numbers()) == expected
+    assert_done(job.run(), 0)
+    path.write_text("")
+    assert_done(job.run("run", "--set", "source.on_change=reingest"), 0)
+    assert Counter(job.numbers()) == expected
+
+
+def test_files_that_change_under_a_run(job: Job) -> None:
+    """Between listing and plan: nothing is sent. While Spark reads: exit 12, never 0, and the next run does not hide it."""
+    write_job(job)
+    job.write_numbers("a.jsonl", range(500))
+    job.write_numbers("b.jsonl", range(500, 1000))
+    b = job.data / "b.jsonl"
+
+    def append() -> None:
+        with b.open("a") as file:
+            file.write('{"n": 1000, "pad": "x"}\n')
+
+    done = run_and_meddle(job, "driver-after-fence=sleep:4", CLAIMED, 1, append)
+    assert_refused(done, 12, "file-changed", "b.jsonl", "min_age")
+    assert job.numbers() == []
+
+    def overwrite() -> None:
+        b.write_text(b.read_text().replace('"n": 9', '"n": 8'))
+        append()
+
+    done = run_and_meddle(job, "driver-after-running=sleep:4", RUNNING, 2, overwrite)
+    assert done.exit_code == 12, done
+    assert_refused(done, 12, "changed-while-read", "data/b.jsonl", "reingest")
+    sent = Counter(job.numbers())
+    assert max(sent.values()) <= 2  # the meddling itself made doubles: 9xx became 8xx
+    assert all(sent[number] == 1 for number in range(500))
+    refused_without_a_byte(job, "source-changed", "data/b.jsonl")
+    whole = Counter(json.loads(line)["n"] for line in b.read_text().splitlines())
+    assert_done(job.run("run", "--set", "source.on_change=reingest"), whole.total())
+    assert Counter(job.numbers()) == sent + whole
+
+
+def run_and_meddle(job: Job, fail_point: str, state: str, run: int, meddle: Callable[[], None]) -> Done:
+    """Run with a fail point that waits; meddle as soon as the control record says that it is there."""
+    process = job.popen(env={"EOSINGEST_FAILPOINTS": fail_point})
+    wait_for_state(job, state, run)
+    meddle()
+    return finish(process)
+
+
+def test_two_dates_young_files_and_late_ones(job: Job) -> None:
+    """Each date of one `${param:date}` path is sent once; min_age leaves young files; a late file waits for the next run."""
+    write_tables(
+        job,
+        source=SOURCE.replace("data/*.jsonl", "data/${param:date}/*.jsonl"),
+        transform=TRANSFORM,
+        record=RECORD,
+    )
+    for day, first in (("2026-11-20", 0), ("2026-11-21", 1000)):
+        (job.data / day).mkdir()
+        job.write_numbers(f"{day}/part-0.jsonl", range(first, first + 100))
+    long_ago = time.time() - 7200
+    first_day = job.data / "2026-11-20"
+    os.utime(first_day / "part-0.jsonl", (long_ago, long_ago))
+    job.write_numbers("2026-11-20/young.jsonl", range(100, 200))
+
+    process = job.popen(
+        "run", "--param", "date=2026-11-20", "--set", "source.min_age=1h",
+        env={"EOSINGEST_FAILPOINTS": "driver-after-fence=sleep:3"},
+    )  # fmt: skip
+    wait_for_state(job, CLAIMED, 1)
+    job.write_numbers("2026-11-20/late.jsonl", range(200, 300))
+    os.utime(first_day / "late.jsonl", (long_ago, long_ago))
+    done = finish(process)
+    assert_done(done, 100)
+    assert "min_age" in done.stderr
+    assert sorted(job.numbers()) == list(range(100))
+
+    assert_done(job.run("run", "--param", "date=2026-11-21"), 100)
+    assert_done(job.run("run", "--param", "date=2026-11-20"), 200)
+    assert Counter(job.numbers()) == Counter([*range(300), *range(1000, 1100)])
+    for day in ("2026-11-20", "2026-11-21"):
+        assert_done(job.run("run", "--param", f"date={day}"), 0)
+
+
+def test_a_spec_may_be_corrected_until_something_is_sent(make_job: Callable[[], Job], tmp_path: Path) -> None:
+    """A first run that sent nothing pins nothing: another topic, filter, key, format and prefix are accepted."""
+    job = make_job()
+    write_job(job)
+    job.write_numbers("a.jsonl", range(10))
+    wrong_topic = f"{job.name}-wrong"
+    wrong = job.spec.read_text()
+    job.spec.write_text(wrong.replace(f'topic = "{job.name}"', f'topic = "{wrong_topic}"').replace("n > -1", "m > -1"))
+    assert_refused(job.run(), 2, "bad-expression", "transform.where", "`m`", "nothing was sent")
+    assert end_offsets(job.servers, wrong_topic) == {0: 0, 1: 0, 2: 0}
+    job.spec.write_text(wrong.replace("n > -1", "n > 4").replace("[sink]", '[sink]\ntransactional_id_prefix = "p."'))
+    assert_done(job.run(), 5)
+    assert sorted(job.numbers()) == [5, 6, 7, 8, 9]
+    assert end_offsets(job.servers, wrong_topic) == {0: 0, 1: 0, 2: 0}

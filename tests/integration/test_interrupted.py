@@ -1,0 +1,158 @@
+"""Runs that end early without a kill -9 of everything: a corrupt row, a signal, the JVM or a Python worker gone.
+
+Input that ends proves nothing: in each of these the Python side sees a normal end of its input, in mid-split.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.integration.harness import Job, finish, kill_group
+from tests.integration.witness import (
+    assert_exact,
+    assert_gone,
+    assert_positions,
+    committed_state,
+    high_watermarks,
+    jvm_of,
+    open_transactions,
+    processes_below,
+    signal_all,
+    source_lines,
+    start_held,
+    workers_of,
+    write_files,
+)
+
+MID_SPLIT = "task-before-commit=sleep:30@2"  # 2000 records are committed, 2000 more are in the open transaction
+
+
+def test_corrupt_row_late_in_a_split(job: Job) -> None:
+    """Breaks when the bad row ends the whole job, when its split is taken as ended there, or when it is named wrongly."""
+    write_files(job, files=3, rows=8_000)
+    bad = next(line for line in source_lines(job) if line.file.endswith("part-1.jsonl") and line.row == 1_300 and line.start)
+    rows = (job.data / "part-1.jsonl").read_text().splitlines(keepends=True)
+    rows[bad.number - 8_000] = "x" * (len(rows[bad.number - 8_000]) - 1) + "\n"  # of the same length: the cuts stay
+    (job.data / "part-1.jsonl").write_text("".join(rows))
+    expected = [
+        line for line in source_lines(job) if (line.file, line.start) != (bad.file, bad.start) or line.row < bad.row
+    ]
+
+    for number in (1, 2):
+        done = job.run()
+
+        assert (done.exit_code, done.codes) == (7, ["corrupt-row"]), done
+        message = done.envelope["errors"][0]["message"]
+        assert f"{bad.file}, split at byte {bad.start}, row {bad.row}: " in message
+        assert "xxxxx" in message
+        assert done.data["run"] == number
+        assert done.data["records_sent"] == (len(expected) if number == 1 else 0)
+        assert "Traceback" not in done.stderr
+        assert_exact(job, expected)
+        left = [split for split, offset in committed_state(job).offsets.items() if not offset.done]
+        assert left == [(bad.file, bad.start)]
+        assert open_transactions(job) == []
+    assert_positions(job)
+
+
+def _sigint(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGINT)
+
+
+def _sigterm(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGTERM)
+
+
+def _terminal_ctrl_c(process: subprocess.Popen[str]) -> None:
+    kill_group(process, signal.SIGINT)
+
+
+def _sigterm_to_all(process: subprocess.Popen[str]) -> None:
+    """As `timeout`, systemd and CI systems do: the JVM ends with us."""
+    signal_all([process.pid, *(child.pid for child in processes_below(process.pid))], signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("send", "exit_code"), [(_sigint, 130), (_sigterm, 143), (_terminal_ctrl_c, 130), (_sigterm_to_all, 143)]
+)
+def test_signal_in_mid_split(job: Job, send: object, exit_code: int) -> None:
+    """Breaks when the driver waits for a task, leaves its transaction open (P8), or takes a cancelled task's split as done."""
+    assert callable(send)
+    write_files(job, files=3, rows=8_000)
+    process = start_held(job, MID_SPLIT)
+    below = processes_below(process.pid)
+    assert open_transactions(job), "the signal is to come in mid-transaction"
+
+    send(process)
+    began = time.monotonic()
+    done = finish(process)
+
+    assert time.monotonic() - began < 10
+    assert (done.exit_code, done.codes) == (exit_code, ["interrupted"]), done
+    assert "Traceback" not in done.stderr
+    assert open_transactions(job) == []
+    assert_gone(below)
+    before = len(job.records())
+    assert 0 < before < 24_000
+    assert_positions(job)
+    again = job.run()
+    assert again.exit_code == 0, again
+    assert again.data["records_sent"] == 24_000 - before
+    assert_exact(job)
+
+
+def test_signal_before_anything_is_sent(job: Job) -> None:
+    """Breaks when a signal while Spark starts is lost (pyspark puts its own handler in place), or is answered late."""
+    write_files(job, files=1, rows=1_000)
+    process = start_held(job, "driver-before-running=sleep:3")
+    kill_group(process, signal.SIGINT)
+    began = time.monotonic()
+    done = finish(process)
+    assert time.monotonic() - began < 10
+    assert (done.exit_code, done.codes) == (130, ["interrupted"]), done
+    assert job.records() == []
+    assert open_transactions(job) == []
+
+
+def test_jvm_killed_in_mid_split(job: Job) -> None:
+    """Breaks when the end of the input that a dying JVM gives is taken for the end of the split."""
+    write_files(job, files=3, rows=8_000)
+    process = start_held(job, "task-before-commit=sleep:5@2")
+    below = processes_below(process.pid)
+
+    os.kill(jvm_of(process), signal.SIGKILL)
+    done = finish(process, timeout_s=60)
+
+    assert (done.exit_code, done.codes) == (3, ["jvm-ended"]), done
+    assert "Traceback" not in done.stderr
+    assert open_transactions(job) == []
+    assert_gone(below)
+    before = high_watermarks(job.servers, job.name)
+    time.sleep(1)
+    assert high_watermarks(job.servers, job.name) == before, "an orphaned worker wrote after the verdict"
+    assert_positions(job)
+    again = job.run()
+    assert again.exit_code == 0, again
+    assert_exact(job)
+
+
+def test_python_workers_killed_in_mid_split(job: Job) -> None:
+    """Breaks when Spark's retry of the task starts from what was in flight instead of what was committed."""
+    write_files(job, files=3, rows=8_000)
+    process = start_held(job, MID_SPLIT)
+    workers = workers_of(process)
+    assert workers
+
+    signal_all(workers, signal.SIGKILL)
+    done = finish(process)
+
+    assert done.exit_code == 0, done
+    assert max(claim.attempt for claim in committed_state(job).claims.values()) >= 2, "no task was tried again"
+    assert_exact(job)
+    assert_positions(job)
+    assert open_transactions(job) == []

@@ -1,0 +1,334 @@
+"""From a listing and offset records to a plan: done, half done, new, changed, vanished, and what is read for that."""
+
+from __future__ import annotations
+
+import builtins
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from eosingest.errors import ChangedError
+from eosingest.offsets.record import OffsetRecord
+from eosingest.offsets.state import SplitId
+from eosingest.plan import Plan, half_done_files, make_plan
+from eosingest.sources.base import Fingerprint, Listing, SourceFile, Split
+
+SIZE = 100
+
+
+class MadeUpFiles:
+    """A source over made-up files (`sources.base.Source`): content is a word, and looking at it is counted."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, tuple[int, int, str]] = {}
+        self.too_young: tuple[str, ...] = ()
+        self.hidden = 0
+        self.read: Counter[str] = Counter()
+
+    def put(self, name: str, length: int, *, mtime_ms: int = 1, content: str = "x") -> Fingerprint:
+        self.files[name] = (length, mtime_ms, content)
+        return Fingerprint(length, mtime_ms, content)
+
+    def list(self) -> Listing:
+        shown = [name for name in sorted(self.files) if name not in self.too_young]
+        listed = [SourceFile(name, f"/data/{name}", *self.files[name][:2], True) for name in shown]
+        return Listing(
+            tuple(file for file in listed if file.length),
+            self.hidden,
+            self.too_young,
+            tuple(file.name for file in listed if not file.length),
+        )
+
+    def fingerprint(self, file: SourceFile) -> Fingerprint:
+        self.read[file.name] += 1
+        return Fingerprint(*self.files[file.name])
+
+    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
+        starts = range(0, file.length, split_size)
+        return tuple(Split(file.name, start, min(split_size, file.length - start)) for start in starts)
+
+    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+        raise AssertionError("planning looks once")
+
+
+@pytest.fixture
+def source() -> MadeUpFiles:
+    return MadeUpFiles()
+
+
+def committed(
+    file: str, start: int, length: int, fingerprint: Fingerprint, *, done: bool = True, position: int = 10
+) -> OffsetRecord:
+    return OffsetRecord(
+        file=file,
+        start=start,
+        length=length,
+        position=position,
+        done=done,
+        rows=position,
+        records=position,
+        checksum=99,
+        fingerprint=fingerprint,
+        run=1,
+        task=0,
+        sequence=4,
+    )
+
+
+def plan_of(source: MadeUpFiles, *records: OffsetRecord, split_size: int = SIZE) -> Plan:
+    offsets = {(record.file, record.start): record for record in records}
+    assert len(offsets) == len(records)
+    return make_plan(source, offsets, split_size, source.list())
+
+
+def pending(plan: Plan) -> list[SplitId]:
+    return [(planned.split.file, planned.split.start) for planned in plan.pending]
+
+
+def states(plan: Plan) -> dict[str, tuple[bool, bool]]:
+    return {entry.file.name: (entry.done, entry.half_done) for entry in plan.files}
+
+
+def test_nothing_at_all(source: MadeUpFiles) -> None:
+    plan = plan_of(source)
+    assert plan == Plan(SIZE, ())
+    assert (plan.pending, plan.half_done, plan.bytes_to_read, plan.bytes_to_send) == ((), False, 0, 0)
+    plan.refuse_changes("error")
+
+
+def test_new_files_are_pending_as_a_whole(source: MadeUpFiles) -> None:
+    now = source.put("b", 250)
+    source.put("a", 100)
+    plan = plan_of(source)
+    assert pending(plan) == [("a", 0), ("b", 0), ("b", 100), ("b", 200)]
+    assert states(plan) == {"a": (False, False), "b": (False, False)}
+    assert all(planned.committed is None for planned in plan.pending)
+    assert {planned.fingerprint for planned in plan.pending if planned.split.file == "b"} == {now}
+    assert [entry.splits for entry in plan.files] == [1, 3]
+    assert (plan.bytes_to_read, plan.bytes_to_send, plan.half_done) == (350, 350, False)
+
+
+def test_done_file(source: MadeUpFiles) -> None:
+    now = source.put("a", 250)
+    plan = plan_of(source, *(committed("a", start, min(100, 250 - start), now) for start in (0, 100, 200)))
+    assert states(plan) == {"a": (True, False)}
+    assert (plan.pending, plan.pending_files, plan.bytes_to_read, plan.bytes_to_send) == ((), (), 0, 0)
+    assert plan.files[0].started
+    assert plan.files[0].splits == 3
+    assert plan.committed_records == 30
+
+
+def test_half_done_file_resumes_where_it_was(source: MadeUpFiles) -> None:
+    now = source.put("a", 250)
+    half = committed("a", 100, 100, now, done=False, position=7)
+    plan = plan_of(source, committed("a", 0, 100, now), half)
+    assert pending(plan) == [("a", 100), ("a", 200)]
+    assert [planned.committed for planned in plan.pending] == [half, None]
+    assert [planned.split.start for planned in plan.files[0].skipped] == [0]
+    assert states(plan) == {"a": (False, True)}
+    assert plan.half_done
+    assert (plan.bytes_to_read, plan.bytes_to_send) == (250, 150), "finished splits are read again to get past them"
+
+
+def test_position_zero_in_every_split_is_still_half_done(source: MadeUpFiles) -> None:
+    now = source.put("a", 50)
+    plan = plan_of(source, committed("a", 0, 50, now, done=False, position=0))
+    assert states(plan) == {"a": (False, True)}
+
+
+@pytest.mark.parametrize("split_size", [1, 30, 100, 124, 125, 250, 10_000])
+def test_a_done_file_is_done_whatever_todays_split_size(source: MadeUpFiles, split_size: int) -> None:
+    now = source.put("a", 250)
+    records = [committed("a", start, min(125, 250 - start), now) for start in (0, 125)]
+    plan = plan_of(source, *records, split_size=split_size)
+    assert plan.pending == ()
+    assert plan.files[0].done
+    assert source.read.total() == 0
+
+
+@pytest.mark.parametrize("gap", [(0, 100), (100, 100), (200, 50)])
+def test_a_gap_in_the_coverage_is_pending(source: MadeUpFiles, gap: tuple[int, int]) -> None:
+    now = source.put("a", 250)
+    records = [committed("a", start, min(100, 250 - start), now) for start in (0, 100, 200) if start != gap[0]]
+    plan = plan_of(source, *records)
+    assert pending(plan) == [("a", gap[0])]
+    assert plan.bytes_to_send == gap[1]
+    assert plan.half_done
+
+
+@pytest.mark.parametrize("split_size", [50, 99, 101, 200, 10_000])
+def test_a_half_done_file_is_never_cut_anew(source: MadeUpFiles, split_size: int) -> None:
+    now = source.put("a", 250)
+    with pytest.raises(ChangedError) as caught:
+        plan_of(source, committed("a", 0, 100, now), split_size=split_size)
+    assert caught.value.code == "split-size-changed"
+    assert "a" in caught.value.message
+    assert "100 bytes" in caught.value.message
+    assert "split_size" in caught.value.hint
+
+
+def test_another_cut_is_refused_also_where_the_lengths_agree_by_chance(source: MadeUpFiles) -> None:
+    now = source.put("a", 300)
+    with pytest.raises(ChangedError):
+        plan_of(source, committed("a", 150, 100, now))
+
+
+def test_an_untouched_file_takes_todays_split_size(source: MadeUpFiles) -> None:
+    done = source.put("a", 100)
+    source.put("b", 100)
+    plan = plan_of(source, committed("a", 0, 100, done), split_size=60)
+    assert pending(plan) == [("b", 0), ("b", 60)]
+
+
+# ---- changes -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("done", [True, False])
+@pytest.mark.parametrize(
+    ("length", "mtime_ms", "content"),
+    [(250, 2, "y"), (251, 1, "x"), (249, 2, "y"), (50, 1, "x")],
+    ids=["content", "longer", "shorter", "much shorter"],
+)
+def test_changed_file(source: MadeUpFiles, done: bool, length: int, mtime_ms: int, content: str) -> None:
+    was = Fingerprint(250, 1, "x")
+    records = [
+        committed("a", 0, 100, was),
+        committed("a", 100, 100, was),
+        committed("a", 200, 50, was, done=done),
+    ]
+    now = source.put("a", length, mtime_ms=mtime_ms, content=content)
+    plan = plan_of(source, *records)
+    assert plan.changed == ("a",)
+    assert sorted(plan.stale) == [("a", 0), ("a", 100), ("a", 200)]
+    assert pending(plan) == [("a", start) for start in range(0, length, 100)], "the whole file is to be read anew"
+    assert all(planned.committed is None and planned.fingerprint == now for planned in plan.pending)
+    assert not plan.half_done, "what is to be read anew is not half done"
+
+
+def test_changes_are_refused_or_taken_as_the_spec_says(source: MadeUpFiles) -> None:
+    records = [committed(name, 0, 100, Fingerprint(100, 1, "x")) for name in ("a", "b", "c")]
+    source.put("a", 100, mtime_ms=2, content="y")
+    source.put("b", 100, mtime_ms=2, content="y")
+    source.put("c", 100)
+    plan = plan_of(source, *records)
+    plan.refuse_changes("reingest")
+    with pytest.raises(ChangedError) as caught:
+        plan.refuse_changes("error")
+    assert caught.value.code == "source-changed"
+    assert caught.value.message.startswith("a, b: ")
+    assert "reingest" in caught.value.hint
+
+
+def test_many_changed_files_are_named_up_to_a_point(source: MadeUpFiles) -> None:
+    records = [committed(f"f{n:02}", 0, 100, Fingerprint(100, 1, "x")) for n in range(25)]
+    for record in records:
+        source.put(record.file, 100, mtime_ms=2, content="y")
+    with pytest.raises(ChangedError) as caught:
+        plan_of(source, *records).refuse_changes("error")
+    assert "f19" in caught.value.message
+    assert "f20" not in caught.value.message
+    assert "5 more files" in caught.value.message
+
+
+def test_some_stale_records_make_the_whole_file_stale(source: MadeUpFiles) -> None:
+    now = source.put("a", 200, mtime_ms=2, content="y")
+    old = committed("a", 0, 100, Fingerprint(200, 1, "x"))
+    plan = plan_of(source, old, committed("a", 100, 100, now))
+    assert sorted(plan.stale) == [("a", 0), ("a", 100)]
+    assert pending(plan) == [("a", 0), ("a", 100)]
+
+
+def test_a_touched_file_of_the_same_content_is_unchanged(source: MadeUpFiles) -> None:
+    was = Fingerprint(250, 1, "x")
+    source.put("a", 250, mtime_ms=2)
+    plan = plan_of(source, committed("a", 0, 100, was), committed("a", 100, 100, was, done=False))
+    assert (plan.changed, plan.stale) == ((), ())
+    assert pending(plan) == [("a", 100), ("a", 200)]
+    assert {planned.fingerprint for planned in plan.pending} == {Fingerprint(250, 2, "x")}, "what the file is now"
+
+
+def test_vanished_files(source: MadeUpFiles) -> None:
+    done, half = Fingerprint(100, 1, "x"), Fingerprint(200, 1, "x")
+    plan = plan_of(source, committed("done", 0, 100, done), committed("half", 0, 100, half))
+    assert plan.vanished == ("half",)
+    assert plan.half_done
+    for on_change in ("error", "reingest"):
+        with pytest.raises(ChangedError) as caught:
+            plan.refuse_changes(on_change)
+        assert caught.value.code == "source-vanished"
+        assert caught.value.message.startswith("half:")
+
+
+def test_a_file_that_is_too_young_has_not_vanished(source: MadeUpFiles) -> None:
+    was = source.put("half", 200)
+    source.too_young = ("half",)
+    plan = plan_of(source, committed("half", 0, 100, was))
+    assert (plan.vanished, plan.too_young, plan.pending, plan.files) == ((), ("half",), (), ())
+    plan.refuse_changes("error")
+
+
+def test_empty_files_have_nothing_to_send(source: MadeUpFiles) -> None:
+    source.put("a", 0)
+    source.hidden = 3
+    plan = plan_of(source)
+    assert (plan.empty, plan.pending, plan.files, plan.hidden) == (("a",), (), (), 3)
+    plan.refuse_changes("error")
+
+
+def test_a_file_that_shrank_to_nothing_changed(source: MadeUpFiles) -> None:
+    source.put("a", 0, mtime_ms=2)
+    plan = plan_of(source, committed("a", 0, 100, Fingerprint(100, 1, "x")))
+    assert (plan.changed, plan.stale, plan.vanished) == (("a",), (("a", 0),), ())
+    with pytest.raises(ChangedError, match="a: changed"):
+        plan.refuse_changes("error")
+
+
+# ---- what is read ------------------------------------------------------------------------------------------------
+
+
+def test_done_and_half_done_files_are_not_read_while_length_and_time_agree(source: MadeUpFiles) -> None:
+    done, half = source.put("done", 100), source.put("half", 200)
+    plan = plan_of(source, committed("done", 0, 100, done), committed("half", 0, 100, half))
+    assert pending(plan) == [("half", 100)]
+    assert plan.pending[0].fingerprint == half
+    assert source.read.total() == 0
+
+
+def test_a_new_file_is_read_once_however_many_splits_it_has(source: MadeUpFiles) -> None:
+    source.put("a", 1000)
+    assert len(plan_of(source).pending) == 10
+    assert source.read == {"a": 1}
+
+
+@pytest.mark.parametrize("content", ["x", "y"])
+def test_a_touched_file_is_read_once(source: MadeUpFiles, content: str) -> None:
+    was = Fingerprint(1000, 1, "x")
+    source.put("a", 1000, mtime_ms=2, content=content)
+    plan_of(source, *(committed("a", start, 100, was) for start in range(0, 900, 100)))
+    assert source.read == {"a": 1}
+
+
+def test_a_file_touched_again_after_an_unchanged_resume_is_not_read(source: MadeUpFiles) -> None:
+    first, second = Fingerprint(300, 1, "x"), Fingerprint(300, 2, "x")
+    source.put("a", 300, mtime_ms=2)
+    plan = plan_of(source, committed("a", 0, 100, first), committed("a", 100, 100, second))
+    assert pending(plan) == [("a", 200)]
+    assert source.read.total() == 0
+
+
+# ---- half done, from the records alone ---------------------------------------------------------------------------
+
+
+def test_half_done_files_by_the_records_alone() -> None:
+    now = Fingerprint(200, 1, "x")
+    whole = [committed("whole", 0, 100, now), committed("whole", 100, 100, now)]
+    records = [
+        *whole,
+        committed("gap", 100, 100, now),
+        replace(whole[0], file="open", done=False),
+        replace(whole[0], file="open", start=100),
+    ]
+    assert half_done_files({(record.file, record.start): record for record in records}) == ["gap", "open"]
+    assert half_done_files({}) == []

@@ -1,0 +1,277 @@
+"""What the end of a job proves: done marks only on evidence, and every reason why a run is not complete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eosingest.errors import (
+    ChangedError,
+    EosingestError,
+    FatalError,
+    IncompleteError,
+    InterruptedRunError,
+    TemporaryError,
+    worst_exit_code,
+)
+from eosingest.offsets.record import OffsetRecord
+from eosingest.offsets.state import JobState, SplitId
+from eosingest.plan import Plan, PlannedFile, PlannedSplit
+from eosingest.sources.base import Fingerprint, SourceFile, Split
+from eosingest.task import Outcome
+from eosingest.verdict import JobResult, errors_of, half_done_error, outcome_errors, proven_done, unfinished
+
+RUN = 5
+CONTENT = Fingerprint(300, 1, "x")
+SPLITS = [("a", 0), ("a", 100), ("a", 200)]
+
+
+def offset(start: int, position: int, *, done: bool = False, file: str = "a", run: int = RUN) -> OffsetRecord:
+    return OffsetRecord(
+        file, start, 100, position, done, position, position, 123, CONTENT, run=run, task=2, sequence=7
+    )
+
+
+def plan_of(*splits: SplitId) -> Plan:
+    file = SourceFile("a", "/a", 300, 1, True)
+    pending = tuple(PlannedSplit(Split(name, start, 100), CONTENT, None) for name, start in splits or SPLITS)
+    return Plan(100, (PlannedFile(file, 3, pending, started=False),))
+
+
+def state_of(*offsets: OffsetRecord) -> JobState:
+    return JobState("job", offsets={(entry.file, entry.start): entry for entry in offsets})
+
+
+def outcome(
+    last: tuple[str, int, int] | None = None, *, task: int = 0, read_all: bool = True, **more: Any
+) -> Outcome:
+    return Outcome(task, last_split=last, read_all=read_all, **more)
+
+
+def bad_row(start: int, file: str = "a", row: int = 3, code: str = "corrupt-row") -> dict[str, Any]:
+    return {"file": file, "start": start, "row": row, "code": code, "reason": "cannot be parsed"}
+
+
+def marked(state: JobState, *outcomes: Outcome, error: EosingestError | None = None, tasks: int = 0) -> list[SplitId]:
+    """Return which splits of the plan get a done mark; the job had as many tasks as outcomes unless said otherwise."""
+    result = JobResult(outcomes, error)
+    marks = proven_done(plan_of(), state, result, tasks=tasks or len(outcomes) or 1, run=RUN)
+    return [(mark.file, mark.start) for mark in marks]
+
+
+# ---- done marks --------------------------------------------------------------------------------------------------
+
+
+def test_the_last_split_of_a_successful_task_is_done_where_its_position_is_committed() -> None:
+    committed = offset(100, 42, run=4)
+    result = JobResult([outcome(("a", 100, 42), read_all=False)])
+    (mark,) = proven_done(plan_of(("a", 100)), state_of(committed), result, tasks=2, run=RUN)
+    assert (mark.done, mark.run, mark.sequence) == (True, RUN, committed.sequence + 1)
+    assert (mark.position, mark.rows, mark.records, mark.checksum) == (42, 42, 42, 123), "the receipt stays"
+    assert (mark.task, mark.fingerprint, mark.length) == (2, CONTENT, 100)
+
+
+@pytest.mark.parametrize("position", [41, 43, 0])
+def test_another_position_than_the_committed_one_proves_nothing(position: int) -> None:
+    state = state_of(offset(0, 1, done=True), offset(100, 42), offset(200, 1, done=True))
+    assert marked(state, outcome(("a", 100, position))) == []
+
+
+def test_a_last_split_without_any_offset_record_is_neither_ended_nor_empty() -> None:
+    state = state_of(offset(0, 1, done=True), offset(200, 1, done=True))
+    assert marked(state, outcome(("a", 100, 42))) == []
+
+
+def test_without_the_word_of_spark_positions_are_just_positions() -> None:
+    state = state_of(offset(0, 42), offset(100, 42), offset(200, 42))
+    assert marked(state) == []
+    assert marked(state, error=FatalError("the job failed")) == []
+
+
+def test_a_failed_job_still_proves_the_tasks_that_succeeded_but_nothing_empty() -> None:
+    state = state_of(offset(0, 42), offset(100, 13))
+    found = marked(state, outcome(("a", 0, 42)), error=TemporaryError("the job failed"))
+    assert found == [("a", 0)], "100 belongs to a task that failed, 200 may not have been read"
+
+
+def test_no_outcome_at_all_proves_nothing_empty() -> None:
+    assert marked(state_of()) == [], "a job that was cancelled, or whose accumulators were lost"
+
+
+def test_splits_without_a_row_are_empty_when_everything_was_read() -> None:
+    result = JobResult([outcome(("a", 0, 42)), outcome(task=1)])
+    marks = proven_done(plan_of(), state_of(offset(0, 42)), result, tasks=2, run=RUN)
+    assert [(mark.start, mark.done) for mark in marks] == [(0, True), (100, True), (200, True)]
+    empty = marks[1]
+    assert (empty.position, empty.rows, empty.records, empty.checksum, empty.sequence) == (0, 0, 0, 0, 0)
+    assert (empty.length, empty.fingerprint, empty.run, empty.task) == (100, CONTENT, RUN, -1)
+
+
+def test_one_task_that_did_not_commit_its_whole_input_leaves_all_empty_splits_open() -> None:
+    """Its last transaction is gone: a split without an offset record may be one whose rows were all in flight."""
+    lost = outcome(task=1, read_all=False, exit_code=5, code="kafka-failed")
+    assert marked(state_of(offset(0, 42)), outcome(("a", 0, 42)), lost) == [("a", 0)]
+
+
+def test_one_task_that_is_missing_leaves_all_empty_splits_open() -> None:
+    assert marked(state_of(offset(0, 42)), outcome(("a", 0, 42)), tasks=2) == [("a", 0)]
+
+
+def test_one_task_told_twice_does_not_stand_for_another() -> None:
+    twice = [outcome(("a", 0, 42)), outcome(("a", 0, 42))]
+    assert marked(state_of(offset(0, 42)), *twice, tasks=2) == [("a", 0)]
+
+
+def test_done_splits_are_not_marked_again() -> None:
+    state = state_of(*(offset(start, 42, done=True) for _, start in SPLITS))
+    assert marked(state, outcome(("a", 0, 42))) == []
+
+
+def test_a_half_sent_split_is_never_taken_for_an_empty_one() -> None:
+    state = state_of(offset(0, 42), offset(100, 0), offset(200, 1, done=True))
+    assert marked(state, outcome()) == []
+
+
+def test_splits_with_a_bad_row_are_never_done() -> None:
+    state = state_of(offset(0, 2), offset(200, 9, done=True))
+    found = outcome(("a", 0, 2), exit_code=7, code="bad-rows", bad_rows=[bad_row(0), bad_row(100, row=1)])
+    assert marked(state, found) == [], "neither as last split nor, where the very first row is bad, as an empty one"
+
+
+def test_bad_rows_elsewhere_do_not_keep_other_splits_open() -> None:
+    state = state_of(offset(0, 2), offset(100, 42))
+    found = outcome(("a", 100, 42), exit_code=7, code="bad-rows", bad_rows=[bad_row(0)])
+    assert marked(state, found) == [("a", 100), ("a", 200)]
+
+
+# ---- errors ------------------------------------------------------------------------------------------------------
+
+
+def errors(
+    state: JobState, *outcomes: Outcome, error: EosingestError | None = None, **more: Any
+) -> list[EosingestError]:
+    arguments: dict[str, Any] = {"signal_number": None, "changed": (), **more}
+    return errors_of(plan_of(), state, JobResult(outcomes, error), **arguments)
+
+
+ALL_DONE = state_of(*(offset(start, 1, done=True) for _, start in SPLITS))
+HALF = state_of(offset(0, 1, done=True), offset(100, 1))
+
+
+def test_everything_done_is_complete() -> None:
+    assert errors(ALL_DONE, outcome()) == []
+
+
+def test_splits_left_are_incomplete() -> None:
+    (error,) = errors(HALF, outcome())
+    assert isinstance(error, IncompleteError)
+    assert "2 of 3" in error.message
+    assert "run again" in error.hint
+    assert unfinished(plan_of(), HALF) == [("a", 100), ("a", 200)]
+
+
+def test_a_job_that_vanished_without_a_word_is_incomplete() -> None:
+    (error,) = errors(state_of())
+    assert isinstance(error, IncompleteError)
+
+
+def test_files_half_sent_and_not_planned_keep_the_run_from_being_complete() -> None:
+    state = state_of(*ALL_DONE.offsets.values(), offset(0, 1, file="young"))
+    (error,) = errors(state, outcome())
+    assert isinstance(error, IncompleteError)
+    assert "young" in error.message
+    assert half_done_error([]) == []
+
+
+def test_a_signal_is_said_and_the_jobs_own_end_by_it_is_not() -> None:
+    (error,) = errors(HALF, error=FatalError("the job was cancelled"), signal_number=15)
+    assert isinstance(error, InterruptedRunError)
+    assert (error.signal_number, error.exit_code) == (15, 143)
+
+
+def test_a_signal_at_the_very_end_does_not_hide_that_a_file_changed() -> None:
+    found = errors(ALL_DONE, outcome(), signal_number=2, changed=["a"])
+    assert [error.exit_code for error in found] == [130, 12]
+
+
+def test_a_file_that_changed_while_it_was_read_is_an_error_though_all_is_done() -> None:
+    (error,) = errors(ALL_DONE, outcome(), changed=["a", "b"])
+    assert isinstance(error, ChangedError)
+    assert error.code == "changed-while-read"
+    assert "a, b" in error.message
+
+
+def test_many_names_are_cut() -> None:
+    (error,) = errors(ALL_DONE, outcome(), changed=[f"f{n:02}" for n in range(13)])
+    assert "f09" in error.message
+    assert "f10" not in error.message
+    assert "3 more" in error.message
+
+
+def test_the_jobs_error_is_passed_on() -> None:
+    failed = TemporaryError("executor lost")
+    assert errors(HALF, error=failed) == [failed]
+
+
+def test_all_bad_rows_make_one_error() -> None:
+    outcomes = [
+        outcome(exit_code=7, code="bad-rows", bad_rows=[bad_row(0), bad_row(100, row=8)]),
+        outcome(task=1, exit_code=7, code="bad-rows", bad_rows=[bad_row(200, file="b", row=1, code="null-key")]),
+    ]
+    (error,) = outcome_errors(outcomes)
+    assert isinstance(error, FatalError)
+    assert error.code == "corrupt-row"
+    lines = error.message.splitlines()
+    assert [line.split(": ")[0] for line in lines] == [
+        "a, split at byte 0, row 3",
+        "a, split at byte 100, row 8",
+        "b, split at byte 200, row 1",
+    ]
+
+
+def test_bad_rows_of_a_task_that_then_ended_otherwise_are_told_beside_it() -> None:
+    both = outcome(exit_code=5, code="kafka-failed", message="gone", bad_rows=[bad_row(0)])
+    assert [error.exit_code for error in outcome_errors([both])] == [7, 5]
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "error_class"), [(12, ChangedError), (5, TemporaryError), (3, IncompleteError), (7, FatalError)]
+)
+def test_an_outcome_becomes_the_error_of_its_exit_code(exit_code: int, error_class: type[EosingestError]) -> None:
+    (error,) = outcome_errors([outcome(exit_code=exit_code, code="some-word", message="what", hint="next")])
+    assert type(error) is error_class
+    assert (error.exit_code, error.code, error.message, error.hint) == (exit_code, "some-word", "what", "next")
+
+
+def test_an_outcome_without_a_hint_gets_one() -> None:
+    (error,) = outcome_errors([outcome(exit_code=5, code="kafka-failed", message="gone")])
+    assert "run again" in error.hint
+
+
+def test_many_tasks_that_ended_alike_say_it_once() -> None:
+    many = [outcome(task=n, exit_code=5, code="kafka-failed", message=f"task {n}") for n in range(8)]
+    assert len(outcome_errors([*many, outcome(task=9, exit_code=12, code="unplanned-split", message="x")])) == 2
+
+
+def test_a_tasks_word_fenced_is_no_evidence() -> None:
+    fenced = outcome(exit_code=6, code="fenced", message="the job belongs to run 6", read_all=False)
+    assert outcome_errors([fenced]) == []
+    (error,) = errors(HALF, fenced)
+    assert isinstance(error, IncompleteError), "the control record was read, and it was ours"
+
+
+def test_the_worst_of_them_is_the_exit_code() -> None:
+    outcomes = [
+        outcome(exit_code=5, code="kafka-failed", message="x"),
+        outcome(task=1, exit_code=7, code="bad-rows", bad_rows=[bad_row(0)]),
+        outcome(task=2, exit_code=12, code="unplanned-split", message="x"),
+    ]
+    found = errors(HALF, *outcomes, error=IncompleteError("executor lost"), changed=["a"])
+    assert sorted(error.exit_code for error in found) == [3, 5, 7, 12, 12]
+    assert worst_exit_code(error.exit_code for error in found) == 7
+
+
+def test_something_left_is_not_said_beside_the_reason() -> None:
+    found = errors(HALF, outcome(exit_code=7, code="bad-rows", bad_rows=[bad_row(100)]))
+    assert [error.exit_code for error in found] == [7]
