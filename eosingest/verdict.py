@@ -47,7 +47,7 @@ def proven_done(plan: Plan, state: JobState, result: JobResult, *, tasks: int, r
     """
     last = {outcome.last_split[:2]: outcome.last_split[2] for outcome in result.outcomes if outcome.last_split}
     bad = {(row["file"], row["start"]) for outcome in result.outcomes for row in outcome.bad_rows}
-    all_read = result.error is None and sum(outcome.read_all for outcome in result.outcomes) == tasks
+    all_read = result.error is None and {o.task for o in result.outcomes if o.read_all} == set(range(tasks))
     marks = []
     for planned in plan.pending:
         split = (planned.split.file, planned.split.start)

@@ -22,6 +22,7 @@ from eosingest.errors import EosingestError, FatalError, IncompleteError
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import ProducerSettings
 from eosingest.plan import Plan
+from eosingest.sources.files import metadata_file_path
 from eosingest.spark import scan, session
 from eosingest.spark.read import ReadSettings, RecordFrame, record_frame
 from eosingest.spark.worker import OUTPUT_SCHEMA, Outcomes, TaskFunction, WorkerKafka
@@ -33,7 +34,8 @@ _CANCEL_WAIT_S = 3.0
 _JVM_END_WAIT_S = 2.0
 _JVM_LOST = ("Answer from Java side is empty", "connect to the Java server", "Connection refused")  # py4j's words
 _ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
-_CAUSED_BY = re.compile(r"Caused by: (?:[\w.$]+: )?(.+)")
+_READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
+_BAD_HEADER = "CSV header does not conform to the schema"
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class SparkLauncher:
         self._process: Any = None
         self._frame: RecordFrame | None = None
         self._tasks = 0
-        self._splits: Mapping[int, Any] = {}
+        self._names: Mapping[str, str] = {}
         self._thread: threading.Thread | None = None
         self._outcomes: Any = None
         self._error: EosingestError | None = None
@@ -95,9 +97,12 @@ class SparkLauncher:
         read = replace(settings.read, schema=schema) if schema is not None else settings.read
         self._frame = record_frame(self._spark, read, plan, settings.base_path(plan))
         scan.check_narrow(self._frame.records)
-        self._splits, partitions = scan.task_splits(plan, self._frame.whole, self._frame.records)
+        self._names = {
+            metadata_file_path(entry.file.path).removeprefix("file:"): entry.file.name for entry in plan.pending_files
+        }
+        splits, partitions = scan.task_splits(plan, self._frame.whole, self._frame.records)
         self._tasks = max(1, min(partitions, self._spark.sparkContext.defaultParallelism))
-        return Prepared(self._tasks, self._frame.schema, self._splits)
+        return Prepared(self._tasks, self._frame.schema, splits)
 
     def start(self, task_settings: TaskSettings) -> None:
         """Start the job in a thread."""
@@ -162,9 +167,9 @@ class SparkLauncher:
                 hint=f"{kept}; run again{log}",
             )
         reason = _reason(text)
-        if _ERROR_CLASS.search(text) or "does not conform to the schema" in text:
+        if _ERROR_CLASS.search(text) or _BAD_HEADER in text:
             return FatalError(
-                f"the data could not be read or computed: {reason}{self._files_of(text)}",
+                f"{self._files_of(text)}: the data could not be read or computed: {reason}",
                 code="bad-data",
                 hint=f"{kept}; correct the data or the expression, then run again{log}",
             )
@@ -182,17 +187,19 @@ class SparkLauncher:
         return self._process.poll() is not None
 
     def _files_of(self, text: str) -> str:
-        """Name the files of the job, where the reason does not name one itself."""
-        files = sorted({split.file for split in self._splits.values()})
-        return "" if "file:" in text else f" (in one of: {', '.join(files[:10])}{' …' if len(files) > 10 else ''})"
+        """Name the file that Spark was reading, or all that it may have been."""
+        found = _READING.search(text)
+        if found is not None:
+            return self._names.get(found.group(1), found.group(1))
+        names = sorted(self._names.values())
+        return f"one of {', '.join(names[:10])}{' …' if len(names) > 10 else ''}" if len(names) > 1 else names[0]
 
 
 def _reason(text: str) -> str:
-    """Return the line of a Spark error that says why: the innermost cause that has a text."""
+    """Return what of a Spark error says why: the innermost cause that has a text."""
+    if _BAD_HEADER in text:
+        return " ".join(text[text.index(_BAD_HEADER) :].split("CSV file:", 1)[0].split())
     found = _ERROR_CLASS.search(text)
-    causes = _CAUSED_BY.findall(text)
-    if causes and (found is None or "does not conform" in causes[-1]):
-        return str(causes[-1])
     return found.group(0) if found else text.strip().split("\n", 1)[0]
 
 

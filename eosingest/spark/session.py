@@ -62,7 +62,7 @@ def start(
     find_java()
     required = required_settings(split_size)
     spark_conf = SparkConf(loadDefaults=False)
-    settings = {"spark.ui.enabled": "false", **_local_settings(master), **conf, **required}
+    settings = {"spark.ui.enabled": "false", **_local_settings(master), **conf, **required, **_utc_jvms(conf)}
     for key, value in {**settings, "spark.master": master, "spark.app.name": f"eosingest {job}"}.items():
         spark_conf.set(key, value)
     _prepare_environment(master)
@@ -95,6 +95,12 @@ def stop(session: SparkSession, process: Any) -> None:
 def _stop_quietly(session: SparkSession) -> None:
     with contextlib.suppress(Exception):  # the JVM may be gone: then there is nothing to stop
         session.stop()
+
+
+def _utc_jvms(conf: Mapping[str, str]) -> dict[str, str]:
+    """ORC's timestamps without a zone are read by the JVM's zone, not the session's (measured): it is UTC everywhere."""
+    keys = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+    return {key: f"{conf.get(key, '')} -Duser.timezone=UTC".strip() for key in keys}
 
 
 def _local_settings(master: str) -> dict[str, str]:
