@@ -35,6 +35,7 @@ _JVM_END_WAIT_S = 2.0
 _JVM_LOST = ("Answer from Java side is empty", "connect to the Java server", "Connection refused")  # py4j's words
 _ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
 _READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
+_MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _BAD_HEADER = "CSV header does not conform to the schema"
 
 
@@ -172,6 +173,13 @@ class SparkLauncher:
                 f"{self._files_of(text)}: the data could not be read or computed: {reason}",
                 code="bad-data",
                 hint=f"{kept}; correct the data or the expression, then run again{log}",
+            )
+        missing = _MISSING_MODULE.search(text)
+        if missing is not None:
+            return FatalError(
+                f"the executors' Python has no module {missing.group(1)}",
+                code="executor-environment",
+                hint="nothing was sent; install eosingest's dependencies there, and name that Python in PYSPARK_PYTHON",
             )
         if "Traceback (most recent call last)" in text:
             return EosingestError(f"a Spark task failed by a bug of ours:\n{text[-3000:]}", hint=f"{kept}{log}")

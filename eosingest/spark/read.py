@@ -9,6 +9,7 @@ All of it runs in the JVM; the Python workers see binary columns. Every step is 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -36,6 +37,7 @@ _SPLIT_HASH = (
     "xxhash64(_metadata.file_path, _metadata.file_block_start, _metadata.file_size, _metadata.file_modification_time)"
 )
 _BYTES_TYPES = ("string", "binary", "varchar", "char")
+_OURS = re.compile(r",? ?`__eosingest_\w+`")  # no column of the user's: not to be suggested
 _TIME_TYPES = ("timestamp", "timestamp_ntz", "date")
 
 
@@ -197,5 +199,5 @@ def _naming(where: str) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        text = str(error).strip().split("\n", 1)[0]
+        text = _OURS.sub("", str(error).strip().split("\n", 1)[0]).strip(" ;")
         raise SpecError(f"{where}: {text}", code="bad-expression", hint="nothing was sent; correct the spec") from error

@@ -7,6 +7,7 @@ cluster's, and read back from the live session.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import threading
@@ -60,6 +61,8 @@ def start(
     JVM does not start, or a required setting does not hold.
     """
     find_java()
+    # pyspark prints every analysis error with its Java stack through a logger of its own; our SpecError says it once.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     required = required_settings(split_size)
     spark_conf = SparkConf(loadDefaults=False)
     settings = {"spark.ui.enabled": "false", **_local_settings(master), **conf, **required, **_utc_jvms(conf)}

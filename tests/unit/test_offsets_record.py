@@ -1,0 +1,223 @@
+"""The wire form of the offsets topic's records: what is written is read again, by later and earlier releases too."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eosingest.errors import FatalError
+from eosingest.offsets import record
+from eosingest.offsets.record import (
+    CLAIMED,
+    COMPLETE,
+    FAILED,
+    RUNNING,
+    TRANSITIONS,
+    Claim,
+    ControlRecord,
+    OffsetRecord,
+    Pinned,
+    decode_claim,
+    decode_control,
+    decode_key,
+    decode_offset,
+)
+from eosingest.sources.base import Fingerprint
+
+PINNED = Pinned("json", "/däta", "orders", "topic-id", "cluster-id", 5, "eosingest.")
+CONTROL = ControlRecord(
+    run=3,
+    started="2026-11-20T00:00:00Z-1a2b",
+    state=RUNNING,
+    tasks_alive=8,
+    pinned=PINNED,
+    pinned_since=2,
+    pin_open=True,
+    digest={"transform": "0f", "version.spark": "4.0"},
+    split_size=32 << 20,
+    schema="id BIGINT, `ünï` STRING",
+    versions={"eosingest": "0.1"},
+    host="host",
+    pid=77,
+    time="2026-11-20T00:00:01Z",
+    records_total=12_345_678_901,
+)
+OFFSET = OffsetRecord(
+    file='2026/ä "quoted" \\ 1.jsonl',
+    start=33_554_432,
+    length=1000,
+    position=42,
+    done=False,
+    rows=42,
+    records=41,
+    checksum=(1 << 64) - 2,
+    fingerprint=Fingerprint(5000, 1_700_000_000_123, "00ff"),
+    run=3,
+    task=7,
+    sequence=9,
+)
+CLAIM = Claim(3, "2026-11-20T00:00:00Z-1a2b", 12)
+
+
+def read_offset(written: OffsetRecord, job: str = "job") -> OffsetRecord:
+    return decode_offset(decode_key(written.key(job)), written.encode())
+
+
+# ---- keys --------------------------------------------------------------------------------------------------------
+
+
+def test_keys_have_the_form_of_connects_own_offsets_topic() -> None:
+    assert record.split_key("job", "a/ü.json", 0) == '["job",{"file":"a/ü.json","start":0}]'.encode()
+    assert record.control_key("job") == b'["job",{"control":"run"}]'
+    assert record.claim_key("job", 3) == b'["job",{"task":3}]'
+    assert OFFSET.key("job") == record.split_key("job", OFFSET.file, OFFSET.start)
+
+
+def test_keys_are_read_again() -> None:
+    assert decode_key(record.control_key("job")) == {"control": "run"}
+    assert decode_key(record.claim_key("job", 3)) == {"task": 3}
+    assert decode_key(OFFSET.key("job")) == {"file": OFFSET.file, "start": OFFSET.start}
+
+
+def test_no_key_is_4_bytes_long() -> None:
+    """A key of 4 bytes trips the broker's log cleaner on a transactional topic (KAFKA-14055)."""
+    jobs = [*"abc.-_0", "ab", "a" * 100]
+    for job in jobs:
+        keys = [record.control_key(job), record.claim_key(job, 0), record.split_key(job, "", 0)]
+        assert min(len(key) for key in keys) > 4
+
+
+def test_keys_of_different_things_never_meet() -> None:
+    jobs = ["a", "ab", "a.b", "a-", "0"]
+    files = ["", "f", "f1", '","start":0}]', "ä", "a/b", "a\nb"]
+    keys = [record.control_key(job) for job in jobs]
+    keys += [record.claim_key(job, task) for job in jobs for task in (0, 1, 10)]
+    keys += [record.split_key(job, file, start) for job in jobs for file in files for start in (0, 1, 10)]
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_prefix_is_the_jobs_alone() -> None:
+    jobs = ["a", "ab", "a.b", "b", "aa"]
+    for mine, other in itertools.product(jobs, jobs):
+        for key in (record.control_key(other), record.claim_key(other, 1), record.split_key(other, "f", 0)):
+            assert key.startswith(record.key_prefix(mine)) is (mine == other)
+
+
+# ---- values ------------------------------------------------------------------------------------------------------
+
+
+def test_control_record_round_trip() -> None:
+    assert decode_control(CONTROL.encode()) == CONTROL
+    bare = ControlRecord(1, "s", CLAIMED, 0, PINNED, 1)
+    assert decode_control(bare.encode()) == bare
+
+
+def test_claim_round_trip() -> None:
+    assert decode_claim(CLAIM.encode()) == CLAIM
+
+
+@pytest.mark.parametrize("checksum", [0, 1, (1 << 63), (1 << 64) - 1])
+@pytest.mark.parametrize("done", [True, False])
+def test_offset_record_round_trip(checksum: int, done: bool) -> None:
+    written = replace(OFFSET, checksum=checksum, done=done)
+    assert read_offset(written) == written
+
+
+def test_offset_record_as_it_is_on_the_wire() -> None:
+    """A golden value: what is in topics out there must be read for ever."""
+    assert json.loads(OFFSET.encode()) == {
+        "v": 1,
+        "length": 1000,
+        "position": 42,
+        "done": False,
+        "rows": 42,
+        "records": 41,
+        "checksum": "fffffffffffffffe",
+        "fingerprint": {"length": 5000, "mtime": 1_700_000_000_123, "content": "00ff"},
+        "run": 3,
+        "task": 7,
+        "sequence": 9,
+        "position_kind": "rows",
+    }
+
+
+def test_claim_and_control_record_as_they_are_on_the_wire() -> None:
+    assert json.loads(CLAIM.encode()) == {"v": 1, "run": 3, "started": CLAIM.started, "attempt": 12}
+    control = json.loads(CONTROL.encode())
+    assert (control["v"], control["run"], control["state"], control["tasks_alive"]) == (1, 3, "running", 8)
+    assert control["pinned"] == {
+        "format": "json",
+        "root": "/däta",
+        "topic": "orders",
+        "topic_id": "topic-id",
+        "cluster_id": "cluster-id",
+        "offsets_partitions": 5,
+        "prefix": "eosingest.",
+        "id_format": 1,
+    }
+
+
+def edited(value: bytes, **more: Any) -> bytes:
+    return json.dumps({**json.loads(value), **more}).encode()
+
+
+def test_fields_of_a_later_release_are_passed_over() -> None:
+    assert decode_claim(edited(CLAIM.encode(), later="x")) == CLAIM
+    pinned = {**json.loads(CONTROL.encode())["pinned"], "later": 1}
+    assert decode_control(edited(CONTROL.encode(), later=["x"], pinned=pinned)) == CONTROL
+    assert decode_offset(decode_key(OFFSET.key("job")), edited(OFFSET.encode(), later={})) == OFFSET
+
+
+@pytest.mark.parametrize("version", [2, 99, None, "1"])
+def test_a_newer_format_is_refused(version: object) -> None:
+    for value, decode in (
+        (CLAIM.encode(), decode_claim),
+        (CONTROL.encode(), decode_control),
+        (OFFSET.encode(), lambda value: decode_offset({"file": "f", "start": 0}, value)),
+    ):
+        with pytest.raises(FatalError) as caught:
+            decode(edited(value, v=version))
+        assert (caught.value.exit_code, caught.value.code) == (7, "newer-format")
+        assert str(version) in caught.value.message
+        assert "upgrade" in caught.value.hint
+
+
+def test_an_older_format_is_read() -> None:
+    assert decode_claim(edited(CLAIM.encode(), v=0)) == CLAIM
+
+
+@pytest.mark.parametrize(
+    "fingerprint", [{}, {"length": "5000", "mtime": 1, "content": "x"}, {"length": 1, "mtime": None, "content": "x"}]
+)
+def test_a_fingerprint_is_never_guessed(fingerprint: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="fingerprint"):
+        decode_offset({"file": "f", "start": 0}, edited(OFFSET.encode(), fingerprint=fingerprint))
+
+
+# ---- transitions -------------------------------------------------------------------------------------------------
+
+STATES = [CLAIMED, RUNNING, COMPLETE, FAILED]
+ALLOWED = {(CLAIMED, RUNNING), (CLAIMED, COMPLETE), (CLAIMED, FAILED), (RUNNING, COMPLETE), (RUNNING, FAILED)}
+
+
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(STATES, STATES)))
+def test_transitions(before: str, after: str) -> None:
+    assert replace(CONTROL, state=before).may_become(after) is ((before, after) in ALLOWED)
+
+
+def test_every_way_through_the_table_ends_and_never_comes_back() -> None:
+    assert set(TRANSITIONS) == set(STATES)
+    for seed in range(200):
+        choose = random.Random(seed)
+        way = [CLAIMED]
+        while TRANSITIONS[way[-1]]:
+            way.append(choose.choice(sorted(TRANSITIONS[way[-1]])))
+            assert len(way) <= 3
+        assert way[-1] in (COMPLETE, FAILED)
+        assert len(set(way)) == len(way)
+        assert way.count(RUNNING) <= 1

@@ -1,0 +1,171 @@
+"""A job's state folded from its log: the latest record wins, tombstones erase, other jobs are not there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eosingest.errors import FatalError
+from eosingest.kafka.protocols import LogRecord
+from eosingest.offsets import record
+from eosingest.offsets.record import CLAIMED, COMPLETE, FAILED, RUNNING, Claim, ControlRecord, OffsetRecord, Pinned
+from eosingest.offsets.state import JobState
+from eosingest.sources.base import Fingerprint
+
+PINNED = Pinned("json", "", "orders", "topic-id", "cluster-id", 5, "eosingest.")
+
+
+def control(run: int, state: str, job: str = "job") -> LogRecord:
+    value = ControlRecord(run, f"start {run}", state, 2, PINNED, 1)
+    return LogRecord(0, record.control_key(job), value.encode())
+
+
+def claim(task: int, attempt: int, job: str = "job") -> LogRecord:
+    return LogRecord(0, record.claim_key(job, task), Claim(1, "s", attempt).encode())
+
+
+def offset(
+    position: int, *, sequence: int, file: str = "f", start: int = 0, done: bool = False, job: str = "job", at: int = 0
+) -> LogRecord:
+    written = OffsetRecord(
+        file, start, 100, position, done, position, position, 1, Fingerprint(100, 1, "x"), 1, 0, sequence
+    )
+    return LogRecord(at, written.key(job), written.encode())
+
+
+def tombstone(entry: LogRecord) -> LogRecord:
+    return entry._replace(value=None)
+
+
+def folded(*entries: LogRecord, job: str = "job") -> JobState:
+    state = JobState(job)
+    state.fold(entries)
+    return state
+
+
+def test_nothing() -> None:
+    assert folded() == JobState("job")
+    assert not folded().is_done(("f", 0))
+    assert folded().records_total == 0
+
+
+def test_the_latest_of_each_key_wins() -> None:
+    state = folded(
+        control(1, RUNNING),
+        claim(0, 5),
+        claim(1, 6),
+        offset(10, sequence=0),
+        offset(3, sequence=0, start=100),
+        claim(0, 9),
+        offset(20, sequence=1),
+        control(1, COMPLETE),
+    )
+    assert state.control is not None
+    assert state.control.state == COMPLETE
+    assert {task: found.attempt for task, found in state.claims.items()} == {0: 9, 1: 6}
+    assert {split: found.position for split, found in state.offsets.items()} == {("f", 0): 20, ("f", 100): 3}
+    assert state.records_total == 23
+
+
+def test_folding_in_pieces_is_folding_at_once() -> None:
+    entries = [control(1, RUNNING), offset(1, sequence=0), claim(0, 1), offset(2, sequence=1), control(2, CLAIMED)]
+    state = JobState("job")
+    for entry in entries:
+        state.fold(iter([entry]))
+    assert state == folded(*entries)
+
+
+def test_done() -> None:
+    state = folded(offset(10, sequence=0), offset(3, sequence=0, start=100, done=True))
+    assert not state.is_done(("f", 0))
+    assert state.is_done(("f", 100))
+    assert not state.is_done(("g", 100))
+
+
+def test_tombstones_erase() -> None:
+    state = folded(
+        control(1, COMPLETE),
+        claim(0, 5),
+        offset(10, sequence=7, done=True),
+        tombstone(offset(0, sequence=0)),
+        tombstone(claim(0, 0)),
+        tombstone(control(1, COMPLETE)),
+        tombstone(offset(0, sequence=0, file="never there")),
+        tombstone(claim(8, 0)),
+    )
+    assert state == JobState("job")
+
+
+def test_after_a_tombstone_a_split_begins_anew() -> None:
+    state = folded(offset(10, sequence=7), tombstone(offset(0, sequence=0)), offset(1, sequence=0))
+    assert state.offsets["f", 0].position == 1
+
+
+def test_a_sequence_that_goes_back_is_an_error() -> None:
+    with pytest.raises(FatalError) as caught:
+        folded(offset(10, sequence=7), offset(5, sequence=6, at=1234))
+    assert (caught.value.exit_code, caught.value.code) == (7, "sequence-went-back")
+    for word in ("f at 0", "7", "6", "1234"):
+        assert word in caught.value.message
+
+
+def test_sequences_of_different_splits_have_nothing_to_do_with_each_other() -> None:
+    folded(offset(10, sequence=7), offset(5, sequence=6, start=100), offset(5, sequence=0, file="g"))
+
+
+def test_gaps_in_a_sequence_are_what_compaction_leaves() -> None:
+    assert folded(offset(10, sequence=7), offset(90, sequence=70)).offsets["f", 0].sequence == 70
+
+
+@pytest.mark.parametrize("other", ["jo", "job2", "job.1", "j", "xjob", "JOB"])
+def test_records_of_other_jobs_are_not_there(other: str) -> None:
+    entries = [control(1, RUNNING, other), claim(0, 1, other), offset(9, sequence=9, job=other)]
+    assert folded(*entries) == JobState("job")
+    assert folded(offset(1, sequence=5), *entries).offsets["f", 0].sequence == 5
+    assert folded(*entries, job=other).records_total == 9
+
+
+@pytest.mark.parametrize("key", [b"", b"job", b"{}", b"\xff\xfe", b'["job"]', b'["job2",{"file":1'])
+def test_keys_that_are_not_ours_are_passed_over(key: bytes) -> None:
+    assert folded(LogRecord(0, key, b"whatever")) == JobState("job")
+
+
+def test_kinds_of_records_of_a_later_release_are_passed_over() -> None:
+    assert folded(LogRecord(0, b'["job",{"later":1}]', b"whatever")) == JobState("job")
+
+
+def test_settled_is_the_latest_control_record_that_is_more_than_a_claim() -> None:
+    state = folded(control(1, RUNNING), control(1, FAILED), control(2, CLAIMED), control(3, CLAIMED))
+    assert state.control is not None
+    assert (state.control.run, state.control.state) == (3, CLAIMED)
+    assert state.settled is not None
+    assert (state.settled.run, state.settled.state) == (1, FAILED)
+
+
+def test_settled_is_none_while_there_were_only_claims() -> None:
+    assert folded(control(1, CLAIMED), control(2, CLAIMED)).settled is None
+
+
+def test_settled_is_control_when_that_is_no_claim() -> None:
+    state = folded(control(1, COMPLETE), control(2, CLAIMED), control(2, RUNNING))
+    assert state.settled is state.control is not None
+
+
+def test_two_states_share_nothing() -> None:
+    first, second = JobState("job"), JobState("job")
+    first.fold([offset(1, sequence=0), claim(0, 1)])
+    assert second == JobState("job")
+
+
+def test_a_newer_format_stops_the_fold() -> None:
+    entry = control(1, RUNNING)
+    assert entry.value is not None
+    with pytest.raises(FatalError, match="format version 2"):
+        folded(entry._replace(value=entry.value.replace(b'"v":1', b'"v":2')))
+
+
+def test_a_same_sequence_is_taken() -> None:
+    """A retried commit cannot write a record twice, but reading a prefix again (a later `end`) must not fail."""
+    state = folded(offset(10, sequence=7), offset(10, sequence=7))
+    assert state.offsets["f", 0] == replace(state.offsets["f", 0], position=10, sequence=7)
