@@ -6,6 +6,7 @@ seconds. Once the job runs the driver looks at `signal_number` itself and goes o
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 
 from eosingest.errors import InterruptedRunError
@@ -40,7 +41,7 @@ class Interruption:
 def interrupted_by(number: int) -> InterruptedRunError:
     """Make the error for a run that a signal ended."""
     return InterruptedRunError(
-        f"stopped by signal {number}; what was open was aborted", signal_number=number, hint=_RUN_AGAIN
+        f"stopped by {signal.Signals(number).name}; what was open was aborted", signal_number=number, hint=_RUN_AGAIN
     )
 
 
