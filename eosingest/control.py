@@ -67,8 +67,8 @@ class ControlLog:
         self.reader = kafka.reader(partition)
         self._producer: Producer | None = None
 
-    def fence_earlier_driver(self, prefix: str) -> ControlRecord | None:
-        """Init the control producer, once in this driver's life, and return the highest control record in the log.
+    def fence_earlier_driver(self, prefix: str) -> JobState:
+        """Init the control producer, once in this driver's life, and return what the log holds, decided or not.
 
         It is read read_uncommitted: read_committed would wait behind the very transactions that are fenced next, and a
         run number or task count from an aborted record is merely too high.
@@ -78,7 +78,7 @@ class ControlLog:
             self._producer = self._kafka.control_producer(control_id(prefix, self._job))
             self._producer.init_transactions()
             topic.read_undecided(self.reader, seen, deadline_s=self._deadline_s())
-        return seen.control
+        return seen
 
     def read_back(self) -> None:
         """Read the job's records to the end; the control record there must be ours."""

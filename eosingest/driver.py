@@ -123,10 +123,11 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Time and signals: a monotonic clock and sleep in seconds, the UTC time as text, and whether a signal came."""
+    """Time and signals: a monotonic clock and sleep in seconds, the time of day in ms and as UTC text, whether a signal came."""
 
     now: Callable[[], float]
     sleep: Callable[[float], None]
+    now_ms: Callable[[], int]
     utc: Callable[[], str]
     interruption: Interruption
 
@@ -203,7 +204,8 @@ class Driver:
     def _claim(self) -> None:
         """Fence an earlier driver, then take the job's next run number, carrying forward all that may still be alive."""
         settings = self._settings
-        earlier = self._log.fence_earlier_driver(settings.prefix)
+        seen = self._log.fence_earlier_driver(settings.prefix)
+        earlier = seen.control
         if earlier is None:
             self._refuse_forgotten_job()
             pinned = Pinned(
@@ -214,7 +216,7 @@ class Driver:
             if earlier.pinned.prefix != settings.prefix:
                 self._take_over_prefix(earlier)
             if earlier.state in (record.CLAIMED, record.RUNNING):
-                self._observer.note(_takes_over(earlier))
+                self._observer.note(_takes_over(earlier, self._around.now_ms() - seen.last_ms))
             claim = replace(earlier, run=earlier.run + 1, started=settings.started, state=record.CLAIMED)
         self._log.commit(self._stamped(claim))
 
@@ -497,10 +499,10 @@ class Driver:
         )
 
 
-def _takes_over(earlier: ControlRecord) -> str:
+def _takes_over(earlier: ControlRecord, silent_ms: int) -> str:
     return (
-        f"taking over from run {earlier.run}, which is {earlier.state} on {earlier.host} (pid {earlier.pid}) since"
-        f" {earlier.time}: it is fenced"
+        f"taking over from run {earlier.run}, {earlier.state} on {earlier.host} (pid {earlier.pid}) since {earlier.time};"
+        f" it last wrote {silent_ms / 1000:.0f} s ago and is fenced now"
     )
 
 

@@ -44,6 +44,7 @@ from eosingest.task import TaskSettings
 from eosingest.verdict import JobResult
 
 EMBEDDED = "embedded"
+_LOGS_KEPT_S = 7 * 86_400
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,13 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
                 )
         source = _source(spec, interruption.check)
         launcher = _LazyLauncher(spec, kafka.client, source, options.verbose, interruption.check)
-        around = Surroundings(now=time.monotonic, sleep=time.sleep, utc=_utc, interruption=interruption)
+        around = Surroundings(
+            now=time.monotonic,
+            sleep=time.sleep,
+            now_ms=lambda: int(time.time() * 1000),
+            utc=_utc,
+            interruption=interruption,
+        )
         settings = _driver_settings(spec, kafka.client.bootstrap_servers, source, from_scratch=options.from_scratch)
         try:
             return Driver(settings, kafka, source, launcher, observer, around).run()
@@ -314,7 +321,13 @@ class _LazyLauncher:
 
 
 def _log_file(job: str) -> Path:
-    return cache_directory() / "logs" / f"{job}-{os.getpid()}.log"
+    """Return where this run's Spark writes, and clear away what is older than a week."""
+    folder = cache_directory() / "logs"
+    for old in folder.glob("*.log"):
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > _LOGS_KEPT_S:
+                old.unlink()
+    return folder / f"{job}-{os.getpid()}.log"
 
 
 # ---- looking -------------------------------------------------------------------------------------------------------

@@ -277,7 +277,7 @@ class LibrdkafkaOffsetsReader:
                     if offset >= end:
                         return
                     reached = offset + 1
-                    yield LogRecord(offset, message.key() or b"", message.value())
+                    yield LogRecord(offset, message.key() or b"", message.value(), message.timestamp()[1])
                 elif error.name() == "_PARTITION_EOF":
                     reached = max(reached, offset)
                 elif error.name() != "GROUP_AUTHORIZATION_FAILED":  # comes without Group rights, and means nothing here

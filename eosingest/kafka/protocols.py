@@ -53,11 +53,12 @@ class Records:
 
 
 class LogRecord(NamedTuple):
-    """A record of the offsets topic as read: its Kafka offset, its key and its value (None for a tombstone)."""
+    """A record of the offsets topic as read: Kafka offset, key, value (None for a tombstone), timestamp (ms since 1970)."""
 
     offset: int
     key: bytes
     value: bytes | None
+    timestamp_ms: int = 0
 
 
 class Producer(Protocol):

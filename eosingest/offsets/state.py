@@ -18,7 +18,8 @@ SplitId = tuple[str, int]
 
 @dataclass
 class JobState:
-    """Latest control record, claims by task, and offset records by (file, start); `end` is the next offset to read.
+    """Latest control record, claims by task, and offset records by (file, start); `end` is the next offset to read,
+    `last_ms` the timestamp of the job's latest record.
 
     `settled` is the latest control record that is more than a claim: what it carries forward was read read_committed.
     """
@@ -29,12 +30,14 @@ class JobState:
     claims: dict[int, record.Claim] = field(default_factory=dict)
     offsets: dict[SplitId, record.OffsetRecord] = field(default_factory=dict)
     end: int = 0
+    last_ms: int = 0
 
     def fold(self, records: Iterable[LogRecord]) -> None:
         """Take in records in log order. Raises FatalError where a split's sequence goes back (P5)."""
         prefix = record.key_prefix(self.job)
         for entry in records:
             if entry.key.startswith(prefix):
+                self.last_ms = max(self.last_ms, entry.timestamp_ms)
                 self._take(record.decode_key(entry.key), entry)
 
     def _take(self, key: dict[str, object], entry: LogRecord) -> None:
