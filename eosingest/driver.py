@@ -123,7 +123,7 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Time and signals: a monotonic clock and sleep in seconds, the time of day in ms and as UTC text, whether a signal came."""
+    """Time and signals: a monotonic clock and sleep in s, the time of day in ms and as UTC text, whether a signal came."""
 
     now: Callable[[], float]
     sleep: Callable[[float], None]

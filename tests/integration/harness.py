@@ -294,7 +294,7 @@ _NOISE = ("Traceback", " WARN ", "\tat ", "Py4J", "py4j", "org.apache.spark", "j
 def assert_quiet(done: Done) -> None:
     """No stack trace and none of Spark's own words on either stream; stdout is one line of JSON, or text."""
     found = [noise for noise in _NOISE if noise in done.text]
-    assert not found, f"{found} in\n{done.stdout}\n{done.stderr}"
+    assert not found, f"{found} in\n{done.stdout[:2000]}\n{done.stderr[:2000]}"
     if done.envelope:
         assert done.stdout.count("\n") == 1, done.stdout
 
