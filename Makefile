@@ -34,8 +34,8 @@ unit: $(READY) ## run the tests that need neither
 	$(BIN)/python -m pytest tests/unit
 
 lint: $(READY) ## ruff and mypy
-	$(BIN)/ruff check eosingest tests
-	$(BIN)/ruff format --check eosingest tests
+	$(BIN)/ruff check eosingest tests bench
+	$(BIN)/ruff format --check eosingest tests bench
 	$(BIN)/mypy
 
 schema: $(READY) ## write the JSON Schema that the sample specs name

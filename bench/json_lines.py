@@ -75,9 +75,14 @@ def main() -> None:
             assert report["records_sent"] == arguments.lines, report
             sending.append(seconds)
             idle += [run(spec)[0] for _ in range(3)]
-            print(f"{seconds:.1f} s, {arguments.lines / seconds:,.0f} records/s; nothing to do: {idle[-1]:.2f} s", flush=True)
+            print(
+                f"{seconds:.1f} s, {arguments.lines / seconds:,.0f} records/s; nothing to do: {idle[-1]:.2f} s",
+                flush=True,
+            )
     median = statistics.median(sending)
-    print(f"median {median:.1f} s, {arguments.lines / median:,.0f} records/s; nothing to do: {statistics.median(idle):.2f} s")
+    print(
+        f"median {median:.1f} s, {arguments.lines / median:,.0f} records/s; nothing to do: {statistics.median(idle):.2f} s"
+    )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from eosingest.kafka.protocols import OpenTransaction, TopicDescription
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors say it once, and where to look
 
-_BOOTSTRAP_S = 10.0
+_BOOTSTRAP_S = 7.0
 _BOOTSTRAP_STEP_MS = 3_000
 _REQUEST_MS = 30_000
 

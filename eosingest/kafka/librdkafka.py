@@ -124,6 +124,21 @@ class LibrdkafkaProducer:
         if self._undelivered is not None:
             raise classify(self._undelivered)
 
+    @contextlib.contextmanager
+    def _polling(self) -> Iterator[None]:
+        """As `_failures`, around calls that serve callbacks.
+
+        confluent-kafka turns a fatal error into an exception in its error callback; a delivery callback of the same poll
+        then trips over it, or swallows it, and what comes out is a SystemError. The client is asked for the error again.
+        """
+        try:
+            with _failures():
+                yield
+        except SystemError as error:
+            with _failures():
+                self._producer.begin_transaction()
+            raise KafkaFailure(FailureKind.UNCERTAIN, "unknown", str(error)) from error
+
     def init_transactions(self) -> None:
         """Fence earlier producers of the id (InitProducerId, retried inside until the coordinator answers)."""
         deadline = time.monotonic() + max(_INIT_S, self._timeout_s)
@@ -153,7 +168,8 @@ class LibrdkafkaProducer:
             if records.headers is not None:
                 arguments["headers"] = records.headers[index]
             self._produce_one(topic, records.keys[index], value, arguments)
-        self._producer.poll(0)
+        with self._polling():
+            self._producer.poll(0)
         self._raise_undelivered()
 
     def produce_to_partition(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
@@ -167,7 +183,8 @@ class LibrdkafkaProducer:
                 self._producer.produce(topic, value, key, **arguments)
                 return
             except BufferError:
-                self._producer.poll(_POLL_S)
+                with self._polling():
+                    self._producer.poll(_POLL_S)
                 self._raise_undelivered()
                 if time.monotonic() > deadline:
                     raise KafkaFailure(FailureKind.UNCERTAIN, "_QUEUE_FULL", "the brokers take no records") from None
@@ -176,7 +193,7 @@ class LibrdkafkaProducer:
 
     def flush(self) -> None:
         """Wait for every delivery; what is left at the transaction timeout cannot be committed any more."""
-        with _failures():
+        with self._polling():
             left = self._producer.flush(self._timeout_s)
         self._raise_undelivered()
         if left:
@@ -184,13 +201,13 @@ class LibrdkafkaProducer:
 
     def commit(self) -> None:
         """Commit (EndTxn); waits without a limit of its own, as the broker's transaction timeout bounds it."""
-        with _failures():
+        with self._polling():
             self._producer.commit_transaction(self._timeout_s + 10)
         self._raise_undelivered()
 
     def close(self) -> None:
         """Drop what is queued and let go."""
-        with contextlib.suppress(KafkaException, RuntimeError):
+        with contextlib.suppress(KafkaException, RuntimeError, SystemError):
             self._producer.purge(in_queue=True, in_flight=True, blocking=False)
             self._producer.poll(0)
         del self._producer

@@ -16,6 +16,9 @@ from json import loads
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 import eosingest
 from eosingest.driver import Prepared
 from eosingest.errors import EosingestError, FatalError, IncompleteError
@@ -95,14 +98,17 @@ class SparkLauncher:
             split_size=plan.split_size,
             log_file=settings.log_file,
         )
-        read = replace(settings.read, schema=schema) if schema is not None else settings.read
-        self._frame = record_frame(self._spark, read, plan, settings.base_path(plan))
-        scan.check_narrow(self._frame.records)
         self._names = {
             metadata_file_path(entry.file.path).removeprefix("file:"): entry.file.name for entry in plan.pending_files
         }
-        splits, partitions = scan.task_splits(plan, self._frame.whole, self._frame.records)
-        self._tasks = max(1, min(partitions, self._spark.sparkContext.defaultParallelism))
+        read = replace(settings.read, schema=schema) if schema is not None else settings.read
+        try:
+            self._frame = record_frame(self._spark, read, plan, settings.base_path(plan))
+            scan.check_narrow(self._frame.records)
+            splits, partitions = scan.task_splits(plan, self._frame.whole, self._frame.records)
+            self._tasks = max(1, min(partitions, self._spark.sparkContext.defaultParallelism))
+        except (Py4JError, PySparkException) as error:
+            raise self._explain(str(error)) from error
         return Prepared(self._tasks, self._frame.schema, splits)
 
     def start(self, task_settings: TaskSettings) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -37,6 +37,8 @@ _SPLIT_HASH = (
     "xxhash64(_metadata.file_path, _metadata.file_block_start, _metadata.file_size, _metadata.file_modification_time)"
 )
 _BYTES_TYPES = ("string", "binary", "varchar", "char")
+# How Spark complains of an aggregate among plain columns: its advice, GROUP BY, is not to be had here.
+_NOT_OF_ONE_ROW = ("MISSING_GROUP_BY", "MISSING_AGGREGATION", "UNSUPPORTED_EXPR_FOR_OPERATOR")
 _OURS = re.compile(r",? ?`__eosingest_\w+`")  # no column of the user's: not to be suggested
 _TIME_TYPES = ("timestamp", "timestamp_ntz", "date")
 
@@ -173,10 +175,10 @@ def _checked(
     _refuse_session_functions(where, expression, columns)
     expanded = expand_star(expression, columns)
     with _naming(where):
-        found = rows.selectExpr(f"({expanded}) AS checked").schema["checked"].dataType.typeName()
-    if found not in types:
+        found = rows.selectExpr(f"({expanded}) AS checked").schema["checked"].dataType
+    if found.typeName() not in types:
         raise SpecError(
-            f"{where}: {expression} is of type {found}, not {' or '.join(types[:2])}",
+            f"{where}: {expression} is of type {found.simpleString()}, not {' or '.join(types[:2])}",
             code="bad-expression",
             hint=f"write {instead}",
         )
@@ -198,6 +200,12 @@ def _naming(where: str) -> Iterator[None]:
     """Turn Spark's complaint about an expression or a schema into a SpecError that names the key."""
     try:
         yield
-    except PySparkException as error:
+    except (AnalysisException, ParseException) as error:
+        if error.getCondition() in _NOT_OF_ONE_ROW:
+            raise SpecError(
+                f"{where}: aggregates, windows, joins and subqueries are not possible: each record is computed from its own row",
+                code="not-narrow",
+                hint="nothing was sent; prepare the data before",
+            ) from error
         text = _OURS.sub("", str(error).strip().split("\n", 1)[0]).strip(" ;")
         raise SpecError(f"{where}: {text}", code="bad-expression", hint="nothing was sent; correct the spec") from error

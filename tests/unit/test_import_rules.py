@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "java": {"errors"},
     "host_lock": {"paths"},
     "report": {"errors"},
-    "sources": {"errors"},
+    "sources": {"errors", "interruption"},
     "kafka": {"errors", "interruption"},
     "offsets": {"errors", "kafka.protocols", "sources.base"},
     "plan": {"errors", "offsets", "sources.base"},
@@ -70,7 +70,7 @@ ONLY_IN = {
     "pydantic": {"spec"},
     "pydantic_core": {"spec"},
     "tomli": {"spec"},
-    "confluent_kafka": {"kafka"},
+    "confluent_kafka": {"kafka", "broker"},  # the broker is asked whether it answers
     "kafka": {"kafka"},
 }
 

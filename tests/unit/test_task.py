@@ -1,0 +1,964 @@
+"""The heart of the protocol, step by step: what a task asks of Kafka, in which order, and what it makes of each answer.
+
+Kafka is a scripted recorder here: it answers as told and writes down what it was asked, so that orders and numbers can be
+looked at. That the real Kafka answers so is for tests/integration/test_contracts.py and the chaos tests.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eosingest import checksum
+from eosingest.errors import FatalError
+from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Records
+from eosingest.limits import TopicLimits
+from eosingest.offsets import record
+from eosingest.offsets.record import Claim, ControlRecord, OffsetRecord, Pinned
+from eosingest.offsets.state import JobState
+from eosingest.plan import Plan, PlannedFile, PlannedSplit
+from eosingest.sources.base import Fingerprint, SourceFile, Split
+from eosingest.task import AttemptLostError, Batch, Outcome, Signal, Task, TaskSettings, TaskSplit
+from eosingest.verdict import JobResult, proven_done
+
+JOB, RUN, STARTED, NUMBER, ATTEMPT = "job", 5, "this run", 3, 70
+CONTENT = Fingerprint(300, 1, "x")
+A, B, C = 111, -222, 333  # the hashes of three splits of one file, at bytes 0, 100 and 200
+STARTS = {A: 0, B: 100, C: 200}
+
+FENCED = KafkaFailure(FailureKind.FENCED, "_FENCED", "fenced by a newer instance")
+UNCERTAIN = KafkaFailure(FailureKind.UNCERTAIN, "_TIMED_OUT", "no answer")
+REFUSED = KafkaFailure(FailureKind.REFUSED, "TOPIC_AUTHORIZATION_FAILED", "no right to write")
+
+
+def through(failure: KafkaFailure) -> Callable[[Producer], None]:
+    """A commit that goes through, and whose answer is lost."""
+
+    def act(producer: Producer) -> None:
+        producer.take_over()
+        raise failure
+
+    return act
+
+
+@dataclass
+class World:
+    """Clock, log, script and protocol of all calls. `script` says, per operation, what its next calls do: None succeeds."""
+
+    calls: list[str] = field(default_factory=list)
+    log: list[LogRecord] = field(default_factory=list)
+    sent: list[bytes | None] = field(default_factory=list)  # values of committed records
+    transactions: list[list[bytes | None]] = field(default_factory=list)
+    script: dict[str, deque[Any]] = field(default_factory=dict)
+    time: float = 1000.0
+    undecided_from: int | None = None
+    producers: list[Producer] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.write_control()
+
+    def will(self, operation: str, *actions: Any) -> None:
+        self.script.setdefault(operation, deque()).extend(actions)
+
+    def did(self, operation: str, producer: Producer | None = None) -> None:
+        self.calls.append(operation)
+        action = self.script[operation].popleft() if self.script.get(operation) else None
+        if isinstance(action, BaseException):
+            raise action
+        if action is not None:
+            action(producer)
+
+    def append(self, key: bytes, value: bytes | None) -> None:
+        self.log.append(LogRecord(len(self.log), key, value))
+
+    def write_control(self, **changes: Any) -> None:
+        pinned = Pinned("json", "", "topic", "id", "cluster", 5, "p.")
+        control = ControlRecord(RUN, STARTED, record.RUNNING, 8, pinned, RUN, host="other-host")
+        self.append(record.control_key(JOB), replace(control, **changes).encode())
+
+    def write_claim(self, attempt: int, *, run: int = RUN, started: str = STARTED, task: int = NUMBER) -> None:
+        self.append(record.claim_key(JOB, task), Claim(run, started, attempt).encode())
+
+    def write_offset(self, offset: OffsetRecord) -> None:
+        self.append(offset.key(JOB), offset.encode())
+
+    # what the log says, folded by itself
+
+    def state(self) -> JobState:
+        state = JobState(JOB)
+        state.fold(self.log)
+        return state
+
+    def offset(self, split: int) -> OffsetRecord:
+        return self.state().offsets["f", STARTS[split]]
+
+    def offsets(self) -> dict[int, tuple[int, bool]]:
+        """Return position and done of every split in the log, by start."""
+        return {start: (found.position, found.done) for (_, start), found in self.state().offsets.items()}
+
+    def claims(self) -> list[int]:
+        key = record.claim_key(JOB, NUMBER)
+        return [json.loads(entry.value or b"")["attempt"] for entry in self.log if entry.key == key]
+
+    # task.TaskKafka
+
+    def producer(self, task: int) -> Producer:
+        assert task == NUMBER
+        self.did("producer")
+        self.producers.append(Producer(self))
+        return self.producers[-1]
+
+    def reader(self) -> Reader:
+        return Reader(self)
+
+
+class Producer:
+    """Records what it is asked (`kafka.protocols.Producer`); closed producers and wrong orders are bugs of the task."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.state = "new"
+        self.values: list[bytes | None] = []
+        self.entries: list[tuple[bytes, bytes | None]] = []
+
+    def _step(self, operation: str, before: tuple[str, ...], after: str) -> None:
+        assert self.state in before, f"{operation} on a producer that is {self.state}"
+        self.state = "failed"
+        self.world.did(operation, self)
+        self.state = after
+
+    def init_transactions(self) -> None:
+        self._step("init", ("new",), "ready")
+
+    def begin(self) -> None:
+        self._step("begin", ("ready",), "open")
+
+    def produce(self, topic: str, records: Records) -> None:
+        assert topic == "topic"
+        assert not self.entries, "no record of data after the offset records"
+        assert len(records.keys) == len(records.values) == len(records) > 0
+        self._step("produce", ("open",), "open")
+        self.values += records.values
+
+    def produce_to_partition(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+        assert (topic, partition) == ("offsets", 2)
+        assert self.world.calls[-1] in ("flush", "offset"), "offset records come after the flush, and last"
+        self._step("offset", ("open",), "open")
+        self.entries.append((key, value))
+
+    def flush(self) -> None:
+        self._step("flush", ("open",), "open")
+
+    def commit(self) -> None:
+        self._step("commit", ("open",), "ready")
+        self.take_over()
+
+    def take_over(self) -> None:
+        for entry in self.entries:
+            self.world.append(*entry)
+        self.world.sent += self.values
+        self.world.transactions.append(self.values)
+        self.values, self.entries = [], []
+
+    def close(self) -> None:
+        self.world.calls.append("close")
+        self.state = "closed"
+
+
+class Reader:
+    """Reads the world's log (`kafka.protocols.OffsetsReader`); `read` is said once per read that finds something."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.closed = False
+
+    def log_start(self) -> int:
+        return 0
+
+    def high_watermark(self) -> int:
+        self.world.did("high watermark")
+        return len(self.world.log)
+
+    def last_stable_offset(self) -> int:
+        self.world.did("stable")
+        undecided = self.world.undecided_from
+        return len(self.world.log) if undecided is None else undecided
+
+    def read(self, start: int, end: int, *, committed: bool, deadline_s: float) -> Iterator[LogRecord]:
+        assert committed
+        assert deadline_s == 30, "two transaction timeouts and 10 s"
+        return iter(self.world.log[start:end])
+
+    def close(self) -> None:
+        self.world.calls.append("reader closed")
+
+
+class Inputs:
+    """Gives items in order, then END (`task.Inputs`); a function among them is called, and gives the item."""
+
+    def __init__(self, world: World, items: tuple[Any, ...]) -> None:
+        self.world = world
+        self.items = deque(items)
+        self.waits: list[float] = []
+
+    def get(self, timeout_s: float) -> Batch | Signal:
+        assert timeout_s >= 0
+        self.waits.append(timeout_s)
+        if not self.items:
+            return Signal.END
+        item = self.items.popleft()
+        return item() if callable(item) else item
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def value_of(split: int, row: int) -> bytes:
+    return f"{STARTS.get(split, split)}:{row}".encode()
+
+
+def values(split: int, start: int, end: int) -> list[bytes | None]:
+    return [value_of(split, row) for row in range(start, end)]
+
+
+def rows(
+    split: int, start: int, end: int, *, size: int = 10, corrupt: tuple[int, ...] = (), keys: bool = True
+) -> Batch:
+    """Make the batch of the rows [start, end) of a split."""
+    count = end - start
+    key_column: list[bytes | None] = [b"k" if keys else None] * count
+    value_column = values(split, start, end)
+    hashes = np.array(
+        [checksum.record_hash(key, value) for key, value in zip(key_column, value_column, strict=True)],
+        dtype=np.uint64,
+    )
+    return Batch(
+        splits=np.full(count, split, dtype=np.int64),
+        records=Records(key_column, value_column),
+        hashes=hashes.view(np.int64),
+        sizes=np.full(count, size, dtype=np.int64),
+        corrupt=[("bad" if row in corrupt else None) for row in range(start, end)] if corrupt else None,
+    )
+
+
+def joined(*batches: Batch) -> Batch:
+    """Put batches into one, as Arrow batches hold rows of several splits."""
+    corrupt = [text for batch in batches for text in batch.corrupt or [None] * len(batch.splits)]
+    return Batch(
+        np.concatenate([batch.splits for batch in batches]),
+        Records(
+            [key for batch in batches for key in batch.records.keys],
+            [value for batch in batches for value in batch.records.values],
+        ),
+        np.concatenate([batch.hashes for batch in batches]),
+        np.concatenate([batch.sizes for batch in batches]),
+        corrupt if any(corrupt) else None,
+    )
+
+
+def committed(split: int, position: int, *, done: bool = False, run: int = 4, task: int = 9) -> OffsetRecord:
+    """Make the offset record that a task would have left after `position` rows of a split."""
+    total = sum(checksum.record_hash(b"k", value) for value in values(split, 0, position)) % (1 << 64)
+    return OffsetRecord(
+        "f", STARTS[split], 100, position, done, position, position, total, CONTENT, run=run, task=task, sequence=6
+    )
+
+
+def settings(*known: OffsetRecord, **changes: Any) -> TaskSettings:
+    """Make the settings of a run that planned the splits A, B and C, `known` being their offset records by then."""
+    by_start = {entry.start: entry for entry in known}
+    base = TaskSettings(
+        job=JOB,
+        run=RUN,
+        started=STARTED,
+        topic="topic",
+        offsets_topic="offsets",
+        offsets_partition=2,
+        plan_end=0,
+        splits={split: TaskSplit("f", start, 100, CONTENT, by_start.get(start)) for split, start in STARTS.items()},
+        limits=TopicLimits(1_000_000),
+        transaction_timeout_s=10,
+        max_records=1000,
+        max_bytes=1_000_000,
+    )
+    return replace(base, **changes)
+
+
+def run(
+    world: World, *items: Any, known: tuple[OffsetRecord, ...] = (), attempt: int = ATTEMPT, attempt_number: int = 0,
+    **changes: Any,
+) -> Outcome:  # fmt: skip
+    task = Task(
+        settings(*known, **changes),
+        NUMBER,
+        world,
+        attempt=attempt,
+        attempt_number=attempt_number,
+        now=lambda: world.time,
+        now_ms=lambda: 1_800_000_000_000,
+    )
+    return task.run(Inputs(world, items))
+
+
+def later(world: World, seconds: float, item: Any = Signal.TICK) -> Callable[[], Any]:
+    """An item that comes only after some time."""
+
+    def get() -> Any:
+        world.time += seconds
+        return item
+
+    return get
+
+
+def without(calls: list[str], *names: str) -> list[str]:
+    return [call for call in calls if call not in names]
+
+
+# ---- the order ---------------------------------------------------------------------------------------------------
+
+
+def test_the_law(world: World) -> None:
+    outcome = run(world, rows(A, 0, 5))
+    assert world.calls == [
+        "stable",  # 0: is the run mine?
+        "producer",
+        "init",  # 1
+        "high watermark",  # 2, and 3 on what it found
+        "begin",  # 4
+        "produce",
+        "flush",
+        "offset",
+        "offset",  # the claim
+        "commit",
+        "close",
+        "reader closed",
+    ]
+    assert world.sent == values(A, 0, 5)
+    assert outcome == Outcome(NUMBER, last_split=("f", 0, 5), read_all=True, records=5, transactions=1)
+
+
+def test_nothing_to_read_begins_no_transaction(world: World) -> None:
+    outcome = run(world)
+    assert world.calls == ["stable", "producer", "init", "high watermark", "close", "reader closed"]
+    assert outcome == Outcome(NUMBER, read_all=True)
+
+
+def test_a_batch_without_rows_begins_no_transaction(world: World) -> None:
+    outcome = run(world, rows(A, 0, 0), Signal.TICK)
+    assert "begin" not in world.calls
+    assert (outcome.read_all, outcome.last_split) == (True, None)
+
+
+def test_the_offset_record_says_what_was_written(world: World) -> None:
+    run(world, rows(A, 0, 5), rows(A, 5, 7))
+    assert world.offset(A) == OffsetRecord(
+        file="f",
+        start=0,
+        length=100,
+        position=7,
+        done=False,
+        rows=7,
+        records=7,
+        checksum=sum(checksum.record_hash(b"k", value) for value in values(A, 0, 7)) % (1 << 64),
+        fingerprint=CONTENT,
+        run=RUN,
+        task=NUMBER,
+        sequence=0,
+    )
+
+
+def test_each_offset_record_of_a_split_has_the_next_sequence_number(world: World) -> None:
+    run(world, rows(A, 0, 6), max_records=2)
+    values_of = [entry.value or b"" for entry in world.log if entry.key == committed(A, 0).key(JOB)]
+    written = [record.decode_offset({"file": "f", "start": 0}, value) for value in values_of]
+    assert [(entry.sequence, entry.position) for entry in written] == [(0, 2), (1, 4), (2, 6)]
+
+
+def test_the_claim_is_written_once_in_the_first_transaction(world: World) -> None:
+    run(world, rows(A, 0, 6), max_records=2)
+    assert world.calls.count("commit") == 3
+    assert world.claims() == [ATTEMPT]
+    assert world.state().claims[NUMBER] == Claim(RUN, STARTED, ATTEMPT)
+    assert [entry.key for entry in world.log].index(record.claim_key(JOB, NUMBER)) <= 2
+
+
+def test_a_claim_in_a_lost_transaction_is_written_again(world: World) -> None:
+    world.will("produce", FENCED)
+    with pytest.raises(AttemptLostError):
+        run(world, rows(A, 0, 5))
+    assert world.claims() == []
+    run(world, rows(A, 0, 5), attempt=ATTEMPT + 1, attempt_number=1)
+    assert world.claims() == [ATTEMPT + 1]
+
+
+# ---- when a transaction ends -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("max_records", "sizes"), [(1, [1] * 10), (3, [3, 3, 3, 1]), (10, [10]), (11, [10])])
+def test_max_records_is_exact(world: World, max_records: int, sizes: list[int]) -> None:
+    outcome = run(world, rows(A, 0, 4), rows(A, 4, 10), max_records=max_records)
+    assert [len(transaction) for transaction in world.transactions] == sizes
+    assert world.sent == values(A, 0, 10)
+    assert (outcome.records, outcome.transactions) == (10, len(sizes))
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "sizes"), [(9, [1] * 10), (10, [1] * 10), (29, [2] * 5), (30, [3, 3, 3, 1]), (100, [10])]
+)
+def test_max_bytes_is_never_passed_but_by_one_record_alone(world: World, max_bytes: int, sizes: list[int]) -> None:
+    run(world, rows(A, 0, 4), rows(A, 4, 10), max_bytes=max_bytes)
+    assert [len(transaction) for transaction in world.transactions] == sizes
+    assert world.sent == values(A, 0, 10)
+
+
+def test_records_of_different_sizes_fill_a_transaction_up_to_max_bytes(world: World) -> None:
+    run(world, joined(*(rows(A, n, n + 1, size=size) for n, size in enumerate([10, 90, 1, 500, 60, 50]))), max_bytes=100)
+    assert [len(transaction) for transaction in world.transactions] == [2, 1, 1, 1, 1]
+
+
+def test_many_small_splits_share_a_transaction(world: World) -> None:
+    run(world, joined(rows(A, 0, 2), rows(B, 0, 2)), rows(C, 0, 2))
+    assert world.calls.count("commit") == 1
+    assert world.offsets() == {0: (2, True), 100: (2, True), 200: (2, False)}
+
+
+def test_a_limit_counts_over_splits(world: World) -> None:
+    run(world, joined(rows(A, 0, 3), rows(B, 0, 3), rows(C, 0, 3)), max_records=4)
+    assert world.transactions == [
+        values(A, 0, 3) + values(B, 0, 1),
+        values(B, 1, 3) + values(C, 0, 2),
+        values(C, 2, 3),
+    ]
+
+
+def test_the_deadline_commits_while_no_row_comes(world: World) -> None:
+    inputs = Inputs(world, (rows(A, 0, 2), later(world, 4.9), later(world, 0.2), later(world, 100), rows(A, 2, 3)))
+    task = Task(
+        settings(), NUMBER, world, attempt=1, attempt_number=0, now=lambda: world.time, now_ms=lambda: 1_800_000_000_000
+    )
+    task.run(inputs)
+    assert world.transactions == [values(A, 0, 2), values(A, 2, 3)]
+    # Open transactions bound the wait by half of the transaction timeout, from the begin.
+    assert inputs.waits[1:3] == [5.0, pytest.approx(0.1)]
+    assert inputs.waits[0] > 0
+    assert inputs.waits[3] > 0, "no transaction is open: no deadline to run after"
+
+
+def test_the_deadline_commits_between_rows_too(world: World) -> None:
+    def act(_: Producer) -> None:
+        world.time += 2
+
+    world.will("produce", *[act] * 6)
+    run(world, *(rows(A, row, row + 1) for row in range(6)))
+    assert [len(transaction) for transaction in world.transactions] == [3, 3]
+
+
+# ---- what ends a split -------------------------------------------------------------------------------------------
+
+
+def test_input_that_ends_proves_nothing(world: World) -> None:
+    outcome = run(world, rows(A, 0, 5))
+    assert world.offsets() == {0: (5, False)}
+    assert outcome.last_split == ("f", 0, 5)
+
+
+def test_rows_of_the_next_split_end_a_split(world: World) -> None:
+    outcome = run(world, rows(A, 0, 2), rows(B, 0, 1))
+    assert world.offsets() == {0: (2, True), 100: (1, False)}
+    assert outcome.last_split == ("f", 100, 1)
+
+
+def test_a_split_that_was_committed_before_it_ended_is_marked_later(world: World) -> None:
+    run(world, rows(A, 0, 2), rows(B, 0, 1), max_records=2)
+    assert world.transactions == [values(A, 0, 2), values(B, 0, 1)]
+    assert world.offsets() == {0: (2, True), 100: (1, False)}
+    assert world.offset(A).sequence == 1
+    assert world.offset(A).checksum == committed(A, 2).checksum
+
+
+def test_a_split_whose_rows_were_all_committed_before_is_marked_when_the_next_comes(world: World) -> None:
+    run(world, rows(A, 0, 2), rows(B, 0, 1), known=(committed(A, 2), committed(B, 1, done=True)))
+    assert world.sent == []
+    assert world.calls.count("commit") == 1
+    assert world.offsets() == {0: (2, True)}
+    assert (world.offset(A).sequence, world.offset(A).run, world.offset(A).task) == (7, RUN, NUMBER)
+
+
+def test_a_split_that_comes_back_is_an_error(world: World) -> None:
+    outcome = run(world, rows(A, 0, 2), rows(B, 0, 1), rows(A, 2, 3))
+    assert (outcome.exit_code, outcome.code, outcome.read_all) == (7, "split-met-twice", False)
+    assert world.sent == []
+
+
+def test_a_split_of_another_task_of_this_run_is_an_error(world: World) -> None:
+    world.write_offset(committed(A, 2, run=RUN, task=NUMBER + 1))
+    outcome = run(world, rows(A, 0, 5))
+    assert (outcome.exit_code, outcome.code) == (7, "split-in-two-tasks")
+    assert "f at byte 0" in outcome.message
+    assert world.sent == []
+
+
+def test_a_split_of_another_task_of_an_earlier_run_is_simply_continued(world: World) -> None:
+    outcome = run(world, rows(A, 0, 5), known=(committed(A, 2, run=RUN - 1, task=NUMBER + 1),))
+    assert outcome.exit_code == 0
+    assert world.sent == values(A, 2, 5)
+
+
+# ---- resuming ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("position", [0, 1, 4, 5])
+def test_rows_below_the_committed_position_are_passed_over(world: World, position: int) -> None:
+    run(world, rows(A, 0, 3), rows(A, 3, 6), known=(committed(A, position),))
+    assert world.sent == values(A, position, 6)
+    assert world.offset(A) == replace(committed(A, 6), run=RUN, task=NUMBER, sequence=7), "and the receipt goes on"
+
+
+def test_nothing_new_writes_nothing(world: World) -> None:
+    outcome = run(world, rows(A, 0, 3), known=(committed(A, 3),))
+    assert "begin" not in world.calls
+    assert outcome.last_split == ("f", 0, 3), "Spark's word may end it"
+
+
+def test_all_rows_of_a_done_split_are_passed_over(world: World) -> None:
+    known = (committed(A, 3, done=True), committed(C, 9, done=True))
+    outcome = run(world, rows(A, 0, 3), rows(B, 0, 2), rows(C, 0, 9), known=known)
+    assert world.sent == values(B, 0, 2)
+    assert world.offsets() == {100: (2, True)}
+    assert outcome.last_split is None
+
+
+def test_what_an_earlier_attempt_of_this_run_committed_counts(world: World) -> None:
+    world.write_claim(ATTEMPT - 1)
+    world.write_offset(committed(A, 4, run=RUN, task=NUMBER))
+    run(world, rows(A, 0, 6), known=(committed(A, 2),), attempt_number=1)
+    assert world.sent == values(A, 4, 6)
+    assert world.offset(A).checksum == committed(A, 6).checksum
+
+
+def test_a_finished_task_run_again_is_a_no_op(world: World) -> None:
+    first = run(world, rows(A, 0, 3), rows(B, 0, 2))
+    log = list(world.log)
+    again = run(world, rows(A, 0, 3), rows(B, 0, 2), attempt=ATTEMPT + 1, attempt_number=1)
+    assert world.log == log
+    assert (again.last_split, again.records, again.transactions) == (first.last_split, 0, 0)
+
+
+# ---- is the run mine? --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("changes", [{"run": RUN + 1}, {"started": "a run of the same number"}, {"run": RUN - 1}])
+def test_a_run_that_is_not_mine_is_not_even_disturbed(world: World, changes: dict[str, Any]) -> None:
+    world.write_control(**changes)
+    outcome = run(world, rows(A, 0, 5))
+    assert (outcome.exit_code, outcome.code, outcome.read_all) == (6, "fenced", False)
+    assert "other-host" in outcome.message
+    assert world.calls == ["stable", "reader closed"]
+
+
+def test_a_successor_behind_an_open_transaction_is_seen_after_init(world: World) -> None:
+    world.write_control(run=RUN + 1, state=record.CLAIMED)
+    world.undecided_from = 1
+    outcome = run(world, rows(A, 0, 5))
+    assert (outcome.exit_code, outcome.code) == (6, "fenced")
+    assert without(world.calls, "close", "reader closed") == ["stable", "producer", "init", "high watermark"]
+    assert world.producers[0].state == "closed"
+
+
+def test_a_control_record_behind_an_open_transaction_is_waited_for(world: World) -> None:
+    world.undecided_from = 0
+    assert run(world, rows(A, 0, 5)).exit_code == 0
+    assert world.sent == values(A, 0, 5)
+
+
+def test_no_control_record_at_all_is_an_error(world: World) -> None:
+    world.log.clear()
+    outcome = run(world, rows(A, 0, 5))
+    assert (outcome.exit_code, outcome.code) == (7, "control-lost")
+    assert world.sent == []
+
+
+@pytest.mark.parametrize("state", [record.COMPLETE, record.FAILED, record.CLAIMED])
+def test_a_run_that_has_ended_takes_nothing_more(world: World, state: str) -> None:
+    world.write_control(state=state)
+    outcome = run(world, rows(A, 0, 5))
+    assert (outcome.exit_code, outcome.code) == (3, "run-ended")
+    assert "init" not in world.calls
+
+
+def test_a_newer_attempt_of_this_task_stops_the_older(world: World) -> None:
+    world.write_claim(ATTEMPT + 1)
+    outcome = run(world, rows(A, 0, 5))
+    assert (outcome.exit_code, outcome.code) == (3, "superseded")
+    assert "init" not in world.calls
+
+
+def test_a_newer_attempt_that_claims_while_this_one_is_at_work_stops_it(world: World) -> None:
+    def claim(_: Producer) -> None:
+        world.write_claim(ATTEMPT + 1)
+        raise FENCED
+
+    world.will("commit", claim)
+    outcome = run(world, rows(A, 0, 5))
+    assert (outcome.code, outcome.read_all, outcome.last_split) == ("superseded", False, None)
+    assert world.sent == []
+    assert world.calls.count("init") == 1
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"attempt": ATTEMPT},
+        {"attempt": ATTEMPT - 1},
+        {"attempt": ATTEMPT + 1, "run": RUN - 1},
+        {"attempt": ATTEMPT + 1, "started": "earlier run of this number"},
+        {"attempt": ATTEMPT + 1, "task": NUMBER + 1},
+    ],
+)
+def test_other_claims_do_not(world: World, claim: dict[str, Any]) -> None:
+    world.write_claim(**claim)
+    assert run(world, rows(A, 0, 5)).exit_code == 0
+
+
+def test_a_successor_found_after_a_fence_is_exit_6_not_a_retry(world: World) -> None:
+    def claim(_: Producer) -> None:
+        world.write_control(run=RUN + 1, state=record.CLAIMED)
+        raise FENCED
+
+    world.will("flush", claim)
+    outcome = run(world, rows(A, 0, 5))
+    assert (outcome.exit_code, outcome.code) == (6, "fenced")
+    assert (world.calls.count("init"), world.sent) == (1, [])
+
+
+# ---- failures ----------------------------------------------------------------------------------------------------
+
+IN_FLIGHT = ["produce", "flush", "offset", "commit"]
+
+
+@pytest.mark.parametrize("operation", ["producer", "init", "high watermark", "stable", "begin", *IN_FLIGHT])
+def test_a_refusal_ends_the_task_at_once(world: World, operation: str) -> None:
+    world.will(operation, REFUSED)
+    outcome = run(world, rows(A, 0, 5))
+    assert (outcome.exit_code, outcome.code) == (7, "TOPIC_AUTHORIZATION_FAILED")
+    assert "no right to write" in outcome.message
+    assert (outcome.read_all, outcome.last_split, world.sent) == (False, None, [])
+    assert world.calls.count(operation) == 1
+    assert all(producer.state == "closed" for producer in world.producers)
+
+
+@pytest.mark.parametrize("failure", [FENCED, UNCERTAIN])
+@pytest.mark.parametrize("operation", ["init", "high watermark", "producer", "stable"])
+def test_a_failed_start_is_tried_again(world: World, operation: str, failure: KafkaFailure) -> None:
+    world.will(operation, failure, failure)
+    outcome = run(world, rows(A, 0, 5))
+    assert (outcome.exit_code, outcome.restarts) == (0, 2)
+    assert world.sent == values(A, 0, 5)
+    closed, alive = world.producers[:-1], world.producers[-1]
+    assert all(producer.state == "closed" for producer in closed)
+    assert alive.values == []
+
+
+def test_a_start_goes_the_whole_way_again(world: World) -> None:
+    world.will("high watermark", UNCERTAIN)
+    run(world, rows(A, 0, 5))
+    way = without(world.calls, "begin", *IN_FLIGHT)
+    start = ["stable", "producer", "init", "high watermark"]
+    assert way == [*start, "close", *start, "close", "reader closed"]
+
+
+def test_fenced_three_times_without_a_commit_names_both_causes(world: World) -> None:
+    world.will("init", FENCED, FENCED, FENCED)
+    outcome = run(world, rows(A, 0, 5))
+    assert (outcome.exit_code, outcome.code, outcome.restarts) == (7, "fenced-again-and-again", 3)
+    assert "transactional id" in outcome.message
+    assert "transaction.timeout" in outcome.message
+    assert "sink.transactional_id_prefix" in outcome.hint
+    assert world.sent == []
+
+
+def test_failing_three_times_without_a_commit_is_temporary(world: World) -> None:
+    world.will("init", UNCERTAIN, FENCED, UNCERTAIN)
+    outcome = run(world, rows(A, 0, 5))
+    assert (outcome.exit_code, outcome.code) == (5, "kafka-failed")
+    assert "no answer" in outcome.message
+
+
+def test_commits_between_failures_start_the_count_anew(world: World) -> None:
+    def slow(_: Producer) -> None:
+        world.time += 1.5  # so that a new producer is made after each
+
+    world.will("commit", *[slow] * 4)
+    world.will("init", None, *[FENCED, FENCED, None] * 4)
+    outcome = run(world, rows(A, 0, 4), max_records=1)
+    assert (outcome.exit_code, outcome.restarts) == (0, 8)
+    assert world.sent == values(A, 0, 4)
+
+
+def test_a_read_that_open_transactions_hold_up_is_not_tried_again(world: World) -> None:
+    world.will("high watermark", KafkaFailure(FailureKind.UNCERTAIN, "read-deadline", "read to 5 of 10"))
+    outcome = run(world, rows(A, 0, 5))
+    assert (outcome.exit_code, outcome.code) == (5, "offsets-held-up")
+    assert "5 of 10" in outcome.message
+    assert world.calls.count("init") == 1
+
+
+@pytest.mark.parametrize("failure", [FENCED, UNCERTAIN])
+@pytest.mark.parametrize("operation", ["begin", *IN_FLIGHT])
+def test_what_was_in_flight_is_never_sent_from_memory(world: World, operation: str, failure: KafkaFailure) -> None:
+    world.will(operation, failure)
+    with pytest.raises(AttemptLostError):
+        run(world, rows(A, 0, 5))
+    assert (world.sent, world.offsets()) == ([], {})
+    assert world.calls.count("init") == 2, "the log was asked what was committed"
+    assert all(producer.state == "closed" for producer in world.producers)
+    assert world.calls[-1] == "reader closed"
+
+
+@pytest.mark.parametrize(("failure", "exit_code"), [(FENCED, 7), (UNCERTAIN, 5)])
+@pytest.mark.parametrize("operation", IN_FLIGHT)
+def test_on_the_last_attempt_it_is_a_value(
+    world: World, operation: str, failure: KafkaFailure, exit_code: int
+) -> None:
+    world.will(operation, failure)
+    outcome = run(world, rows(A, 0, 5), attempt_number=3)
+    assert outcome.exit_code == exit_code
+    assert (outcome.read_all, outcome.last_split, world.sent) == (False, None, [])
+
+
+@pytest.mark.parametrize(("attempt_number", "max_attempts", "value"), [(2, 4, False), (0, 1, True), (1, 2, True)])
+def test_which_attempt_is_the_last(world: World, attempt_number: int, max_attempts: int, value: bool) -> None:
+    world.will("commit", FENCED)
+    try:
+        outcome = run(world, rows(A, 0, 5), attempt_number=attempt_number, max_attempts=max_attempts)
+    except AttemptLostError:
+        assert not value
+    else:
+        assert (value, outcome.exit_code) == (True, 7)
+
+
+def test_a_lost_attempt_keeps_what_was_committed_and_the_next_goes_on_there(world: World) -> None:
+    world.will("commit", None, FENCED)
+    with pytest.raises(AttemptLostError) as caught:
+        run(world, rows(A, 0, 5), max_records=2)
+    assert "_FENCED" in caught.value.message
+    pickle.dumps(caught.value)
+    assert world.sent == values(A, 0, 2)
+    run(world, rows(A, 0, 5), max_records=2, attempt=ATTEMPT + 1, attempt_number=1)
+    assert world.sent == values(A, 0, 5)
+    assert world.offset(A).checksum == committed(A, 5).checksum
+
+
+def test_fenced_with_nothing_in_flight_goes_on(world: World) -> None:
+    """Only a done mark is left to write when the fence comes: it is known from the input, not from memory."""
+    world.will("flush", None, FENCED)
+    outcome = run(world, rows(A, 0, 2), rows(B, 0, 1), known=(committed(B, 1, done=True),), max_records=2)
+    assert (outcome.exit_code, outcome.restarts) == (0, 1)
+    assert world.sent == values(A, 0, 2)
+    assert world.offsets() == {0: (2, True)}
+
+
+@pytest.mark.parametrize("failure", [UNCERTAIN, FENCED])
+def test_an_unknown_commit_that_went_through_is_not_sent_again(world: World, failure: KafkaFailure) -> None:
+    world.will("commit", None, through(failure))
+    outcome = run(world, rows(A, 0, 6), rows(B, 0, 1), max_records=2)
+    assert outcome.exit_code == 0
+    assert world.sent == values(A, 0, 6) + values(B, 0, 1)
+    assert world.offsets() == {0: (6, True), 100: (1, False)}
+    assert world.offset(A).checksum == committed(A, 6).checksum
+    assert world.calls.count("init") == 2
+
+
+def test_an_unknown_last_commit_that_went_through(world: World) -> None:
+    world.will("commit", through(UNCERTAIN))
+    outcome = run(world, rows(A, 0, 2))
+    assert (outcome.exit_code, outcome.read_all, outcome.last_split) == (0, True, ("f", 0, 2))
+    assert world.sent == values(A, 0, 2)
+
+
+def test_unknown_commits_that_went_through_are_progress(world: World) -> None:
+    world.will("commit", *[through(UNCERTAIN)] * 5)
+    outcome = run(world, rows(A, 0, 5), max_records=1)
+    assert (outcome.exit_code, outcome.restarts) == (0, 5)
+    assert world.sent == values(A, 0, 5)
+
+
+def test_an_unknown_commit_that_did_not_go_through_is_lost(world: World) -> None:
+    world.will("commit", through(UNCERTAIN), UNCERTAIN)
+    with pytest.raises(AttemptLostError):
+        run(world, rows(A, 0, 5), max_records=2)
+    assert world.sent == values(A, 0, 2)
+
+
+def test_a_slow_commit_makes_a_new_producer(world: World) -> None:
+    def slow(_: Producer) -> None:
+        world.time += 1.5
+
+    world.will("commit", slow)
+    outcome = run(world, rows(A, 0, 4), max_records=2)
+    assert (outcome.exit_code, outcome.restarts) == (0, 0)
+    assert world.calls.count("init") == 2
+    first = world.calls.index("commit")
+    assert world.calls[first + 1 : first + 5] == ["close", "stable", "producer", "init"]
+    assert world.sent == values(A, 0, 4)
+
+
+def test_a_quick_commit_keeps_the_producer(world: World) -> None:
+    run(world, rows(A, 0, 6), max_records=2)
+    assert world.calls.count("producer") == 1
+
+
+def test_failed_last_commit_marks_nothing_empty(world: World) -> None:
+    """All rows were in flight when the brokers went away: splits without an offset record are not empty ones."""
+    world.will("commit", UNCERTAIN)
+    world.will("init", None, UNCERTAIN, UNCERTAIN)
+    outcome = run(world, rows(A, 0, 2), rows(B, 0, 1))
+    assert outcome.exit_code == 5
+    pending = tuple(PlannedSplit(Split("f", start, 100), CONTENT, None) for start in STARTS.values())
+    plan = Plan(100, (PlannedFile(SourceFile("f", "/f", 300, 1, True), 3, pending, started=False),))
+    assert proven_done(plan, world.state(), JobResult([outcome]), tasks=1, run=RUN) == []
+
+
+def test_bugs_are_raised_and_clients_are_closed(world: World) -> None:
+    def broken() -> Any:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(world, rows(A, 0, 5), broken)
+    assert world.calls[-2:] == ["close", "reader closed"]
+    assert world.sent == []
+
+
+def test_a_log_that_went_back_is_an_error_that_is_raised_as_it_is(world: World) -> None:
+    world.write_offset(replace(committed(A, 2), sequence=9))
+    world.write_offset(replace(committed(A, 1), sequence=8))
+    with pytest.raises(FatalError, match="went back"):
+        run(world, rows(A, 0, 5))
+    assert world.calls == ["stable", "reader closed"]
+
+
+# ---- rows that cannot be sent ------------------------------------------------------------------------------------
+
+
+def test_a_bad_row_cuts_its_split_and_the_others_go_on(world: World) -> None:
+    outcome = run(world, rows(A, 0, 2), rows(A, 2, 6, corrupt=(4,)), rows(A, 6, 8), rows(B, 0, 2), rows(C, 0, 1))
+    assert world.sent == values(A, 0, 4) + values(B, 0, 2) + values(C, 0, 1)
+    assert world.offsets() == {0: (4, False), 100: (2, True), 200: (1, False)}
+    assert (outcome.exit_code, outcome.code, outcome.read_all) == (7, "bad-rows", True)
+    (found,) = outcome.bad_rows
+    assert {**found, "reason": ""} == {"file": "f", "start": 0, "row": 5, "code": "corrupt-row", "reason": ""}
+    assert "bad" in found["reason"]
+
+
+def test_a_bad_first_row_leaves_no_trace_of_its_split(world: World) -> None:
+    outcome = run(world, rows(A, 0, 2, corrupt=(0,)), rows(B, 0, 1))
+    assert world.offsets() == {100: (1, False)}
+    assert outcome.bad_rows[0]["row"] == 1
+
+
+def test_a_bad_last_split_is_not_reported_as_ended(world: World) -> None:
+    outcome = run(world, rows(A, 0, 2), rows(B, 0, 3, corrupt=(2,)))
+    assert (outcome.last_split, outcome.exit_code) == (None, 7)
+    assert world.offsets() == {0: (2, True), 100: (2, False)}
+
+
+def test_one_bad_row_a_split_is_told(world: World) -> None:
+    outcome = run(
+        world,
+        joined(rows(A, 0, 3, corrupt=(1, 2)), rows(B, 0, 3, corrupt=(0,)), rows(C, 0, 2)),
+    )
+    assert [(bad["start"], bad["row"]) for bad in outcome.bad_rows] == [(0, 2), (100, 1)]
+    assert world.sent == values(A, 0, 1) + values(C, 0, 2)
+
+
+def test_rows_are_counted_from_the_start_of_the_split_also_when_resuming(world: World) -> None:
+    outcome = run(world, rows(A, 0, 3), rows(A, 3, 6, corrupt=(5,)), known=(committed(A, 4),))
+    assert outcome.bad_rows[0]["row"] == 6
+    assert world.sent == values(A, 4, 5)
+
+
+def test_a_bad_row_below_the_committed_position_is_not_looked_at(world: World) -> None:
+    outcome = run(world, rows(A, 0, 3, corrupt=(0,)), known=(committed(A, 2),))
+    assert (outcome.exit_code, world.sent) == (0, values(A, 2, 3))
+
+
+def test_the_topics_limits_are_held(world: World) -> None:
+    outcome = run(world, rows(A, 0, 2, keys=False), limits=TopicLimits(1000, null_key_allowed=False))
+    assert (outcome.bad_rows[0]["code"], world.sent) == ("null-key", [])
+    outcome = run(world, rows(A, 0, 2, size=1000), limits=TopicLimits(1000))
+    assert (outcome.bad_rows[0]["code"], world.sent) == ("record-too-large", [])
+
+
+def test_bad_rows_are_kept_when_the_task_then_ends_otherwise(world: World) -> None:
+    world.will("commit", REFUSED)
+    outcome = run(world, rows(A, 0, 2, corrupt=(0,)), rows(B, 0, 1))
+    assert (outcome.code, len(outcome.bad_rows)) == ("TOPIC_AUTHORIZATION_FAILED", 1)
+
+
+def test_a_row_of_an_unplanned_split_stops_the_task(world: World) -> None:
+    outcome = run(world, rows(A, 0, 2), rows(444, 0, 2), rows(B, 0, 1))
+    assert (outcome.exit_code, outcome.code) == (12, "unplanned-split")
+    assert (outcome.read_all, outcome.last_split) == (False, None)
+    assert world.sent == []
+    assert "run again" in outcome.hint
+
+
+# ---- all of it ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_fails_every_row_is_sent_once_and_positions_agree(seed: int) -> None:
+    """Attempts as Spark makes them, with failures strewn over every operation, until one comes through."""
+    random = np.random.default_rng(seed)
+    world = World()
+    batches = [joined(rows(A, 0, 7), rows(B, 0, 3)), rows(B, 3, 11), joined(rows(B, 11, 12), rows(C, 0, 9))]
+    expected = values(A, 0, 7) + values(B, 0, 12) + values(C, 0, 9)
+    actions = [*[None] * 12, FENCED, UNCERTAIN]
+    outcome = None
+    for attempt in itertools.count():
+        for operation in ("init", "high watermark", "begin", *IN_FLIGHT):
+            through_all_the_same = [through(UNCERTAIN), through(FENCED)] * 2 if operation == "commit" else []
+            choice = [*actions, *through_all_the_same]
+            world.script[operation] = deque(choice[n] for n in random.integers(0, len(choice), 8))
+        try:
+            outcome = run(world, *batches, max_records=4, attempt=attempt, attempt_number=0)
+        except AttemptLostError:
+            outcome = None
+        total = world.state().records_total
+        assert world.sent == expected[:total], "a prefix, each row once, in order"
+        assert sum(found.position for found in world.state().offsets.values()) == total
+        if outcome is not None and outcome.exit_code == 0:
+            break
+        assert attempt < 200
+    assert world.sent == expected
+    assert world.offsets() == {0: (7, True), 100: (12, True), 200: (9, False)}
+    assert {split: world.offset(split).checksum for split in (A, B, C)} == {
+        A: committed(A, 7).checksum,
+        B: committed(B, 12).checksum,
+        C: committed(C, 9).checksum,
+    }
+    assert outcome is not None
+    assert (outcome.read_all, outcome.last_split) == (True, ("f", 200, 9))
+
+
+def test_an_outcome_survives_the_way_to_the_driver() -> None:
+    outcome = Outcome(
+        3, 7, "bad-rows", "m", "h", ("f", 100, 5), True, [{"file": "ü", "start": 0, "row": 1}], 10, 2, 1
+    )
+    assert Outcome.from_json(json.loads(json.dumps(outcome.to_json()))) == outcome
+    assert Outcome.from_json(json.loads(json.dumps(Outcome(0).to_json()))) == Outcome(0)
+
+
+def test_settings_travel_in_a_closure() -> None:
+    told = settings(committed(A, 3))
+    assert pickle.loads(pickle.dumps(told)) == told
