@@ -203,7 +203,7 @@ def _naming(where: str) -> Iterator[None]:
     except (AnalysisException, ParseException) as error:
         if error.getCondition() in _NOT_OF_ONE_ROW:
             raise SpecError(
-                f"{where}: aggregates, windows, joins and subqueries are not possible: each record is computed from its own row",
+                f"{where}: aggregates, windows, joins and subqueries are not possible: a record is made from one row",
                 code="not-narrow",
                 hint="nothing was sent; prepare the data before",
             ) from error
