@@ -34,7 +34,10 @@ class Progress:
 
 @dataclass(frozen=True)
 class RunReport:
-    """The result of a run. `records_sent` by this run, `records_total` by all runs of the job, as the offset records say."""
+    """The result of a run. `records_sent` by this run, `records_total` by all runs of the job, as the offset records say.
+
+    `notes` is what the observer was told on the way.
+    """
 
     job: str
     run: int

@@ -37,7 +37,7 @@ from eosingest.offsets import topic
 from eosingest.offsets.state import JobState
 from eosingest.paths import cache_directory
 from eosingest.plan import Plan, PlannedFile, half_done_files, make_plan
-from eosingest.report import PlanReport, RunReport, StatusReport
+from eosingest.report import PlanReport, Progress, RunReport, StatusReport
 from eosingest.sources.files import FileSource
 from eosingest.spec import Spec, digest_parts, resolve_properties, spark_master
 from eosingest.task import TaskSettings
@@ -54,6 +54,21 @@ class RunOptions:
     from_scratch: bool = False
     if_running: str | None = None
     verbose: bool = False
+
+
+class _Noting:
+    """Keeps the notes for the report, and passes all on (`driver.Observer`)."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+        self._observer.note(text)
+
+    def progress(self, progress: Progress) -> None:
+        self._observer.progress(progress)
 
 
 @dataclass
@@ -95,7 +110,8 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
     """
     check_without_java(spec)
     interruption = Interruption(interrupted)
-    with _connected(spec, observer, interruption.check) as kafka, HostLock(kafka.admin.cluster_id(), spec.name) as lock:
+    noting = _Noting(observer)
+    with _connected(spec, noting, interruption.check) as kafka, HostLock(kafka.admin.cluster_id(), spec.name) as lock:
         if not lock.acquired:
             if_running = options.if_running or spec.if_running
             if if_running == "skip":
@@ -116,9 +132,10 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
         )
         settings = _driver_settings(spec, kafka.client.bootstrap_servers, source, from_scratch=options.from_scratch)
         try:
-            return Driver(settings, kafka, source, launcher, observer, around).run()
+            report = Driver(settings, kafka, source, launcher, noting, around).run()
         finally:
             launcher.close()
+        return replace(report, notes=tuple(noting.notes))
 
 
 def plan(spec: Spec, observer: Observer) -> PlanReport:
@@ -126,8 +143,9 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
     check_without_java(spec)
     source = _source(spec)
     listing = source.list()
-    with _connected(spec, observer) as kafka:
-        state = _look(spec, kafka, observer)
+    noting = _Noting(observer)
+    with _connected(spec, noting) as kafka:
+        state = _look(spec, kafka, noting)
         settings = _driver_settings(spec, kafka.client.bootstrap_servers, source, from_scratch=False)
         errors = _pinned_errors(spec, kafka.admin, state, settings)
         control = state.settled
@@ -136,7 +154,8 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
         made = make_plan(source, state.offsets, split_size, listing)
         with _collected(errors):
             made.refuse_changes(spec.source.on_change)
-        return _plan_report(spec, kafka.client.bootstrap_servers, made, errors)
+        report = _plan_report(spec, kafka.client.bootstrap_servers, made, errors)
+    return replace(report, notes=tuple(noting.notes))
 
 
 def status(spec: Spec, observer: Observer) -> StatusReport:

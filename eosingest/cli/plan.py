@@ -54,7 +54,6 @@ def result_of(report: PlanReport, *, exit_code: bool, verbose: bool) -> Result:
         lines=tuple(_lines(report, verbose=verbose)),
         exit_code=code,
         errors=report.errors,
-        notes=report.notes,
     )
 
 

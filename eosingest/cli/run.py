@@ -89,7 +89,6 @@ def result_of(report: RunReport) -> Result:
         lines=tuple(_lines(report)),
         exit_code=report.exit_code,
         errors=report.errors,
-        notes=report.notes,
     )
 
 

@@ -22,6 +22,7 @@ from tests.integration.harness import (
     end_offsets,
     finish,
     job_state,
+    kill_group,
     run_text,
     topic_exists,
     wait_for_state,
@@ -90,7 +91,7 @@ def check_before(job: Job, bytes_total: int) -> None:
     data = planned.data
     assert data["work_pending"] is True
     assert data["bytes_total"] == data["bytes_to_read"] == data["bytes_to_send"] == bytes_total
-    assert data["splits"] == data["splits_pending"] == len(list(range(0, (job.data / "a.jsonl").stat().st_size, 65536))) + 1
+    assert data["splits"] == data["splits_pending"] == -(-(job.data / "a.jsonl").stat().st_size // 65536) + 1
     assert (data["records_committed"], data["hidden"], data["empty"]) == (0, 1, ["data/empty.jsonl"])
     assert [(file["name"], file["state"]) for file in data["files"]] == [("data/a.jsonl", "new"), ("data/b.jsonl", "new")]
     text = run_text(job, "plan")
@@ -150,7 +151,7 @@ def test_looking_at_an_unfinished_job(job: Job) -> None:
         "data/a.jsonl": "half done", "data/b.jsonl": "done",
     }  # fmt: skip
     length = (job.data / "a.jsonl").stat().st_size
-    assert planned.data["bytes_to_read"] == length > planned.data["bytes_to_send"] == length - 65536
+    assert planned.data["bytes_to_read"] == length > planned.data["bytes_to_send"] == length % 65536
     assert planned.data["records_committed"] == failed.data["records_total"]
     assert planned.data["split_size"] == 65536
 
@@ -167,14 +168,20 @@ def test_looking_at_an_unfinished_job(job: Job) -> None:
 def test_if_running(job: Job) -> None:
     """While a run is alive on this host: fail is exit 11, skip is exit 0 with nothing sent; the run itself is not disturbed."""
     job.write_numbers("a.jsonl", range(100))
-    process = job.popen(env={"EOSINGEST_FAILPOINTS": "driver-after-claim=sleep:8"})
-    wait_for_state(job, "claimed", 1)
-    assert_refused(job.run("run", "--if-running", "fail"), 11, "active-run", job.name, "--if-running fence")
-    skipped = job.run("run", "--if-running", "skip")
-    assert_quiet(skipped)
-    assert (skipped.exit_code, skipped.data["skipped"], skipped.data["records_sent"]) == (0, True, 0)
-    assert "active" in skipped.stderr
-    assert_done(finish(process), 100)
+    process = job.popen(env={"EOSINGEST_FAILPOINTS": "driver-after-claim=sleep:10"})
+    try:
+        wait_for_state(job, "claimed", 1)
+        assert_refused(job.run("run", "--if-running", "fail"), 11, "active-run", job.name, "--if-running fence")
+        skipped = job.run("run", "--if-running", "skip")
+        assert_quiet(skipped)
+        assert (skipped.exit_code, skipped.data["skipped"], skipped.data["records_sent"]) == (0, True, 0)
+        text = run_text(job, "run", "--if-running", "skip")
+        assert text.exit_code == 0
+        assert "another run of it is active" in text.stdout
+        assert process.poll() is None, "the first run ended too early for this test"
+        assert_done(finish(process), 100)
+    finally:
+        kill_group(process)
     control = job_state(job).control
     assert control is not None
     assert control.run == 1
