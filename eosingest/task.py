@@ -457,7 +457,7 @@ class Task:
         return rows.slice(0, bad.index)
 
     def _chunks(self, rows: Batch) -> Iterator[tuple[int, int]]:
-        """Cut the rows so that no transaction grows over max_records or max_bytes (one record always fits)."""
+        """Cut the rows into pieces that fit what is left of max_records and max_bytes; one record is always a piece."""
         ends = np.cumsum(rows.sizes)
         start = 0
         while start < len(ends):
@@ -472,7 +472,11 @@ class Task:
 
     def _send(self, progress: _Progress, rows: Batch) -> None:
         """Hand over rows of one split, in a transaction that is begun if need be and committed at its limits."""
-        count = len(rows.splits)
+        count, size = len(rows.splits), int(rows.sizes.sum())
+        if self._open_records and self._open_bytes + size > self._settings.max_bytes:
+            self._commit()
+        if progress.position != progress.seen:  # the log knows more than this attempt: somebody else was at work
+            raise AttemptLostError(f"{progress.split.file} at byte {progress.split.start} is ahead of this attempt")
         # Before produce: what may have gone out counts as in flight if produce fails.
         progress.seen += count
         progress.position += count
@@ -485,7 +489,7 @@ class Task:
             return
         fail_point("task-after-produce")
         self._open_records += count
-        self._open_bytes += int(rows.sizes.sum())
+        self._open_bytes += size
         if self._open_records >= self._settings.max_records or self._open_bytes >= self._settings.max_bytes:
             self._commit()
         else:

@@ -250,7 +250,7 @@ def write_tables(
     head: str = "",
     transaction: str = 'timeout = "10s"',
 ) -> None:
-    """Write a job's spec from the text of its tables, taken as they are (no braces are doubled). Two cores, no retries of ours."""
+    """Write a job's spec from the text of its tables, taken as they are: no braces are doubled."""
     job.spec.write_text(
         f'name = "{job.name}"\n{head}\n'
         f"[source]\n{source}\n[transform]\n{transform}\n[record]\n{record}\n"

@@ -241,7 +241,9 @@ def test_truncated_gzip(job: Job) -> None:
     packed = gzip.compress("".join(json.dumps({"n": n, "s": str(n * n)}) + "\n" for n in range(20_000)).encode())
     path = job.data / "cut.jsonl.gz"
     path.write_bytes(packed[: len(packed) // 2])
-    write_tables(job, source=SOURCE.replace("*.jsonl", "*"), record=RECORD, transaction='timeout = "10s"\nmax_records = 3000')
+    write_tables(
+        job, source=SOURCE.replace("*.jsonl", "*"), record=RECORD, transaction='timeout = "10s"\nmax_records = 3000'
+    )
     fails_and_stays_failed(job, {str(n).encode() for n in range(20_000)}, (3, 7), "cut.jsonl.gz")
     path.write_bytes(packed)
     if job.records():

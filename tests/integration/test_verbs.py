@@ -33,7 +33,9 @@ ENVELOPE = {"version", "command", "status", "exit_code", "data", "errors"}
 
 def counting_java(folder: Path) -> tuple[dict[str, str], Path]:
     """Make a Java that writes a line for each start of it; return the environment that finds it, and the log."""
-    real = Path(shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin{os.pathsep}{os.environ['PATH']}") or "")
+    real = Path(
+        shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin{os.pathsep}{os.environ['PATH']}") or ""
+    )
     home, log = folder / "java", folder / "java-starts"
     (home / "bin").mkdir(parents=True)
     wrapper = home / "bin" / "java"
@@ -93,7 +95,10 @@ def check_before(job: Job, bytes_total: int) -> None:
     assert data["bytes_total"] == data["bytes_to_read"] == data["bytes_to_send"] == bytes_total
     assert data["splits"] == data["splits_pending"] == -(-(job.data / "a.jsonl").stat().st_size // 65536) + 1
     assert (data["records_committed"], data["hidden"], data["empty"]) == (0, 1, ["data/empty.jsonl"])
-    assert [(file["name"], file["state"]) for file in data["files"]] == [("data/a.jsonl", "new"), ("data/b.jsonl", "new")]
+    assert [(file["name"], file["state"]) for file in data["files"]] == [
+        ("data/a.jsonl", "new"),
+        ("data/b.jsonl", "new"),
+    ]
     text = run_text(job, "plan")
     assert text.exit_code == 0
     assert "2 of 2 files to send" in text.stdout
