@@ -13,12 +13,11 @@ No pyspark here: Spark is behind `Launcher`, Kafka behind `DriverKafka`, time an
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
 
 from eosingest import pins, verdict
 from eosingest.control import ControlLog, DriverKafka
+from eosingest.driver_contract import DriverSettings, Launcher, Prepared, Surroundings
 from eosingest.errors import (
     EXIT_DONE,
     ChangedError,
@@ -29,7 +28,7 @@ from eosingest.errors import (
     worst_exit_code,
 )
 from eosingest.failpoints import fail_point
-from eosingest.interruption import Interruption, interrupted_by
+from eosingest.interruption import interrupted_by
 from eosingest.kafka.protocols import KafkaFailure, TopicDescription
 from eosingest.limits import topic_limits
 from eosingest.names import control_id, task_id
@@ -37,99 +36,15 @@ from eosingest.offsets import record, topic
 from eosingest.offsets.record import ControlRecord, Pinned
 from eosingest.offsets.state import JobState
 from eosingest.plan import Plan, half_done_files, make_plan
-from eosingest.report import Progress, RunReport
+from eosingest.report import Observer, Progress, RunReport
 from eosingest.sources.base import Listing, Source
-from eosingest.task import TaskSettings, TaskSplit
+from eosingest.task_contract import TaskSettings
 from eosingest.verdict import JobResult
 
 _TICK_S = 0.1
 _LOOK_EVERY_S = 1.0
 _LOOK_DEADLINE_S = 5.0
 _INTERRUPTED_DEADLINE_S = 4.0  # a signal ends a run within 10 s, whatever the brokers do
-
-
-@dataclass(frozen=True)
-class TopicCreation:
-    """How the sink topic is made where it does not exist."""
-
-    partitions: int
-    replication_factor: int
-    config: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class DriverSettings:
-    """What a run is told. Times in seconds, sizes in bytes.
-
-    `started` tells this run from any other of the same number. `digest` maps the names of everything that shapes the
-    bytes to a digest of its meaning; names that begin with "version." have the version itself.
-    """
-
-    job: str
-    started: str
-    format: str
-    root: str
-    bootstrap_servers: str
-    topic: str
-    create: TopicCreation | None
-    offsets_topic: str
-    prefix: str
-    digest: Mapping[str, str]
-    split_size: int
-    on_change: str
-    transaction_timeout_s: float
-    max_records: int
-    max_bytes: int
-    from_scratch: bool
-    host: str
-    pid: int
-    versions: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """What Spark will do: number of tasks, the resolved schema (DDL), and the splits by their hash in the split column."""
-
-    tasks: int
-    schema: str | None
-    splits: Mapping[int, TaskSplit]
-
-
-class Launcher(Protocol):
-    """Spark, as the driver sees it."""
-
-    def prepare(self, plan: Plan, schema: str | None) -> Prepared:
-        """Start Spark, make and check the DataFrame; `schema` is the pinned one. Raises the errors of errors.py."""
-
-    def start(self, settings: TaskSettings) -> None:
-        """Start the job in the background."""
-
-    def poll(self, timeout_s: float) -> JobResult | None:
-        """Wait up to `timeout_s` seconds for the job's end."""
-
-    def cancel(self) -> None:
-        """Cancel the job, waiting a few seconds at most."""
-
-
-class Observer(Protocol):
-    """Where a run says what it sees."""
-
-    def note(self, text: str) -> None:
-        """Take one line for the person who watches."""
-
-    def progress(self, progress: Progress) -> None:
-        """Take the state of the offsets topic, about once a second."""
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """Time and signals: a monotonic clock and sleep in s, the time of day in ms and as UTC text, whether a signal came."""
-
-    now: Callable[[], float]
-    sleep: Callable[[float], None]
-    now_ms: Callable[[], int]
-    utc: Callable[[], str]
-    interruption: Interruption
 
 
 class Driver:

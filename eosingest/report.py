@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from eosingest.errors import EosingestError
 
@@ -30,6 +30,33 @@ class Progress:
         if not self.bytes_done:
             return None
         return self.seconds * (self.bytes_planned - self.bytes_done) / self.bytes_done
+
+
+class Observer(Protocol):
+    """Where a run says what it sees."""
+
+    def note(self, text: str) -> None:
+        """Take one line for the person who watches."""
+
+    def progress(self, progress: Progress) -> None:
+        """Take the state of the offsets topic, about once a second."""
+
+
+class Noting:
+    """Keeps the notes for the report, and passes all on (an `Observer`)."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """Keep a note and pass it on."""
+        self.notes.append(text)
+        self._observer.note(text)
+
+    def progress(self, progress: Progress) -> None:
+        """Pass progress on."""
+        self._observer.progress(progress)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from eosingest.interruption import interrupted_by
 from eosingest.offsets.record import OffsetRecord
 from eosingest.offsets.state import JobState, SplitId
 from eosingest.plan import Plan, PlannedSplit, half_done_files
-from eosingest.task import Outcome
+from eosingest.task_contract import Outcome
 
 _NAMED_AT_MOST = 10
 _RUN_AGAIN = "what was committed is kept, nothing was sent twice; run again: it goes on from here"

@@ -20,7 +20,7 @@ def check(
     """Check a spec, offline: all mistakes at once, each with its line."""
 
     def perform(renderer: Renderer) -> Result:
-        from eosingest.run import check as check_spec
+        from eosingest.look import check as check_spec
 
         loaded = load_spec(spec, param, set_)
         notes = tuple(check_spec(loaded))

@@ -33,7 +33,7 @@ def plan(
     """Show what a run would send: files, splits, bytes. Sends nothing and disturbs no other run."""
 
     def perform(renderer: Renderer) -> Result:
-        from eosingest.run import plan as plan_job
+        from eosingest.look import plan as plan_job
 
         loaded = load_spec(spec, param, set_)
         with Watcher(renderer) as watcher:

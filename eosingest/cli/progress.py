@@ -26,7 +26,7 @@ _INTERVAL_S = 30.0
 
 
 class Watcher:
-    """Shows notes and progress on stderr (`driver.Observer`). A context: leaving it takes the bar away."""
+    """Shows notes and progress on stderr (`report.Observer`). A context: leaving it takes the bar away."""
 
     def __init__(self, renderer: Renderer, *, now: Callable[[], float] = time.monotonic) -> None:
         """Raises SpecError where EOSINGEST_PROGRESS_SECONDS is no number of seconds."""

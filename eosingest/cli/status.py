@@ -19,7 +19,7 @@ def status(
     """Show how far a job is: its last run, files, splits, records. Exit 10 where it has not run yet."""
 
     def perform(renderer: Renderer) -> Result:
-        from eosingest.run import status as status_of_job
+        from eosingest.look import status as status_of_job
 
         loaded = load_spec(spec, param, set_)
         with Watcher(renderer) as watcher:

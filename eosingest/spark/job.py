@@ -1,4 +1,4 @@
-"""Spark as the driver sees it (`driver.Launcher`): prepare the DataFrame, run the job in the background, say how it ended."""
+"""Spark as the driver sees it (`driver_contract.Launcher`): prepare the DataFrame, run the job, say how it ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 import eosingest
-from eosingest.driver import Prepared
+from eosingest.driver_contract import Prepared
 from eosingest.errors import EosingestError, FatalError, IncompleteError
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import ProducerSettings
@@ -29,7 +29,7 @@ from eosingest.sources.files import metadata_file_path
 from eosingest.spark import scan, session
 from eosingest.spark.read import ReadSettings, RecordFrame, record_frame
 from eosingest.spark.worker import OUTPUT_SCHEMA, Outcomes, TaskFunction, WorkerKafka
-from eosingest.task import Outcome, TaskSettings
+from eosingest.task_contract import Outcome, TaskSettings
 from eosingest.verdict import JobResult
 
 _TICK_S = 0.1

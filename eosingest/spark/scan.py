@@ -17,7 +17,7 @@ from eosingest.checksum import signed_hash
 from eosingest.errors import ChangedError, FatalError, SpecError
 from eosingest.plan import Plan
 from eosingest.sources.files import metadata_file_path
-from eosingest.task import TaskSplit
+from eosingest.task_contract import TaskSplit
 
 # What a plan may hold so that each row comes from one row, in order. The list is of what is allowed.
 _NARROW = frozenset(

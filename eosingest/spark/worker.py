@@ -25,10 +25,12 @@ from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader, LibrdkafkaProduc
 from eosingest.kafka.protocols import OffsetsReader, Producer, Records
 from eosingest.names import task_id
 from eosingest.spark.read import CHECKSUM, CORRUPT, HEADER, SPLIT, TIMESTAMP
-from eosingest.task import Batch, Signal, Task, TaskSettings
+from eosingest.task import Task
+from eosingest.task_contract import Batch, Signal, TaskSettings
 
 OUTPUT_SCHEMA = "outcome string"
 _QUEUED_BATCHES = 2
+_HEADER_OVERHEAD = 10  # bytes: the two lengths of a header, as varints of at most five each
 
 
 class Outcomes(AccumulatorParam[list[str]]):
@@ -46,7 +48,7 @@ class Outcomes(AccumulatorParam[list[str]]):
 
 @dataclass(frozen=True)
 class WorkerKafka:
-    """Makes a task's clients (`task.TaskKafka`)."""
+    """Makes a task's clients (`task_contract.TaskKafka`)."""
 
     settings: TaskSettings
     producer_settings: ProducerSettings
@@ -95,7 +97,7 @@ class TaskFunction:
 
 
 class ArrowInputs:
-    """Reads an iterator of Arrow batches in a thread of its own (`task.Inputs`); at most two batches wait."""
+    """Reads an iterator of Arrow batches in a thread of its own (`task_contract.Inputs`); at most two batches wait."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], headers: tuple[str, ...]) -> None:
         """Start reading at once: Spark works while the producer is still being made."""
@@ -147,7 +149,7 @@ def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...]) -> Batch:
     timestamps = batch.column(TIMESTAMP).to_pylist() if TIMESTAMP in batch.schema.names else None
     sizes = _lengths(key) + _lengths(value)
     for name, column in zip(headers, header_columns, strict=True):
-        sizes = sizes + _lengths(column) + len(name.encode())
+        sizes = sizes + _lengths(column) + len(name.encode()) + _HEADER_OVERHEAD
     return Batch(
         splits=batch.column(SPLIT).to_numpy(zero_copy_only=False),
         records=Records(key.to_pylist(), value.to_pylist(), timestamps, _header_rows(headers, header_columns)),

@@ -110,9 +110,7 @@ class Job:
         lines = (json.dumps({"n": number, "pad": "x" * pad}) for number in numbers)
         (self.data / file).write_text("".join(line + "\n" for line in lines))
 
-    def popen(
-        self, verb: str = "run", *arguments: str, env: Mapping[str, str] | None = None
-    ) -> subprocess.Popen[str]:
+    def popen(self, verb: str = "run", *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """Start `eosingest VERB spec.toml --output json` in a process group of its own."""
         command = [sys.executable, "-m", "eosingest", verb, str(self.spec), "--output", "json", *arguments]
         return subprocess.Popen(

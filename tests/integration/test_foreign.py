@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.integration.harness import Done, Job, finish, topic_exists, wait_for
 from tests.integration.witness import (
-    OFFSETS_TOPIC,
     TOPIC_PARTITIONS,
     assert_exact,
     assert_positions,
@@ -65,8 +68,10 @@ def test_foreign_init_again_and_again(job: Job) -> None:
     """Breaks when the task tries for ever, says exit 6 for a fence that is no successor's, or loses its other splits."""
     write_files(job, files=2, rows=8_000)
     job.edit_spec("local[2]", "local[1]")
+    process = job.popen(env={"EOSINGEST_FAILPOINTS": "task-before-commit=sleep:2"})  # longer than the pause: no commit
+    wait_for(lambda: topic_exists(job.servers, job.name))  # the run has claimed the job
     with _fencing_every_300_ms(job):
-        done = job.run(env={"EOSINGEST_FAILPOINTS": "task-before-commit=sleep:2"})  # longer than the pause: never a commit
+        done = finish(process)
 
     assert (done.exit_code, done.codes) == (7, ["fenced-again-and-again"]), done
     message = done.envelope["errors"][0]["message"]
@@ -119,11 +124,14 @@ def _with_own_offsets_topic(job: Job) -> str:
     name = f"offsets-{job.name}"
     job.edit_spec("[transaction]", f'offsets_topic = "{name}"\n[transaction]')
     job.edit_spec('timeout = "10s"', 'timeout = "2s"')
-    admin = AdminClient({"bootstrap.servers": job.servers})
-    topic = NewTopic(name, num_partitions=5, replication_factor=1, config={"cleanup.policy": "compact"})
-    admin.create_topics([topic])[name].result(timeout=30)
-    wait_for(lambda: topic_exists(job.servers, name))
+    _create_topic(job, NewTopic(name, num_partitions=5, replication_factor=1, config={"cleanup.policy": "compact"}))
     return name
+
+
+def _create_topic(job: Job, topic: NewTopic) -> None:
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    admin.create_topics([topic])[topic.topic].result(timeout=30)
+    wait_for(lambda: topic_exists(job.servers, topic.topic))
 
 
 def test_foreign_transaction_open_before_the_run(job: Job) -> None:
@@ -169,16 +177,44 @@ def test_foreign_transaction_that_ends_in_time(job: Job) -> None:
     with _open_transaction(job, offsets_topic):
         process = job.popen()
         wait_for(lambda: high_watermarks(job.servers, offsets_topic)[offsets_partition(job)] >= 3)  # its claim is there
-        try:
+        with pytest.raises(subprocess.TimeoutExpired):
             process.wait(3)
-        except TimeoutError:
-            pass
-        except Exception as error:  # subprocess.TimeoutExpired: it waits
-            assert "timed out" in str(error)
-        assert process.poll() is None, process.communicate()
     done = finish(process)
     assert done.exit_code == 0, done
     assert_exact(job)
+
+
+def test_signal_while_a_foreign_transaction_holds_the_run_up(job: Job) -> None:
+    """Breaks when only the Spark job is interrupted, and not the waiting before it."""
+    write_files(job, files=1, rows=100)
+    offsets_topic = _with_own_offsets_topic(job)
+    job.edit_spec('timeout = "2s"', 'timeout = "20s"')
+    with _open_transaction(job, offsets_topic):
+        process = job.popen()
+        wait_for(lambda: high_watermarks(job.servers, offsets_topic)[offsets_partition(job)] >= 3)  # its claim is there
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        done = finish(process)
+        assert time.monotonic() - began < 10
+    assert (done.exit_code, done.codes) == (130, ["interrupted"]), done
+    assert not topic_exists(job.servers, job.name)
+
+
+def test_signal_in_mid_run_while_a_foreign_transaction_hides_progress(job: Job) -> None:
+    """Breaks when the verdict of an interrupted run waits for transactions that are not ours."""
+    write_files(job, files=2, rows=8_000)
+    offsets_topic = _with_own_offsets_topic(job)
+    job.edit_spec('timeout = "2s"', 'timeout = "20s"')
+    process = start_held(job, "task-before-commit=sleep:30@2")
+    with _open_transaction(job, offsets_topic):
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        done = finish(process)
+        assert time.monotonic() - began < 10
+        assert done.exit_code == 130, done
+        assert open_transactions(job, offsets_topic) == []
+    assert job.records()
+    assert_positions(job, offsets_topic)
 
 
 def _assert_held_up_by(done: Done, foreign: str) -> None:
@@ -207,9 +243,7 @@ def test_complete_job_and_its_topic_deleted_and_made_again(job: Job) -> None:
     _assert_refused(job.run(), "topic-recreated")
     assert not topic_exists(job.servers, job.name), "a topic that was deleted on purpose was made anew"
 
-    topic = NewTopic(job.name, num_partitions=TOPIC_PARTITIONS, replication_factor=1)
-    AdminClient({"bootstrap.servers": job.servers}).create_topics([topic])[job.name].result(timeout=30)
-    wait_for(lambda: topic_exists(job.servers, job.name))
+    _create_topic(job, NewTopic(job.name, num_partitions=TOPIC_PARTITIONS, replication_factor=1))
     _assert_refused(job.run(), "topic-recreated")
     assert sum(high_watermarks(job.servers, job.name)) == 0
 

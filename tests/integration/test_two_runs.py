@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+from itertools import pairwise
 
 from tests.integration.harness import Job, finish, kill_group
 from tests.integration.witness import (
@@ -45,7 +46,7 @@ def test_started_together(job: Job) -> None:
 
 
 def test_frozen_in_mid_transaction_and_woken_after_its_successor(job: Job) -> None:
-    """P7. Breaks when a successor does not fence the earlier task ids, or when a woken driver or task writes before it looks."""
+    """P7. Breaks when a successor does not fence the earlier task ids, or when a woken run writes before it looks."""
     write_files(job, files=3, rows=12_000)
     first = start_held(job, "task-before-commit=sleep:3@2")
     everybody = [first.pid, *(child.pid for child in processes_below(first.pid))]
@@ -90,7 +91,7 @@ def test_another_master_in_the_middle_of_a_job(job: Job) -> None:
     """Breaks when a split's progress hangs on the task that sent it, or when only today's task ids are fenced."""
     write_files(job, files=3, rows=12_000)
     masters = ["local[2]", "local[1]", "local[4]"]
-    for master, following in zip(masters, masters[1:], strict=False):
+    for master, following in pairwise(masters):
         run_killed_at(job, "task-after-commit@3")
         job.edit_spec(f'master = "{master}"', f'master = "{following}"')
 

@@ -135,7 +135,10 @@ def _number(record: Record) -> int:
 
 def open_transactions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> list[str]:
     """Name the job's open transactions, as the brokers list them for its topic and for its offsets partition."""
-    places = [*((job.name, partition) for partition in range(TOPIC_PARTITIONS)), (offsets_topic, offsets_partition(job))]
+    places = [
+        *((job.name, partition) for partition in range(TOPIC_PARTITIONS)),
+        (offsets_topic, offsets_partition(job)),
+    ]
     admin = KafkaPythonAdmin(ClientSettings(job.servers))
     try:
         found = [entry.transactional_id for place in places for entry in admin.open_transactions(*place)]
@@ -150,7 +153,8 @@ def high_watermarks(servers: str, name: str) -> list[int]:
     try:
         partitions = consumer.list_topics(name, timeout=20).topics[name].partitions
         return [
-            consumer.get_watermark_offsets(TopicPartition(name, partition), timeout=20)[1] for partition in sorted(partitions)
+            consumer.get_watermark_offsets(TopicPartition(name, partition), timeout=20)[1]
+            for partition in sorted(partitions)
         ]
     finally:
         consumer.close()

@@ -46,9 +46,9 @@ def test_pins_come_from_the_last_record_that_was_more_than_a_claim() -> None:
         host="here",
     )
     carried = pins.carried_forward(claim, SETTLED)
-    assert carried == replace(
-        SETTLED, run=5, started="5th", state=CLAIMED, tasks_alive=9, host="here"
-    ), "identity and the tasks that may be alive are ours, pins are what was committed"
+    assert carried == replace(SETTLED, run=5, started="5th", state=CLAIMED, tasks_alive=9, host="here"), (
+        "identity and the tasks that may be alive are ours, pins are what was committed"
+    )
 
 
 def test_without_a_settled_record_there_is_nothing_to_carry() -> None:

@@ -422,7 +422,9 @@ def test_max_bytes_is_never_passed_but_by_one_record_alone(world: World, max_byt
 
 
 def test_records_of_different_sizes_fill_a_transaction_up_to_max_bytes(world: World) -> None:
-    run(world, joined(*(rows(A, n, n + 1, size=size) for n, size in enumerate([10, 90, 1, 500, 60, 50]))), max_bytes=100)
+    run(
+        world, joined(*(rows(A, n, n + 1, size=size) for n, size in enumerate([10, 90, 1, 500, 60, 50]))), max_bytes=100
+    )
     assert [len(transaction) for transaction in world.transactions] == [2, 1, 1, 1, 1]
 
 
@@ -727,9 +729,7 @@ def test_what_was_in_flight_is_never_sent_from_memory(world: World, operation: s
 
 @pytest.mark.parametrize(("failure", "exit_code"), [(FENCED, 7), (UNCERTAIN, 5)])
 @pytest.mark.parametrize("operation", IN_FLIGHT)
-def test_on_the_last_attempt_it_is_a_value(
-    world: World, operation: str, failure: KafkaFailure, exit_code: int
-) -> None:
+def test_on_the_last_attempt_it_is_a_value(world: World, operation: str, failure: KafkaFailure, exit_code: int) -> None:
     world.will(operation, failure)
     outcome = run(world, rows(A, 0, 5), attempt_number=3)
     assert outcome.exit_code == exit_code
@@ -952,9 +952,7 @@ def test_whatever_fails_every_row_is_sent_once_and_positions_agree(seed: int) ->
 
 
 def test_an_outcome_survives_the_way_to_the_driver() -> None:
-    outcome = Outcome(
-        3, 7, "bad-rows", "m", "h", ("f", 100, 5), True, [{"file": "ü", "start": 0, "row": 1}], 10, 2, 1
-    )
+    outcome = Outcome(3, 7, "bad-rows", "m", "h", ("f", 100, 5), True, [{"file": "ü", "start": 0, "row": 1}], 10, 2, 1)
     assert Outcome.from_json(json.loads(json.dumps(outcome.to_json()))) == outcome
     assert Outcome.from_json(json.loads(json.dumps(Outcome(0).to_json()))) == Outcome(0)
 

@@ -28,9 +28,7 @@ SPLITS = [("a", 0), ("a", 100), ("a", 200)]
 
 
 def offset(start: int, position: int, *, done: bool = False, file: str = "a", run: int = RUN) -> OffsetRecord:
-    return OffsetRecord(
-        file, start, 100, position, done, position, position, 123, CONTENT, run=run, task=2, sequence=7
-    )
+    return OffsetRecord(file, start, 100, position, done, position, position, 123, CONTENT, run=run, task=2, sequence=7)
 
 
 def plan_of(*splits: SplitId) -> Plan:
@@ -43,9 +41,7 @@ def state_of(*offsets: OffsetRecord) -> JobState:
     return JobState("job", offsets={(entry.file, entry.start): entry for entry in offsets})
 
 
-def outcome(
-    last: tuple[str, int, int] | None = None, *, task: int = 0, read_all: bool = True, **more: Any
-) -> Outcome:
+def outcome(last: tuple[str, int, int] | None = None, *, task: int = 0, read_all: bool = True, **more: Any) -> Outcome:
     return Outcome(task, last_split=last, read_all=read_all, **more)
 
 

@@ -1,0 +1,89 @@
+"""What the driver is told, and what it asks of Spark and of its surroundings.
+
+Between settings.py and run.py, which make these values, and driver.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from eosingest.interruption import Interruption
+from eosingest.plan import Plan
+from eosingest.task_contract import TaskSettings, TaskSplit
+from eosingest.verdict import JobResult
+
+
+@dataclass(frozen=True)
+class TopicCreation:
+    """How the sink topic is made where it does not exist."""
+
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class DriverSettings:
+    """What a run is told. Times in seconds, sizes in bytes.
+
+    `started` tells this run from any other of the same number. `digest` maps the names of everything that shapes the
+    bytes to a digest of its meaning; names that begin with "version." have the version itself.
+    """
+
+    job: str
+    started: str
+    format: str
+    root: str
+    bootstrap_servers: str
+    topic: str
+    create: TopicCreation | None
+    offsets_topic: str
+    prefix: str
+    digest: Mapping[str, str]
+    split_size: int
+    on_change: str
+    transaction_timeout_s: float
+    max_records: int
+    max_bytes: int
+    from_scratch: bool
+    host: str
+    pid: int
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What Spark will do: number of tasks, the resolved schema (DDL), and the splits by their hash in the split column."""
+
+    tasks: int
+    schema: str | None
+    splits: Mapping[int, TaskSplit]
+
+
+class Launcher(Protocol):
+    """Spark, as the driver sees it."""
+
+    def prepare(self, plan: Plan, schema: str | None) -> Prepared:
+        """Start Spark, make and check the DataFrame; `schema` is the pinned one. Raises the errors of errors.py."""
+
+    def start(self, settings: TaskSettings) -> None:
+        """Start the job in the background."""
+
+    def poll(self, timeout_s: float) -> JobResult | None:
+        """Wait up to `timeout_s` seconds for the job's end."""
+
+    def cancel(self) -> None:
+        """Cancel the job, waiting a few seconds at most."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Time and signals: a monotonic clock and sleep in s, the time of day in ms and as UTC text, whether a signal came."""
+
+    now: Callable[[], float]
+    sleep: Callable[[float], None]
+    now_ms: Callable[[], int]
+    utc: Callable[[], str]
+    interruption: Interruption

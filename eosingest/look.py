@@ -1,0 +1,196 @@
+"""Looking without disturbing: the verbs check, plan and status. No claim, no fence, no topic made, no JVM."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from eosingest import pins
+from eosingest.connection import Connection, connected, refuse_unusable_properties
+from eosingest.control import ControlLog
+from eosingest.driver_contract import DriverSettings
+from eosingest.errors import EosingestError, FatalError, NoSuchJobError, SpecError
+from eosingest.java import find_java, java_major_version
+from eosingest.kafka.config import ClientSettings, refuse_one_sided
+from eosingest.kafka.librdkafka import check_properties
+from eosingest.kafka.protocols import Admin
+from eosingest.names import control_id, task_id
+from eosingest.offsets import topic
+from eosingest.offsets.state import JobState
+from eosingest.plan import Plan, PlannedFile, half_done_files, make_plan
+from eosingest.report import Noting, Observer, PlanReport, StatusReport
+from eosingest.settings import driver_settings, file_source
+from eosingest.spec import Spec, resolve_properties
+
+
+def check(spec: Spec) -> list[str]:
+    """Check what can be checked without a broker, and return notes. Raises SpecError, and FatalError without Java."""
+    properties = resolve_properties(spec)
+    problems = refuse_one_sided(properties)
+    complaint = check_properties(ClientSettings("", properties))
+    if complaint:
+        problems.append(f"{spec.file}: sink.properties: librdkafka says: {complaint}")
+    if problems:
+        raise SpecError("\n".join(problems), code="bad-property", problems=problems)
+    java = find_java()
+    return [f"Java {java_major_version(java)} at {java}"]
+
+
+def plan(spec: Spec, observer: Observer) -> PlanReport:
+    """Look at what a run would do. What it would end with is in the report's errors."""
+    refuse_unusable_properties(spec)
+    source = file_source(spec)
+    listing = source.list()
+    noting = Noting(observer)
+    with connected(spec, noting) as kafka:
+        state = _look(spec, kafka, noting)
+        settings = driver_settings(spec, kafka.client.bootstrap_servers, source, from_scratch=False)
+        errors = _pinned_errors(spec, kafka.admin, state, settings)
+        control = state.settled
+        in_force = control is not None and pins.in_force(control, state.offsets)
+        split_size = control.split_size if control is not None and in_force else spec.source.split_size
+        made = make_plan(source, state.offsets, split_size, listing)
+        with _collected(errors):
+            made.refuse_changes(spec.source.on_change)
+        report = _plan_report(spec, kafka.client.bootstrap_servers, made, errors)
+    return replace(report, notes=tuple(noting.notes))
+
+
+def status(spec: Spec, observer: Observer) -> StatusReport:
+    """Say what the offsets topic knows of the job. Raises NoSuchJobError where that is nothing."""
+    refuse_unusable_properties(spec)
+    with connected(spec, observer) as kafka:
+        state = _look(spec, kafka, observer)
+        control = state.control
+        if control is None:
+            raise NoSuchJobError(
+                f"{spec.sink.offsets_topic} on {kafka.client.bootstrap_servers} holds nothing about job {spec.name}",
+                hint="it has not run there yet: eosingest run SPEC",
+            )
+        ours = {control_id(control.pinned.prefix, spec.name)} | {
+            task_id(control.pinned.prefix, spec.name, task) for task in range(control.tasks_alive)
+        }
+        description = kafka.admin.describe_topic(spec.sink.offsets_topic)
+        partition = topic.partition_of(spec.name, description.partitions if description else topic.PARTITIONS)
+        open_now = kafka.admin.open_transactions(spec.sink.offsets_topic, partition)
+        files = {file for file, _ in state.offsets}
+        return StatusReport(
+            job=spec.name,
+            topic=control.pinned.topic,
+            bootstrap_servers=kafka.client.bootstrap_servers,
+            state=control.state,
+            run=control.run,
+            host=control.host,
+            pid=control.pid,
+            time=control.time,
+            files=len(files),
+            files_done=len(files) - len(half_done_files(state.offsets)),
+            splits=len(state.offsets),
+            splits_done=sum(1 for offset in state.offsets.values() if offset.done),
+            records_total=state.records_total,
+            open_transactions=tuple(
+                {**entry._asdict(), "of_this_job": entry.transactional_id in ours} for entry in open_now
+            ),
+            versions=dict(control.versions),
+        )
+
+
+def _look(spec: Spec, kafka: Connection, observer: Observer) -> JobState:
+    """Read what is decided of the job, without a claim, a fence, or a topic made."""
+    state = JobState(spec.name)
+    found = kafka.admin.describe_topic(spec.sink.offsets_topic)
+    if found is None:
+        return state
+    log = ControlLog(
+        spec.name,
+        kafka,
+        offsets_topic=spec.sink.offsets_topic,
+        partition=topic.partition_of(spec.name, found.partitions),
+        deadline_s=lambda: topic.read_deadline_s(spec.transaction.timeout),
+        now=time.monotonic,
+        sleep=time.sleep,
+    )
+    try:
+        with log.kafka_errors("reading the offsets topic"):
+            topic.read_decided(log.reader, state, deadline_s=topic.read_deadline_s(spec.transaction.timeout))
+            if log.reader.high_watermark() > state.end:
+                observer.note("a transaction is open in the offsets topic: newer progress may be hidden behind it")
+    finally:
+        log.close()
+    return state
+
+
+@contextlib.contextmanager
+def _collected(errors: list[EosingestError]) -> Iterator[None]:
+    try:
+        yield
+    except EosingestError as error:
+        errors.append(error)
+
+
+def _pinned_errors(spec: Spec, admin: Admin, state: JobState, settings: DriverSettings) -> list[EosingestError]:
+    """Return what a run would refuse, as far as looking tells."""
+    errors: list[EosingestError] = []
+    control, sink = state.settled, admin.describe_topic(spec.sink.topic)
+    if control is None or not state.offsets:
+        if sink is None and settings.create is None:
+            errors.append(FatalError(f"topic {spec.sink.topic} does not exist", code="topic-missing"))
+        return errors
+    now = replace(
+        control.pinned,
+        format=settings.format,
+        root=settings.root,
+        topic=settings.topic,
+        prefix=settings.prefix,
+        cluster_id=admin.cluster_id(),
+    )
+    with _collected(errors):
+        pins.refuse_other_life(control.pinned, now)
+        if sink is None or sink.topic_id != control.pinned.topic_id:
+            raise pins.topic_made_again(spec.sink.topic)
+    with _collected(errors):
+        pins.refuse_lost_progress(state, control)
+    if pins.in_force(control, state.offsets):
+        with _collected(errors):
+            pins.refuse_other_digest(control, settings.digest)
+    return errors
+
+
+def _plan_report(spec: Spec, servers: str, made: Plan, errors: list[EosingestError]) -> PlanReport:
+    return PlanReport(
+        job=spec.name,
+        topic=spec.sink.topic,
+        bootstrap_servers=servers,
+        files=tuple(_file_line(entry, made) for entry in made.files),
+        splits=sum(entry.splits for entry in made.files),
+        splits_pending=len(made.pending),
+        bytes_total=sum(entry.file.length for entry in made.files),
+        bytes_to_read=made.bytes_to_read,
+        bytes_to_send=made.bytes_to_send,
+        split_size=made.split_size,
+        records_committed=made.committed_records,
+        hidden=made.hidden,
+        too_young=made.too_young,
+        empty=made.empty,
+        vanished=made.vanished,
+        errors=tuple(errors),
+    )
+
+
+def _file_line(entry: PlannedFile, made: Plan) -> dict[str, Any]:
+    if entry.file.name in made.changed:
+        state = "changed"
+    elif entry.half_done:
+        state = "half done"
+    else:
+        state = "done" if entry.done else "new"
+    return {
+        "name": entry.file.name,
+        "length": entry.file.length,
+        "splits": entry.splits,
+        "splits_pending": len(entry.pending),
+        "state": state,
+    }

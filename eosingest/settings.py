@@ -1,0 +1,76 @@
+"""From a Spec to the plain values that source and driver are made with; the core does not know pydantic."""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+import socket
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+import xxhash
+
+from eosingest import __version__
+from eosingest.driver_contract import DriverSettings, TopicCreation
+from eosingest.errors import FatalError
+from eosingest.interruption import never
+from eosingest.java import find_java, java_major_version
+from eosingest.sources.files import FileSource
+from eosingest.spec import Spec, digest_parts
+
+
+def file_source(spec: Spec, check: Callable[[], None] = never) -> FileSource:
+    """Make the source; `check` ends a long look by raising."""
+    return FileSource(
+        format=spec.source.format,
+        paths=spec.source.path,
+        directory=spec.directory,
+        root=spec.source.root,
+        min_age_s=spec.source.min_age,
+        check=check,
+    )
+
+
+def driver_settings(spec: Spec, bootstrap_servers: str, source: FileSource, *, from_scratch: bool) -> DriverSettings:
+    """Make the driver's settings, with a digest of everything that shapes the bytes."""
+    create = spec.sink.create
+    versions = versions_now()
+    digest = {name: xxhash.xxh3_64_hexdigest(text.encode()) for name, text in digest_parts(spec).items()}
+    spark_minor = ".".join(versions["spark"].split(".")[:2])
+    return DriverSettings(
+        job=spec.name,
+        started=f"{utc_now()} {secrets.token_hex(4)}",
+        format=spec.source.format,
+        root=spec.root_as_written or source.root_as_written,
+        bootstrap_servers=bootstrap_servers,
+        topic=spec.sink.topic,
+        create=TopicCreation(create.partitions, create.replication_factor, create.config) if create else None,
+        offsets_topic=spec.sink.offsets_topic,
+        prefix=spec.sink.transactional_id_prefix,
+        digest={**digest, "version.spark": spark_minor, "version.java": versions["java"]},
+        split_size=spec.source.split_size,
+        on_change=spec.source.on_change,
+        transaction_timeout_s=spec.transaction.timeout,
+        max_records=spec.transaction.max_records,
+        max_bytes=spec.transaction.max_bytes,
+        from_scratch=from_scratch,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        versions=versions,
+    )
+
+
+def versions_now() -> dict[str, str]:
+    """Return the versions that go into the control record; Java is looked up without starting a JVM where possible."""
+    try:
+        java = str(java_major_version(find_java()))
+    except FatalError:
+        java = "none"  # matters, and is said, only when Spark is to be started
+    return {"eosingest": __version__, "spark": version("pyspark"), "python": platform.python_version(), "java": java}
+
+
+def utc_now() -> str:
+    """Return the time in UTC as text, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
