@@ -526,6 +526,13 @@ def test_rows_below_the_committed_position_are_passed_over(world: World, positio
     assert world.offset(A) == replace(committed(A, 6), run=RUN, task=NUMBER, sequence=7), "and the receipt goes on"
 
 
+def test_a_split_with_fewer_rows_than_are_committed_is_not_the_same_split(world: World) -> None:
+    outcome = run(world, rows(A, 0, 3), rows(B, 0, 2), known=(committed(A, 5),))
+    assert (outcome.exit_code, outcome.code, world.sent) == (12, "split-shrank", [])
+    last = run(world, rows(A, 0, 3), known=(committed(A, 5),))
+    assert last.last_split == ("f", 0, 3), "which is not the committed position: the driver will not mark it"
+
+
 def test_nothing_new_writes_nothing(world: World) -> None:
     outcome = run(world, rows(A, 0, 3), known=(committed(A, 3),))
     assert "begin" not in world.calls
