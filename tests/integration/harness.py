@@ -161,10 +161,8 @@ def finish(process: subprocess.Popen[str], timeout_s: float = RUN_TIMEOUT_S) -> 
 
 def kill_group(process: subprocess.Popen[str], number: int = signal.SIGKILL) -> None:
     """Send a signal to the driver's whole process group: driver and JVM."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def wait_for(condition: Callable[[], Any], timeout_s: float = 60, every_s: float = 0.05) -> Any:

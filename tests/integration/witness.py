@@ -107,6 +107,7 @@ def assert_positions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> None:
     for split, offset in state.offsets.items():
         assert sorted(written[split]) == rows[split][: offset.position], f"{split} is committed up to {offset.position}"
         assert offset.records == offset.position, split
+        assert not offset.done or offset.position == len(rows[split]), f"{split} is done before its last row"
 
 
 def committed_state(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> JobState:
@@ -284,6 +285,11 @@ def workers_of(process: subprocess.Popen[str]) -> list[int]:
     return [child.pid for child in daemons if child.parent in parents]
 
 
+def stopped(pids: Iterable[int]) -> list[int]:
+    """Return those of the processes that a SIGSTOP holds."""
+    return [pid for pid in pids if _state(pid) == "T"]
+
+
 def signal_all(pids: Iterable[int], number: int) -> None:
     """Send a signal to each process that is still there."""
     for pid in pids:
@@ -296,12 +302,12 @@ def assert_gone(processes: Iterable[Process], within_s: float = 10) -> None:
     deadline = time.monotonic() + within_s
     left = list(processes)
     while left:
-        left = [process for process in left if _runs(process)]
+        left = [process for process in left if _state(process.pid) not in ("", "Z")]
         assert not left or time.monotonic() < deadline, f"still running: {left}"
         time.sleep(0.1)
 
 
-def _runs(process: Process) -> bool:
+def _state(pid: int) -> str:
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
