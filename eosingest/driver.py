@@ -120,7 +120,7 @@ class Driver:
         """Fence an earlier driver, then take the job's next run number, carrying forward all that may still be alive."""
         settings = self._settings
         seen = self._log.fence_earlier_driver(settings.prefix)
-        earlier = seen.control
+        earlier = seen.newest
         if earlier is None:
             self._refuse_forgotten_job()
             pinned = Pinned(
@@ -366,6 +366,9 @@ class Driver:
             signal_number=self._around.interruption.signal_number,
             changed=self._source.look_again(entry.file for entry in plan.pending_files),
         )
+        sink = self._kafka.admin.describe_topic(self._settings.topic)
+        if sink is None or sink.topic_id != self._sink.topic_id:
+            errors.append(pins.topic_made_again(self._settings.topic))
         mine = replace(self._log.mine, records_total=state.records_total)
         if errors:
             final = replace(mine, state=record.FAILED)

@@ -22,11 +22,13 @@ class JobState:
     `last_ms` the timestamp of the job's latest record.
 
     `settled` is the latest control record that is more than a claim: what it carries forward was read read_committed.
+    `newest` is the one with the highest run number: the same as `control`, but where undecided records were read.
     """
 
     job: str
     control: record.ControlRecord | None = None
     settled: record.ControlRecord | None = None
+    newest: record.ControlRecord | None = None
     claims: dict[int, record.Claim] = field(default_factory=dict)
     offsets: dict[SplitId, record.OffsetRecord] = field(default_factory=dict)
     end: int = 0
@@ -52,6 +54,8 @@ class JobState:
         self.control = record.decode_control(value) if value else None
         if self.control is None or self.control.state != record.CLAIMED:
             self.settled = self.control
+        if self.control is not None and (self.newest is None or self.control.run >= self.newest.run):
+            self.newest = self.control
 
     def _take_claim(self, key: dict[str, object], value: bytes | None) -> None:
         task = int(str(key["task"]))

@@ -253,6 +253,19 @@ def test_complete_job_and_its_topic_deleted_and_made_again(job: Job) -> None:
     assert job.run().data["records_sent"] == 0
 
 
+def test_topic_made_again_in_mid_run(job: Job) -> None:
+    """P9. Breaks when the verdict does not ask whether the topic is still the one that the records went to."""
+    write_files(job, files=1, rows=1_000)
+    held = start_held(job, "driver-before-verdict=sleep:8")
+    delete_topic(job.servers, job.name)
+    _create_topic(job, NewTopic(job.name, num_partitions=TOPIC_PARTITIONS, replication_factor=1))
+
+    done = finish(held)
+
+    assert (done.exit_code, done.codes) == (12, ["topic-recreated"]), done
+    _assert_refused(job.run(), "topic-recreated")
+
+
 def test_offsets_topic_deleted(job: Job) -> None:
     """Breaks when lost progress means "start at zero"."""
     write_files(job, files=2, rows=3_000)

@@ -94,7 +94,7 @@ def test_tombstones_erase() -> None:
         tombstone(offset(0, sequence=0, file="never there")),
         tombstone(claim(8, 0)),
     )
-    assert state == JobState("job")
+    assert state == JobState("job", newest=state.newest)
 
 
 def test_after_a_tombstone_a_split_begins_anew() -> None:
@@ -169,3 +169,13 @@ def test_a_same_sequence_is_taken() -> None:
     """A retried commit cannot write a record twice, but reading a prefix again (a later `end`) must not fail."""
     state = folded(offset(10, sequence=7), offset(10, sequence=7))
     assert state.offsets["f", 0] == replace(state.offsets["f", 0], position=10, sequence=7)
+
+
+def test_newest_is_the_highest_run_in_whatever_order() -> None:
+    pinned = record.Pinned("json", ".", "t", "id", "cluster", 5, "p.")
+    runs = [record.ControlRecord(run, f"s{run}", record.RUNNING, 1, pinned, 1) for run in (7, 6)]
+    state = JobState("job")
+    state.fold(LogRecord(at, record.control_key("job"), entry.encode()) for at, entry in enumerate(runs))
+    assert state.newest is not None
+    assert state.control is not None
+    assert (state.newest.run, state.control.run) == (7, 6)
