@@ -108,7 +108,12 @@ class SparkLauncher:
             splits, partitions = scan.task_splits(plan, self._frame.whole, self._frame.records)
             self._tasks = max(1, min(partitions, self._spark.sparkContext.defaultParallelism))
         except (Py4JError, PySparkException) as error:
-            raise self._explain(str(error)) from error
+            explained = self._explain(str(error))
+            if explained.code == "spark-job":
+                raise FatalError(
+                    explained.message, code="spark-prepare", hint="nothing was sent; correct the spec"
+                ) from error
+            raise explained from error
         return Prepared(self._tasks, self._frame.schema, splits)
 
     def start(self, task_settings: TaskSettings) -> None:

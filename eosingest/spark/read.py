@@ -14,14 +14,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession, functions
 from pyspark.sql.types import StringType, StructField, StructType
 
 from eosingest import checksum
 from eosingest.errors import SpecError
 from eosingest.plan import Plan
 from eosingest.sources.files import escape_for_spark
+from eosingest.spark import scan
 from eosingest.spec.expressions import expand_star, literal_functions, quote_name
 
 SPLIT = "__eosingest_split"
@@ -33,8 +34,10 @@ HEADER = "__eosingest_header_"  # followed by the header's place in the spec
 _WITH_CORRUPT_ROWS = ("json", "csv")
 _INFERENCE_MAX_BYTES = 1 << 30
 _SAMPLE_ROWS = 10_000
-_SPLIT_HASH = (
-    "xxhash64(_metadata.file_path, _metadata.file_block_start, _metadata.file_size, _metadata.file_modification_time)"
+_SPLIT_FIELDS = ("file_path", "file_block_start", "file_size", "file_modification_time")
+# explode of a corrupt row's null gives no row at all: with such a select the JVM has to stop at the row itself.
+_STOP_AT_CORRUPT_ROW = (
+    f"IF({CORRUPT} IS NULL, TRUE, raise_error('corrupt row: ' || {CORRUPT}))"
 )
 _BYTES_TYPES = ("string", "binary", "varchar", "char")
 # How Spark complains of an aggregate among plain columns: its advice, GROUP BY, is not to be had here.
@@ -76,13 +79,22 @@ def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_p
         schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
     with _naming("source"):
         whole = reader.schema(schema).load(paths)
-    visible = [name for name in whole.columns if name != CORRUPT]
-    resolved = whole.select(*(quote_name(name) for name in visible))._jdf.schema().toDDL()
-    corrupt = quote_name(CORRUPT) if CORRUPT in whole.columns else f"CAST(NULL AS STRING) AS {CORRUPT}"
-    rows = whole.selectExpr(*(quote_name(name) for name in visible), f"{_SPLIT_HASH} AS {SPLIT}", corrupt)
-    return RecordFrame(
-        _records(_selected(_filtered(rows, settings, visible), settings, visible), settings), whole, resolved
-    )
+        visible = [name for name in whole.columns if name != CORRUPT]
+        resolved = whole.select(*(quote_name(name) for name in visible))._jdf.schema().toDDL()
+        rows = _with_split(whole, visible)
+    selected = _selected(_filtered(rows, settings, visible), settings, visible)
+    if CORRUPT in whole.columns and scan.generates_rows(selected):
+        stopping = rows.where(_STOP_AT_CORRUPT_ROW)
+        selected = _selected(_filtered(stopping, settings, visible), settings, visible)
+    return RecordFrame(_records(selected, settings), whole, resolved)
+
+
+def _with_split(whole: DataFrame, visible: Sequence[str]) -> DataFrame:
+    """Add the hash of the split that a row belongs to; of the file as Spark listed it."""
+    metadata = whole.metadataColumn("_metadata")  # also where a column of the data has that name
+    split = functions.xxhash64(*(metadata[name] for name in _SPLIT_FIELDS)).alias(SPLIT)
+    corrupt = functions.col(CORRUPT) if CORRUPT in whole.columns else functions.lit(None).cast("string").alias(CORRUPT)
+    return whole.select(*(quote_name(name) for name in visible), split, corrupt)
 
 
 def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) -> DataFrameReader:
@@ -98,7 +110,11 @@ def _schema(
     """Return the schema without our corrupt column: the given one, or what Spark infers."""
     if settings.schema is not None:
         with _naming("source.schema"):
-            return cast(StructType, StructType.fromDDL(settings.schema))
+            given = cast(StructType, StructType.fromDDL(settings.schema))
+        for name in given.names:
+            if name.startswith("__eosingest_"):
+                raise SpecError(f"source.schema: the column name {name} is ours", code="bad-expression")
+        return given
     if settings.format in _WITH_CORRUPT_ROWS and plan.bytes_to_read > _INFERENCE_MAX_BYTES:
         raise SpecError(
             f"source.schema is missing, and to infer it Spark would read {plan.bytes_to_read >> 20} MiB twice",
@@ -200,7 +216,7 @@ def _naming(where: str) -> Iterator[None]:
     """Turn Spark's complaint about an expression or a schema into a SpecError that names the key."""
     try:
         yield
-    except (AnalysisException, ParseException) as error:
+    except (AnalysisException, IllegalArgumentException, ParseException) as error:
         if error.getCondition() in _NOT_OF_ONE_ROW:
             raise SpecError(
                 f"{where}: aggregates, windows, joins and subqueries are not possible: a record is made from one row",

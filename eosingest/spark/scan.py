@@ -63,6 +63,12 @@ def check_narrow(frame: DataFrame) -> None:
         )
 
 
+def generates_rows(frame: DataFrame) -> bool:
+    """Say whether the frame holds a generator such as `explode`, which may make no row of one."""
+    nodes = _nodes(frame._jdf.queryExecution().executedPlan())
+    return any(node.getClass().getSimpleName() == "GenerateExec" for node in nodes)
+
+
 def _nodes(plan: Any) -> Iterator[Any]:
     yield plan
     children = plan.children()
