@@ -36,7 +36,13 @@ def check(spec: Spec) -> list[str]:
     if problems:
         raise SpecError("\n".join(problems), code="bad-property", problems=problems)
     java = find_java()
-    return [f"Java {java_major_version(java)} at {java}"]
+    notes = [f"Java {java_major_version(java)} at {java}"]
+    if spec.source.format == "csv" and "escape" not in spec.source.options:
+        notes.append(
+            "csv: a quote inside a quoted field is expected as \\\" (Spark's default); for doubled quotes (RFC 4180) set"
+            " source.options.escape = '\"'"
+        )
+    return notes
 
 
 def plan(spec: Spec, observer: Observer) -> PlanReport:

@@ -36,9 +36,7 @@ _INFERENCE_MAX_BYTES = 1 << 30
 _SAMPLE_ROWS = 10_000
 _SPLIT_FIELDS = ("file_path", "file_block_start", "file_size", "file_modification_time")
 # explode of a corrupt row's null gives no row at all: with such a select the JVM has to stop at the row itself.
-_STOP_AT_CORRUPT_ROW = (
-    f"IF({CORRUPT} IS NULL, TRUE, raise_error('corrupt row: ' || {CORRUPT}))"
-)
+_STOP_AT_CORRUPT_ROW = f"IF({CORRUPT} IS NULL, TRUE, raise_error('corrupt row: ' || {CORRUPT}))"
 _BYTES_TYPES = ("string", "binary", "varchar", "char")
 # How Spark complains of an aggregate among plain columns: its advice, GROUP BY, is not to be had here.
 _NOT_OF_ONE_ROW = ("MISSING_GROUP_BY", "MISSING_AGGREGATION", "UNSUPPORTED_EXPR_FOR_OPERATOR")

@@ -25,6 +25,7 @@ from eosingest.java import find_java
 
 MAX_ATTEMPTS = 4
 _STOP_S = 3.0
+_AT_START = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.master", "spark.submit.")
 
 
 def required_settings(split_size: int) -> dict[str, str]:
@@ -48,6 +49,8 @@ def required_settings(split_size: int) -> dict[str, str]:
         "spark.sql.jsonGenerator.ignoreNullFields": "false",
         "spark.sql.csv.parser.columnPruning.enabled": "false",
         "spark.sql.variable.substitute": "false",
+        # Hadoop's line reader drops longer lines without a word, wherever this is set lower.
+        "spark.hadoop.mapreduce.input.linerecordreader.line.maxlength": str(2**31 - 1),
         "spark.ui.showConsoleProgress": "false",
     }
 
@@ -72,7 +75,7 @@ def start(
     with _output(log_file) as output:
         try:
             gateway = launch_gateway(  # type: ignore[no-untyped-call]
-                spark_conf, popen_kwargs={"stdout": output, "stderr": output}
+                _for_the_command_line(spark_conf), popen_kwargs={"stdout": output, "stderr": output}
             )
             context = SparkContext(conf=spark_conf, gateway=gateway)
             session = SparkSession(context)
@@ -84,6 +87,15 @@ def start(
             ) from error
     _check_settings(session, required)
     return session, gateway.proc
+
+
+def _for_the_command_line(conf: SparkConf) -> SparkConf:
+    """Return what the JVM must know when it starts. The rest, which may hold secrets, goes over py4j: `ps` shows arguments."""
+    boot = SparkConf(loadDefaults=False)
+    for key, value in conf.getAll():
+        if key.startswith(_AT_START):
+            boot.set(key, value)
+    return boot
 
 
 def stop(session: SparkSession, process: Any) -> None:

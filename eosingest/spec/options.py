@@ -200,6 +200,7 @@ _OWNED = {
     "spark.sql.columnNameOfCorruptRecord": "corrupt rows always end the run with file, split and row named",
     "spark.sql.jsonGenerator.ignoreNullFields": "null fields are always kept",
     "spark.sql.variable.substitute": "it would put this machine's environment into expressions",
+    "spark.hadoop.mapreduce.input.linerecordreader.line.maxlength": "longer lines would be dropped",
     "spark.ui.showConsoleProgress": "eosingest shows its own progress",
 }
 PROTECTED_SPARK_CONF: frozenset[str] = frozenset(_OWNED)

@@ -265,3 +265,18 @@ def test_corrupt_parquet(job: Job, schema: str) -> None:
     (job.data / "broken.parquet").unlink()
     assert_done(job.run())
     assert sorted(record.value or b"" for record in job.records()) == [b"0", b"1", b"2"]
+
+
+def test_corrupt_row_under_explode(job: Job) -> None:
+    """A generator makes no row of a null array, and so none of a corrupt row: breaks when Spark is not stopped there."""
+    (job.data / "tags.jsonl").write_text('{"n":1,"tags":["a","b"]}\n{"n":2,"tags":["c" BROKEN\n{"n":3,"tags":["d"]}\n')
+    write_tables(
+        job,
+        source='format = "json"\npath = "data/*"\nschema = "n BIGINT, tags ARRAY<STRING>"',
+        transform='select = ["n", "explode(tags) AS tag"]',
+        record='value = "concat(n, tag)"',
+    )
+    assert_refused(job.run(), 7, "bad-data", "data/tags.jsonl", "corrupt row", "BROKEN")
+    (job.data / "tags.jsonl").write_text('{"n":1,"tags":["a","b"]}\n{"n":2,"tags":[]}\n{"n":3,"tags":["d"]}\n')
+    assert_done(job.run("run", "--set", "source.on_change=reingest"))
+    assert [record.value for record in job.records()] == [b"1a", b"1b", b"3d"]

@@ -15,6 +15,7 @@ import pytest
 
 from tests.integration.harness import Job, finish, kill_group, topic_exists, wait_for
 from tests.integration.witness import (
+    Line,
     assert_exact,
     assert_gone,
     assert_positions,
@@ -33,34 +34,42 @@ from tests.integration.witness import (
 MID_SPLIT = "task-before-commit=sleep:30@2"  # 2000 records are committed, 2000 more are in the open transaction
 
 
-def test_corrupt_row_late_in_a_split(job: Job) -> None:
-    """Breaks when the bad row ends the whole job, when its split is taken as ended there, or when it is named wrongly."""
+def test_corrupt_rows_late_in_a_split_and_first_in_another(job: Job) -> None:
+    """Breaks when a bad row ends the job, when its split is taken as ended there or as empty, or when it is named wrongly."""
     write_files(job, files=3, rows=8_000)
-    bad = next(
-        line for line in source_lines(job) if line.file.endswith("part-1.jsonl") and line.row == 1_300 and line.start
-    )
-    rows = (job.data / "part-1.jsonl").read_text().splitlines(keepends=True)
-    rows[bad.number - 8_000] = "x" * (len(rows[bad.number - 8_000]) - 1) + "\n"  # of the same length: the cuts stay
-    (job.data / "part-1.jsonl").write_text("".join(rows))
-    expected = [
-        line for line in source_lines(job) if (line.file, line.start) != (bad.file, bad.start) or line.row < bad.row
-    ]
+    whole = source_lines(job)
+    late = next(line for line in whole if line.file.endswith("part-1.jsonl") and line.row == 1_300 and line.start)
+    first = next(line for line in whole if line.file.endswith("part-2.jsonl") and line.row == 1 and line.start)
+    for bad in (late, first):
+        _corrupt(job, bad)
+    ends = {(bad.file, bad.start): bad.row for bad in (late, first)}
+    expected = [line for line in whole if line.row < ends.get((line.file, line.start), line.row + 1)]
 
     for number in (1, 2):
         done = job.run()
 
         assert (done.exit_code, done.codes) == (7, ["corrupt-row"]), done
         message = done.envelope["errors"][0]["message"]
-        assert f"{bad.file}, split at byte {bad.start}, row {bad.row}: " in message
+        for bad in (late, first):
+            assert f"{bad.file}, split at byte {bad.start}, row {bad.row}: " in message
         assert "xxxxx" in message
         assert done.data["run"] == number
         assert done.data["records_sent"] == (len(expected) if number == 1 else 0)
         assert "Traceback" not in done.stderr
         assert_exact(job, expected)
-        left = [split for split, offset in committed_state(job).offsets.items() if not offset.done]
-        assert left == [(bad.file, bad.start)]
+        offsets = committed_state(job).offsets
+        assert [split for split, offset in offsets.items() if not offset.done] == [(late.file, late.start)]
+        assert (first.file, first.start) not in offsets
         assert open_transactions(job) == []
-    assert_positions(job)
+
+
+def _corrupt(job: Job, line: Line) -> None:
+    """Make a line unreadable and leave its length, so that the cuts stay where they are."""
+    path = job.folder / line.file
+    text = path.read_text()
+    begin = text.index(f'{{"n": {line.number},')
+    end = text.index("\n", begin)
+    path.write_text(text[:begin] + "x" * (end - begin) + text[end:])
 
 
 def _sigint(process: subprocess.Popen[str]) -> None:
