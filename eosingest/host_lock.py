@@ -11,7 +11,7 @@ import hashlib
 import os
 from types import TracebackType
 
-from eosingest.paths import cache_directory
+from eosingest.paths import cache_directory, unusable
 
 
 class HostLock:
@@ -25,9 +25,12 @@ class HostLock:
         self.acquired = False
 
     def __enter__(self) -> HostLock:
-        """Try to lock, without waiting."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        """Try to lock, without waiting. Raises FatalError where the lock's file cannot be made."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise unusable(self._path.parent, error) from error
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.acquired = True

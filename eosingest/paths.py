@@ -1,9 +1,11 @@
-"""Where eosingest keeps jars, the embedded broker, locks and logs: a leaf that all modules may import."""
+"""Where eosingest keeps jars, the embedded broker, locks and logs: a leaf but for its error."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+from eosingest.errors import FatalError
 
 
 def cache_directory() -> Path:
@@ -17,3 +19,12 @@ def cache_directory() -> Path:
     # The XDG base directory specification: a relative or empty $XDG_CACHE_HOME is to be ignored.
     base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     return (base if base.is_absolute() else Path.home() / ".cache") / "eosingest"
+
+
+def unusable(folder: Path, error: OSError) -> FatalError:
+    """Make the error for a folder of ours that cannot be made or written."""
+    return FatalError(
+        f"{folder} cannot be used: {error.strerror}",
+        code="cache-folder",
+        hint="nothing was sent; let EOSINGEST_HOME name a folder that can be written, on a disk with room",
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ from pyspark.sql import SparkSession
 import eosingest
 from eosingest.errors import FatalError
 from eosingest.java import find_java
+from eosingest.paths import unusable
 
 MAX_ATTEMPTS = 4
 _STOP_S = 3.0
@@ -75,7 +77,8 @@ def start(
     with _output(log_file) as output:
         try:
             gateway = launch_gateway(  # type: ignore[no-untyped-call]
-                _for_the_command_line(spark_conf), popen_kwargs={"stdout": output, "stderr": output}
+                _for_the_command_line(spark_conf),
+                popen_kwargs={"stdout": output, "stderr": output, "cwd": _folder_that_exists()},
             )
             context = SparkContext(conf=spark_conf, gateway=gateway)
             session = SparkSession(context)
@@ -87,6 +90,14 @@ def start(
             ) from error
     _check_settings(session, required)
     return session, gateway.proc
+
+
+def _folder_that_exists() -> str:
+    """Return the working folder, or the root where it was deleted: the JVM could not start in it."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return "/"
 
 
 def _for_the_command_line(conf: SparkConf) -> SparkConf:
@@ -132,6 +143,7 @@ def _prepare_environment(master: str) -> None:
     """
     if master.startswith("local["):
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        os.environ.pop("SPARK_HOME", None)  # pyspark's own jars are the ones that were tested with it
         package_folder = str(Path(eosingest.__file__).parent.parent)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (package_folder, os.environ.get("PYTHONPATH"))))
     locale = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "")
@@ -142,10 +154,14 @@ def _prepare_environment(master: str) -> None:
 @contextlib.contextmanager
 def _output(log_file: Path | None) -> Iterator[Any]:
     if log_file is None:
-        yield sys.stderr.fileno()
+        yield sys.stderr.fileno() if sys.stderr is not None else subprocess.DEVNULL
         return
-    log_file.parent.mkdir(parents=True, exist_ok=True)
-    with log_file.open("wb") as output:
+    try:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        output = log_file.open("wb")
+    except OSError as error:
+        raise unusable(log_file.parent, error) from error
+    with output:
         yield output
 
 

@@ -20,7 +20,7 @@ MAX_MODULE_LINES = 600
 # written as folder.module is that module alone.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
-    "paths": set(),
+    "paths": {"errors"},
     "names": set(),
     "failpoints": set(),
     "checksum": set(),
