@@ -6,6 +6,7 @@ broker's socket, and any EOFError for the end of a terminal.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -42,7 +43,17 @@ _T = TypeVar("_T")
 
 def main() -> None:
     """Run the command line of this process and exit with its exit code."""
+    _fill_closed_streams()
     sys.exit(exit_code_of(sys.argv[1:]))
+
+
+def _fill_closed_streams() -> None:
+    """Put the null device where a standard stream is closed: else a socket takes its number, and words end in it."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
 
 
 def exit_code_of(arguments: Sequence[str]) -> int:
