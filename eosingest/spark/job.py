@@ -10,7 +10,7 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from json import loads
 from pathlib import Path
@@ -20,6 +20,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 import eosingest
+from eosingest import pins
 from eosingest.driver_contract import Prepared
 from eosingest.errors import EosingestError, FatalError, IncompleteError
 from eosingest.kafka.config import ClientSettings
@@ -39,6 +40,7 @@ _JVM_LOST = ("Answer from Java side is empty", "connect to the Java server", "Co
 _ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
 _READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_ADVICE = " If necessary set"  # to a setting that is not the user's here
 _BAD_HEADER = "CSV header does not conform to the schema"
 
 
@@ -76,18 +78,22 @@ class SparkLauncher:
     def prepare(self, plan: Plan, schema: str | None) -> Prepared:
         """Start Spark, make the DataFrame, check that it is narrow and reads each planned split once.
 
-        In a thread, since a JVM that starts or infers a schema listens to nobody: a signal ends the wait, and `close`
-        ends the JVM.
+        In a thread, since a JVM that starts or infers a schema listens to nobody. A signal ends the wait at once; the
+        thread is a daemon, and the JVM ends with its standard input, when we do.
         """
-        with ThreadPoolExecutor(1, thread_name_prefix="spark-prepare") as executor:
-            future = executor.submit(self._prepare, plan, schema)
-            try:
-                while not wait([future], timeout=_TICK_S).done:
-                    self._settings.check()
-            except BaseException:
-                self.close()
-                raise
-            return future.result()
+        future: Future[Prepared] = Future()
+        threading.Thread(
+            target=self._prepare_into, args=(future, plan, schema), name="spark-prepare", daemon=True
+        ).start()
+        while not wait([future], timeout=_TICK_S).done:
+            self._settings.check()
+        return future.result()
+
+    def _prepare_into(self, future: Future[Prepared], plan: Plan, schema: str | None) -> None:
+        try:
+            future.set_result(self._prepare(plan, schema))
+        except BaseException as error:  # raised again where the result is asked for
+            future.set_exception(error)
 
     def _prepare(self, plan: Plan, schema: str | None) -> Prepared:
         settings = self._settings
@@ -183,7 +189,8 @@ class SparkLauncher:
             return FatalError(
                 f"{self._files_of(text)}: the data could not be read or computed: {reason}",
                 code="bad-data",
-                hint=f"{kept}; correct the data or the expression, then run again{log}",
+                hint=f"{kept}; correct the data and run again. An expression is pinned in the middle of a job: with another one"
+                f" take a new job name{pins.from_scratch_hint()}{log}",
             )
         missing = _MISSING_MODULE.search(text)
         if missing is not None:
@@ -219,7 +226,9 @@ def _reason(text: str) -> str:
     if _BAD_HEADER in text:
         return " ".join(text[text.index(_BAD_HEADER) :].split("CSV file:", 1)[0].split())
     found = _ERROR_CLASS.search(text)
-    return found.group(0) if found else text.strip().split("\n", 1)[0]
+    if found is not None:
+        return found.group(0).split(_ADVICE, 1)[0]
+    return session.first_line(text)
 
 
 def _max_attempts(master: str) -> int:

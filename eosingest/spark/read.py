@@ -32,6 +32,7 @@ TIMESTAMP = "__eosingest_timestamp"
 HEADER = "__eosingest_header_"  # followed by the header's place in the spec
 
 _WITH_CORRUPT_ROWS = ("json", "csv")
+_WITH_FOOTERS = ("parquet", "orc")
 _INFERENCE_MAX_BYTES = 1 << 30
 _SAMPLE_ROWS = 10_000
 _SPLIT_FIELDS = ("file_path", "file_block_start", "file_size", "file_modification_time")
@@ -121,7 +122,10 @@ def _schema(
             f'schema = "{_sample_ddl(spark, settings, paths[0])}"',
         )
     with _naming("source"):
-        inferred = _reader(spark, settings, base_path).load(paths).schema
+        reader = _reader(spark, settings, base_path)
+        if settings.format in _WITH_FOOTERS and "mergeSchema" not in settings.options:
+            reader = reader.option("mergeSchema", "true")  # else one file's footer speaks for all, and columns vanish
+        inferred = reader.load(paths).schema
     return StructType([field for field in inferred.fields if field.name != CORRUPT])
 
 

@@ -84,7 +84,7 @@ def start(
             session = SparkSession(context)
         except Exception as error:
             raise FatalError(
-                f"Spark did not start with master {master}: {_first_line(error)}",
+                f"Spark did not start with master {master}: {first_line(str(error))}",
                 code="spark-start",
                 hint=f"nothing was sent; Spark's own words are in {log_file}" if log_file else "nothing was sent",
             ) from error
@@ -176,5 +176,9 @@ def _check_settings(session: SparkSession, required: Mapping[str, str]) -> None:
             )
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def first_line(text: str) -> str:
+    """Return the line of an error that says why: of py4j's, the one behind "An error occurred while calling …"."""
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        return lines[1].removeprefix(": ")
+    return lines[0] if lines else "no reason given"

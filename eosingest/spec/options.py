@@ -53,7 +53,7 @@ ALLOWED_OPTIONS: dict[str, dict[str, re.Pattern[str]]] = {
         **dict.fromkeys(("nullValue", "emptyValue", "nanValue", "positiveInf", "negativeInf"), _TEXT),
         "unescapedQuoteHandling": _TEXT,
     },
-    "text": {"lineSep": _TEXT, "encoding": _TEXT},
+    "text": {"lineSep": _TEXT},  # not encoding: the reader takes the bytes as they are
     "parquet": {"mergeSchema": _BOOLEAN, "datetimeRebaseMode": _TEXT, "int96RebaseMode": _TEXT},
     "orc": {"mergeSchema": _BOOLEAN},
 }
@@ -256,9 +256,9 @@ DEFAULT_OPTIONS: dict[str, dict[str, str]] = {
         "locale": "en-US",
         "timeZone": "UTC",
     },
-    "text": {"encoding": "UTF-8"},
-    "parquet": {"mergeSchema": "false"},
-    "orc": {"mergeSchema": "false"},
+    "text": {},
+    "parquet": {"mergeSchema": "true"},  # ours where no schema is given
+    "orc": {"mergeSchema": "true"},
 }
 _INFERENCE = frozenset(
     [
