@@ -171,7 +171,9 @@ def _records(rows: DataFrame, settings: ReadSettings) -> DataFrame:
         for index, (name, expression) in enumerate(settings.headers.items())
     ]
     timestamp = [f"{_time_column(rows, settings.timestamp, columns)} AS {TIMESTAMP}"] if settings.timestamp else []
-    records = rows.selectExpr(f"{key} AS key", f"{value} AS value", *headers, *timestamp, SPLIT, CORRUPT)
+    # As bytes: the text of a corrupt row need not be UTF-8.
+    corrupt = f"CAST({CORRUPT} AS BINARY) AS {CORRUPT}"
+    records = rows.selectExpr(f"{key} AS key", f"{value} AS value", *headers, *timestamp, SPLIT, corrupt)
     return records.selectExpr("*", f"{checksum.SPARK_EXPRESSION} AS {CHECKSUM}")
 
 

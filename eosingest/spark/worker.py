@@ -155,8 +155,13 @@ def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...]) -> Batch:
         records=Records(key.to_pylist(), value.to_pylist(), timestamps, _header_rows(headers, header_columns)),
         hashes=batch.column(CHECKSUM).to_numpy(zero_copy_only=False),
         sizes=sizes,
-        corrupt=None if corrupt.null_count == len(corrupt) else corrupt.to_pylist(),
+        corrupt=None if corrupt.null_count == len(corrupt) else [_text(row) for row in corrupt.to_pylist()],
     )
+
+
+def _text(row: bytes | None) -> str | None:
+    """Return the text of a corrupt row for people; bytes that are not UTF-8 as escapes."""
+    return None if row is None else row.decode("utf-8", "backslashreplace")
 
 
 def _lengths(column: Any) -> npt.NDArray[np.int64]:

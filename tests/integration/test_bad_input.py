@@ -267,6 +267,15 @@ def test_corrupt_parquet(job: Job, schema: str) -> None:
     assert sorted(record.value or b"" for record in job.records()) == [b"0", b"1", b"2"]
 
 
+def test_corrupt_row_that_is_not_utf8(job: Job) -> None:
+    """Breaks when the text of a corrupt row is taken for UTF-8; the rows before it and the other file are sent."""
+    (job.data / "latin.jsonl").write_bytes(b'{"n":1,"s":"x"}\n{"n":2,"s":"caf\xe9"}\n')
+    write_json(job, "good.jsonl", [{"n": 3, "s": "y"}])
+    write_tables(job, source=SOURCE, record=RECORD)
+    assert_refused(job.run(), 7, "corrupt-row", "data/latin.jsonl, split at byte 0, row 2: ", "caf\\xe9")
+    assert sorted(record.value or b"" for record in job.records()) == [b"1", b"3"]
+
+
 def test_corrupt_row_under_explode(job: Job) -> None:
     """A generator makes no row of a null array, and so none of a corrupt row: breaks when Spark is not stopped there."""
     (job.data / "tags.jsonl").write_text('{"n":1,"tags":["a","b"]}\n{"n":2,"tags":["c" BROKEN\n{"n":3,"tags":["d"]}\n')
