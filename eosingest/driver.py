@@ -291,8 +291,10 @@ class Driver:
         self._launched = True
         self._around.interruption.disarm()
         fail_point("driver-after-running")
-        self._launcher.start(self._task_settings(prepared, plan_end))
-        result = self._watch(plan, plan_end)
+        result = JobResult([])
+        if self._around.interruption.signal_number is None:
+            self._launcher.start(self._task_settings(prepared, plan_end))
+            result = self._watch(plan, plan_end)
         try:
             return self._settle(plan, prepared.tasks, result, before)
         except TemporaryError as error:

@@ -34,7 +34,8 @@ from eosingest.task_contract import Outcome, TaskSettings
 from eosingest.verdict import JobResult
 
 _TICK_S = 0.1
-_CANCEL_WAIT_S = 3.0
+_CANCEL_WAIT_S = 4.0
+_CANCEL_EVERY_S = 0.5
 _JVM_END_WAIT_S = 2.0
 _JVM_LOST = ("Answer from Java side is empty", "connect to the Java server", "Connection refused")  # py4j's words
 _ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
@@ -158,16 +159,16 @@ class SparkLauncher:
         return JobResult(list(outcomes.values()), self._error)
 
     def cancel(self) -> None:
-        """Cancel the job and wait a little for its tasks to be told."""
-        canceller = threading.Thread(target=self._cancel_all, daemon=True)
+        """Cancel the job, again and again for a few seconds: Spark passes over a job that is not submitted yet."""
+        canceller = threading.Thread(target=self._cancel_all, name="spark-cancel", daemon=True)
         canceller.start()
         canceller.join(_CANCEL_WAIT_S)
-        if self._thread is not None:
-            self._thread.join(_CANCEL_WAIT_S)
 
     def _cancel_all(self) -> None:
         with contextlib.suppress(Exception):  # the JVM may be gone: then no task runs
-            self._spark.sparkContext.cancelAllJobs()
+            while self._thread is not None and self._thread.is_alive():
+                self._spark.sparkContext.cancelAllJobs()
+                self._thread.join(_CANCEL_EVERY_S)
 
     def close(self) -> None:
         """Stop Spark."""
