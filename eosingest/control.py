@@ -104,9 +104,13 @@ class ControlLog:
         if (found.run, found.started) != (self.mine.run, self.mine.started):
             raise FencedError(
                 f"run {found.run} on {found.host} (pid {found.pid}) has taken job {self._job} over from this run,"
-                f" {self.mine.run}",
+                f" {self._own_number(found)}",
                 hint="nothing was lost or sent twice; do not retry: the newer run goes on from what was committed",
             )
+
+    def _own_number(self, found: ControlRecord) -> str:
+        """Return our run number; a run that was fenced before its claim went through has none, though it asked for one."""
+        return str(self.mine.run) if self.mine.run != found.run else "which had not claimed it yet"
 
     def commit(
         self, control: ControlRecord, *, tombstones: Sequence[bytes] = (), marks: Sequence[OffsetRecord] = ()
