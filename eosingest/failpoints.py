@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 NAMES = (
@@ -41,8 +42,14 @@ class FailPointError(Exception):
 
 def fail_point(name: str) -> None:
     """Do what the environment asks for at this point; nothing in production."""
-    if _SPEC:
-        _act(name)
+    if _handler is not None:
+        _handler(name)
+
+
+def handle_with(handler: Callable[[str], None] | None) -> None:
+    """Call `handler` with the name of each point that is passed: for simulations, which share one process. None: nobody."""
+    global _handler
+    _handler = handler
 
 
 def _act(name: str) -> None:
@@ -78,3 +85,6 @@ def _do(action: str, name: str) -> None:
         time.sleep(float(action.removeprefix("sleep:")))
     else:
         raise FailPointError(name)
+
+
+_handler: Callable[[str], None] | None = _act if _SPEC else None
