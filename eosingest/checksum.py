@@ -16,7 +16,7 @@ import numpy.typing as npt
 import xxhash
 
 SEED = 42
-_MODULUS = 1 << 64
+MODULUS = 1 << 64
 
 # The Spark SQL expression of a record's hash over binary columns named key and value.
 SPARK_EXPRESSION = "xxhash64(key IS NULL, key, value)"
@@ -34,7 +34,7 @@ def record_hash(key: bytes | None, value: bytes | None) -> int:
 
 def add(checksum: int, hashes: npt.NDArray[np.int64]) -> int:
     """Add a column of signed hashes, as Spark gives them, to a checksum."""
-    return (checksum + int(hashes.view(np.uint64).sum(dtype=np.uint64))) % _MODULUS
+    return (checksum + int(hashes.view(np.uint64).sum(dtype=np.uint64))) % MODULUS
 
 
 def signed_hash(parts: tuple[bytes | int, ...]) -> int:
@@ -43,4 +43,4 @@ def signed_hash(parts: tuple[bytes | int, ...]) -> int:
     for part in parts:
         data = part if isinstance(part, bytes) else struct.pack("<q", part)
         digest = xxhash.xxh64_intdigest(data, seed=digest)
-    return digest - _MODULUS if digest >= _MODULUS >> 1 else digest
+    return digest - MODULUS if digest >= MODULUS >> 1 else digest

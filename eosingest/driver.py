@@ -33,7 +33,7 @@ from eosingest.kafka.protocols import KafkaFailure, TopicDescription
 from eosingest.limits import topic_limits
 from eosingest.names import control_id, task_id
 from eosingest.offsets import record, topic
-from eosingest.offsets.record import ControlRecord, Pinned
+from eosingest.offsets.record import Audit, ControlRecord, Pinned
 from eosingest.offsets.state import JobState
 from eosingest.plan import Plan, half_done_files, make_plan
 from eosingest.report import Observer, Progress, RunReport
@@ -119,10 +119,13 @@ class Driver:
     def _claim(self) -> None:
         """Fence an earlier driver, then take the job's next run number, carrying forward all that may still be alive."""
         settings = self._settings
-        seen = self._log.fence_earlier_driver(settings.prefix)
+        self._log.fence_earlier_driver(settings.prefix)
+        seen = self._log.read_undecided()
+        if seen.newest is None and not settings.from_scratch and self._knows_first_task():
+            seen = self._log.read_undecided()  # whoever made that id known in the meantime had claimed before
+            self._refuse_forgotten_job(seen)
         earlier = seen.newest
         if earlier is None:
-            self._refuse_forgotten_job()
             pinned = Pinned(
                 settings.format, settings.root, settings.topic, "", "", self._offsets_partitions, settings.prefix
             )
@@ -135,11 +138,13 @@ class Driver:
             claim = replace(earlier, run=earlier.run + 1, started=settings.started, state=record.CLAIMED)
         self._log.commit(self._stamped(claim))
 
-    def _refuse_forgotten_job(self) -> None:
-        """No control record, but the coordinator knows our first task: the progress was lost, not never made."""
+    def _knows_first_task(self) -> bool:
+        return self._kafka.admin.knows_transactional_id(task_id(self._settings.prefix, self._settings.job, 0))
+
+    def _refuse_forgotten_job(self, seen: JobState) -> None:
+        """No control record, but the coordinator knew our first task: the progress was lost, not never made."""
         settings = self._settings
-        first = task_id(settings.prefix, settings.job, 0)
-        if not settings.from_scratch and self._kafka.admin.knows_transactional_id(first):
+        if seen.newest is None:
             raise ChangedError(
                 f'the offsets topic {settings.offsets_topic} holds nothing about job "{settings.job}", yet the cluster'
                 " remembers a run of it: the offsets topic was deleted, or the spec names another one",
@@ -179,10 +184,11 @@ class Driver:
         plan = make_plan(self._source, state.offsets, self._split_size(in_force), listing)
         plan.refuse_changes(settings.on_change)
         self._note_left_out(plan)
+        audit = self._audit(pinned.topic_id, plan)
         tombstones += [record.split_key(settings.job, *split) for split in plan.stale]
         for split in plan.stale:
             state.offsets.pop(split, None)
-        control = self._planned_control(pinned, in_force, plan)
+        control = replace(self._planned_control(pinned, in_force, plan), audit=audit)
         if not plan.pending:
             return self._nothing_to_do(plan, control, tombstones)
         return self._send(plan, control, tombstones)
@@ -237,6 +243,26 @@ class Driver:
             raise TemporaryError(f"topic {name} was just created and is not there yet", hint="run again")
         return found
 
+    def _audit(self, topic_id: str, plan: Plan) -> Audit:
+        """Return from where on the sink topic holds the job's records, with the receipts of what is to be sent again.
+
+        Everything earlier is fenced, so where the audit starts anew the high watermark parts the old from the new.
+        """
+        mine, offsets = self._log.mine, self._log.state.offsets
+        scratch = self._settings.from_scratch
+        if pins.audit_starts_anew(mine, topic_id, from_scratch=scratch, sent=bool(offsets)):
+            return Audit(start=self._sink_ends())
+        return pins.retired(mine.audit, (offsets[split] for split in plan.stale if split in offsets))
+
+    def _sink_ends(self) -> tuple[int, ...]:
+        ranges = self._kafka.admin.offset_ranges(self._settings.topic, self._sink.partitions)
+        return tuple(place.end for place in ranges)
+
+    def _completed(self, control: ControlRecord) -> ControlRecord:
+        """Return the record that closes the job: from here on nothing of ours comes behind the sink's ends."""
+        audit = control.audit if control.audit.end is not None else replace(control.audit, end=self._sink_ends())
+        return replace(control, state=record.COMPLETE, tasks_alive=0, pin_open=False, audit=audit)
+
     def _split_size(self, in_force: bool) -> int:
         """Return the split size to cut with: the pinned one in the middle of a job, or done pieces would go twice."""
         wanted, pinned = self._settings.split_size, self._log.mine.split_size
@@ -266,7 +292,7 @@ class Driver:
     def _nothing_to_do(self, plan: Plan, control: ControlRecord, tombstones: list[bytes]) -> RunReport:
         for error in verdict.half_done_error(half_done_files(self._log.state.offsets)):
             raise error
-        self._commit(replace(control, state=record.COMPLETE, tasks_alive=0, pin_open=False), tombstones=tombstones)
+        self._commit(self._completed(control), tombstones=tombstones)
         return self._report(plan, before=self._log.state.records_total, errors=[])
 
     # ---- 6: the job ------------------------------------------------------------------------------------------------
@@ -285,6 +311,7 @@ class Driver:
                 tasks_alive=prepared.tasks,
                 pin_open=True,
                 schema=prepared.schema,
+                audit=replace(control.audit, end=None),
             ),
             tombstones=tombstones,
         )
@@ -372,11 +399,7 @@ class Driver:
         if sink is None or sink.topic_id != self._sink.topic_id:
             errors.append(pins.topic_made_again(self._settings.topic))
         mine = replace(self._log.mine, records_total=state.records_total)
-        if errors:
-            final = replace(mine, state=record.FAILED)
-        else:
-            final = replace(mine, state=record.COMPLETE, tasks_alive=0, pin_open=False)
-        self._commit(final, marks=marks)
+        self._commit(replace(mine, state=record.FAILED) if errors else self._completed(mine), marks=marks)
         fail_point("driver-after-verdict")
         return self._report(plan, before=before, errors=errors)
 

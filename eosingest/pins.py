@@ -6,11 +6,12 @@ sent, saying what changed and the way out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from eosingest.checksum import MODULUS
 from eosingest.errors import ChangedError
-from eosingest.offsets.record import ControlRecord, OffsetRecord, Pinned
+from eosingest.offsets.record import Audit, ControlRecord, OffsetRecord, Pinned
 from eosingest.offsets.state import JobState, SplitId
 
 _NAMES = {
@@ -39,7 +40,24 @@ def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> Contr
         split_size=settled.split_size,
         schema=settled.schema,
         records_total=settled.records_total,
+        audit=settled.audit,
     )
+
+
+def audit_starts_anew(mine: ControlRecord, topic_id: str, *, from_scratch: bool, sent: bool) -> bool:
+    """Say whether nothing that lies in the sink topic so far is the job's: every earlier task must be fenced already."""
+    return from_scratch or topic_id != mine.pinned.topic_id or not (sent or mine.audit.retired_records)
+
+
+def retired(audit: Audit, receipts: Iterable[OffsetRecord]) -> Audit:
+    """Add receipts whose offset records are tombstoned while their records stay in the topic."""
+    for receipt in receipts:
+        audit = replace(
+            audit,
+            retired_records=audit.retired_records + receipt.records,
+            retired_checksum=(audit.retired_checksum + receipt.checksum) % MODULUS,
+        )
+    return audit
 
 
 def in_force(control: ControlRecord, offsets: Mapping[SplitId, OffsetRecord]) -> bool:

@@ -15,14 +15,14 @@ from typing import Any
 
 import kafka.errors as kafka_errors
 from kafka import KafkaAdminClient, TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 from kafka.protocol.metadata import CoordinatorType
 from kafka.protocol.producer.transaction import InitProducerIdRequest
 
 from eosingest.errors import EosingestError, FatalError, TemporaryError
 from eosingest.interruption import never
 from eosingest.kafka.config import ClientSettings, kafka_python
-from eosingest.kafka.protocols import OpenTransaction, TopicDescription
+from eosingest.kafka.protocols import OffsetRange, OpenTransaction, TopicDescription
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors say it once, and where to look
 
@@ -114,6 +114,22 @@ class KafkaPythonAdmin:
                 hint=f"create it with: kafka-topics --bootstrap-server {self._servers} --create --topic {name}"
                 f" --partitions {partitions}{replication}{settings}",
             ) from error
+
+    def offset_ranges(self, topic: str, partitions: int) -> tuple[OffsetRange, ...]:
+        """Return log start and high watermark of the topic's partitions; waits a while for a leader that moves."""
+        places = [TopicPartition(topic, partition) for partition in range(partitions)]
+        deadline = time.monotonic() + _REQUEST_MS / 1000
+        with self._errors(f"asking for the offsets of topic {topic}"):
+            while True:
+                self._check()
+                try:
+                    starts = self._client.list_partition_offsets(dict.fromkeys(places, OffsetSpec.EARLIEST))
+                    ends = self._client.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
+                    return tuple(OffsetRange(starts[place].offset, ends[place].offset) for place in places)
+                except kafka_errors.RetriableError:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.2)
 
     def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
         """InitProducerId on every id, pipelined, retried until real success. Raises TemporaryError at the time-out."""

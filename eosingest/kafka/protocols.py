@@ -127,6 +127,13 @@ class OpenTransaction(NamedTuple):
     age_s: float
 
 
+class OffsetRange(NamedTuple):
+    """The offsets that a partition holds: its log start, and its high watermark as a read_uncommitted client sees it."""
+
+    start: int
+    end: int
+
+
 class Admin(Protocol):
     """Topics, configurations, fencing. Raises the errors of errors.py, with the servers' names in the text."""
 
@@ -138,6 +145,9 @@ class Admin(Protocol):
 
     def create_topic(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """Create a topic; one that exists already by now is fine."""
+
+    def offset_ranges(self, topic: str, partitions: int) -> tuple[OffsetRange, ...]:
+        """Return log start and high watermark of each partition of the topic, by number."""
 
     def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
         """InitProducerId for each id until real success (CONCURRENT_TRANSACTIONS is none: KAFKA-16570)."""

@@ -127,6 +127,35 @@ class Pinned:
 
 
 @dataclass(frozen=True)
+class Audit:
+    """What `verify` must know beside the offset records. Offsets by partition of the sink topic.
+
+    The job's records lie from `start` on (None: not known; a partition added later: from 0), and before `end`, which is
+    there from `complete` until a run sends again. `retired_records` and `retired_checksum` add up the receipts whose
+    offset records were tombstoned because their files were sent again as a whole: their records are still in the topic.
+    """
+
+    start: tuple[int, ...] | None = None
+    end: tuple[int, ...] | None = None
+    retired_records: int = 0
+    retired_checksum: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that goes into a control record."""
+        return {**asdict(self), "retired_checksum": f"{self.retired_checksum:016x}"}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Audit:
+        """Read what `to_json` wrote."""
+        return cls(
+            start=None if value["start"] is None else tuple(value["start"]),
+            end=None if value["end"] is None else tuple(value["end"]),
+            retired_records=value["retired_records"],
+            retired_checksum=int(value["retired_checksum"], 16),
+        )
+
+
+@dataclass(frozen=True)
 class ControlRecord:
     """The run that owns the job and how far it is. The last committed one is the truth about who may write.
 
@@ -151,10 +180,11 @@ class ControlRecord:
     pid: int = 0
     time: str = ""
     records_total: int = 0
+    audit: Audit = Audit()
 
     def encode(self) -> bytes:
         """Return the wire form."""
-        return _encode({"v": FORMAT_VERSION, **asdict(self)})
+        return _encode({"v": FORMAT_VERSION, **asdict(self), "audit": self.audit.to_json()})
 
     def may_become(self, state: str) -> bool:
         """Say whether this run's next control record may have the state."""
@@ -188,7 +218,10 @@ def decode_claim(value: bytes) -> Claim:
 def decode_control(value: bytes) -> ControlRecord:
     """Parse a control record."""
     loaded = _known(ControlRecord, _load(value, "control record"))
-    return ControlRecord(**{**loaded, "pinned": Pinned(**_known(Pinned, loaded["pinned"]))})
+    loaded["pinned"] = Pinned(**_known(Pinned, loaded["pinned"]))
+    if "audit" in loaded:  # earlier releases did not write it
+        loaded["audit"] = Audit.from_json(loaded["audit"])
+    return ControlRecord(**loaded)
 
 
 def decode_offset(key: dict[str, Any], value: bytes) -> OffsetRecord:

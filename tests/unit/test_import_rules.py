@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kafka": {"errors", "interruption"},
     "offsets": {"errors", "kafka.protocols", "sources.base"},
     "plan": {"errors", "offsets", "sources.base"},
-    "pins": {"errors", "offsets"},
+    "pins": {"checksum", "errors", "offsets"},
     "task_contract": {"errors", "kafka.protocols", "limits", "offsets", "sources.base"},
     "task": {"checksum", "errors", "failpoints", "kafka.protocols", "limits", "offsets", "task_contract"},
     "verdict": {"errors", "interruption", "offsets", "plan", "task_contract"},

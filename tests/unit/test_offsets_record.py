@@ -18,6 +18,7 @@ from eosingest.offsets.record import (
     FAILED,
     RUNNING,
     TRANSITIONS,
+    Audit,
     Claim,
     ControlRecord,
     OffsetRecord,
@@ -46,6 +47,7 @@ CONTROL = ControlRecord(
     pid=77,
     time="2026-11-20T00:00:01Z",
     records_total=12_345_678_901,
+    audit=Audit(start=(7, 0, 1 << 40), end=(9, 0, 1 << 41), retired_records=3, retired_checksum=(1 << 64) - 2),
 )
 OFFSET = OffsetRecord(
     file='2026/ä "quoted" \\ 1.jsonl',
@@ -160,6 +162,22 @@ def test_claim_and_control_record_as_they_are_on_the_wire() -> None:
         "prefix": "eosingest.",
         "id_format": 1,
     }
+
+
+def test_what_an_audit_needs_as_it_is_on_the_wire() -> None:
+    assert json.loads(CONTROL.encode())["audit"] == {
+        "start": [7, 0, 1 << 40],
+        "end": [9, 0, 1 << 41],
+        "retired_records": 3,
+        "retired_checksum": "fffffffffffffffe",
+    }
+
+
+def test_a_control_record_of_a_release_that_kept_no_audit_is_read() -> None:
+    before = json.loads(CONTROL.encode())
+    del before["audit"]
+    found = decode_control(json.dumps(before).encode())
+    assert found == replace(CONTROL, audit=Audit(start=None, end=None, retired_records=0, retired_checksum=0))
 
 
 def edited(value: bytes, **more: Any) -> bytes:

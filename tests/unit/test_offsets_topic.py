@@ -12,7 +12,14 @@ import pytest
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
 from eosingest.errors import FatalError, TemporaryError
-from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, OpenTransaction, TopicDescription
+from eosingest.kafka.protocols import (
+    FailureKind,
+    KafkaFailure,
+    LogRecord,
+    OffsetRange,
+    OpenTransaction,
+    TopicDescription,
+)
 from eosingest.offsets import topic
 from eosingest.offsets.record import Claim, claim_key
 from eosingest.offsets.state import JobState
@@ -200,6 +207,9 @@ class Cluster:
     def create_topic(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         self.created.append((name, partitions, replication_factor, dict(config)))
         self.policy = None if self.slow else config["cleanup.policy"]
+
+    def offset_ranges(self, topic: str, partitions: int) -> tuple[OffsetRange, ...]:
+        raise AssertionError("not asked for")
 
     def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
         raise AssertionError("not asked for")

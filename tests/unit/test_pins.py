@@ -8,7 +8,7 @@ import pytest
 
 from eosingest import pins
 from eosingest.errors import ChangedError
-from eosingest.offsets.record import CLAIMED, FAILED, RUNNING, ControlRecord, OffsetRecord, Pinned
+from eosingest.offsets.record import CLAIMED, FAILED, RUNNING, Audit, ControlRecord, OffsetRecord, Pinned
 from eosingest.offsets.state import JobState
 from eosingest.sources.base import Fingerprint
 
@@ -25,6 +25,7 @@ SETTLED = ControlRecord(
     split_size=64,
     schema="id BIGINT",
     records_total=100,
+    audit=Audit(start=(7, 8), end=(9, 9), retired_records=5, retired_checksum=6),
 )
 
 
@@ -43,6 +44,7 @@ def test_pins_come_from_the_last_record_that_was_more_than_a_claim() -> None:
         digest={"transform": "from an aborted record"},
         split_size=1,
         records_total=1_000_000,
+        audit=Audit(start=(1, 1)),
         host="here",
     )
     carried = pins.carried_forward(claim, SETTLED)
@@ -153,3 +155,32 @@ def test_progress_that_is_gone(records: int, lost: bool) -> None:
     assert caught.value.code == "progress-lost"
     assert f"{records} records" in caught.value.message
     assert "100" in caught.value.message
+
+
+# ---- what an audit of the topic needs ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "from_scratch", "sent", "retired", "expected"),
+    [
+        ("topic-id", False, True, 5, False),
+        ("topic-id", False, False, 5, False),
+        ("topic-id", False, True, 0, False),
+        ("topic-id", False, False, 0, True),
+        ("another", False, True, 5, True),
+        ("topic-id", True, True, 5, True),
+    ],
+    ids=["goes on", "all tombstoned", "nothing tombstoned", "nothing sent", "another topic", "from scratch"],
+)
+def test_the_audit_starts_anew_where_nothing_in_the_topic_is_the_jobs(
+    topic_id: str, from_scratch: bool, sent: bool, retired: int, expected: bool
+) -> None:
+    mine = replace(SETTLED, audit=Audit(start=(0,), retired_records=retired))
+    assert pins.audit_starts_anew(mine, topic_id, from_scratch=from_scratch, sent=sent) is expected
+
+
+def test_receipts_of_files_that_are_sent_again_add_up() -> None:
+    receipts = [replace(offset(1), records=2, checksum=(1 << 64) - 1), replace(offset(1), records=3, checksum=5)]
+    before = Audit(start=(7,), end=(9,), retired_records=10, retired_checksum=100)
+    assert pins.retired(before, receipts) == replace(before, retired_records=15, retired_checksum=104)
+    assert pins.retired(before, []) == before
