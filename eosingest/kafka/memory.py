@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import enum
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -64,6 +65,14 @@ class Span:
     committed: bool | None = None
 
 
+@dataclass(slots=True)
+class Appended:
+    """What a log keeps of a producer: its epoch, and (first sequence, count) of its last five batches, to know a repetition."""
+
+    epoch: int
+    batches: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=5))
+
+
 class Entry(NamedTuple):
     """A record in a log. `span` is None for a record outside of transactions; a marker has no key, and `marker` set."""
 
@@ -92,7 +101,8 @@ class Log:
         self.start = 0
         self.end = 0
         self._open: dict[int, Span] = {}
-        self._sequences: dict[int, tuple[int, int]] = {}
+        self._appended: dict[int, Appended] = {}
+        self._lowest: dict[Identity, int] = {}
 
     @property
     def last_stable(self) -> int:
@@ -104,19 +114,31 @@ class Log:
         """First offset of the open transaction of each producer id."""
         return {producer: span.first_offset for producer, span in self._open.items()}
 
-    def append(self, who: Identity, sequence: int, records: Iterable[LogRecord]) -> list[Entry]:
+    def append(self, who: Identity, sequence: int, records: Sequence[LogRecord]) -> list[Entry]:
         """Append a transactional batch whose first record has this sequence number. A repeated batch is passed over."""
-        epoch, expected = self._sequences.get(who.producer_id, (who.epoch, 0))
-        if epoch != who.epoch:
-            expected = 0
-        if sequence < expected:
+        known = self._appended.get(who.producer_id)
+        if known and known.epoch == who.epoch and (sequence, len(records)) in known.batches:
+            self._verify(who, sequence)
             return []
-        if sequence > expected:
+        if self._verify(who, sequence) < sequence or (known and sequence != _next_sequence(known, who.epoch)):
             raise BrokerError("OUT_OF_ORDER_SEQUENCE_NUMBER")
         span = self._open.setdefault(who.producer_id, Span(self.end))
-        added = [self._add(record, span) for record in records]
-        self._sequences[who.producer_id] = (who.epoch, sequence + len(added))
-        return added
+        self._remember(who.producer_id, who.epoch).batches.append((sequence, len(records)))
+        self._lowest.pop(who, None)
+        return [self._add(record, span) for record in records]
+
+    def _verify(self, who: Identity, sequence: int) -> int:
+        """Return the lowest sequence seen since the producer's last transaction here: a new one can begin with no higher."""
+        if who.producer_id in self._open:
+            return sequence
+        self._lowest[who] = min(sequence, self._lowest.get(who, sequence))
+        return self._lowest[who]
+
+    def _remember(self, producer_id: int, epoch: int) -> Appended:
+        known = self._appended.get(producer_id)
+        if known is None or known.epoch != epoch:
+            known = self._appended[producer_id] = Appended(epoch)
+        return known
 
     def append_plain(self, records: Iterable[LogRecord]) -> None:
         """Append records outside of any transaction."""
@@ -129,11 +151,11 @@ class Log:
         self.end += 1
         return entry
 
-    def write_marker(self, producer_id: int, *, committed: bool) -> None:
-        """Decide the producer's open transaction here; the marker takes an offset of its own."""
-        span = self._open.pop(producer_id, None)
-        if span is None:  # the topic was deleted and made again in the meantime
-            return
+    def write_marker(self, who: Identity, *, committed: bool) -> None:
+        """Decide the producer's open transaction here; the marker takes an offset of its own, also where nothing is open."""
+        span = self._open.pop(who.producer_id, Span(self.end))
+        self._remember(who.producer_id, who.epoch)
+        self._lowest.pop(who, None)
         span.committed = committed
         self.entries.append(Entry(self.end, None, None, 0, span, marker=True))
         self.end += 1
@@ -168,6 +190,13 @@ class Log:
         """Move the log start offset, as retention and DeleteRecords do."""
         self.start = min(max(self.start, offset), self.end)
         self.entries = self.entries[self._index(self.start) :]
+
+
+def _next_sequence(known: Appended, epoch: int) -> int:
+    if known.epoch != epoch or not known.batches:
+        return 0
+    first, count = known.batches[-1]
+    return first + count
 
 
 def _visible(entry: Entry) -> bool:
@@ -286,7 +315,7 @@ class Cluster:
         found.timeout_s, found.state, found.updated = timeout_s, State.EMPTY, self._now()
         return Identity(transactional_id, found.producer_id, found.epoch)
 
-    def produce(self, who: Identity, topic: str, partition: int, sequence: int, records: Iterable[LogRecord]) -> None:
+    def produce(self, who: Identity, topic: str, partition: int, sequence: int, records: Sequence[LogRecord]) -> None:
         """Append a batch to the transaction at work, beginning it or taking the partition into it where need be."""
         self._abort_timed_out()
         transaction = self._owned(who)
@@ -350,12 +379,13 @@ class Cluster:
         transaction.updated = self._now()
         self._decided(name, commit, transaction.partitions)
         for partition in list(transaction.partitions):
-            self._defer(partial(self._write_marker, transaction, partition, commit))
+            self._defer(partial(self._write_marker, name, transaction, partition, commit))
 
-    def _write_marker(self, transaction: Transaction, partition: tuple[str, int], commit: bool) -> None:
+    def _write_marker(self, name: str, transaction: Transaction, partition: tuple[str, int], commit: bool) -> None:
         del transaction.partitions[partition]
         if partition[0] in self.topics:
-            self.log(*partition).write_marker(transaction.producer_id, committed=commit)
+            who = Identity(name, transaction.producer_id, transaction.epoch)
+            self.log(*partition).write_marker(who, committed=commit)
         if not transaction.partitions:
             transaction.state = State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT
             transaction.updated = self._now()
