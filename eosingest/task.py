@@ -43,7 +43,7 @@ from eosingest.errors import (
     EosingestError,
 )
 from eosingest.failpoints import fail_point
-from eosingest.kafka.protocols import FailureKind, KafkaFailure, Producer
+from eosingest.kafka.protocols import REPEATED_COMMIT_S, FailureKind, KafkaFailure, Producer
 from eosingest.limits import first_bad_row
 from eosingest.offsets import record, topic
 from eosingest.offsets.record import Claim, OffsetRecord
@@ -52,7 +52,6 @@ from eosingest.task_contract import Batch, Inputs, Outcome, Signal, TaskKafka, T
 
 _CHUNK_ROWS = 2_000  # rows between two looks at the clock
 _BARREN_RESTARTS = 3  # restarts in a row without a commit before the task gives up
-_SLOW_COMMIT_S = 1.0  # a commit this slow may have been retried inside librdkafka: a new producer (no KIP-890 here)
 _IDLE_WAIT_S = 1.0
 
 
@@ -428,7 +427,7 @@ class Task:
             self._start()
 
     def _commit_once(self) -> bool:
-        """Flush, write the offset records, commit; return whether it was slow."""
+        """Flush, write the offset records, commit; return whether it was slow: then the producer must not go on."""
         producer = self._begin_if_closed()
         dirty = [progress for progress in self._progress.values() if progress.dirty]
         producer.flush()
@@ -446,7 +445,7 @@ class Task:
         self._outcome.records += self._open_records
         self._barren = 0
         self._close_transaction()
-        return self._now() - began > _SLOW_COMMIT_S
+        return self._now() - began >= REPEATED_COMMIT_S
 
     def _write_offsets(self, producer: Producer, written: list[OffsetRecord]) -> None:
         settings = self._settings

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from eosingest.interruption import never
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Records
+from eosingest.kafka.protocols import REPEATED_COMMIT_S, FailureKind, KafkaFailure, LogRecord, Records
 
 _log = logging.getLogger("eosingest.librdkafka")
 
@@ -53,6 +53,8 @@ _POLL_S = 0.1
 _INIT_S = 30.0
 _STEP_S = 1.0
 _QUEUE_KBYTES = 65_536
+# librdkafka varies its waits by 20 %: a request is repeated after 1.6 times REPEATED_COMMIT_S at the earliest.
+_RETRY_BACKOFF_MS = int(2_000 * REPEATED_COMMIT_S)
 
 
 def classify(error: KafkaError) -> KafkaFailure:
@@ -109,6 +111,8 @@ class LibrdkafkaProducer:
                 **settings.client.librdkafka(),
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": int(settings.transaction_timeout_s * 1000),
+                "retry.backoff.ms": _RETRY_BACKOFF_MS,
+                "retry.backoff.max.ms": _RETRY_BACKOFF_MS,
                 "partitioner": settings.partitioner,
                 "delivery.report.only.error": True,
                 "on_delivery": self._on_delivery,

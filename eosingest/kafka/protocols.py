@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 
+# A commit that took longer may have been sent twice: a client waits longer than this before it repeats a request.
+REPEATED_COMMIT_S = 0.5
+
+
 class FailureKind(enum.Enum):
     """What a failed Kafka operation means for the protocol (design section 3.3)."""
 
@@ -80,7 +84,11 @@ class Producer(Protocol):
         """Wait until all that was handed over is delivered; a record that was not delivered is a failure."""
 
     def commit(self) -> None:
-        """Commit. On failure the outcome is unknown whatever the kind says: read the offsets topic to learn it."""
+        """Commit. On failure the outcome is unknown whatever the kind says: read the offsets topic to learn it.
+
+        One that took REPEATED_COMMIT_S or longer may have been sent twice, and the first may still be on its way: it would
+        end the producer's next transaction half way. Only a new init_transactions keeps it out.
+        """
 
     def close(self) -> None:
         """Let go of the client without waiting for anything; an open transaction stays open until fenced or expired."""

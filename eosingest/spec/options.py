@@ -131,6 +131,9 @@ _JAVA_STORE = "that is a Java client's setting; convert the store to PEM files a
 _REFUSED_PROPERTIES = {
     **dict.fromkeys(("acks", "request.required.acks"), f"it is always all: {_GUARANTEE}"),
     "enable.idempotence": f"it is always true: {_GUARANTEE}",
+    **dict.fromkeys(
+        ("retry.backoff.ms", "retry.backoff.max.ms"), f"a commit that was repeated is known by its time: {_GUARANTEE}"
+    ),
     "enable.gapless.guarantee": "it would end a producer where eosingest resumes; leave it out",
     "queuing.strategy": f"records must keep their order: {_GUARANTEE}",
     "delivery.report.only.error": f"every delivery is checked: {_GUARANTEE}",

@@ -125,6 +125,8 @@ def test_meaningful_options_fold_names_and_drop_what_a_schema_makes_idle() -> No
         ("isolation.level", "read_uncommitted", "leave it out"),
         ("allow.auto.create.topics", "true", "sink.create"),
         ("partitioner", "random", "sink.partitioner"),
+        ("retry.backoff.ms", "5", "leave it out"),
+        ("retry.backoff.max.ms", "5", "leave it out"),
         ("enable.gapless.guarantee", "true", "leave it out"),
         ("queuing.strategy", "lifo", "leave it out"),
         ("group.id", "x", "leave it out"),
