@@ -164,12 +164,22 @@ class Server:
         found = subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, check=False)
         return os.fsencode(f" {self._marker} ") in found.stdout
 
-    def launch(self, libs: Path, state: State, properties: Mapping[str, str], deadline: float) -> None:
-        """Start the server in a session of its own, formatting the data folder first where that was never done."""
+    def launch(
+        self,
+        libs: Path,
+        state: State,
+        properties: Mapping[str, str],
+        deadline: float,
+        cluster_id: str | None = None,
+    ) -> None:
+        """Start the server in a session of its own, formatting the data folder first where that was never done.
+
+        It is formatted for a cluster of its own, or as a node of the cluster `cluster_id`.
+        """
         java = str(find_java())
         self._write_files(state, properties)
         if self._cluster_id() is None:
-            self._format(java, libs, deadline)
+            self._format(java, libs, deadline, cluster_id or new_cluster_id())
         (self.directory / "broker.pid").unlink(missing_ok=True)
         if self.log.exists():
             self.log.replace(self.directory / "broker.log.previous")
@@ -208,9 +218,8 @@ class Server:
             return next((line.removeprefix("cluster.id=") for line in lines if line.startswith("cluster.id=")), None)
         return None
 
-    def _format(self, java: str, libs: Path, deadline: float) -> None:
-        """Write the metadata of a new cluster; harmless where an earlier attempt was killed half way."""
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+    def _format(self, java: str, libs: Path, deadline: float, cluster_id: str) -> None:
+        """Write the metadata of a new node; harmless where an earlier attempt was killed half way."""
         command = [java, "-cp", f"{libs}/*", "-Dlog4j2.configurationFile=log4j2.properties", "kafka.tools.StorageTool"]
         command += ["format", "--cluster-id", cluster_id, "--ignore-formatted", "--config", "server.properties"]
         try:
@@ -299,6 +308,11 @@ def _reasons(lines: list[str]) -> list[str]:
 
 def _indented(lines: list[str]) -> str:
     return "\n".join(f"  {line}" for line in lines)
+
+
+def new_cluster_id() -> str:
+    """Return a random cluster id in Kafka's form; Kafka's tools would take one that begins with a dash for an option."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
 
 
 def choose_ports(kept: State | None, wanted: int | None) -> tuple[int, int]:
