@@ -318,10 +318,10 @@ class Cluster:
     def produce(self, who: Identity, topic: str, partition: int, sequence: int, records: Sequence[LogRecord]) -> None:
         """Append a batch to the transaction at work, beginning it or taking the partition into it where need be."""
         self._abort_timed_out()
+        log = self.log(topic, partition)
         transaction = self._owned(who)
         if transaction.state in _PREPARED:
             raise BrokerError("CONCURRENT_TRANSACTIONS")
-        log = self.log(topic, partition)
         if transaction.state is not State.ONGOING:
             transaction.state, transaction.started = State.ONGOING, self._now()
             self._ongoing.add(who.transactional_id)
