@@ -14,9 +14,11 @@ from typing import Protocol, TypeVar
 from eosingest.errors import TemporaryError
 from eosingest.kafka.memory import BrokerError, Cluster, Identity
 from eosingest.kafka.protocols import (
+    REPEATED_COMMIT_S,
     FailureKind,
     KafkaFailure,
     LogRecord,
+    OffsetRange,
     OpenTransaction,
     Records,
     TopicDescription,
@@ -24,11 +26,13 @@ from eosingest.kafka.protocols import (
 
 _T = TypeVar("_T")
 _AGAIN_S = 0.05
+_REPEATED_S = 1.6 * REPEATED_COMMIT_S  # as librdkafka.py has it: a repeated commit is known by its time
 _LONGEST_WAIT_S = 5.0
 _INIT_S = 30.0
 _REQUEST_S = 30.0
 _FENCES = frozenset({"PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 _REFUSALS = frozenset({"UNKNOWN_TOPIC_OR_PART"})
+_LOCAL_NAMES = {"OFFSET_OUT_OF_RANGE": "_AUTO_OFFSET_RESET"}
 _IN_THE_WAY = frozenset({"CONCURRENT_TRANSACTIONS"})
 
 
@@ -54,7 +58,7 @@ def _failure(error: BrokerError) -> KafkaFailure:
     if error.code in _FENCES:
         return KafkaFailure(FailureKind.FENCED, "_FENCED", error.code)
     kind = FailureKind.REFUSED if error.code in _REFUSALS else FailureKind.UNCERTAIN
-    return KafkaFailure(kind, error.code, "answered by the broker")
+    return KafkaFailure(kind, _LOCAL_NAMES.get(error.code, error.code), "answered by the broker")
 
 
 class _Client:
@@ -76,6 +80,7 @@ class _Client:
                 reason = error.code
             except NoAnswerError:
                 reason = "_TIMED_OUT"
+                pause = max(pause, _REPEATED_S)
             if self._network.now() >= deadline:
                 raise KafkaFailure(FailureKind.UNCERTAIN, reason, f"{request} gave up")
             self._network.wait(pause)
@@ -97,6 +102,7 @@ class MemoryProducer(_Client):
         self._sequences: dict[tuple[str, int], int] = defaultdict(int)
         self._waiting: dict[tuple[str, int], list[LogRecord]] = defaultdict(list)
         self._in_transaction: set[tuple[str, int]] = set()
+        self._failure: KafkaFailure | None = None
 
     def init_transactions(self) -> None:
         """InitProducerId, again until the coordinator gives a new epoch."""
@@ -108,6 +114,7 @@ class MemoryProducer(_Client):
 
     def begin(self) -> None:
         """Open a transaction, in this client only."""
+        self._raise_failure()
         self._in_transaction.clear()
 
     def produce(self, topic: str, records: Records) -> None:
@@ -126,6 +133,7 @@ class MemoryProducer(_Client):
 
     def flush(self) -> None:
         """Send what waits."""
+        self._raise_failure()
         for at in list(self._waiting):
             self._send(at)
 
@@ -134,7 +142,7 @@ class MemoryProducer(_Client):
         if records:
             who, sequence = self._identity(), self._sequences[at]
             self._in_transaction.add(at)
-            self._ask(
+            self._insist(
                 f"Produce {at[0]}-{at[1]}",
                 lambda: self._cluster.produce(who, at[0], at[1], sequence, records),
                 self._timeout_s,
@@ -146,8 +154,20 @@ class MemoryProducer(_Client):
         self.flush()
         if self._in_transaction:
             who = self._identity()
-            self._ask("EndTxn", lambda: self._cluster.end_txn(who, commit=True), self._timeout_s + 10)
+            self._insist("EndTxn", lambda: self._cluster.end_txn(who, commit=True), self._timeout_s + 10)
             self._in_transaction.clear()
+
+    def _insist(self, request: str, apply: Callable[[], None], timeout_s: float) -> None:
+        """Ask; after a failure this producer does nothing more, as librdkafka's without an abort."""
+        try:
+            self._ask(request, apply, timeout_s)
+        except KafkaFailure as failure:
+            self._failure = failure
+            raise
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
     def _identity(self) -> Identity:
         assert self._who is not None, "init_transactions comes first"
@@ -232,6 +252,13 @@ class MemoryAdmin(_Client):
         except TemporaryError as error:
             if "TOPIC_ALREADY_EXISTS" not in error.message:
                 raise
+
+    def offset_ranges(self, topic: str, partitions: int) -> tuple[OffsetRange, ...]:
+        """Return log start and high watermark of each partition."""
+        found = self._answer(
+            f"ListOffsets {topic}", lambda: [self._cluster.list_offsets(topic, number) for number in range(partitions)]
+        )
+        return tuple(OffsetRange(offsets.start, offsets.high_watermark) for offsets in found)
 
     def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
         """InitProducerId on every id until real success."""
