@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-
 # A commit that took longer may have been sent twice: a client waits longer than this before it repeats a request.
 REPEATED_COMMIT_S = 0.5
 
