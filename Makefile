@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test unit lint schema clean
+.PHONY: help install quickstart test simulate unit lint schema clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,6 +29,9 @@ quickstart: $(READY) sample_configs/data/flights.csv ## ingest 336,776 flights i
 
 test: $(READY) ## run all tests, against a real Kafka and a real Spark
 	$(BIN)/python -m pytest
+
+simulate: $(READY) ## run SCHEDULES=n simulated schedules of driver and tasks, from SEED=s on
+	$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),1000) --seed $(or $(SEED),0)
 
 unit: $(READY) ## run the tests that need neither
 	$(BIN)/python -m pytest tests/unit

@@ -67,16 +67,20 @@ class ControlLog:
         self.reader = kafka.reader(partition)
         self._producer: Producer | None = None
 
-    def fence_earlier_driver(self, prefix: str) -> JobState:
-        """Init the control producer, once in this driver's life, and return what the log holds, decided or not.
-
-        It is read read_uncommitted: read_committed would wait behind the very transactions that are fenced next, and a
-        run number or task count from an aborted record is merely too high.
-        """
-        seen = JobState(self._job)
+    def fence_earlier_driver(self, prefix: str) -> None:
+        """Init the control producer, once in this driver's life."""
         with self.kafka_errors("claiming the job"):
             self._producer = self._kafka.control_producer(control_id(prefix, self._job))
             self._producer.init_transactions()
+
+    def read_undecided(self) -> JobState:
+        """Return what the log holds, decided or not: for claiming only.
+
+        read_committed would wait behind the very transactions that are fenced next, and a run number or task count from
+        an aborted record is merely too high.
+        """
+        seen = JobState(self._job)
+        with self.kafka_errors("claiming the job"):
             topic.read_undecided(self.reader, seen, deadline_s=self._deadline_s())
         return seen
 
@@ -86,31 +90,22 @@ class ControlLog:
             topic.read_to_end(self.reader, self.state, deadline_s=self._deadline_s())
         self.refuse_other_run(self.state)
 
-    def glance(self) -> None:
-        """See whether another run is known to own the job, without waiting for open transactions."""
-        with self.kafka_errors("reading the offsets topic"):
-            topic.read_decided(self.reader, self.state, deadline_s=self._deadline_s())
-        self.refuse_other_run(self.state)
-
-    def refuse_other_run(self, state: JobState) -> None:
-        """Raise FencedError where the state's control record names another run than ours."""
-        found = state.control
+    def refuse_other_run(self, state: JobState, own: ControlRecord | None = None) -> None:
+        """Raise FencedError where the state's control record names another run than `own`, which is `mine` by default."""
+        found, own = state.control, own or self.mine
         if found is None:
             raise FatalError(
                 "our own control record is not in the offsets topic",
                 code="control-lost",
                 hint=f"is something deleting records of {self._topic}? Nothing more was sent",
             )
-        if (found.run, found.started) != (self.mine.run, self.mine.started):
+        if (found.run, found.started) != (own.run, own.started):
+            # A run that was fenced before its claim went through has no number, though it asked for this one.
+            number = own.run if own.run != found.run else "which had not claimed it yet"
             raise FencedError(
-                f"run {found.run} on {found.host} (pid {found.pid}) has taken job {self._job} over from this run,"
-                f" {self._own_number(found)}",
+                f"run {found.run} on {found.host} (pid {found.pid}) has taken job {self._job} over from this run, {number}",
                 hint="nothing was lost or sent twice; do not retry: the newer run goes on from what was committed",
             )
-
-    def _own_number(self, found: ControlRecord) -> str:
-        """Return our run number; a run that was fenced before its claim went through has none, though it asked for one."""
-        return str(self.mine.run) if self.mine.run != found.run else "which had not claimed it yet"
 
     def commit(
         self, control: ControlRecord, *, tombstones: Sequence[bytes] = (), marks: Sequence[OffsetRecord] = ()
@@ -147,8 +142,7 @@ class ControlLog:
                 topic.read_to_end(self.reader, self.state, deadline_s=self._deadline_s())
             found = self.state.control
             if found is not None and found.run >= control.run:
-                self.mine = control
-                self.refuse_other_run(self.state)
+                self.refuse_other_run(self.state, control)
                 if found.state == control.state:
                     return
             if self._now() > until:

@@ -1,7 +1,7 @@
 """The driver's way through one run, from top to bottom (design section 3.2).
 
     claim ─▶ fence ─▶ read ─▶ plan ─┬─▶ nothing pending: complete, without a JVM
-                                    └─▶ running ─▶ Spark job ─▶ fence own ids ─▶ read back ─▶ verdict
+                                    └─▶ running ─▶ Spark job ─▶ settling ─▶ fence own ids ─▶ read back ─▶ verdict
 
 Why it is right: the claim is committed before any fence, by a producer whose init fenced the earlier driver; every id
 that may still be alive is fenced before the read; a task reads after its own init. So a task that inits after the fence
@@ -133,7 +133,7 @@ class Driver:
         else:
             if earlier.pinned.prefix != settings.prefix:
                 self._take_over_prefix(earlier)
-            if earlier.state in (record.CLAIMED, record.RUNNING):
+            if earlier.state not in (record.COMPLETE, record.FAILED):
                 self._observer.note(_takes_over(earlier, self._around.now_ms() - seen.last_ms))
             claim = replace(earlier, run=earlier.run + 1, started=settings.started, state=record.CLAIMED)
         self._log.commit(self._stamped(claim))
@@ -376,13 +376,14 @@ class Driver:
     # ---- 7: the verdict --------------------------------------------------------------------------------------------
 
     def _settle(self, plan: Plan, tasks: int, result: JobResult, before: int) -> RunReport:
-        """Fence our own ids, read back, mark what Spark's word proves, and say how the run ended.
+        """Let no task start any more, fence our own ids, read back, mark what Spark's word proves, say how the run ended.
 
-        The look before the fence keeps us from disturbing a successor's tasks; after it nothing of ours is open, and an
-        orphaned worker commits nothing after the verdict.
+        `settling` commits only while the job is ours, so no successor's task is disturbed. After the fence nothing of ours
+        is open, and an orphaned worker commits nothing after the verdict: it was fenced, or finds a run that is over.
         """
         fail_point("driver-before-verdict")
-        self._log.glance()
+        self._commit(replace(self._log.mine, state=record.SETTLING))
+        fail_point("driver-after-settling")
         self._fence(tasks)
         self._log.read_back()
         state = self._log.state

@@ -20,6 +20,7 @@ NAMES = (
     "driver-before-running",
     "driver-after-running",
     "driver-before-verdict",
+    "driver-after-settling",
     "driver-after-verdict",
     "task-before-init",
     "task-after-init",

@@ -21,13 +21,15 @@ POSITION_KIND_ROWS: Final = "rows"
 
 CLAIMED: Final = "claimed"
 RUNNING: Final = "running"
+SETTLING: Final = "settling"  # the job has ended, whatever came of it: no task may start any more
 COMPLETE: Final = "complete"
 FAILED: Final = "failed"
 
 # From the state of a run's last control record to the states that its next one may have.
 TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
     CLAIMED: frozenset({RUNNING, COMPLETE, FAILED}),
-    RUNNING: frozenset({COMPLETE, FAILED}),
+    RUNNING: frozenset({SETTLING}),
+    SETTLING: frozenset({COMPLETE, FAILED}),
     COMPLETE: frozenset(),
     FAILED: frozenset(),
 }

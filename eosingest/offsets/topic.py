@@ -68,8 +68,11 @@ def read_to_end(reader: OffsetsReader, state: JobState, *, deadline_s: float) ->
     transaction, and stopping there would send their records again (Materialize#23380, KAFKA-10167).
     Raises KafkaFailure; its code is `read-deadline` where open transactions held it up.
     """
-    end = reader.high_watermark()
-    _read(reader, state, end, committed=True, deadline_s=deadline_s)
+    _read(reader, state, reader.high_watermark(), committed=True, deadline_s=deadline_s)
+    if (
+        state.control is None
+    ):  # compacted away while we read: the later one that it gave way to lies behind the end taken
+        _read(reader, state, reader.high_watermark(), committed=True, deadline_s=deadline_s)
 
 
 def read_decided(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:

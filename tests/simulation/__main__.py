@@ -1,0 +1,110 @@
+"""`python -m tests.simulation --schedules N [--seed S]`: many schedules, one summary line last, exit 1 on a violation.
+
+`--replay SEED` runs one schedule and prints its trace; `--without RULE` switches a rule of the protocol off (rules.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+
+from tests.simulation.rules import RULES, without
+from tests.simulation.schedule import Result, run_schedule
+
+_CHUNK = 50
+_SHOWN = 5
+
+
+@dataclass
+class Summary:
+    """What many schedules came to."""
+
+    schedules: int = 0
+    runs: int = 0
+    records: int = 0
+    steps: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    violations: list[Result] = field(default_factory=list)
+
+    def add(self, result: Result) -> None:
+        self.schedules += 1
+        self.runs += result.runs
+        self.records += result.records
+        self.steps += result.steps
+        self.faults.update(result.faults)
+        if result.violation is not None:
+            self.violations.append(result)
+
+
+def simulate(
+    seeds: range, *, rule: str | None = None, jobs: int | None = None, until_violated: bool = False
+) -> Summary:
+    """Run the schedules of the seeds on all cores; to the first violation only, where that is asked for."""
+    summary = Summary()
+    chunks = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
+    with get_context("fork").Pool(jobs or os.cpu_count()) as pool:
+        for results in pool.imap_unordered(partial(_run_chunk, rule=rule), chunks):
+            for result in results:
+                summary.add(result)
+            if until_violated and summary.violations:
+                break
+    return summary
+
+
+def _run_chunk(seeds: range, rule: str | None) -> list[Result]:
+    with without(rule) if rule else nullcontext():
+        return [run_schedule(seed) for seed in seeds]
+
+
+def _replay(seed: int, rule: str | None) -> int:
+    trace: list[str] = []
+    with without(rule) if rule else nullcontext():
+        result = run_schedule(seed, trace)
+    print("  virtual time   step who                what")
+    print("\n".join(trace))
+    print(f"seed {seed}: {result.violation or 'every promise was kept'}")
+    return 1 if result.violation else 0
+
+
+def _report(summary: Summary, first: int, seconds: float, rule: str | None) -> Iterator[str]:
+    option = f" --without {rule}" if rule else ""
+    for result in sorted(summary.violations, key=lambda result: result.steps)[:_SHOWN]:
+        yield f"seed {result.seed}: {result.violation}"
+        yield f"    python -m tests.simulation --replay {result.seed}{option}"
+    for kind, count in summary.faults.most_common():
+        yield f"{kind:20s} {count:10,}"
+    yield (
+        f"simulation: {summary.schedules:,} schedules from seed {first}, {summary.runs:,} runs,"
+        f" {summary.faults.total():,} faults of {len(summary.faults)} kinds, {summary.records:,} records,"
+        f" {summary.steps:,} steps, {len(summary.violations)} violations, {seconds:.0f} s"
+        f" ({summary.schedules / seconds * 3600:,.0f} schedules an hour)"
+    )
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--schedules", type=int, default=1_000)
+    parser.add_argument("--seed", type=int, default=0, help="the first one")
+    parser.add_argument("--jobs", type=int, help="processes; as many as cores by default")
+    parser.add_argument("--without", choices=RULES, metavar="RULE", help=f"one of: {', '.join(RULES)}")
+    parser.add_argument("--replay", type=int, metavar="SEED")
+    asked = parser.parse_args()
+    if asked.replay is not None:
+        return _replay(asked.replay, asked.without)
+    began = time.monotonic()
+    summary = simulate(range(asked.seed, asked.seed + asked.schedules), rule=asked.without, jobs=asked.jobs)
+    print("\n".join(_report(summary, asked.seed, time.monotonic() - began, asked.without)))
+    return 1 if summary.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

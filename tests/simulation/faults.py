@@ -1,0 +1,215 @@
+"""What breaks, and when: faults strike at points that the actors pass (a request, its answer, a fail point).
+
+Each schedule draws the kinds that it knows and how many strike, then the points; so some schedules are quiet, some have
+one kind of fault again and again, and some have everything at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from eosingest.kafka.memory import BrokerError
+from eosingest.kafka.protocols import LogRecord
+from eosingest.names import control_id, task_id
+from tests.simulation.network import LATE_COMMIT, LATE_REQUEST, LOSE_ANSWER, LOSE_COMMIT_ANSWER, LOSE_REQUEST
+from tests.simulation.scheduler import Killed, Process
+from tests.simulation.spark import JOB, OFFSETS, PREFIX, Attempt, Run
+
+if TYPE_CHECKING:
+    from tests.simulation.schedule import World
+
+_MOST_FAULTS = 8
+_FARTHEST_POINT = 400
+
+
+class Faults:
+    """The faults of one schedule. `struck` counts them by kind."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        random = world.random
+        self._kinds: dict[str, Callable[[Process], None]] = {
+            "kill": self._kill,
+            "kill-driver": self._kill_driver,
+            "freeze": self._freeze,
+            "freeze-all": self._freeze_all,
+            "disconnect": self._disconnect,
+            "second-driver": lambda process: world.start_run(),
+            "second-attempt": self._second_attempt,
+            "input-ends": self._input_ends,
+            "job-fails": self._job_fails,
+            "signal": self._signal,
+            "foreign-init": self._foreign_init,
+            "foreign-transaction": self._foreign_transaction,
+            "compaction": self._compaction,
+            "expired-ids": lambda process: world.cluster.expire_ids(),
+        }
+        names = [*self._kinds, LOSE_REQUEST, LOSE_ANSWER, LATE_REQUEST, LOSE_COMMIT_ANSWER, LATE_COMMIT]
+        known = [name for name in names if random.random() < 0.4] or [random.choice(names)]
+        count = random.choice((0, 1, 1, 2, 2, 3, 4, 6, _MOST_FAULTS))
+        reach = random.choice((40, 120, _FARTHEST_POINT))
+        self._due = sorted(((random.randint(1, reach), random.choice(known)) for _ in range(count)), reverse=True)
+        self._next = self._due[-1][0] if self._due else 0
+        self._passed = 0
+        self.struck: Counter[str] = Counter()
+
+    def stop(self) -> None:
+        """No more faults: from here on everything has to come right."""
+        self._next = 0
+
+    def point(self, process: Process, *, request: str = "", answer: str = "") -> str | None:
+        """Pass a point: a request that is about to be carried out, an answer on its way. Return what becomes of it.
+
+        Raises Killed where the fault ended the process that passes.
+        """
+        self._passed += 1
+        if not self._next or self._passed < self._next:
+            return None
+        kind = self._due[-1][1]
+        if kind not in self._kinds and not _meets(kind, request, answer):
+            return None  # waits for what it can strike
+        self._due.pop()
+        self._next = self._due[-1][0] if self._due else 0
+        self.struck[kind] += 1
+        if kind not in self._kinds:
+            return kind
+        self.world.scheduler.tell(f"FAULT {kind}")
+        self._kinds[kind](process)
+        if process.dead:
+            raise Killed
+        if process.frozen_until > self.world.scheduler.now:
+            self.world.scheduler.pause(0)
+        return None
+
+    # ---- processes -------------------------------------------------------------------------------------------------
+
+    def _kill(self, process: Process) -> None:
+        """Kill a process: mostly the one at work, sometimes another one."""
+        victims = self._alive()
+        victim = process if self.world.random.random() < 0.6 or not victims else self.world.random.choice(victims)
+        for run in self.world.runs:
+            if run.process is victim:
+                self._kill_run(run)
+                return
+        self.world.scheduler.kill(victim)
+
+    def _kill_driver(self, process: Process) -> None:
+        runs = [run for run in self.world.runs if run.going_on]
+        if runs:
+            self._kill_run(self.world.random.choice(runs))
+
+    def _kill_run(self, run: Run) -> None:
+        """Kill a driver: with its whole process group, or alone, so that its JVM or its workers live on as orphans."""
+        scheduler, random = self.world.scheduler, self.world.random
+        scheduler.kill(run.process)
+        if run.job is not None:
+            alone = random.choice(("group", "jvm", "orphans"))
+            if alone != "jvm":
+                run.job.gone = True
+            if alone == "group":
+                for attempt in run.job.attempts:
+                    scheduler.kill(attempt.process)
+
+    def _freeze(self, process: Process) -> None:
+        victims = self._alive()
+        victim = process if self.world.random.random() < 0.6 or not victims else self.world.random.choice(victims)
+        self.world.scheduler.freeze(victim, self._long())
+
+    def _freeze_all(self, process: Process) -> None:
+        """Freeze a driver with all its workers, as a suspended laptop does."""
+        runs = [run for run in self.world.runs if run.going_on]
+        if runs:
+            run, seconds = self.world.random.choice(runs), self._long()
+            self.world.scheduler.freeze(run.process, seconds)
+            for attempt in run.job.attempts if run.job else ():
+                self.world.scheduler.freeze(attempt.process, seconds)
+
+    def _long(self) -> float:
+        return self.world.random.choice((0.5, 3.0, 0.7 * self.world.timeout_s, 3 * self.world.timeout_s, 3600.0))
+
+    def _disconnect(self, process: Process) -> None:
+        """Cut a process off from Kafka for a time."""
+        world = self.world
+        world.disconnected.add(process)
+        seconds = world.random.choice((1.0, world.timeout_s, 3 * world.timeout_s))
+        world.scheduler.tell(f"{process} is cut off for {seconds} s")
+        world.scheduler.later(seconds, lambda: world.disconnected.discard(process))
+
+    def _alive(self) -> list[Process]:
+        alive = [run.process for run in self.world.runs if run.going_on]
+        return alive + [attempt.process for attempt in self._attempts()]
+
+    def _attempts(self) -> list[Attempt]:
+        jobs = [run.job for run in self.world.runs if run.job is not None]
+        return [attempt for job in jobs for attempt in job.attempts if not attempt.over and not attempt.process.dead]
+
+    # ---- Spark -----------------------------------------------------------------------------------------------------
+
+    def _second_attempt(self, process: Process) -> None:
+        """Start another attempt of a task: while the first goes on (speculation), or after it ended (a lost executor)."""
+        jobs = [run.job for run in self.world.runs if run.job is not None and not run.job.gone]
+        if jobs:
+            job = self.world.random.choice(jobs)
+            job.attempt(self.world.random.randrange(len(job.parts)))
+
+    def _input_ends(self, process: Process) -> None:
+        attempts = self._attempts()
+        if attempts:
+            attempt = self.world.random.choice(attempts)
+            attempt.truncated = True
+            self.world.scheduler.tell(f"the input of {attempt.process} ends early")
+
+    def _job_fails(self, process: Process) -> None:
+        jobs = [run.job for run in self.world.runs if run.job is not None and not run.job.finished]
+        if jobs:
+            self.world.random.choice(jobs).fail()
+
+    def _signal(self, process: Process) -> None:
+        runs = [run for run in self.world.runs if run.going_on]
+        if runs:
+            self.world.random.choice(runs).signal = 15
+
+    # ---- strangers and the broker ----------------------------------------------------------------------------------
+
+    def _foreign_init(self, process: Process) -> None:
+        """Somebody initialises one of our ids, and again until it is done; before a job's first run that is refused."""
+        random = self.world.random
+        if not self.world.witness.control:
+            return
+        ids = [control_id(PREFIX, JOB), *(task_id(PREFIX, JOB, task) for task in range(self.world.most_tasks))]
+        name = random.choice(ids)
+        self.world.scheduler.tell(f"foreign init of {name}")
+        self._init(name, 20)
+
+    def _init(self, name: str, times: int) -> None:
+        try:
+            self.world.cluster.init_producer_id(name, 60.0)
+        except BrokerError:
+            if times:
+                self.world.scheduler.later(0.05, lambda: self._init(name, times - 1))
+
+    def _foreign_transaction(self, process: Process) -> None:
+        """A transaction of another job is open in our partition of the offsets topic, until its time-out."""
+        world = self.world
+        if OFFSETS not in world.cluster.topics:
+            return
+        name, timeout_s = f"foreign-{world.random.randrange(1 << 30)}", world.random.choice((2.0, 20.0, 60.0))
+        who = world.cluster.init_producer_id(name, timeout_s)
+        world.cluster.produce(who, OFFSETS, world.offsets_partition, 0, [LogRecord(-1, b'["other",{"task":0}]', b"{}")])
+
+    def _compaction(self, process: Process) -> None:
+        topic = self.world.cluster.topics.get(OFFSETS)
+        if topic is not None:
+            log = topic.logs[self.world.offsets_partition]
+            log.compact(self.world.random.choice((log.end, self.world.random.randint(0, log.end))))
+
+
+def _meets(kind: str, request: str, answer: str) -> bool:
+    """Say whether a fault of the network can strike here."""
+    if kind in (LOSE_REQUEST, LATE_REQUEST):
+        return bool(request)
+    if kind == LATE_COMMIT:
+        return request == "EndTxn"
+    return bool(answer) if kind == LOSE_ANSWER else answer == "EndTxn"

@@ -1,0 +1,172 @@
+"""One schedule: a world made from a seed, run to its end, and checked.
+
+An operator starts runs, some at the same time; faults strike; then they stop, and the operator goes on until a run says
+0, runs once more, and waits for whatever is still frozen or late. Every end of the world must find the promises kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from eosingest.errors import EXIT_CHANGED, EXIT_DONE
+from eosingest.failpoints import handle_with
+from eosingest.kafka.memory import Cluster
+from eosingest.offsets import topic as offsets_topic
+from tests.simulation.faults import Faults
+from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler
+from tests.simulation.source import TEMPLATES, template
+from tests.simulation.spark import JOB, OFFSETS, TOPIC, Run
+from tests.simulation.witness import ViolationError, Witness
+
+_MOST_STEPS = 60_000
+_MOST_RUNS = 12
+_RUN_S = 20_000.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a schedule ended: what was broken, None where nothing was; runs, faults by kind, records, steps."""
+
+    seed: int
+    violation: str | None
+    runs: int
+    faults: dict[str, int]
+    records: int
+    steps: int
+
+
+class World:
+    """Everything that one schedule shares."""
+
+    def __init__(self, seed: int, trace: list[str] | None = None) -> None:
+        random = self.random = Random(seed)
+        self.scheduler = Scheduler(random, most_steps=_MOST_STEPS, trace=trace)
+        self.source = template(random.randrange(TEMPLATES))
+        self.timeout_s = random.choice((5.0, 10.0, 60.0))
+        self.max_records = random.choice((1, 2, 3, 5, 100))
+        self.batch_records = random.choice((1, 1, 3, 100))
+        self.most_tasks = random.choice((1, 2, 2, 3, 4))
+        self.sink_partitions = random.choice((1, 2, 3))
+        self.slow_input = random.random() < 0.3
+        self.disconnected: set[Process] = set()
+        self.runs: list[Run] = []
+        self.lost = ""  # what somebody deleted: the job can never be complete again
+        self.offsets_partition = offsets_topic.partition_of(JOB, offsets_topic.PARTITIONS)
+        self._attempts = 0
+        self.faults = Faults(self)
+        self.witness = Witness(self)
+        self.cluster = Cluster(
+            lambda: self.scheduler.now,
+            defer=lambda action: self.scheduler.later(self.latency(), action),
+            decided=self.witness.decided,
+            max_epoch=random.choice((4, 32_767)),
+            expiration_s=random.choice((5.0, 100.0)),
+        )
+
+    # ---- for everybody ---------------------------------------------------------------------------------------------
+
+    def latency(self) -> float:
+        """Return how long something takes: mostly a millisecond, now and then seconds."""
+        return 0.001 + 3.0 * self.random.random() ** 40  # type: ignore[no-any-return]
+
+    def input_latency(self) -> float:
+        """Return how long Spark takes for the next batch."""
+        if self.slow_input and self.random.random() < 0.2:
+            return self.random.choice((0.1, 0.6, 2.0)) * self.timeout_s
+        return self.latency()
+
+    def next_attempt(self) -> int:
+        """Return an id for a task attempt; Spark's are unique in a run, and so grow."""
+        self._attempts += 1
+        return self._attempts
+
+    def last_stable(self) -> int:
+        """Return the last stable offset of the job's partition of the offsets topic."""
+        return self.cluster.log(OFFSETS, self.offsets_partition).last_stable
+
+    def passed(self, name: str) -> None:
+        """Pass a fail point of the production code."""
+        actor = self.scheduler.current
+        assert actor is not None
+        if actor.process.dead:
+            raise Killed
+        run = next((run for run in self.runs if run.process is actor.process), None)
+        if run is not None and name == "driver-after-claim":
+            self.witness.claimed(run)
+        elif run is not None and name == "driver-after-fence":
+            self.witness.fenced(run)
+        if self.scheduler.traced:
+            self.scheduler.tell(f"at {name}")
+        self.faults.point(actor.process)
+
+    # ---- the operator ----------------------------------------------------------------------------------------------
+
+    def start_run(self, version: str = "one") -> Run:
+        """Start a run."""
+        run = Run(self, len(self.runs), version)
+        self.runs.append(run)
+        run.actor = self.scheduler.start(run.process, run.body)
+        return run
+
+    def run_ended(self, run: Run) -> None:
+        """Look at an orderly end."""
+        self.witness.run_ended(run)
+
+    def operate(self) -> None:
+        """Start runs as people and cron lines do: one after another, or before the last one has ended."""
+        random = self.random
+        for _ in range(random.choice((1, 1, 2, 2, 3))):
+            run = self.start_run(random.choice(("one", "one", "one", "two")))
+            assert run.actor is not None
+            self.scheduler.wait_for(run.actor, random.choice((0.5, 30.0, _RUN_S)))
+        self.faults.stop()
+        self.disconnected.clear()
+        self._until_complete()
+        self._until_complete()
+
+    def _until_complete(self) -> None:
+        for _ in range(_MOST_RUNS):
+            run = self._run_to_end()
+            if run.exit_code == EXIT_DONE or (self.lost and run.exit_code == EXIT_CHANGED):
+                return
+        raise ViolationError("P10", f"not complete after {_MOST_RUNS} runs without faults; the last: {run.codes}")
+
+    def _run_to_end(self) -> Run:
+        run = self.start_run(self.witness.version or "one")
+        assert run.actor is not None
+        if not self.scheduler.wait_for(run.actor, _RUN_S):
+            raise ViolationError("P10", f"{run.process} does not end")
+        return run
+
+    def run(self) -> str | None:
+        """Run the schedule; return what was violated."""
+        handle_with(self.passed)
+        try:
+            self.scheduler.start(Process("operator"), self.operate)
+            self.scheduler.run()
+            if not self.lost:
+                self.witness.check_complete("P1", "everything has ended")
+        except ViolationError as violation:
+            return str(violation)
+        except DoesNotEndError as error:
+            return f"P10: {error}"
+        except Exception as error:
+            return f"bug: {type(error).__name__}: {error}"
+        finally:
+            handle_with(None)
+        return None
+
+
+def run_schedule(seed: int, trace: list[str] | None = None) -> Result:
+    """Run the schedule of a seed."""
+    world = World(seed, trace)
+    violation = world.run()
+    return Result(
+        seed,
+        violation,
+        len(world.runs),
+        dict(world.faults.struck),
+        sum(world.witness.rows.values()),
+        world.scheduler.steps,
+    )

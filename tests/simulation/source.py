@@ -1,0 +1,98 @@
+"""The source of a simulated job: files, splits, rows and what they become, made once and shared by many schedules."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from random import Random
+
+import numpy as np
+
+from eosingest import checksum
+from eosingest.kafka.protocols import Records
+from eosingest.sources.base import Fingerprint, Listing, SourceFile, Split
+from eosingest.task_contract import Batch
+
+TEMPLATES = 24
+SPLIT_SIZE = 100
+SplitId = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one split in one version of the spec, as the batch that Spark makes of them."""
+
+    batch: Batch
+    values: tuple[bytes, ...]
+    checksums: tuple[int, ...]  # of the first n rows
+
+
+@dataclass
+class SimulatedSource:
+    """A `sources.base.Source`; `rows` by version, file and start. `changed` are files that somebody is said to have touched."""
+
+    files: tuple[SourceFile, ...]
+    lengths: dict[SplitId, int]  # rows of each split
+    hashes: dict[SplitId, int]
+    rows: dict[str, dict[SplitId, Rows]] = field(default_factory=dict)
+
+    def list(self) -> Listing:
+        return Listing(self.files, 0, (), ())
+
+    def fingerprint(self, file: SourceFile) -> Fingerprint:
+        return Fingerprint(file.length, file.mtime_ms, "content")
+
+    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
+        return tuple(
+            Split(file.name, start, min(split_size, file.length - start)) for start in range(0, file.length, split_size)
+        )
+
+    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+        return []
+
+    @property
+    def row_count(self) -> int:
+        return sum(self.lengths.values())
+
+
+def value_of(split: SplitId, row: int, version: str) -> bytes:
+    """Return the value of a row's record: it says where it comes from, and by which version of the spec."""
+    return f"{split[0]}|{split[1]}|{row}|{version}".encode()
+
+
+@cache
+def template(number: int) -> SimulatedSource:
+    """Make one of TEMPLATES sources: few files, few splits, few rows; some splits without any."""
+    random = Random(f"source {number}")
+    files, lengths, hashes = [], {}, {}
+    for index in range(random.choice((1, 1, 2, 2, 3))):
+        name = f"file-{index}"
+        splits = random.choice((1, 2, 2, 3))
+        files.append(SourceFile(name, f"/{name}", splits * SPLIT_SIZE, 1, True))
+        for start in range(0, splits * SPLIT_SIZE, SPLIT_SIZE):
+            lengths[name, start] = random.choice((0, 1, 2, 3, 4, 6))
+            hashes[name, start] = len(hashes) + 1
+    if not any(lengths.values()):
+        lengths["file-0", 0] = 2
+    source = SimulatedSource(tuple(files), lengths, hashes)
+    source.rows = {version: {split: _rows(source, split, version) for split in lengths} for version in ("one", "two")}
+    return source
+
+
+def _rows(source: SimulatedSource, split: SplitId, version: str) -> Rows:
+    count = source.lengths[split]
+    values = [value_of(split, row, version) for row in range(count)]
+    keys = [f"k{row % 3}".encode() for row in range(count)]
+    unsigned = [checksum.record_hash(key, value) for key, value in zip(keys, values, strict=True)]
+    sums = [0]
+    for digest in unsigned:
+        sums.append((sums[-1] + digest) % (1 << 64))
+    batch = Batch(
+        splits=np.full(count, source.hashes[split], dtype=np.int64),
+        records=Records(keys, values),
+        hashes=np.array(unsigned, dtype=np.uint64).view(np.int64),
+        sizes=np.array([len(key) + len(value) for key, value in zip(keys, values, strict=True)], dtype=np.int64),
+    )
+    return Rows(batch, tuple(values), tuple(sums))

@@ -1,0 +1,353 @@
+"""A run as the simulation has it: the production Driver in one process, its Spark job, attempts of the production Task.
+
+Spark itself is a model, with what it was measured to do: an attempt that fails is tried again up to four times, an
+input may end early and look like any other end, outcomes of failed attempts are dropped, and attempts may go on when
+their job, their JVM or their driver is gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eosingest.driver import Driver
+from eosingest.driver_contract import DriverSettings, Prepared, Surroundings, TopicCreation
+from eosingest.errors import EosingestError, IncompleteError
+from eosingest.interruption import Interruption
+from eosingest.kafka.memory_clients import MemoryAdmin, MemoryProducer, MemoryReader
+from eosingest.kafka.protocols import OffsetsReader, Producer, Records
+from eosingest.names import task_id
+from eosingest.plan import Plan, PlannedSplit
+from eosingest.report import Progress, RunReport
+from eosingest.task import AttemptLostError, Task
+from eosingest.task_contract import Batch, Outcome, Signal, TaskSettings, TaskSplit
+from eosingest.verdict import JobResult
+from tests.simulation.network import SimulatedNetwork
+from tests.simulation.scheduler import Actor, Process
+
+if TYPE_CHECKING:
+    from tests.simulation.schedule import World
+
+JOB, PREFIX, TOPIC, OFFSETS = "job", "p.", "sink", "offsets"
+MAX_FAILURES = 4
+_LONGEST_POLL_S = 60.0
+
+
+class Run:
+    """One `eosingest run`: what is asked of it, its processes, and how it ended."""
+
+    def __init__(self, world: World, index: int, version: str) -> None:
+        self.world = world
+        self.index = index
+        self.version = version
+        self.process = Process(f"driver-{index}")
+        self.signal: int | None = None
+        self.number = 0  # its run number, once it has claimed
+        self.job: Job | None = None
+        self.report: RunReport | None = None
+        self.error: EosingestError | None = None
+        self.actor: Actor | None = None
+
+    @property
+    def going_on(self) -> bool:
+        """Whether its driver is alive and at work."""
+        return not self.process.dead and self.report is None and self.error is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of the command, None where it was killed or goes on."""
+        if self.error is not None:
+            return self.error.exit_code
+        return self.report.exit_code if self.report is not None else None
+
+    @property
+    def codes(self) -> list[str]:
+        errors = [self.error] if self.error is not None else list(self.report.errors) if self.report else []
+        return [error.code for error in errors]
+
+    @property
+    def started(self) -> str:
+        """What tells this run from another one of the same number."""
+        return f"start-{self.index}"
+
+    def body(self) -> None:
+        """Do what run.py does."""
+        world = self.world
+        network = SimulatedNetwork(world, self.process)
+        clients = DriverClients(world, network)
+        around = Surroundings(
+            now=network.now,
+            sleep=network.wait,
+            now_ms=lambda: int(world.scheduler.now * 1000),
+            utc=lambda: "now",
+            interruption=Interruption(lambda: self.signal),
+        )
+        driver = Driver(self._settings(), clients, world.source, Launcher(self), _Unheard(), around)
+        try:
+            self.report = driver.run()
+        except EosingestError as error:
+            self.error = error
+        world.run_ended(self)
+
+    def _settings(self) -> DriverSettings:
+        world = self.world
+        return DriverSettings(
+            job=JOB,
+            started=self.started,
+            format="json",
+            root="",
+            bootstrap_servers="memory",
+            topic=TOPIC,
+            create=TopicCreation(world.sink_partitions, 1, {}),
+            offsets_topic=OFFSETS,
+            prefix=PREFIX,
+            digest={"record.value": self.version},
+            split_size=100,
+            on_change="error",
+            transaction_timeout_s=world.timeout_s,
+            max_records=world.max_records,
+            max_bytes=1_000_000,
+            from_scratch=False,
+            host="host",
+            pid=self.index,
+            versions={},
+        )
+
+
+class _Unheard:
+    def note(self, text: str) -> None:
+        pass
+
+    def progress(self, progress: Progress) -> None:
+        pass
+
+
+class DriverClients:
+    """Makes the driver's clients (`control.DriverKafka`)."""
+
+    def __init__(self, world: World, network: SimulatedNetwork) -> None:
+        self.world = world
+        self.network = network
+        self.admin = MemoryAdmin(world.cluster, network)
+
+    def control_producer(self, transactional_id: str) -> Producer:
+        return MemoryProducer(transactional_id, self.world.cluster, self.network, timeout_s=self.world.timeout_s)
+
+    def reader(self, partition: int) -> OffsetsReader:
+        return MemoryReader(OFFSETS, partition, self.world.cluster, self.network)
+
+
+class Launcher:
+    """Spark as the driver sees it (`driver_contract.Launcher`)."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.world = run.world
+        self.parts: list[list[PlannedSplit]] = []
+        self.poll_s = 0.1
+
+    def prepare(self, plan: Plan, schema: str | None) -> Prepared:
+        """Cut what is to be read into tasks, anew in each run: their number is Spark's choice."""
+        random, hashes = self.world.random, self.world.source.hashes
+        splits = sorted(
+            (split for file in plan.pending_files for split in (*file.pending, *file.skipped)),
+            key=lambda planned: (planned.split.file, planned.split.start),
+        )
+        tasks = random.randint(1, self.world.most_tasks)
+        cuts = sorted(random.randint(0, len(splits)) for _ in range(tasks - 1))
+        self.parts = [splits[a:b] for a, b in zip([0, *cuts], [*cuts, len(splits)], strict=True)]
+        by_hash = {
+            hashes[planned.split.file, planned.split.start]: TaskSplit(
+                planned.split.file,
+                planned.split.start,
+                planned.split.length,
+                planned.fingerprint,
+                planned.committed,
+            )
+            for planned in splits
+        }
+        self.world.scheduler.pause(self.world.latency())
+        return Prepared(tasks, schema or "schema", by_hash)
+
+    def start(self, settings: TaskSettings) -> None:
+        self.run.job = Job(self.run, settings, self.parts)
+        self.run.job.start()
+
+    def poll(self, timeout_s: float) -> JobResult | None:
+        """Return the job's result. A poll may take longer and longer: a process is not always given the time it asks for."""
+        job = self.run.job
+        assert job is not None
+        if not job.finished:
+            self.world.scheduler.pause(self.poll_s)
+            self.poll_s = min(self.poll_s * 2, _LONGEST_POLL_S)
+        if not job.finished:
+            return None
+        return JobResult(list(job.outcomes.values()), job.error)
+
+    def cancel(self) -> None:
+        job = self.run.job
+        assert job is not None
+        job.stop()
+        self.world.scheduler.pause(self.world.latency())
+
+
+class Job:
+    """A Spark job: its tasks, each tried up to four times."""
+
+    def __init__(self, run: Run, settings: TaskSettings, parts: list[list[PlannedSplit]]) -> None:
+        self.run = run
+        self.world = run.world
+        self.settings = settings
+        self.parts = parts
+        self.attempts: list[Attempt] = []
+        self.failures = [0] * len(parts)
+        self.outcomes: dict[int, Outcome] = {}
+        self.error: EosingestError | None = None
+        self.finished = False
+        self.gone = False  # the JVM is dead: nobody tries again, nobody is told
+
+    def start(self) -> None:
+        for task in range(len(self.parts)):
+            self.attempt(task)
+
+    def attempt(self, task: int) -> None:
+        """Start an attempt; a second one of the same task is a zombie's rival."""
+        if self.gone or self.run.process.dead:
+            return
+        number = sum(1 for attempt in self.attempts if attempt.task == task)
+        attempt = Attempt(self, task, number)
+        self.attempts.append(attempt)
+        attempt.process.on_kill = lambda: self.world.scheduler.later(
+            self.world.latency(), lambda: self.ended(attempt, None)
+        )
+        self.world.scheduler.start(attempt.process, attempt.body, self.world.latency())
+
+    def ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        """Take an attempt's end: an outcome counts if Spark saw all of its input."""
+        attempt.over = True
+        if self.gone or self.finished or attempt.task in self.outcomes:
+            return
+        if outcome is not None and not attempt.truncated:
+            self.outcomes[attempt.task] = outcome
+            if len(self.outcomes) == len(self.parts):
+                self.finished = True
+            return
+        self.failures[attempt.task] += 1
+        if self.failures[attempt.task] >= MAX_FAILURES or (attempt.truncated and self.world.random.random() < 0.5):
+            self.fail()
+        elif not any(other.task == attempt.task and not other.over for other in self.attempts):
+            self.world.scheduler.later(self.world.latency(), lambda: self.attempt(attempt.task))
+
+    def fail(self) -> None:
+        """The job failed: what still runs sees its input end, and is killed some time later, or never."""
+        self.error = IncompleteError("the job failed", code="spark-job")
+        self.stop()
+
+    def stop(self) -> None:
+        """No attempt gets more input, or another try."""
+        self.finished = True
+        for attempt in self.attempts:
+            if not attempt.over:
+                attempt.truncated = True
+                if self.world.random.random() < 0.5:
+                    self.world.scheduler.later(
+                        self.world.latency(), lambda process=attempt.process: self.world.scheduler.kill(process)
+                    )
+
+
+class Attempt:
+    """One attempt of one task, in a worker process of its own: the task's clients, and its input."""
+
+    def __init__(self, job: Job, task: int, number: int) -> None:
+        self.job = job
+        self.world = job.world
+        self.task = task
+        self.number = number
+        self.identity = self.world.next_attempt()
+        self.process = Process(f"task-{job.run.index}.{task}#{self.identity}")
+        self.network = SimulatedNetwork(self.world, self.process)
+        self.over = False
+        self.truncated = False  # its input ended, or is going to end, before its rows did
+        self.began_at_stable = 0  # what anybody could have read when it began
+        self.batches = _batches(self.world, job.parts[task], job.run.version)
+        self.taken = 0
+        self.waiting_s: float | None = None
+
+    def body(self) -> None:
+        world = self.world
+        self.began_at_stable = world.last_stable()
+        task = Task(
+            self.job.settings,
+            self.task,
+            self,
+            attempt=self.identity,
+            attempt_number=self.number,
+            now=self.network.now,
+            now_ms=lambda: int(world.scheduler.now * 1000),
+        )
+        outcome = None
+        try:
+            outcome = task.run(self)
+        except AttemptLostError as lost:
+            world.scheduler.tell(f"attempt lost: {lost.message}")
+        if world.scheduler.traced and outcome is not None:
+            world.scheduler.tell(f"outcome: {outcome}")
+        self.job.ended(self, outcome)
+
+    # task_contract.TaskKafka
+
+    def producer(self, task: int) -> Producer:
+        self.world.witness.about_to_init(self)
+        return MemoryProducer(
+            task_id(PREFIX, JOB, task),
+            self.world.cluster,
+            self.network,
+            timeout_s=self.world.timeout_s,
+            batch_records=self.world.batch_records,
+        )
+
+    def reader(self) -> OffsetsReader:
+        return MemoryReader(OFFSETS, self.job.settings.offsets_partition, self.world.cluster, self.network)
+
+    # task_contract.Inputs
+
+    def get(self, timeout_s: float) -> Batch | Signal:
+        if self.waiting_s is None:
+            self.waiting_s = self.world.input_latency()
+        if self.waiting_s > timeout_s:
+            self.waiting_s -= timeout_s
+            self.world.scheduler.pause(timeout_s)
+            return Signal.END if self.truncated else Signal.TICK
+        self.world.scheduler.pause(self.waiting_s)
+        self.waiting_s = None
+        if self.truncated or self.taken == len(self.batches):
+            return Signal.END
+        self.taken += 1
+        return self.batches[self.taken - 1]
+
+
+def _batches(world: World, splits: list[PlannedSplit], version: str) -> list[Batch]:
+    """Cut the rows of a task into batches, of one split or of several."""
+    random, rows = world.random, world.source.rows[version]
+    pieces: list[Batch] = []
+    for planned in splits:
+        whole = rows[planned.split.file, planned.split.start].batch
+        count, at = len(whole.splits), 0
+        while at < count:
+            end = min(count, at + random.choice((1, 2, 3, 10)))
+            pieces.append(whole.slice(at, end) if end - at < count else whole)
+            at = end
+    if len(pieces) > 1 and random.random() < 0.2:
+        at = random.randrange(len(pieces) - 1)
+        pieces[at : at + 2] = [_joined(pieces[at], pieces[at + 1])]
+    return pieces
+
+
+def _joined(first: Batch, second: Batch) -> Batch:
+    return Batch(
+        np.concatenate((first.splits, second.splits)),
+        Records([*first.records.keys, *second.records.keys], [*first.records.values, *second.records.values]),
+        np.concatenate((first.hashes, second.hashes)),
+        np.concatenate((first.sizes, second.sizes)),
+    )

@@ -1,0 +1,196 @@
+"""Checks the promises P1 to P10 of design 3.5, at every transaction that is decided and at every end of a run.
+
+Independent of what is checked: it reads what the broker decided, not what anybody says of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, EXIT_FENCED, EXIT_INCOMPLETE, EXIT_TEMPORARY
+from eosingest.kafka.memory import Entry, State
+from eosingest.names import task_id
+from tests.simulation.source import SplitId
+from tests.simulation.spark import JOB, OFFSETS, PREFIX, TOPIC, Attempt, Run
+
+if TYPE_CHECKING:
+    from tests.simulation.schedule import World
+
+Partitions = Mapping[tuple[str, int], list[Entry]]
+
+
+class ViolationError(Exception):
+    """A promise was broken. `promise` is "P1" … "P10", or "bug"."""
+
+    def __init__(self, promise: str, text: str) -> None:
+        super().__init__(f"{promise}: {text}")
+        self.promise = promise
+
+
+class Witness:
+    """What is committed, as the decisions of the coordinator tell it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.rows: dict[SplitId, int] = dict.fromkeys(world.source.lengths, 0)  # committed rows of each split
+        self.version: str | None = None  # of the spec that the committed records were made by
+        self.offsets: dict[SplitId, dict[str, Any]] = {}
+        self.control: dict[str, Any] = {}  # the last one committed
+        self.control_offset = -1
+        self.fenced_below = 0  # runs of a lower number must not commit anything any more
+        self.ended: set[int] = set()  # numbers of runs that ended in order
+        self.completed = False  # some run said 0: from here on nothing is to be sent
+
+    # ---- a transaction is decided ----------------------------------------------------------------------------------
+
+    def decided(self, name: str, committed: bool, partitions: Partitions) -> None:
+        """Look at a transaction of ours: what it commits is all that read_committed readers will ever see of it."""
+        if not committed or not name.startswith(PREFIX) or not any(partitions.values()):
+            return
+        found = _rows_of(entries for (topic, _), entries in partitions.items() if topic == TOPIC)
+        for split, rows in found.items():
+            if self.completed:
+                raise ViolationError("P6", f"{split}: rows {rows} were committed after the job had been complete")
+            self._take_rows(split, rows)
+        told = set()
+        for (topic, _), entries in partitions.items():
+            if topic == OFFSETS:
+                self._last_in_transaction(entries, partitions)
+                told |= {split for entry in entries if (split := self._take(entry)) is not None}
+        untold = found.keys() - told
+        if untold:
+            raise ViolationError("P4", f"rows of {min(untold)} were committed without an offset record")
+
+    def _take_rows(self, split: SplitId, rows: list[tuple[int, str]]) -> None:
+        before = self.rows[split]
+        numbers = sorted(row for row, _ in rows)
+        if numbers[0] < before or len(set(numbers)) < len(numbers):
+            raise ViolationError("P3", f"{split}: rows {numbers} were committed, and {before} had been before")
+        if numbers != list(range(before, before + len(numbers))):
+            raise ViolationError("P1", f"{split}: rows {numbers} were committed behind {before} rows: some are missing")
+        for _, version in rows:
+            if self.version not in (None, version):
+                raise ViolationError("P1", f"records of two versions of the spec: {self.version} and {version}")
+            self.version = version
+        self.rows[split] = before + len(numbers)
+
+    @staticmethod
+    def _last_in_transaction(entries: list[Entry], partitions: Partitions) -> None:
+        """Offset records come after the flush (3.3): the offsets partition is pinned for milliseconds."""
+        data = [entry.timestamp_ms for (topic, _), found in partitions.items() if topic == TOPIC for entry in found]
+        if data and entries and min(entry.timestamp_ms for entry in entries) < max(data):
+            raise ViolationError("order", "a record was sent after the offset records of its transaction")
+
+    def _take(self, entry: Entry) -> SplitId | None:
+        """Take a record of the offsets topic; return the split that it speaks of."""
+        key = json.loads(entry.key or b"")[1]
+        value = json.loads(entry.value or b"{}")
+        if "control" in key:
+            self.control, self.control_offset = value, entry.offset
+            return None
+        if "file" not in key:
+            return None
+        split = (str(key["file"]), int(key["start"]))
+        self._take_offset(split, value)
+        return split
+
+    def _take_offset(self, split: SplitId, new: dict[str, Any]) -> None:
+        old, rows = self.offsets.get(split), self.rows[split]
+        if new["run"] < self.fenced_below:
+            raise ViolationError("P7", f"run {new['run']} committed {split} after run {self.fenced_below} had fenced")
+        if new["run"] in self.ended:
+            raise ViolationError("P8", f"run {new['run']} committed {split} after its orderly end")
+        if new["position"] != rows or new["records"] != rows:
+            raise ViolationError("P4", f"{split}: position {new['position']}, and {rows} rows are committed")
+        version = self.version or "one"
+        if int(new["checksum"], 16) != self.world.source.rows[version][split].checksums[rows]:
+            raise ViolationError("P4", f"{split}: the checksum is not that of the {rows} rows committed")
+        if old is not None and (new["position"] < old["position"] or new["sequence"] != old["sequence"] + 1):
+            raise ViolationError("P5", f"{split}: {old} was followed by {new}")
+        if new["done"] and rows < self.world.source.lengths[split]:
+            raise ViolationError("P4", f"{split} is done after {rows} of {self.world.source.lengths[split]} rows")
+        self.offsets[split] = new
+
+    # ---- what processes do -----------------------------------------------------------------------------------------
+
+    def about_to_init(self, attempt: Attempt) -> None:
+        """An attempt that began when anybody could read of a newer run must not even init its producer (3.3 step 0)."""
+        number = attempt.job.settings.run
+        if self.control.get("run", 0) > number and self.control_offset < attempt.began_at_stable:
+            raise ViolationError("P7", f"{attempt.process} of run {number} disturbs run {self.control['run']}")
+
+    def claimed(self, run: Run) -> None:
+        """The run passed its claim: the number in the control record is its own."""
+        run.number = self.control.get("run", 0)
+
+    def fenced(self, run: Run) -> None:
+        """The run fenced everything before it."""
+        if run.number <= self.fenced_below:
+            return
+        self.fenced_below = run.number
+
+    def run_ended(self, run: Run) -> None:
+        """An orderly end: the exit code must be what the log says (P9), and nothing of ours may be open (P8)."""
+        code = run.exit_code
+        self.world.scheduler.tell(f"exit {code} {run.codes}")
+        if code == EXIT_DONE:
+            self.check_complete("P9", "exit 0")
+            if self.control["started"] == run.started and self.control["state"] != "complete":
+                raise ViolationError("P9", f"exit 0, and the run's control record says {self.control['state']}")
+            self.completed = True
+        elif code == EXIT_FENCED:
+            if self.control.get("started") == run.started:
+                raise ViolationError("P9", "exit 6, and the control record is still the run's own")
+        elif code == EXIT_CHANGED:
+            self._check_changed(run)
+        elif code == EXIT_FATAL:
+            self._check_fatal(run)
+        elif code not in (EXIT_INCOMPLETE, EXIT_TEMPORARY, 128 + 15):
+            raise ViolationError("P9", f"exit {code}: {run.error}")
+        if run.report is not None and run.number:
+            self.ended.add(run.number)
+            self._check_nothing_open(run)
+
+    def _check_changed(self, run: Run) -> None:
+        if not self.world.lost and not (run.codes == ["spec-changed"] and self.version not in (None, run.version)):
+            raise ViolationError("P9", f"exit 12 {run.codes}, and nothing was changed")
+
+    def _check_fatal(self, run: Run) -> None:
+        struck = self.world.faults.struck
+        fencing = struck["foreign-init"] + struck["late-request"] + struck["second-attempt"]
+        if not self.world.lost and not (fencing and run.codes == ["fenced-again-and-again"]):
+            raise ViolationError("P9", f"exit 7 {run.codes}: {run.error or run.report}")
+
+    def _check_nothing_open(self, run: Run) -> None:
+        """P8, unless a newer run is at work under the same ids."""
+        if self.control.get("started") != run.started:
+            return
+        for task in range(self.world.most_tasks):
+            found = self.world.cluster.transactions.get(task_id(PREFIX, JOB, task))
+            if found is not None and found.state is State.ONGOING:
+                raise ViolationError("P8", f"a transaction of task {task} is open after exit {run.exit_code}")
+
+    def check_complete(self, promise: str, when: str) -> None:
+        """Everything is there."""
+        for split, length in self.world.source.lengths.items():
+            if self.rows[split] != length:
+                raise ViolationError(
+                    promise, f"{when}, and {self.rows[split]} of {length} rows of {split} are committed"
+                )
+
+
+def _rows_of(logs: Iterable[list[Entry]]) -> dict[SplitId, list[tuple[int, str]]]:
+    """Return (row, version) by split of a transaction's records; in each partition the rows of a split keep their order."""
+    found: dict[SplitId, list[tuple[int, str]]] = {}
+    for entries in logs:
+        last: dict[SplitId, int] = {}
+        for entry in entries:
+            file, start, row, version = (entry.value or b"").decode().split("|")
+            split = (file, int(start))
+            if int(row) <= last.get(split, -1):
+                raise ViolationError("P2", f"{split}: row {row} came after row {last[split]}")
+            last[split] = int(row)
+            found.setdefault(split, []).append((int(row), version))
+    return found
