@@ -389,3 +389,5 @@ class Cluster:
         if not transaction.partitions:
             transaction.state = State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT
             transaction.updated = self._now()
+            if transaction.epoch >= self._max_epoch:  # by a fence: no epoch is left to give
+                transaction.producer_id, transaction.epoch = self._new_producer_id(), 0
