@@ -105,7 +105,7 @@ class Driver:
         description, warnings = topic.ensure_topic(self._kafka.admin, settings.offsets_topic)
         for warning in warnings:
             self._observer.note(f"warning: {warning}")
-        self._offsets_partitions = description.partitions
+        self._offsets = description
         return ControlLog(
             settings.job,
             self._kafka,
@@ -126,9 +126,7 @@ class Driver:
             self._refuse_forgotten_job(seen)
         earlier = seen.newest
         if earlier is None:
-            pinned = Pinned(
-                settings.format, settings.root, settings.topic, "", "", self._offsets_partitions, settings.prefix
-            )
+            pinned = self._pinned_now(topic_id="", cluster_id="")
             claim = ControlRecord(1, settings.started, record.CLAIMED, tasks_alive=0, pinned=pinned, pinned_since=1)
         else:
             if earlier.pinned.prefix != settings.prefix:
@@ -175,7 +173,7 @@ class Driver:
     def _plan_and_send(self, listing: Listing) -> RunReport:
         state, settings = self._log.state, self._settings
         if not settings.from_scratch:
-            pins.refuse_lost_progress(state, self._log.mine)
+            pins.refuse_lost_progress(state, self._log.mine, self._offsets.topic_id)
         tombstones = self._forget_progress() if settings.from_scratch else []
         pinned = self._check_life()
         in_force = pins.in_force(self._log.mine, state.offsets)
@@ -203,21 +201,26 @@ class Driver:
         """Return what is pinned for the job's life. It binds once anything was sent: ChangedError where it differs."""
         settings, old = self._settings, self._log.mine.pinned
         sent = bool(self._log.state.offsets)
-        new = Pinned(
-            settings.format,
-            settings.root,
-            settings.topic,
-            old.topic_id,
-            self._kafka.admin.cluster_id(),
-            self._offsets_partitions,
-            settings.prefix,
-        )
+        new = self._pinned_now(topic_id=old.topic_id, cluster_id=self._kafka.admin.cluster_id())
         if sent:
             pins.refuse_other_life(old, new)
         self._sink = self._open_sink(may_create=not sent)
         if sent and self._sink.topic_id != old.topic_id:
             raise pins.topic_made_again(settings.topic)
         return replace(new, topic_id=self._sink.topic_id)
+
+    def _pinned_now(self, *, topic_id: str, cluster_id: str) -> Pinned:
+        settings = self._settings
+        return Pinned(
+            settings.format,
+            settings.root,
+            settings.topic,
+            topic_id,
+            cluster_id,
+            self._offsets.partitions,
+            settings.prefix,
+            offsets_topic_id=self._offsets.topic_id,
+        )
 
     def _open_sink(self, *, may_create: bool) -> TopicDescription:
         """Return the sink topic, created if the spec says so; one that earlier runs wrote to is never created anew."""

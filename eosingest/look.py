@@ -158,7 +158,8 @@ def _pinned_errors(spec: Spec, admin: Admin, state: JobState, settings: DriverSe
         if sink is None or sink.topic_id != control.pinned.topic_id:
             raise pins.topic_made_again(spec.sink.topic)
     with _collected(errors):
-        pins.refuse_lost_progress(state, control)
+        found = admin.describe_topic(spec.sink.offsets_topic)
+        pins.refuse_lost_progress(state, control, found.topic_id if found is not None else "")
     if pins.in_force(control, state.offsets):
         with _collected(errors):
             pins.refuse_other_digest(control, settings.digest)

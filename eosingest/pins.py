@@ -89,25 +89,48 @@ def topic_made_again(topic: str) -> ChangedError:
 
 def refuse_other_digest(control: ControlRecord, digest: Mapping[str, str]) -> None:
     """Raise ChangedError where anything that shapes the bytes differs from what is pinned."""
-    old = control.digest
-    changed = sorted(name for name in {*old, *digest} if old.get(name) != digest.get(name))
+    changed = _changed(control.digest, digest)
     if not changed:
         return
-    what = ", ".join(
-        f"{name} (was {old.get(name)}, is {digest.get(name)})" if name.startswith("version.") else name
-        for name in changed
-    )
     finish = "finish with the earlier version" if any(name.startswith("version.") for name in changed) else "restore it"
     raise ChangedError(
-        f"{what}: changed in the middle of the job (pinned since run {control.pinned_since})",
+        f"{_what(changed, control.digest, digest)}: changed in the middle of the job (pinned since run {control.pinned_since})",
         code="spec-changed",
         hint=f"nothing was sent; {finish} and run again until the job is complete, then change it; or take a new job"
         f" name{from_scratch_hint()}",
     )
 
 
-def refuse_lost_progress(state: JobState, control: ControlRecord) -> None:
-    """Raise ChangedError where the offset records account for fewer records than an earlier control record says."""
+def refuse_other_meaning(control: ControlRecord, digest: Mapping[str, str]) -> None:
+    """Raise ChangedError where the source would not give the records that were sent, complete or not: for an audit."""
+    changed = _changed(control.digest, digest)
+    if changed:
+        raise ChangedError(
+            f"{_what(changed, control.digest, digest)}: changed since run {control.pinned_since} of the job",
+            code="spec-changed",
+            hint="restore it to compare with the source, or verify without --against-source: the receipts alone are asked then",
+        )
+
+
+def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    return sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+
+
+def _what(changed: Iterable[str], old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    return ", ".join(
+        f"{name} (was {old.get(name)}, is {new.get(name)})" if name.startswith("version.") else name for name in changed
+    )
+
+
+def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_id: str) -> None:
+    """Raise ChangedError where the offsets topic is not the one the control record was made for, or holds too little."""
+    if control.pinned.offsets_topic_id not in ("", offsets_topic_id):
+        raise ChangedError(
+            f"the offsets topic was deleted and made again while run {control.run} was at work: what it had recorded as"
+            " sent is gone",
+            code="progress-lost",
+            hint=f"nothing was sent; restore the offsets topic, or take a new job name{from_scratch_hint()}",
+        )
     if state.records_total < control.records_total:
         raise ChangedError(
             f"the offset records account for {state.records_total} records, the control record for"

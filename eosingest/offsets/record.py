@@ -116,7 +116,11 @@ class OffsetRecord:
 
 @dataclass(frozen=True)
 class Pinned:
-    """What stays for the job's life: another value is an error (exit 12), or asks for `--from-scratch`."""
+    """What stays for the job's life: another value is an error (exit 12), or asks for `--from-scratch`.
+
+    `offsets_topic_id` is that of the offsets topic that the run found when it began, "" in older records: a record that lies
+    in another topic was written across a deletion.
+    """
 
     format: str
     root: str
@@ -126,6 +130,7 @@ class Pinned:
     offsets_partitions: int
     prefix: str
     id_format: int = ID_FORMAT_VERSION
+    offsets_topic_id: str = ""
 
 
 @dataclass(frozen=True)

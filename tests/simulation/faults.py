@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING
 from eosingest.kafka.memory import BrokerError
 from eosingest.kafka.protocols import LogRecord
 from eosingest.names import control_id, task_id
+from eosingest.offsets import topic as offsets_topic
 from tests.simulation.network import LATE_COMMIT, LATE_REQUEST, LOSE_ANSWER, LOSE_COMMIT_ANSWER, LOSE_REQUEST
 from tests.simulation.scheduler import Killed, Process
-from tests.simulation.spark import JOB, OFFSETS, PREFIX, Attempt, Run
+from tests.simulation.spark import JOB, OFFSETS, PREFIX, TOPIC, Attempt, Run
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import World
 
 _MOST_FAULTS = 8
 _FARTHEST_POINT = 400
+_LOSSES = 0.06  # part of the schedules in which somebody may delete a topic
 
 
 class Faults:
@@ -46,6 +48,9 @@ class Faults:
             "compaction": self._compaction,
             "expired-ids": lambda process: world.cluster.expire_ids(),
         }
+        if random.random() < _LOSSES:
+            self._kinds |= {"offsets-topic-lost": self._lose_offsets_topic, "sink-made-again": self._make_sink_again}
+            del self._kinds["expired-ids"]  # what tells a lost offsets topic from a new job is that the ids are known
         names = [*self._kinds, LOSE_REQUEST, LOSE_ANSWER, LATE_REQUEST, LOSE_COMMIT_ANSWER, LATE_COMMIT]
         known = [name for name in names if random.random() < 0.4] or [random.choice(names)]
         count = random.choice((0, 1, 1, 2, 2, 3, 4, 6, _MOST_FAULTS))
@@ -198,6 +203,24 @@ class Faults:
         name, timeout_s = f"foreign-{world.random.randrange(1 << 30)}", world.random.choice((2.0, 20.0, 60.0))
         who = world.cluster.init_producer_id(name, timeout_s)
         world.cluster.produce(who, OFFSETS, world.offsets_partition, 0, [LogRecord(-1, b'["other",{"task":0}]', b"{}")])
+
+    def _lose_offsets_topic(self, process: Process) -> None:
+        """Somebody deletes the offsets topic, and the next run makes a new one, or somebody does."""
+        world = self.world
+        world.lost = OFFSETS
+        world.witness.fenced_below, world.witness.ended = 0, set()  # run numbers begin anew
+        world.cluster.delete_topic(OFFSETS)
+        if world.random.random() < 0.5:
+            world.cluster.create_topic(OFFSETS, offsets_topic.PARTITIONS, {"cleanup.policy": "compact"})
+
+    def _make_sink_again(self, process: Process) -> None:
+        """Somebody deletes the sink topic; it is made again at once, or by a run."""
+        world = self.world
+        if TOPIC in world.cluster.topics:
+            world.lost = TOPIC
+            world.cluster.delete_topic(TOPIC)
+            if world.random.random() < 0.5:
+                world.cluster.create_topic(TOPIC, world.sink_partitions, {})
 
     def _compaction(self, process: Process) -> None:
         topic = self.world.cluster.topics.get(OFFSETS)

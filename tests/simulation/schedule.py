@@ -16,7 +16,7 @@ from eosingest.offsets import topic as offsets_topic
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler
 from tests.simulation.source import TEMPLATES, template
-from tests.simulation.spark import JOB, OFFSETS, TOPIC, Run
+from tests.simulation.spark import JOB, OFFSETS, Run
 from tests.simulation.witness import ViolationError, Witness
 
 _MOST_STEPS = 60_000
@@ -83,7 +83,8 @@ class World:
 
     def last_stable(self) -> int:
         """Return the last stable offset of the job's partition of the offsets topic."""
-        return self.cluster.log(OFFSETS, self.offsets_partition).last_stable
+        topic = self.cluster.topics.get(OFFSETS)
+        return topic.logs[self.offsets_partition].last_stable if topic is not None else 0
 
     def passed(self, name: str) -> None:
         """Pass a fail point of the production code."""

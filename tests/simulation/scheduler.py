@@ -14,7 +14,7 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 
-class Killed(BaseException):  # noqa: N818 - not an error: what `kill -9` does, seen from the inside
+class Killed(BaseException):
     """Thrown into the actors of a killed process, and again at whatever they still try to do."""
 
 

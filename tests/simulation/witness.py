@@ -137,6 +137,7 @@ class Witness:
         self.world.scheduler.tell(f"exit {code} {run.codes}")
         if code == EXIT_DONE:
             self.check_complete("P9", "exit 0")
+            self._check_topic()
             if self.control["started"] == run.started and self.control["state"] != "complete":
                 raise ViolationError("P9", f"exit 0, and the run's control record says {self.control['state']}")
             self.completed = True
@@ -179,6 +180,16 @@ class Witness:
                 raise ViolationError(
                     promise, f"{when}, and {self.rows[split]} of {length} rows of {split} are committed"
                 )
+
+
+    def _check_topic(self) -> None:
+        """The topic that is there now holds every record once: as read, not as decided."""
+        logs = self.world.cluster.topics[TOPIC].logs
+        found = sorted(record.value or b"" for log in logs for record in log.fetch(log.start, committed=False)[0])
+        sent = sorted(value for rows in self.world.source.rows[self.version or "one"].values() for value in rows.values)
+        missing = [value for value in sent if value not in found]
+        if missing:
+            raise ViolationError("P9", f"exit 0, and {missing[0].decode()} is not in the topic")
 
 
 def _rows_of(logs: Iterable[list[Entry]]) -> dict[SplitId, list[tuple[int, str]]]:

@@ -162,6 +162,7 @@ def test_claim_and_control_record_as_they_are_on_the_wire() -> None:
         "offsets_partitions": 5,
         "prefix": "eosingest.",
         "id_format": 1,
+        "offsets_topic_id": "",
     }
 
 

@@ -148,13 +148,23 @@ def test_progress_that_is_gone(records: int, lost: bool) -> None:
     state = JobState("job", offsets={("a", 0): offset(4, records)} if records else {})
     control = replace(SETTLED, state=RUNNING)
     if not lost:
-        pins.refuse_lost_progress(state, control)
+        pins.refuse_lost_progress(state, control, "offsets-id")
         return
     with pytest.raises(ChangedError) as caught:
-        pins.refuse_lost_progress(state, control)
+        pins.refuse_lost_progress(state, control, "offsets-id")
     assert caught.value.code == "progress-lost"
     assert f"{records} records" in caught.value.message
     assert "100" in caught.value.message
+
+
+def test_a_control_record_written_for_another_offsets_topic() -> None:
+    """A driver that outlives its offsets topic writes on into the new one, as if nothing had been sent before."""
+    state = JobState("job", offsets={("a", 0): offset(4, 100)})
+    mine = replace(SETTLED, pinned=replace(PINNED, offsets_topic_id="first"))
+    pins.refuse_lost_progress(state, mine, "first")
+    with pytest.raises(ChangedError) as caught:
+        pins.refuse_lost_progress(state, mine, "second")
+    assert caught.value.code == "progress-lost"
 
 
 # ---- what an audit of the topic needs ------------------------------------------------------------------------------
