@@ -6,16 +6,19 @@ Used by a run (run.py) and by those who only look (look.py).
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from eosingest import broker
+from eosingest.control import ControlLog
 from eosingest.errors import SpecError
 from eosingest.interruption import never
 from eosingest.kafka.config import ClientSettings, refuse_one_sided
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader, LibrdkafkaProducer, ProducerSettings
-from eosingest.kafka.protocols import Admin, OffsetsReader, Producer
+from eosingest.kafka.protocols import OffsetsReader, Producer, TopicDescription
+from eosingest.offsets import topic
 from eosingest.report import Observer
 from eosingest.spec import Spec, resolve_properties
 
@@ -27,7 +30,7 @@ class Connection:
     """The driver's clients (`control.DriverKafka`)."""
 
     client: ClientSettings
-    admin: Admin
+    admin: KafkaPythonAdmin
     offsets_topic: str
     transaction_timeout_s: float
     check: Callable[[], None]
@@ -57,6 +60,19 @@ def connected(spec: Spec, observer: Observer, check: Callable[[], None] = never)
         yield Connection(client, admin, spec.sink.offsets_topic, spec.transaction.timeout, check)
     finally:
         admin.close()
+
+
+def control_log(spec: Spec, kafka: Connection, offsets_topic: TopicDescription) -> ControlLog:
+    """Make a reader of the job's records, for those who only look; to be closed."""
+    return ControlLog(
+        spec.name,
+        kafka,
+        offsets_topic=spec.sink.offsets_topic,
+        partition=topic.partition_of(spec.name, offsets_topic.partitions),
+        deadline_s=lambda: topic.read_deadline_s(spec.transaction.timeout),
+        now=time.monotonic,
+        sleep=time.sleep,
+    )
 
 
 def refuse_unusable_properties(spec: Spec) -> None:

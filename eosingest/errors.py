@@ -3,6 +3,7 @@
     EosingestError            1   a bug, unless a class below says otherwise
     ├─ SpecError              2   usage or spec: fix the file or the command line
     ├─ IncompleteError        3   some splits are not done; running again finishes them
+    ├─ MismatchError          4   verify: the topic is not what the receipts say
     ├─ TemporaryError         5   the broker or the network: a retry may help
     ├─ FencedError            6   a newer run owns the job: do not retry
     ├─ FatalError             7   bad data, rights, unsupported broker: a retry will not help
@@ -24,6 +25,7 @@ EXIT_DONE = 0
 EXIT_BUG = 1
 EXIT_SPEC = 2
 EXIT_INCOMPLETE = 3
+EXIT_MISMATCH = 4
 EXIT_TEMPORARY = 5
 EXIT_FENCED = 6
 EXIT_FATAL = 7
@@ -33,7 +35,7 @@ EXIT_CHANGED = 12
 EXIT_WORK_PENDING = 20
 EXIT_SIGNAL_BASE = 128
 
-_PRECEDENCE = (EXIT_BUG, EXIT_FENCED, EXIT_FATAL, EXIT_CHANGED, 4, EXIT_INCOMPLETE, EXIT_TEMPORARY)
+_PRECEDENCE = (EXIT_BUG, EXIT_FENCED, EXIT_FATAL, EXIT_CHANGED, EXIT_MISMATCH, EXIT_INCOMPLETE, EXIT_TEMPORARY)
 
 
 class EosingestError(Exception):
@@ -82,6 +84,13 @@ class IncompleteError(EosingestError):
 
     exit_code = EXIT_INCOMPLETE
     default_code = "incomplete"
+
+
+class MismatchError(EosingestError):
+    """An audit found records lost, doubled or changed. Said only where nothing else explains the difference."""
+
+    exit_code = EXIT_MISMATCH
+    default_code = "mismatch"
 
 
 class TemporaryError(EosingestError):

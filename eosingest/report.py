@@ -167,3 +167,41 @@ class StatusReport:
     def to_json(self) -> dict[str, Any]:
         """Return the report as the `data` of the JSON envelope."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """What an audit of the sink topic found. `verdict` is verified, mismatch or inconclusive.
+
+    `expected` and `found` hold records and checksum (hex); `found_late` is what of it was written after the job was complete.
+    `counts` says how many records are lost, doubled, changed, foreign: at least so many. `findings` and `partitions` are
+    tables for JSON. `source_splits` is how many splits were compared with the source, None without it.
+    """
+
+    job: str
+    topic: str
+    bootstrap_servers: str
+    run: int
+    state: str
+    verdict: str
+    expected: dict[str, Any]
+    found: dict[str, Any]
+    found_late: dict[str, Any]
+    counts: dict[str, int]
+    findings: tuple[dict[str, Any], ...]
+    partitions: tuple[dict[str, int], ...]
+    source_splits: int | None
+    seconds: float
+    errors: tuple[EosingestError, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def records_per_second(self) -> float:
+        """Records read from the topic per second, from the beginning of the audit to its end."""
+        return float(self.found["records"]) / self.seconds if self.seconds > 0 else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as the `data` of the JSON envelope; the errors have their own place there."""
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("errors", "counts")}
+        numbers = {"seconds": round(self.seconds, 3), "records_per_second": round(self.records_per_second)}
+        return {**data, **self.counts, **numbers}

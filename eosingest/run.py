@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from eosingest.connection import connected, refuse_unusable_properties
@@ -17,16 +14,13 @@ from eosingest.errors import ActiveRunError
 from eosingest.host_lock import HostLock
 from eosingest.interruption import Interruption
 from eosingest.kafka.config import ClientSettings
-from eosingest.paths import cache_directory
 from eosingest.plan import Plan
 from eosingest.report import Noting, Observer, RunReport
-from eosingest.settings import driver_settings, file_source, utc_now
+from eosingest.settings import driver_settings, file_source, spark_log_file, utc_now
 from eosingest.sources.files import FileSource
-from eosingest.spec import Spec, spark_master
+from eosingest.spec import Spec
 from eosingest.task_contract import TaskSettings
 from eosingest.verdict import JobResult
-
-_LOGS_KEPT_S = 7 * 86_400
 
 
 @dataclass(frozen=True)
@@ -107,42 +101,8 @@ class _LazyLauncher:
             self._launcher.close()
 
     def _make(self) -> Any:
-        from eosingest.spark.job import SparkLauncher, SparkSettings
-        from eosingest.spark.read import ReadSettings
+        from eosingest.spark.job import SparkLauncher
+        from eosingest.spark.settings import spark_settings
 
-        spec = self._spec
-        read = ReadSettings(
-            format=spec.source.format,
-            options=spec.source.reader_options(),
-            schema=spec.source.ddl,
-            where=spec.transform.where,
-            select=spec.transform.select,
-            key=spec.record.key,
-            value=spec.record.value,
-            headers=dict(spec.record.headers),
-            timestamp=spec.record.timestamp,
-        )
-        return SparkLauncher(
-            SparkSettings(
-                job=spec.name,
-                master=spark_master(spec),
-                conf=spec.spark.conf,
-                read=read,
-                base_path=lambda plan: self._source.partition_base(entry.file for entry in plan.files),
-                client=self._client,
-                partitioner=spec.sink.partitioner,
-                prefix=spec.sink.transactional_id_prefix,
-                check=self._check,
-                log_file=None if self._verbose else _log_file(spec.name),
-            )
-        )
-
-
-def _log_file(job: str) -> Path:
-    """Return where this run's Spark writes, and clear away what is older than a week."""
-    folder = cache_directory() / "logs"
-    for old in folder.glob("*.log"):
-        with contextlib.suppress(OSError):
-            if time.time() - old.stat().st_mtime > _LOGS_KEPT_S:
-                old.unlink()
-    return folder / f"{job}-{os.getpid()}.log"
+        log_file = None if self._verbose else spark_log_file(self._spec.name)
+        return SparkLauncher(spark_settings(self._spec, self._client, self._source, self._check, log_file))

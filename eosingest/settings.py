@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import secrets
 import socket
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 
 import xxhash
 
@@ -17,8 +20,11 @@ from eosingest.driver_contract import DriverSettings, TopicCreation
 from eosingest.errors import FatalError
 from eosingest.interruption import never
 from eosingest.java import find_java, java_major_version
+from eosingest.paths import cache_directory
 from eosingest.sources.files import FileSource
 from eosingest.spec import Spec, digest_parts
+
+_LOGS_KEPT_S = 7 * 86_400
 
 
 def file_source(spec: Spec, check: Callable[[], None] = never) -> FileSource:
@@ -74,3 +80,13 @@ def versions_now() -> dict[str, str]:
 def utc_now() -> str:
     """Return the time in UTC as text, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def spark_log_file(job: str) -> Path:
+    """Return where this process's Spark writes, and clear away what is older than a week."""
+    folder = cache_directory() / "logs"
+    for old in folder.glob("*.log"):
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > _LOGS_KEPT_S:
+                old.unlink()
+    return folder / f"{job}-{os.getpid()}.log"

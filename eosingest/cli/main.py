@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from eosingest import __version__
-from eosingest.cli import broker, check, init, plan, run, schema, status
+from eosingest.cli import broker, check, init, plan, run, schema, status, verify
 from eosingest.cli.options import Output, output_asked_for
 from eosingest.cli.render import REPORT_A_BUG, Renderer, logging_to
 from eosingest.cli.result import Action, Result
@@ -35,8 +35,9 @@ Exit codes, the same for every verb:
    1  a bug: please report it           10  the job has no progress here
    2  usage or spec                     11  another run is active
    3  incomplete: run again             12  source, spec or topic changed
-   5  temporary: a retry may help       20  plan --exit-code: work is pending
-   6  fenced by a newer run          128+N  ended by a signal, cleanly
+   4  verify found a mismatch           20  plan --exit-code: work is pending
+   5  temporary: a retry may help    128+N  ended by a signal, cleanly
+   6  fenced by a newer run
 """
 _T = TypeVar("_T")
 
@@ -140,6 +141,7 @@ def _app() -> typer.Typer:
     app.command("plan")(plan.plan)
     app.command("run")(run.run)
     app.command("status")(status.status)
+    app.command("verify")(verify.verify)
     brokers = typer.Typer(help="The embedded broker: a real Apache Kafka on this machine.", **_GROUP_SETTINGS)
     brokers.command("up")(broker.up)
     brokers.command("down")(broker.down)

@@ -16,6 +16,7 @@ from typing import Any
 import kafka.errors as kafka_errors
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
+from kafka.protocol.consumer.offsets import IsolationLevel
 from kafka.protocol.metadata import CoordinatorType
 from kafka.protocol.producer.transaction import InitProducerIdRequest
 
@@ -29,6 +30,7 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors say it o
 _BOOTSTRAP_S = 7.0
 _BOOTSTRAP_STEP_MS = 3_000
 _REQUEST_MS = 30_000
+_AGAIN_S = 0.2
 
 
 class KafkaPythonAdmin:
@@ -116,20 +118,30 @@ class KafkaPythonAdmin:
             ) from error
 
     def offset_ranges(self, topic: str, partitions: int) -> tuple[OffsetRange, ...]:
-        """Return log start and high watermark of the topic's partitions; waits a while for a leader that moves."""
+        """Return log start and high watermark of each partition of the topic, by number."""
+        starts = self._offsets(topic, partitions, OffsetSpec.EARLIEST)
+        return tuple(map(OffsetRange, starts, self._offsets(topic, partitions, OffsetSpec.LATEST)))
+
+    def last_stable_offsets(self, topic: str, partitions: int) -> tuple[int, ...]:
+        """Return the offset of each partition before which every transaction is decided."""
+        return tuple(self._offsets(topic, partitions, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED))
+
+    def _offsets(
+        self, topic: str, partitions: int, which: OffsetSpec, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    ) -> list[int]:
+        """Ask for an offset of each partition (ListOffsets); waits a while for a leader that moves."""
         places = [TopicPartition(topic, partition) for partition in range(partitions)]
         deadline = time.monotonic() + _REQUEST_MS / 1000
         with self._errors(f"asking for the offsets of topic {topic}"):
             while True:
                 self._check()
                 try:
-                    starts = self._client.list_partition_offsets(dict.fromkeys(places, OffsetSpec.EARLIEST))
-                    ends = self._client.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
-                    return tuple(OffsetRange(starts[place].offset, ends[place].offset) for place in places)
+                    found = self._client.list_partition_offsets(dict.fromkeys(places, which), level)
+                    return [found[place].offset for place in places]
                 except kafka_errors.RetriableError:
                     if time.monotonic() > deadline:
                         raise
-                    time.sleep(0.2)
+                    time.sleep(_AGAIN_S)
 
     def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
         """InitProducerId on every id, pipelined, retried until real success. Raises TemporaryError at the time-out."""
@@ -198,7 +210,7 @@ class KafkaPythonAdmin:
             producers = self._client.describe_producers([at])[at].active_producers
             holders = {p.producer_id: p for p in producers if p.current_transaction_start_offset >= 0}
             listings = self._client.list_transactions(producer_id_filters=list(holders)) if holders else {}
-        names = {entry.producer_id: entry.transactional_id for entries in listings.values() for entry in entries}
+        names = _names(listings)
         now_ms = time.time() * 1000
         found = [
             OpenTransaction(
@@ -210,9 +222,30 @@ class KafkaPythonAdmin:
         ]
         return sorted(found, key=lambda transaction: transaction.start_offset)
 
+    def writers(self, topic: str, partitions: int) -> frozenset[str]:
+        """Name who wrote to the topic lately, by transactional id where it has one (DescribeProducers, KIP-664).
+
+        Brokers forget a producer after a day (`producer.id.expiration.ms`), and a plain one leaves no trace. Without the
+        right to ask: nobody.
+        """
+        places = [TopicPartition(topic, partition) for partition in range(partitions)]
+        try:
+            with self._errors(f"asking who wrote to topic {topic}"):
+                states = self._client.describe_producers(places)
+                ids = {producer.producer_id for state in states.values() for producer in state.active_producers}
+                names = _names(self._client.list_transactions(producer_id_filters=list(ids))) if ids else {}
+        except EosingestError:
+            return frozenset()
+        return frozenset(names.get(identity, f"producer id {identity}") for identity in ids)
+
     def close(self) -> None:
         """Close the client and its network thread."""
         self._client.close()
+
+
+def _names(listings: Mapping[int, Iterable[Any]]) -> dict[int, str]:
+    """Return transactional ids by producer id, from what each broker lists."""
+    return {entry.producer_id: entry.transactional_id for entries in listings.values() for entry in entries}
 
 
 def _init_producer_id(transactional_id: str) -> InitProducerIdRequest:

@@ -20,7 +20,7 @@ from eosingest.interruption import never
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.protocols import REPEATED_COMMIT_S, FailureKind, KafkaFailure, LogRecord, Records
 
-_log = logging.getLogger("eosingest.librdkafka")
+log = logging.getLogger("eosingest.librdkafka")
 
 # Refusals that no retry mends (design section 3.3). Anything else that is not a fence has an unknown outcome.
 _REFUSALS = frozenset(
@@ -70,7 +70,7 @@ def classify(error: KafkaError) -> KafkaFailure:
 
 
 @contextlib.contextmanager
-def _failures() -> Iterator[None]:
+def failures() -> Iterator[None]:
     """Turn KafkaException into KafkaFailure."""
     try:
         yield
@@ -117,7 +117,7 @@ class LibrdkafkaProducer:
                 "delivery.report.only.error": True,
                 "on_delivery": self._on_delivery,
             },
-            logger=_log,
+            logger=log,
         )
 
     def _on_delivery(self, error: KafkaError | None, _message: object) -> None:
@@ -130,16 +130,16 @@ class LibrdkafkaProducer:
 
     @contextlib.contextmanager
     def _polling(self) -> Iterator[None]:
-        """As `_failures`, around calls that serve callbacks.
+        """As `failures`, around calls that serve callbacks.
 
         confluent-kafka turns a fatal error into an exception in its error callback; a delivery callback of the same poll
         then trips over it, or swallows it, and what comes out is a SystemError. The client is asked for the error again.
         """
         try:
-            with _failures():
+            with failures():
                 yield
         except SystemError as error:
-            with _failures():
+            with failures():
                 self._producer.begin_transaction()
             raise KafkaFailure(FailureKind.UNCERTAIN, "unknown", str(error)) from error
 
@@ -159,7 +159,7 @@ class LibrdkafkaProducer:
 
     def begin(self) -> None:
         """Open a transaction (local to the client until the first record)."""
-        with _failures():
+        with failures():
             self._producer.begin_transaction()
 
     def produce(self, topic: str, records: Records) -> None:
@@ -243,12 +243,12 @@ class LibrdkafkaOffsetsReader:
     def _consumer(self, isolation_level: str) -> confluent_kafka.Consumer:
         if isolation_level not in self._consumers:
             config = {**self._config, "isolation.level": isolation_level}
-            self._consumers[isolation_level] = confluent_kafka.Consumer(config, logger=_log)
+            self._consumers[isolation_level] = confluent_kafka.Consumer(config, logger=log)
         return self._consumers[isolation_level]
 
     def _watermarks(self, isolation_level: str) -> tuple[int, int]:
         at = TopicPartition(self._topic, self._partition)
-        with _failures():
+        with failures():
             low_high = self._consumer(isolation_level).get_watermark_offsets(at, timeout=30)
         if low_high is None:
             raise KafkaFailure(FailureKind.UNCERTAIN, "_TIMED_OUT", f"no watermarks of {self._topic}")
@@ -273,12 +273,12 @@ class LibrdkafkaOffsetsReader:
             return
         consumer = self._consumer("read_committed" if committed else "read_uncommitted")
         deadline = time.monotonic() + deadline_s
-        with _failures():
+        with failures():
             consumer.assign([TopicPartition(self._topic, self._partition, start)])
         try:
             yield from self._until(consumer, end, deadline)
         finally:
-            with _failures():
+            with failures():
                 consumer.unassign()
 
     def _until(self, consumer: confluent_kafka.Consumer, end: int, deadline: float) -> Iterator[LogRecord]:
@@ -289,7 +289,7 @@ class LibrdkafkaOffsetsReader:
                 raise KafkaFailure(
                     FailureKind.UNCERTAIN, "read-deadline", f"read to offset {max(reached, 0)} of {end}, no further"
                 )
-            with _failures():
+            with failures():
                 messages = consumer.consume(num_messages=10_000, timeout=0.05)
             for message in messages:
                 error = message.error()
@@ -302,9 +302,9 @@ class LibrdkafkaOffsetsReader:
                 elif error.name() == "_PARTITION_EOF":
                     reached = max(reached, offset)
                 elif error.name() != "GROUP_AUTHORIZATION_FAILED":  # comes without Group rights, and means nothing here
-                    _raise_unless_passing(error)
+                    raise_unless_passing(error)
             if not messages:
-                reached = max(reached, _position(consumer, self._topic, self._partition))
+                reached = max(reached, position(consumer, self._topic, self._partition))
 
     def close(self) -> None:
         """Close both consumers."""
@@ -314,16 +314,16 @@ class LibrdkafkaOffsetsReader:
         self._consumers.clear()
 
 
-def _raise_unless_passing(error: KafkaError) -> None:
+def raise_unless_passing(error: KafkaError) -> None:
     """Raise for an error that ends the read; a lost connection is librdkafka's to mend, until the deadline."""
     failure = classify(error)
     if error.fatal() or failure.kind is not FailureKind.UNCERTAIN or error.name() == "_AUTO_OFFSET_RESET":
         raise failure
 
 
-def _position(consumer: confluent_kafka.Consumer, topic: str, partition: int) -> int:
+def position(consumer: confluent_kafka.Consumer, topic: str, partition: int) -> int:
     """Return the consumer's position, -1 where it has none yet."""
-    with _failures():
+    with failures():
         offset = consumer.position([TopicPartition(topic, partition)])[0].offset
     return offset if offset >= 0 else -1
 
@@ -331,7 +331,7 @@ def _position(consumer: confluent_kafka.Consumer, topic: str, partition: int) ->
 def check_properties(settings: ClientSettings) -> str | None:
     """Return librdkafka's complaint about the user's properties, None where it takes them. Connects to nothing."""
     try:
-        confluent_kafka.Producer({**settings.properties, "transactional.id": "check"}, logger=_log)
+        confluent_kafka.Producer({**settings.properties, "transactional.id": "check"}, logger=log)
     except KafkaException as exception:
         error = exception.args[0]
         return error.str() if isinstance(error, KafkaError) else str(exception)

@@ -128,7 +128,7 @@ class SparkLauncher:
         assert self._frame is not None, "prepare comes first"
         context = self._spark.sparkContext
         if not self._settings.master.startswith("local["):
-            context.addPyFile(_package_zip())
+            context.addPyFile(package_zip())
         self._outcomes = context.accumulator([], Outcomes())
         producer_settings = ProducerSettings(
             client=self._settings.client,
@@ -238,7 +238,7 @@ def _max_attempts(master: str) -> int:
     return int(local.group(1)) if local else session.MAX_ATTEMPTS
 
 
-def _package_zip() -> str:
+def package_zip() -> str:
     """Zip the package for executors on other machines, which have the libraries but not us; return the path."""
     package = Path(eosingest.__file__).parent
     descriptor, name = tempfile.mkstemp(prefix="eosingest-", suffix=".zip")

@@ -26,6 +26,7 @@ DOCUMENTED = {
     "EosingestError": 1,
     "SpecError": 2,
     "IncompleteError": 3,
+    "MismatchError": 4,
     "TemporaryError": 5,
     "FencedError": 6,
     "FatalError": 7,

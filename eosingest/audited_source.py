@@ -1,0 +1,104 @@
+"""The source as an audit reads it: the files that receipts speak of, in the splits that were sent, as far as they were. Pure.
+
+Between the listing and the offset records on one side, and Spark's reader on the other. What cannot be compared with its
+receipt any more (changed, vanished, sent under an earlier spec) is named, never passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from eosingest.audit import Totals
+from eosingest.offsets.record import ControlRecord, OffsetRecord
+from eosingest.offsets.state import SplitId
+from eosingest.plan import Plan, PlannedFile, PlannedSplit, make_plan
+from eosingest.sources.base import Listing, Source
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one receipt is compared with: a split, or a whole file where it is cut in another way today. `run` sent it."""
+
+    name: str
+    splits: tuple[SplitId, ...]
+    receipt: Totals
+    run: int
+
+
+@dataclass(frozen=True)
+class AuditedSource:
+    """What Spark is to read (`plan`), what to compare it with, and why the rest cannot be read (`unread`)."""
+
+    plan: Plan
+    units: tuple[Unit, ...]
+    unread: tuple[str, ...]
+
+    def unlike(self, rows: Mapping[SplitId, Totals]) -> list[Unit]:
+        """Return the units whose rows do not give their receipt."""
+        return [unit for unit in self.units if sum((rows[split] for split in unit.splits), Totals()) != unit.receipt]
+
+
+def audited_source(
+    source: Source, listing: Listing, offsets: Mapping[SplitId, OffsetRecord], control: ControlRecord
+) -> AuditedSource:
+    """Find what receipts speak of. Reads files only to tell whether they changed; raises what `make_plan` raises."""
+    plan = make_plan(source, offsets, control.split_size, listing)
+    receipts: dict[str, list[OffsetRecord]] = {}
+    for receipt in offsets.values():
+        receipts.setdefault(receipt.file, []).append(receipt)
+    files, units = [], list[Unit]()
+    for entry in plan.files:
+        found = receipts.get(entry.file.name, [])
+        if found and entry.file.name not in plan.changed:
+            planned, units_here = _units(source, entry, found, control.split_size)
+            files.append(replace(entry, pending=planned, skipped=()))
+            units += units_here
+    read = {entry.file.name for entry in files}
+    unread = [f"{name}: {_why(name, plan, listing)}" for name in sorted(receipts) if name not in read]
+    return AuditedSource(replace(plan, files=tuple(files)), tuple(units), tuple(unread))
+
+
+def _units(
+    source: Source, entry: PlannedFile, receipts: list[OffsetRecord], split_size: int
+) -> tuple[tuple[PlannedSplit, ...], list[Unit]]:
+    """Return the splits of a file that are to be read, and what their rows are compared with."""
+    splits = source.splits(entry.file, split_size)
+    lengths = {split.start: split.length for split in splits}
+    if all(lengths.get(receipt.start) == receipt.length for receipt in receipts):
+        by_start = {receipt.start: receipt for receipt in receipts}
+        sent = [(split, by_start[split.start]) for split in splits if split.start in by_start]
+        units = [
+            Unit(split_name(split.file, split.start), ((split.file, split.start),), _totals([receipt]), receipt.run)
+            for split, receipt in sent
+        ]
+        return tuple(PlannedSplit(split, receipt.fingerprint, receipt) for split, receipt in sent), units
+    # Cut by another size once, and done: all of its rows were sent.
+    whole = Unit(
+        entry.file.name,
+        tuple((split.file, split.start) for split in splits),
+        _totals(receipts),
+        min(receipt.run for receipt in receipts),
+    )
+    some = receipts[0]
+    return tuple(
+        PlannedSplit(split, some.fingerprint, replace(some, start=split.start, length=split.length, done=True))
+        for split in splits
+    ), [whole]
+
+
+def _totals(receipts: list[OffsetRecord]) -> Totals:
+    return sum((Totals(receipt.records, receipt.checksum) for receipt in receipts), Totals())
+
+
+def _why(name: str, plan: Plan, listing: Listing) -> str:
+    if name in plan.changed:
+        return "changed since it was sent"
+    if name in listing.too_young:
+        return "left alone by source.min_age"
+    return "sent, and not among the files that `path` names now"
+
+
+def split_name(file: str, start: int) -> str:
+    """Return how a split is called in a report."""
+    return f"{file}, split at byte {start:,}"

@@ -1,0 +1,94 @@
+"""Reads ranges of the sink topic read_committed, in Spark's workers: for the audit of a topic (`eosingest verify`).
+
+Like the reader of the offsets topic it ends by position: aborted records and control records leave gaps. The driver has
+seen every transaction of a range decided before a worker reads it, so nothing is waited for but the brokers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import confluent_kafka
+from confluent_kafka import TopicPartition
+
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.librdkafka import failures, log, position, raise_unless_passing
+from eosingest.kafka.protocols import FailureKind, KafkaFailure
+
+_BATCH = 10_000
+_WAIT_S = 0.1
+# A range ends somewhere in a partition, and what was fetched beyond it is thrown away: not too much of it.
+_QUEUED_KBYTES = 32_768
+
+
+class TopicReader:
+    """A consumer of one topic, without a group. Raises KafkaFailure."""
+
+    def __init__(self, topic: str, client: ClientSettings, *, patience_s: float) -> None:
+        """Connect when first asked. `patience_s` is how long a read may stand still, in seconds."""
+        self._topic = topic
+        self._patience_s = patience_s
+        self._consumer = confluent_kafka.Consumer(
+            {
+                **client.librdkafka(),
+                "group.id": "eosingest-reads-without-a-group",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",  # an offset that retention has just deleted must not be passed over
+                "isolation.level": "read_committed",
+                "queued.max.messages.kbytes": _QUEUED_KBYTES,
+            },
+            logger=log,
+        )
+
+    def read(self, partition: int, start: int, end: int) -> Iterator[list[confluent_kafka.Message]]:
+        """Yield the records of [start, end) of a partition in order, in lists that are never empty."""
+        with failures():
+            self._consumer.assign([TopicPartition(self._topic, partition, start)])
+        try:
+            yield from self._until(partition, start, end)
+        finally:
+            with failures():
+                self._consumer.unassign()
+
+    def _until(self, partition: int, start: int, end: int) -> Iterator[list[confluent_kafka.Message]]:
+        reached, deadline = start, time.monotonic() + self._patience_s
+        while reached < end:
+            with failures():
+                messages = self._consumer.consume(_BATCH, timeout=_WAIT_S)
+            records = [message for message in messages if message.error() is None]
+            at = records[-1].offset() + 1 if records else -1
+            if len(records) < len(messages):
+                at = max(at, *(_end_of(message) for message in messages))
+            if not messages:
+                at = position(self._consumer, self._topic, partition)
+            if at > reached:
+                reached, deadline = at, time.monotonic() + self._patience_s
+            elif time.monotonic() > deadline:
+                raise KafkaFailure(
+                    FailureKind.UNCERTAIN,
+                    "read-deadline",
+                    f"{self._topic}-{partition} was read to offset {reached} of {end}, and no further",
+                )
+            if records and records[-1].offset() >= end:
+                records = [record for record in records if record.offset() < end]
+            if records:
+                yield records
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()
+
+
+def _end_of(message: confluent_kafka.Message) -> int:
+    """Return the offset of an end of the partition, -1 for all else. Raises for an error that ends the read."""
+    error = message.error()
+    if (
+        error is None or error.name() == "GROUP_AUTHORIZATION_FAILED"
+    ):  # comes without Group rights, and means nothing here
+        return -1
+    if error.name() == "_PARTITION_EOF":
+        return int(message.offset())
+    raise_unless_passing(error)
+    return -1

@@ -1,0 +1,145 @@
+"""Spark as an audit sees it: one session, in which topic and source are read and compared; its failures as our errors.
+
+Between verify.py, which decides what to read, and audit.py, which reads. All of Spark runs in a thread of its own, since
+a JVM at work listens to nobody: a signal ends the wait at once.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from eosingest.audit import Compared, Copies, Found, Slice, Totals, shares
+from eosingest.errors import EosingestError, FatalError, TemporaryError
+from eosingest.plan import Plan
+from eosingest.spark import scan, session
+from eosingest.spark.audit import SourceData, TopicData, compare
+from eosingest.spark.job import SparkSettings, package_zip
+from eosingest.spark.read import record_frame
+
+_TICK_S = 0.1
+_JVM_END_WAIT_S = 2.0
+_ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
+_KAFKA_FAILURE = re.compile(r"KafkaFailure: (.+)")
+_T = TypeVar("_T")
+
+
+class SparkAuditor:
+    """One Spark session for one audit. Raises the errors of errors.py."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        """Start nothing yet."""
+        self._settings = settings
+        self._spark: Any = None
+        self._process: Any = None
+        self._topic: TopicData | None = None
+        self._source: SourceData | None = None
+
+    def start(self, split_size: int) -> int:
+        """Start Spark, which cuts files by `split_size` bytes; return how many tasks it runs at once."""
+        return self._in_thread(lambda: self._start(split_size))
+
+    def _start(self, split_size: int) -> int:
+        settings = self._settings
+        self._spark, self._process = session.start(
+            job=settings.job,
+            master=settings.master,
+            conf=settings.conf,
+            split_size=split_size,
+            log_file=settings.log_file,
+        )
+        context = self._spark.sparkContext
+        if not settings.master.startswith("local["):
+            context.addPyFile(package_zip())
+        return int(context.defaultParallelism)
+
+    def read_topic(self, topic: str, parts: Sequence[Slice], *, patience_s: float) -> Found:
+        """Return count and checksum of what is in the slices; a read may stand still for `patience_s` seconds."""
+        tasks = int(self._spark.sparkContext.defaultParallelism)
+        data = TopicData(self._spark, topic, self._settings.client, tuple(shares(parts, tasks)), patience_s)
+        self._topic = data
+        return self._in_thread(data.sums) if data.shares else Found(Totals())
+
+    def read_source(self, plan: Plan, schema: str | None) -> dict[tuple[str, int], Totals]:
+        """Return count and checksum of the rows of the plan's splits, each as far as its offset record goes."""
+        return self._in_thread(lambda: self._read_source(plan, schema))
+
+    def _read_source(self, plan: Plan, schema: str | None) -> dict[tuple[str, int], Totals]:
+        read = replace(self._settings.read, schema=schema) if schema is not None else self._settings.read
+        frame = record_frame(self._spark, read, plan, self._settings.base_path(plan))
+        scan.check_narrow(frame.records)
+        splits, partitions = scan.task_splits(plan, frame.whole, frame.records)
+        tasks = max(1, min(partitions, self._spark.sparkContext.defaultParallelism))
+        self._source = SourceData(frame.records, splits, tasks)
+        return self._source.sums()
+
+    def compare(self, surplus: Totals, records: int) -> tuple[Copies, Compared]:
+        """Compare topic and source, where it was read, hash by hash; see `audit.compare`."""
+        topic = self._topic
+        assert topic is not None, "read_topic comes first"
+        return self._in_thread(lambda: compare(self._spark, topic, self._source, surplus, records))
+
+    def close(self) -> None:
+        """Stop Spark, whatever it is doing."""
+        if self._spark is not None:
+            session.stop(self._spark, self._process)
+
+    def _in_thread(self, step: Callable[[], _T]) -> _T:
+        future: Future[_T] = Future()
+        threading.Thread(target=_into, args=(future, step), name="spark-audit", daemon=True).start()
+        while not wait([future], timeout=_TICK_S).done:
+            self._settings.check()
+        try:
+            return future.result()
+        except (Py4JError, PySparkException) as error:
+            raise self._explain(str(error)) from error
+
+    def _explain(self, text: str) -> EosingestError:
+        """Turn a failure of Spark into an error: the brokers and the JVM may be better next time, data is not."""
+        log = f"; Spark's own words are in {self._settings.log_file}" if self._settings.log_file else ""
+        kafka, data = _KAFKA_FAILURE.search(text), _ERROR_CLASS.search(text)
+        if kafka is not None:
+            return TemporaryError(
+                f"the topic could not be read: {kafka.group(1)}",
+                code="kafka-uncertain",
+                hint=f"nothing is said of the topic; verify again{log}",
+            )
+        if self._process is not None and self._ended():
+            return TemporaryError(
+                f"Spark's JVM ended (status {self._process.returncode})",
+                code="jvm-ended",
+                hint=f"nothing is said of the topic; verify again{log}",
+            )
+        if data is not None:
+            return FatalError(
+                f"the source could not be read or computed: {data.group(0)}",
+                code="bad-data",
+                hint=f"without --against-source the receipts alone are asked{log}",
+            )
+        if "Traceback (most recent call last)" in text:
+            return EosingestError(f"a Spark task failed by a bug of ours:\n{text[-3000:]}", hint=log.removeprefix("; "))
+        return TemporaryError(
+            f"the Spark job failed: {session.first_line(text)}", code="spark-job", hint=f"verify again{log}"
+        )
+
+    def _ended(self) -> bool:
+        """Say whether the JVM is gone; where py4j has just lost it, its end is known a moment later."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_JVM_END_WAIT_S)
+        return self._process.poll() is not None
+
+
+def _into(future: Future[_T], step: Callable[[], _T]) -> None:
+    try:
+        future.set_result(step())
+    except BaseException as error:  # raised again where the result is asked for
+        future.set_exception(error)

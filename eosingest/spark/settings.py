@@ -1,0 +1,41 @@
+"""From a Spec to what Spark is started with and what it reads: for the launcher of a run and for an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from eosingest.kafka.config import ClientSettings
+from eosingest.sources.files import FileSource
+from eosingest.spark.job import SparkSettings
+from eosingest.spark.read import ReadSettings
+from eosingest.spec import Spec, spark_master
+
+
+def spark_settings(
+    spec: Spec, client: ClientSettings, source: FileSource, check: Callable[[], None], log_file: Path | None
+) -> SparkSettings:
+    """Make the settings. `log_file` takes Spark's own output, None leaves it on stderr."""
+    read = ReadSettings(
+        format=spec.source.format,
+        options=spec.source.reader_options(),
+        schema=spec.source.ddl,
+        where=spec.transform.where,
+        select=spec.transform.select,
+        key=spec.record.key,
+        value=spec.record.value,
+        headers=dict(spec.record.headers),
+        timestamp=spec.record.timestamp,
+    )
+    return SparkSettings(
+        job=spec.name,
+        master=spark_master(spec),
+        conf=spec.spark.conf,
+        read=read,
+        base_path=lambda plan: source.partition_base(entry.file for entry in plan.files),
+        client=client,
+        partitioner=spec.sink.partitioner,
+        prefix=spec.sink.transactional_id_prefix,
+        check=check,
+        log_file=log_file,
+    )
