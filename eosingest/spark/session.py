@@ -21,12 +21,13 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import eosingest
-from eosingest.errors import FatalError
+from eosingest.errors import EosingestError, FatalError, IncompleteError
 from eosingest.java import find_java
 from eosingest.paths import unusable
 
 MAX_ATTEMPTS = 4
 _STOP_S = 3.0
+_END_KNOWN_S = 2.0  # a JVM that was lost over py4j has ended, or is about to
 _AT_START = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.master", "spark.submit.")
 
 
@@ -63,7 +64,7 @@ def start(
     """Start Spark and return the session and its JVM process. `log_file` takes all of its output; None: stderr.
 
     Not for the main thread: there pyspark would replace the SIGINT handler. Raises FatalError where Java is missing, the
-    JVM does not start, or a required setting does not hold.
+    JVM does not start, or a required setting does not hold; IncompleteError where a signal ended the JVM.
     """
     find_java()
     # pyspark prints every analysis error with its Java stack through a logger of its own; our SpecError says it once.
@@ -74,6 +75,7 @@ def start(
     for key, value in {**settings, "spark.master": master, "spark.app.name": f"eosingest {job}"}.items():
         spark_conf.set(key, value)
     _prepare_environment(master)
+    gateway = None
     with _output(log_file) as output:
         try:
             gateway = launch_gateway(  # type: ignore[no-untyped-call]
@@ -83,13 +85,26 @@ def start(
             context = SparkContext(conf=spark_conf, gateway=gateway)
             session = SparkSession(context)
         except Exception as error:
-            raise FatalError(
-                f"Spark did not start with master {master}: {first_line(str(error))}",
-                code="spark-start",
-                hint=f"nothing was sent; Spark's own words are in {log_file}" if log_file else "nothing was sent",
-            ) from error
+            raise _not_started(master, log_file, error, gateway.proc if gateway is not None else None) from error
     _check_settings(session, required)
     return session, gateway.proc
+
+
+def _not_started(master: str, log_file: Path | None, error: Exception, process: Any) -> EosingestError:
+    """Make the error for a Spark that did not start: a JVM that a signal ended (no memory left, say) may start next time."""
+    log = f"; Spark's own words are in {log_file}" if log_file else ""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        if process is not None and process.wait(_END_KNOWN_S) < 0:
+            return IncompleteError(
+                f"Spark's JVM ended while it started (status {process.returncode})",
+                code="jvm-ended",
+                hint=f"nothing was sent; run again{log}",
+            )
+    return FatalError(
+        f"Spark did not start with master {master}: {first_line(str(error))}",
+        code="spark-start",
+        hint=f"nothing was sent{log}",
+    )
 
 
 def _folder_that_exists() -> str:

@@ -1,0 +1,33 @@
+"""A JVM that is killed while Spark starts: nothing is wrong with the spec, and running again finishes the job."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+KILL_AND_START = """
+import sys
+from pathlib import Path
+from eosingest.errors import EosingestError
+from eosingest.spark import session
+
+context = session.SparkContext
+
+def killed(conf, gateway):
+    gateway.proc.kill()
+    return context(conf=conf, gateway=gateway)
+
+session.SparkContext = killed
+try:
+    session.start(job="job", master="local[1,4]", conf={}, split_size=1 << 20, log_file=Path(sys.argv[1]))
+except EosingestError as error:
+    print(error.exit_code, error.code)
+"""
+
+
+def test_jvm_killed_while_spark_starts(tmp_path: Path) -> None:
+    """Breaks when the end of the JVM counts as a fault of the spec (exit 7: "a retry will not help")."""
+    command = [sys.executable, "-c", KILL_AND_START, str(tmp_path / "spark.log")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "3 jvm-ended", done
