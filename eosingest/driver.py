@@ -284,9 +284,11 @@ class Driver:
             self._observer.note(f"{len(plan.changed)} changed files are sent again as a whole; their old records stay")
 
     def _planned_control(self, pinned: Pinned, in_force: bool, plan: Plan) -> ControlRecord:
-        """Return our control record with what this run pins, or with what was pinned before and is in force."""
+        """Return our control record with what this run pins; what was pinned before stays where it is in force, and where
+        nothing is to be sent: it says what the records in the topic were made from.
+        """
         mine = replace(self._log.mine, pinned=pinned, records_total=self._log.state.records_total)
-        if in_force:
+        if in_force or not plan.pending:
             return mine
         return replace(
             mine, pinned_since=mine.run, digest=dict(self._settings.digest), split_size=plan.split_size, schema=None

@@ -17,6 +17,7 @@ from eosingest.audit import (
     SURPLUS,
     UNLIKE,
     UNREAD,
+    VERIFIED,
     Circumstances,
     Compared,
     Copies,
@@ -106,6 +107,10 @@ def by_source(expected: Totals, found: Found, copies: Copies, compared: Compared
         judgement.add(MISMATCH, Finding(UNLIKE, text, split=split))
     for reason in compared.unread:
         judgement.add(INCONCLUSIVE, Finding(UNREAD, reason))
+    if (
+        judgement.verdict == VERIFIED and found.total != expected
+    ):  # the source agrees with the topic, the receipts do not
+        return by_receipts(expected, found, copies, around)
     if judgement.verdict == INCONCLUSIVE and found.total != expected:
         _name_removed(judgement, around)
     return judgement
@@ -160,8 +165,9 @@ def _judge_unknown(judgement: Judgement, changed: int, compared: Compared, aroun
 
 
 def _name_removed(judgement: Judgement, around: Circumstances) -> None:
-    for text in around.removed:
-        judgement.add(INCONCLUSIVE, Finding(REMOVED, text))
+    if all(finding.kind != REMOVED for finding in judgement.findings):
+        for text in around.removed:
+            judgement.add(INCONCLUSIVE, Finding(REMOVED, text))
 
 
 def _named(around: Circumstances) -> str:

@@ -90,7 +90,9 @@ class _Verification:
         """Go the whole way."""
         self._read_receipts()
         state = self._log.state
-        self._control = control = self._refuse_no_progress(state)
+        control = self._refuse_no_progress(state)
+        # A job that has sent nothing yet has pinned no size.
+        self._control = control = replace(control, split_size=control.split_size or self._spec.source.split_size)
         self._sink = self._refuse_changes(state, control)
         self._before = (state.control, dict(state.offsets))
         self._expected = audit.expected_of(state.offsets.values(), control.audit)
@@ -130,7 +132,7 @@ class _Verification:
         if sink is None or sink.topic_id != control.pinned.topic_id:
             raise pins.topic_made_again(settings.topic)
         pins.refuse_lost_progress(state, control, self._offsets_topic.topic_id)
-        if self._options.against_source:
+        if self._options.against_source and control.digest:
             pins.refuse_other_meaning(control, settings.digest)
         return sink
 

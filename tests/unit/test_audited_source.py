@@ -1,0 +1,101 @@
+"""Which of the source's splits an audit reads, what their rows are compared with, and what it cannot compare."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from dataclasses import replace
+
+from eosingest.audit import Totals
+from eosingest.audited_source import AuditedSource, audited_source
+from eosingest.offsets.record import COMPLETE, ControlRecord, OffsetRecord, Pinned
+from eosingest.sources.base import Fingerprint, Listing, SourceFile, Split
+
+PINNED = Pinned("json", ".", "orders", "topic-id", "cluster-id", 5, "eosingest.")
+CONTROL = ControlRecord(3, "3rd", COMPLETE, 0, PINNED, pinned_since=2, split_size=100)
+
+
+class Files:
+    """A source of files that are cut evenly; every content is "same"."""
+
+    def list(self) -> Listing:
+        raise AssertionError("listed before")
+
+    def fingerprint(self, file: SourceFile) -> Fingerprint:
+        return Fingerprint(file.length, file.mtime_ms, "same")
+
+    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
+        starts = range(0, file.length, split_size)
+        return tuple(Split(file.name, start, min(split_size, file.length - start)) for start in starts)
+
+    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+        return []
+
+
+def file(name: str, length: int = 250) -> SourceFile:
+    return SourceFile(name, f"/data/{name}", length, 1, True)
+
+
+def receipt(
+    name: str, start: int, *, size: int = 100, done: bool = True, length: int = 250, run: int = 3
+) -> OffsetRecord:
+    content = Fingerprint(length, 1, "same")
+    here = min(size, length - start)
+    return OffsetRecord(name, start, here, 10, done, 10, 10, start + 1, content, run=run, task=0, sequence=3)
+
+
+def audited(
+    receipts: Iterable[OffsetRecord],
+    files: Iterable[SourceFile],
+    *,
+    young: tuple[str, ...] = (),
+    empty: tuple[str, ...] = (),
+) -> AuditedSource:
+    offsets = {(entry.file, entry.start): entry for entry in receipts}
+    return audited_source(Files(), Listing(tuple(files), 0, young, empty), offsets, CONTROL)
+
+
+def read(source: AuditedSource) -> list[tuple[str, int]]:
+    return [(planned.split.file, planned.split.start) for planned in source.plan.pending]
+
+
+def test_every_split_with_a_receipt_is_read_done_or_not() -> None:
+    source = audited([receipt("a", 0), receipt("a", 200, done=False)], [file("a"), file("new")])
+    assert read(source) == [("a", 0), ("a", 200)]
+    assert [planned.committed for planned in source.plan.pending] == [receipt("a", 0), receipt("a", 200, done=False)]
+    assert [(unit.name, unit.receipt) for unit in source.units] == [
+        ("a, split at byte 0", Totals(10, 1)),
+        ("a, split at byte 200", Totals(10, 201)),
+    ]
+    assert source.unread == ()
+
+
+def test_a_file_that_was_cut_by_another_size_is_compared_as_a_whole() -> None:
+    source = audited([receipt("a", 0, size=150, run=2), receipt("a", 150, size=150)], [file("a")])
+    assert read(source) == [("a", 0), ("a", 100), ("a", 200)]
+    assert all(planned.committed and planned.committed.done for planned in source.plan.pending)
+    (unit,) = source.units
+    assert (unit.name, unit.receipt, unit.run) == ("a", Totals(20, 152), 2)
+    rows = {("a", 0): Totals(12, 100), ("a", 100): Totals(8, 50), ("a", 200): Totals(0, 2)}
+    assert source.unlike(rows) == []
+    assert source.unlike({**rows, ("a", 200): Totals(1, 2)}) == [unit]
+
+
+def test_splits_whose_rows_do_not_give_their_receipt_are_unlike() -> None:
+    source = audited([receipt("a", 0), receipt("a", 100), receipt("a", 200)], [file("a")])
+    rows = {("a", 0): Totals(10, 1), ("a", 100): Totals(10, 102), ("a", 200): Totals(9, 201)}
+    assert [unit.name for unit in source.unlike(rows)] == ["a, split at byte 100", "a, split at byte 200"]
+
+
+def test_what_cannot_be_read_is_named_with_its_reason() -> None:
+    changed = replace(receipt("changed", 0), fingerprint=Fingerprint(250, 0, "other"))
+    receipts = [changed, receipt("young", 0), receipt("emptied", 0)]
+    receipts += [receipt("gone", start) for start in (0, 100, 200)]
+    source = audited(receipts, [file("changed")], young=("young",), empty=("emptied",))
+    assert (read(source), source.units) == ([], ())
+    assert source.unread == (
+        "changed: changed since it was sent",
+        "emptied: changed since it was sent",
+        "gone: sent, and not among the files that `path` names now",
+        "young: left alone by source.min_age",
+    )
