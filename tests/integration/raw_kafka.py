@@ -43,7 +43,7 @@ class RawKafka:
     def __init__(self, servers: str) -> None:
         host, port = servers.split(":")
         self._address = (host, int(port))
-        self._client = KafkaAdminClient(bootstrap_servers=servers)
+        self._client = KafkaAdminClient(bootstrap_servers=servers, max_in_flight_requests_per_connection=1000)
         (broker,) = self._client.describe_cluster()["brokers"]
         self._node = broker["broker_id"]
         self._make_transaction_log()

@@ -17,6 +17,7 @@ from eosingest.kafka.protocols import LogRecord, OffsetsReader
 from tests.integration.raw_kafka import RawKafka
 
 PARTITIONS = 2
+TIMEOUT_S = 600.0
 _SAME = {"INVALID_PRODUCER_EPOCH": "PRODUCER_FENCED", "UNKNOWN_TOPIC_OR_PARTITION": "UNKNOWN_TOPIC_OR_PART"}
 
 
@@ -79,8 +80,8 @@ class RequestWalk:
         """Return "ok", with a new last of `pairs`, or the code of the error."""
         said, answers = self.ask(
             f"init {name[-1]}",
-            lambda: self.memory.init_producer_id(name, 60.0),
-            lambda: self.raw.init_producer_id(name, 60.0),
+            lambda: self.memory.init_producer_id(name, TIMEOUT_S),
+            lambda: self.raw.init_producer_id(name, TIMEOUT_S),
         )
         if said == "ok":
             self.pairs.append(Pair(*answers))
@@ -156,26 +157,29 @@ class RequestWalk:
 class CompactionWalk(RequestWalk):
     """Few keys, many transactions, one partition of a compacted topic; `same_after_compaction` has both sides compact it."""
 
-    def write(self, transactions: int, *, decide: bool) -> None:
-        """Commit or abort transactions of one or two batches; or leave one open for each id."""
+    keys: list[bytes]
+
+    def write(self, transactions: int) -> None:
+        """Commit or abort transactions of one or two batches."""
+        self.keys = [f"k{number}".encode() for number in range(8)]
         for _ in range(transactions):
             pair = self.choose()
             for _ in range(self.random.randint(1, 2)):
                 self.produce(pair, "produce", 0)
-            if decide:
-                self.end(pair, commit=self.random.random() < 0.7)
+            self.end(pair, commit=self.random.random() < 0.7)
             self.compare()
 
     def make_records(self) -> list[LogRecord]:
         found = super().make_records()
         now = int(time.time() * 1000)
         return [
-            LogRecord(-1, f"k{self.random.randrange(8)}".encode(), self.random.choice([record.value, None]), now)
+            LogRecord(-1, self.random.choice(self.keys), self.random.choice([record.value, None]), now)
             for record in found
         ]
 
     def same_after_compaction(self, reader: OffsetsReader, *, drop_tombstones: bool) -> bool:
         """Begin a new segment, since the active one is never compacted, and say whether the same is left on both sides."""
+        self.keys = [b"roll"]
         time.sleep(0.15)
         log = self.memory.log(self.topic, 0)
         roll = log.end
