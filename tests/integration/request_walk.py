@@ -157,11 +157,10 @@ class RequestWalk:
 class CompactionWalk(RequestWalk):
     """Few keys, many transactions, one partition of a compacted topic; `same_after_compaction` has both sides compact it."""
 
-    keys: list[bytes]
+    rolling = False
 
     def write(self, transactions: int) -> None:
         """Commit or abort transactions of one or two batches."""
-        self.keys = [f"k{number}".encode() for number in range(8)]
         for _ in range(transactions):
             pair = self.choose()
             for _ in range(self.random.randint(1, 2)):
@@ -170,20 +169,22 @@ class CompactionWalk(RequestWalk):
             self.compare()
 
     def make_records(self) -> list[LogRecord]:
-        found = super().make_records()
         now = int(time.time() * 1000)
+        if self.rolling:
+            return [LogRecord(-1, str(now).encode(), b"roll", now)]
         return [
-            LogRecord(-1, self.random.choice(self.keys), self.random.choice([record.value, None]), now)
-            for record in found
+            LogRecord(-1, f"k{self.random.randrange(8)}".encode(), self.random.choice([record.value, None]), now)
+            for record in super().make_records()
         ]
 
     def same_after_compaction(self, reader: OffsetsReader, *, drop_tombstones: bool) -> bool:
         """Begin a new segment, since the active one is never compacted, and say whether the same is left on both sides."""
-        self.keys = [b"roll"]
         time.sleep(0.15)
         log = self.memory.log(self.topic, 0)
         roll = log.end
+        self.rolling = True  # by a record that replaces none
         self.produce(self.pairs[0], "produce", 0)
+        self.rolling = False
         self.end(self.pairs[0], commit=True)
         self.compare()
         log.compact(roll, drop_tombstones=drop_tombstones)

@@ -22,7 +22,7 @@ from eosingest.kafka.memory import MAX_EPOCH
 from tests.integration import client_walk
 from tests.integration.harness import wait_for
 from tests.integration.raw_kafka import RawKafka
-from tests.integration.request_walk import CompactionWalk, RequestWalk
+from tests.integration.request_walk import TIMEOUT_S, CompactionWalk, RequestWalk
 from tests.integration.test_contracts import quick_log_cleaner
 
 REQUEST_WALKS = 40
@@ -113,31 +113,44 @@ def test_a_transaction_outlives_its_topic(raw: RawKafka) -> None:
     assert walk.produce(pair, "produce", 1) == "ok"
 
 
+def init_often(walk: RequestWalk, name: str, times: int) -> None:
+    assert walk.raw.init_often(name, times) == times - 1
+    for _ in range(times):
+        walk.memory.init_producer_id(name, TIMEOUT_S)
+
+
 def test_epochs_run_out(raw: RawKafka) -> None:
-    """Behind epoch 32,766 comes another producer id; with the abort itself, where that took the last epoch."""
+    """Behind epoch 32,766 comes another producer id."""
     walk = RequestWalk(0, raw)
-    name, left = walk.ids[0], MAX_EPOCH - 2
-    assert raw.init_often(name, left) == left - 1
-    for _ in range(left):
-        walk.memory.init_producer_id(name, 60.0)
+    name = walk.ids[0]
+    init_often(walk, name, MAX_EPOCH - 1)
     walk.init(name)
     walk.init(name)
-    last = walk.pairs[-1]
+    last, new = walk.pairs
     assert last.memory.epoch == last.real.epoch == MAX_EPOCH - 1
-    walk.produce(last, "produce", 0)
-    assert walk.init(name) == "CONCURRENT_TRANSACTIONS"
-    walk.compare()
-    assert walk.init(name) == "ok"
-    new = walk.pairs[-1]
-    assert new.memory.epoch == new.real.epoch == 1
-    assert new.memory.producer_id != last.memory.producer_id
-    assert new.real.producer_id != last.real.producer_id
-    for zombie in walk.pairs[:2]:
-        assert walk.produce(zombie, "produce", 0) == "INVALID_PRODUCER_ID_MAPPING"
-        assert walk.end(zombie, commit=True) == "INVALID_PRODUCER_ID_MAPPING"
+    assert new.memory.epoch == new.real.epoch == 0
+    assert walk.produce(last, "produce", 0) == "INVALID_PRODUCER_ID_MAPPING"
+    assert walk.end(last, commit=True) == "INVALID_PRODUCER_ID_MAPPING"
     walk.produce(new, "produce", 0)
     walk.end(new, commit=True)
     walk.compare()
+
+
+def test_a_fence_takes_the_last_epoch(raw: RawKafka) -> None:
+    """Then the new producer id is there when the abort is done."""
+    walk = RequestWalk(0, raw)
+    name = walk.ids[0]
+    init_often(walk, name, MAX_EPOCH - 1)
+    walk.init(name)
+    (last,) = walk.pairs
+    walk.produce(last, "produce", 0)
+    assert walk.init(name) == "CONCURRENT_TRANSACTIONS"
+    walk.compare()
+    assert walk.end(last, commit=True) == "INVALID_PRODUCER_ID_MAPPING"
+    assert walk.init(name) == "ok"
+    new = walk.pairs[-1]
+    assert new.memory.epoch == new.real.epoch == 1
+    assert new.real.producer_id != last.real.producer_id
 
 
 def test_ids_are_forgotten(tmp_path: Path) -> None:
