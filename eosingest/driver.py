@@ -78,7 +78,9 @@ class Driver:
         try:
             self._claim()
             fail_point("driver-after-claim")
-            self._fence(self._log.mine.tasks_alive)
+            self._fence(
+                max(1, self._log.mine.tasks_alive)
+            )  # task 0 always: a claimed job's first id is known to the cluster
             fail_point("driver-after-fence")
             self._log.read_back()
             return self._run_read(listing)
@@ -391,6 +393,7 @@ class Driver:
         fail_point("driver-after-settling")
         self._fence(tasks)
         self._log.read_back()
+        self._refuse_other_offsets_topic()
         state = self._log.state
         marks = verdict.proven_done(plan, state, result, tasks=tasks, run=self._log.mine.run)
         state.offsets.update({(mark.file, mark.start): mark for mark in marks})
@@ -408,6 +411,12 @@ class Driver:
         self._commit(replace(mine, state=record.FAILED) if errors else self._completed(mine), marks=marks)
         fail_point("driver-after-verdict")
         return self._report(plan, before=before, errors=errors)
+
+    def _refuse_other_offsets_topic(self) -> None:
+        """The offset records that prove what was sent must lie in the topic that was read when the run began."""
+        found = self._kafka.admin.describe_topic(self._settings.offsets_topic)
+        if found is None or found.topic_id != self._offsets.topic_id:
+            raise pins.offsets_topic_made_again(self._log.mine.run)
 
     # ---- helpers ---------------------------------------------------------------------------------------------------
 

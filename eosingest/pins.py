@@ -125,12 +125,7 @@ def _what(changed: Iterable[str], old: Mapping[str, str], new: Mapping[str, str]
 def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_id: str) -> None:
     """Raise ChangedError where the offsets topic is not the one the control record was made for, or holds too little."""
     if control.pinned.offsets_topic_id not in ("", offsets_topic_id):
-        raise ChangedError(
-            f"the offsets topic was deleted and made again while run {control.run} was at work: what it had recorded as"
-            " sent is gone",
-            code="progress-lost",
-            hint=f"nothing was sent; restore the offsets topic, or take a new job name{from_scratch_hint()}",
-        )
+        raise offsets_topic_made_again(control.run)
     if state.records_total < control.records_total:
         raise ChangedError(
             f"the offset records account for {state.records_total} records, the control record for"
@@ -138,6 +133,16 @@ def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_
             code="progress-lost",
             hint=f"nothing was sent; restore the offsets topic, or take a new job name{from_scratch_hint()}",
         )
+
+
+def offsets_topic_made_again(run: int) -> ChangedError:
+    """Make the error for an offsets topic that is not the one in which a run began."""
+    return ChangedError(
+        f"the offsets topic was deleted, or deleted and made again, while run {run} was at work: what it had recorded as sent"
+        " is gone",
+        code="progress-lost",
+        hint=f"nothing more was sent; restore the offsets topic, or take a new job name{from_scratch_hint()}",
+    )
 
 
 def from_scratch_hint() -> str:

@@ -253,7 +253,7 @@ class Cluster:
         self._expiration_s = expiration_s
         self._next_producer_id = 1
         self._topics_made = 0
-        self._ongoing: set[str] = set()
+        self._ongoing: dict[str, None] = {}  # in order of their beginning: the same in every process
 
     # ---- topics ----------------------------------------------------------------------------------------------------
 
@@ -324,7 +324,7 @@ class Cluster:
             raise BrokerError("CONCURRENT_TRANSACTIONS")
         if transaction.state is not State.ONGOING:
             transaction.state, transaction.started = State.ONGOING, self._now()
-            self._ongoing.add(who.transactional_id)
+            self._ongoing[who.transactional_id] = None
         entries = transaction.partitions.setdefault((topic, partition), [])
         entries += log.append(who, sequence, records)
 
@@ -374,7 +374,7 @@ class Cluster:
         self._decide(name, transaction, commit=False)
 
     def _decide(self, name: str, transaction: Transaction, commit: bool) -> None:
-        self._ongoing.discard(name)
+        self._ongoing.pop(name, None)
         transaction.state = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
         transaction.updated = self._now()
         self._decided(name, commit, transaction.partitions)

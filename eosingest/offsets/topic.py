@@ -69,9 +69,8 @@ def read_to_end(reader: OffsetsReader, state: JobState, *, deadline_s: float) ->
     Raises KafkaFailure; its code is `read-deadline` where open transactions held it up.
     """
     _read(reader, state, reader.high_watermark(), committed=True, deadline_s=deadline_s)
-    if (
-        state.control is None
-    ):  # compacted away while we read: the later one that it gave way to lies behind the end taken
+    if state.control is None:
+        # Compacted away while we read: the later one that it gave way to lies behind the end that was taken.
         _read(reader, state, reader.high_watermark(), committed=True, deadline_s=deadline_s)
 
 

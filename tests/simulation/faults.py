@@ -48,14 +48,17 @@ class Faults:
             "compaction": self._compaction,
             "expired-ids": lambda process: world.cluster.expire_ids(),
         }
-        if random.random() < _LOSSES:
-            self._kinds |= {"offsets-topic-lost": self._lose_offsets_topic, "sink-made-again": self._make_sink_again}
+        losses = {"offsets-topic-lost": self._lose_offsets_topic, "sink-made-again": self._make_sink_again}
+        loss = random.choice(list(losses)) if random.random() < _LOSSES else None
+        if loss is not None:
+            self._kinds[loss] = losses[loss]
             del self._kinds["expired-ids"]  # what tells a lost offsets topic from a new job is that the ids are known
         names = [*self._kinds, LOSE_REQUEST, LOSE_ANSWER, LATE_REQUEST, LOSE_COMMIT_ANSWER, LATE_COMMIT]
         known = [name for name in names if random.random() < 0.4] or [random.choice(names)]
         count = random.choice((0, 1, 1, 2, 2, 3, 4, 6, _MOST_FAULTS))
         reach = random.choice((40, 120, _FARTHEST_POINT))
-        self._due = sorted(((random.randint(1, reach), random.choice(known)) for _ in range(count)), reverse=True)
+        kinds = [random.choice(known) for _ in range(count)] + ([loss] if loss is not None else [])
+        self._due = sorted(((random.randint(1, reach), kind) for kind in kinds), reverse=True)
         self._next = self._due[-1][0] if self._due else 0
         self._passed = 0
         self.struck: Counter[str] = Counter()
@@ -208,7 +211,7 @@ class Faults:
         """Somebody deletes the offsets topic, and the next run makes a new one, or somebody does."""
         world = self.world
         world.lost = OFFSETS
-        world.witness.fenced_below, world.witness.ended = 0, set()  # run numbers begin anew
+        world.witness.offsets_lost()
         world.cluster.delete_topic(OFFSETS)
         if world.random.random() < 0.5:
             world.cluster.create_topic(OFFSETS, offsets_topic.PARTITIONS, {"cleanup.policy": "compact"})
@@ -217,7 +220,7 @@ class Faults:
         """Somebody deletes the sink topic; it is made again at once, or by a run."""
         world = self.world
         if TOPIC in world.cluster.topics:
-            world.lost = TOPIC
+            world.lost, world.lost_at = TOPIC, world.scheduler.now
             world.cluster.delete_topic(TOPIC)
             if world.random.random() < 0.5:
                 world.cluster.create_topic(TOPIC, world.sink_partitions, {})

@@ -1,13 +1,208 @@
-"""Rules of the protocol that can be switched off by name, to see that the simulation then finds a violation."""
+"""Rules of the protocol that can be switched off by name: the production code with one line changed.
+
+Each rule names the lines that hold it; where they are not there any more, `without` says so instead of changing nothing.
+`python -m tests.simulation --without RULE` shows what the simulation then finds; test_rules.py demands that it finds it.
+"""
 
 from __future__ import annotations
+import __future__
 
 import contextlib
+import inspect
+import textwrap
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
-RULES: dict[str, None] = {}
+from eosingest import control, pins, verdict
+from eosingest.control import ControlLog
+from eosingest.driver import Driver
+from eosingest.kafka.memory_clients import MemoryAdmin
+from eosingest.offsets import topic
+from eosingest.task import Task
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A function of a class or module, and what stands in it instead."""
+
+    owner: Any
+    name: str
+    old: str
+    new: str
+
+
+RULES: dict[str, tuple[Edit, ...]] = {
+    # ---- the driver ------------------------------------------------------------------------------------------------
+    "control-producer-fences-the-earlier-driver": (
+        Edit(ControlLog, "fence_earlier_driver", "control_id(prefix, self._job)", "f'{prefix}{id(self)}'"),
+    ),
+    "unknown-control-commit-is-read-not-repeated": (
+        Edit(
+            ControlLog,
+            "commit",
+            "self._resolve(control, failure)",
+            "self._producer.init_transactions(); self._commit_entries(entries)",
+        ),
+    ),
+    "task-ids-are-carried-forward": (
+        Edit(
+            Driver,
+            "_claim",
+            "run=earlier.run + 1, started=settings.started, state=record.CLAIMED",
+            "run=earlier.run + 1, started=settings.started, state=record.CLAIMED, tasks_alive=0",
+        ),
+    ),
+    "every-earlier-id-is-fenced": (
+        Edit(Driver, "run", "self._fence(max(1, self._log.mine.tasks_alive))", "self._fence(1)"),
+    ),
+    "task-0-is-always-fenced": (
+        Edit(Driver, "run", "max(1, self._log.mine.tasks_alive)", "self._log.mine.tasks_alive"),
+    ),
+    "claim-before-fence": (
+        Edit(Driver, "run", "self._fence(max(1, self._log.mine.tasks_alive))", "self._fence(1)"),
+        Edit(
+            Driver,
+            "_claim",
+            "self._log.commit(self._stamped(claim))",
+            "self._fence(claim.tasks_alive); self._log.commit(self._stamped(claim))",
+        ),
+    ),
+    "fence-before-read": (
+        Edit(
+            Driver,
+            "run",
+            "self._fence(max(",
+            "self._log.read_back(); self._fence(max(",
+        ),
+        Edit(Driver, "run", "        self._log.read_back()\n", ""),
+    ),
+    "concurrent-transactions-is-not-success": (
+        Edit(
+            MemoryAdmin,
+            "_init",
+            "self._cluster.init_producer_id(transactional_id, 60.0)",
+            "with __import__('contextlib').suppress(BrokerError): self._cluster.init_producer_id(transactional_id, 60.0)",
+        ),
+    ),
+    "read-to-the-high-watermark": (
+        Edit(topic, "read_to_end", "reader.high_watermark()", "reader.last_stable_offset()"),
+    ),
+    "read-on-where-compaction-took-the-control-record": (
+        Edit(topic, "read_to_end", "if state.control is None:", "if False:"),
+    ),
+    "digest-is-pinned": (
+        Edit(Driver, "_plan_and_send", "pins.refuse_other_digest(self._log.mine, settings.digest)", "pass"),
+    ),
+    "pins-come-from-a-committed-record": (
+        Edit(Driver, "_run_read", "pins.carried_forward(self._log.mine, self._log.state.settled)", "self._log.mine"),
+    ),
+    "sink-topic-id-is-pinned": (
+        Edit(Driver, "_check_life", "if sent and self._sink.topic_id != old.topic_id:", "if False:"),
+    ),
+    "sink-topic-id-is-checked-at-the-end": (
+        Edit(Driver, "_settle", "if sink is None or sink.topic_id != self._sink.topic_id:", "if False:"),
+    ),
+    "known-task-id-without-control-record-is-lost-progress": (
+        Edit(Driver, "_claim", "if seen.newest is None and", "if False and"),
+    ),
+    "lost-progress-is-asked-for-twice": (
+        Edit(Driver, "_claim", "seen = self._log.read_undecided()  # whoever", "# whoever"),
+    ),
+    "control-record-knows-its-offsets-topic": (
+        Edit(pins, "refuse_lost_progress", "if control.pinned.offsets_topic_id", "if False and control.pinned"),
+    ),
+    "settling-before-the-last-fence": (
+        Edit(
+            Driver,
+            "_settle",
+            "self._commit(replace(self._log.mine, state=record.SETTLING))",
+            "self._log.mine = replace(self._log.mine, state=record.SETTLING)",
+        ),
+    ),
+    "own-ids-are-fenced-before-the-verdict": (Edit(Driver, "_settle", "self._fence(tasks)", "pass"),),
+    "verdict-reads-back": (Edit(Driver, "_settle", "self._log.read_back()", "pass"),),
+    "exit-6-only-when-the-log-names-another-run": (
+        Edit(
+            control,
+            "_kafka_error",
+            "if failure.kind is FailureKind.FENCED:",
+            "if failure.kind is FailureKind.FENCED: raise FencedError('')\n    if 0:",
+        ),
+    ),
+    "empty-only-when-every-task-read-all": (
+        Edit(
+            verdict,
+            "proven_done",
+            "result.error is None and {o.task for o in result.outcomes if o.read_all} == set(range(tasks))",
+            "result.error is None",
+        ),
+    ),
+    # ---- the task --------------------------------------------------------------------------------------------------
+    "look-before-init": (Edit(Task, "_start_once", "if self._state.control is not None:", "if False:"),),
+    "init-before-read": (
+        Edit(
+            Task,
+            "_start_once",
+            "self._producer.init_transactions()  # 1",
+            "topic.read_to_end(self._reader, self._state, deadline_s=deadline_s); self._producer.init_transactions()",
+        ),
+        Edit(Task, "_start_once", "topic.read_to_end(self._reader, self._state, deadline_s=deadline_s)  # 2", "pass"),
+    ),
+    "run-checked-after-init": (Edit(Task, "_start_once", "self._check_mine()  # 3", "pass"),),
+    "run-must-be-running": (Edit(Task, "_check_mine", "if control.state != record.RUNNING:", "if False:"),),
+    "newer-claim-stops-an-attempt": (Edit(Task, "_check_mine", "if claim.attempt > self._attempt:", "if False:"),),
+    "offset-records-in-the-same-transaction": (
+        Edit(Task, "_commit_once", "self._write_offsets(producer, written)", "pass"),
+        Edit(
+            Task,
+            "_commit_once",
+            "producer.commit()",
+            "producer.commit(); producer.begin(); self._write_offsets(producer, written); producer.flush(); producer.commit()",
+        ),
+    ),
+    "lost-input-ends-the-attempt": (
+        Edit(Task, "_recover", "if lost and not self._last_attempt:", "if False:"),
+        Edit(Task, "_recover", "if lost:", "if False:"),
+    ),
+    "new-producer-after-a-slow-commit": (
+        Edit(Task, "_commit_once", "self._now() - began >= REPEATED_COMMIT_S", "False"),
+    ),
+    "done-only-on-proof": (
+        Edit(
+            Task,
+            "_consume_all",
+            "if item is Signal.END:",
+            "if item is Signal.END and self._current is not None: self._current.ended = True\n        if item is Signal.END:",
+        ),
+    ),
+    "rows-only-at-the-attempts-own-position": (
+        Edit(Task, "_send", "if progress.position != progress.seen:", "if False:"),
+    ),
+}
 
 
 @contextlib.contextmanager
 def without(rule: str) -> Iterator[None]:
-    yield
+    """Switch a rule off inside the context."""
+    originals = [(edit.owner, edit.name, getattr(edit.owner, edit.name)) for edit in RULES[rule]]
+    try:
+        for owner, name in dict.fromkeys((edit.owner, edit.name) for edit in RULES[rule]):
+            edits = [edit for edit in RULES[rule] if (edit.owner, edit.name) == (owner, name)]
+            setattr(owner, name, _edited(getattr(owner, name), edits))
+        yield
+    finally:
+        for owner, name, original in originals:
+            setattr(owner, name, original)
+
+
+def _edited(function: Any, edits: list[Edit]) -> Any:
+    """Return the function with its text changed."""
+    source = textwrap.dedent(inspect.getsource(function))
+    for edit in edits:
+        assert edit.old in source, f"{edit.name}: {edit.old!r} is not there any more"
+        source = source.replace(edit.old, edit.new)
+    names: dict[str, Any] = {}
+    code = compile(source, f"<{function.__qualname__}>", "exec", flags=__future__.annotations.compiler_flag)
+    exec(code, function.__globals__, names)
+    return names[function.__name__]

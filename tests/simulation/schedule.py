@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from eosingest.errors import EXIT_CHANGED, EXIT_DONE
+from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL
 from eosingest.failpoints import handle_with
 from eosingest.kafka.memory import Cluster
 from eosingest.offsets import topic as offsets_topic
@@ -52,6 +52,7 @@ class World:
         self.disconnected: set[Process] = set()
         self.runs: list[Run] = []
         self.lost = ""  # what somebody deleted: the job can never be complete again
+        self.lost_at = 0.0
         self.offsets_partition = offsets_topic.partition_of(JOB, offsets_topic.PARTITIONS)
         self._attempts = 0
         self.faults = Faults(self)
@@ -69,6 +70,10 @@ class World:
     def latency(self) -> float:
         """Return how long something takes: mostly a millisecond, now and then seconds."""
         return 0.001 + 3.0 * self.random.random() ** 40  # type: ignore[no-any-return]
+
+    def start_latency(self) -> float:
+        """Return how long a worker takes to start: it may begin when its job is over."""
+        return self.latency() if self.random.random() < 0.8 else self.random.choice((0.1, 1.0, 5.0))
 
     def input_latency(self) -> float:
         """Return how long Spark takes for the next batch."""
@@ -97,18 +102,24 @@ class World:
             self.witness.claimed(run)
         elif run is not None and name == "driver-after-fence":
             self.witness.fenced(run)
+        if run is not None and name in ("driver-after-fence", "driver-after-settling"):
+            run.looked_at = self.scheduler.now
         if self.scheduler.traced:
             self.scheduler.tell(f"at {name}")
         self.faults.point(actor.process)
 
     # ---- the operator ----------------------------------------------------------------------------------------------
 
-    def start_run(self, version: str = "one") -> Run:
+    def start_run(self, version: str = "one", *, from_scratch: bool = False) -> Run:
         """Start a run."""
-        run = Run(self, len(self.runs), version)
+        run = Run(self, len(self.runs), version, from_scratch)
         self.runs.append(run)
         run.actor = self.scheduler.start(run.process, run.body)
         return run
+
+    def run_started(self, started: str) -> Run:
+        """Return the run that calls itself so."""
+        return next(run for run in self.runs if run.started == started)
 
     def run_ended(self, run: Run) -> None:
         """Look at an orderly end."""
@@ -118,7 +129,8 @@ class World:
         """Start runs as people and cron lines do: one after another, or before the last one has ended."""
         random = self.random
         for _ in range(random.choice((1, 1, 2, 2, 3))):
-            run = self.start_run(random.choice(("one", "one", "one", "two")))
+            version = random.choice(("one", "one", "one", "two"))
+            run = self.start_run(version, from_scratch=random.random() < 0.1)
             assert run.actor is not None
             self.scheduler.wait_for(run.actor, random.choice((0.5, 30.0, _RUN_S)))
         self.faults.stop()
@@ -129,7 +141,7 @@ class World:
     def _until_complete(self) -> None:
         for _ in range(_MOST_RUNS):
             run = self._run_to_end()
-            if run.exit_code == EXIT_DONE or (self.lost and run.exit_code == EXIT_CHANGED):
+            if run.exit_code == EXIT_DONE or (self.lost and run.exit_code in (EXIT_CHANGED, EXIT_FATAL)):
                 return
         raise ViolationError("P10", f"not complete after {_MOST_RUNS} runs without faults; the last: {run.codes}")
 

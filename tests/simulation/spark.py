@@ -37,13 +37,15 @@ _LONGEST_POLL_S = 60.0
 class Run:
     """One `eosingest run`: what is asked of it, its processes, and how it ended."""
 
-    def __init__(self, world: World, index: int, version: str) -> None:
+    def __init__(self, world: World, index: int, version: str, from_scratch: bool = False) -> None:
         self.world = world
         self.index = index
         self.version = version
+        self.from_scratch = from_scratch
         self.process = Process(f"driver-{index}")
         self.signal: int | None = None
         self.number = 0  # its run number, once it has claimed
+        self.looked_at = 0.0  # when it had fenced, and was about to look whether all is well
         self.job: Job | None = None
         self.report: RunReport | None = None
         self.error: EosingestError | None = None
@@ -108,7 +110,7 @@ class Run:
             transaction_timeout_s=world.timeout_s,
             max_records=world.max_records,
             max_bytes=1_000_000,
-            from_scratch=False,
+            from_scratch=self.from_scratch,
             host="host",
             pid=self.index,
             versions={},
@@ -221,7 +223,7 @@ class Job:
         attempt.process.on_kill = lambda: self.world.scheduler.later(
             self.world.latency(), lambda: self.ended(attempt, None)
         )
-        self.world.scheduler.start(attempt.process, attempt.body, self.world.latency())
+        self.world.scheduler.start(attempt.process, attempt.body, self.world.start_latency())
 
     def ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
         """Take an attempt's end: an outcome counts if Spark saw all of its input."""

@@ -39,6 +39,7 @@ class Witness:
         self.offsets: dict[SplitId, dict[str, Any]] = {}
         self.control: dict[str, Any] = {}  # the last one committed
         self.control_offset = -1
+        self.claims: dict[int, tuple[dict[str, Any], int]] = {}  # by task: the claim, and its Kafka offset
         self.fenced_below = 0  # runs of a lower number must not commit anything any more
         self.ended: set[int] = set()  # numbers of runs that ended in order
         self.completed = False  # some run said 0: from here on nothing is to be sent
@@ -88,13 +89,25 @@ class Witness:
         key = json.loads(entry.key or b"")[1]
         value = json.loads(entry.value or b"{}")
         if "control" in key:
-            self.control, self.control_offset = value, entry.offset
+            self._take_control(value, entry.offset)
             return None
+        if "task" in key:
+            self.claims[int(key["task"])] = (value, entry.offset)
         if "file" not in key:
             return None
         split = (str(key["file"]), int(key["start"]))
-        self._take_offset(split, value)
+        if entry.value is None:
+            self.offsets.pop(split, None)
+        else:
+            self._take_offset(split, value)
         return split
+
+    def _take_control(self, value: dict[str, Any], offset: int) -> None:
+        self.control, self.control_offset = value, offset
+        run = self.world.run_started(value["started"])
+        if run.from_scratch and value["state"] == "running":  # everything is sent again, in whatever version
+            self.rows = dict.fromkeys(self.rows, 0)
+            self.version, self.completed = None, False
 
     def _take_offset(self, split: SplitId, new: dict[str, Any]) -> None:
         old, rows = self.offsets.get(split), self.rows[split]
@@ -107,7 +120,11 @@ class Witness:
         version = self.version or "one"
         if int(new["checksum"], 16) != self.world.source.rows[version][split].checksums[rows]:
             raise ViolationError("P4", f"{split}: the checksum is not that of the {rows} rows committed")
-        if old is not None and (new["position"] < old["position"] or new["sequence"] != old["sequence"] + 1):
+        if (
+            old is not None
+            and self.world.lost != OFFSETS
+            and (new["position"] < old["position"] or new["sequence"] != old["sequence"] + 1)
+        ):
             raise ViolationError("P5", f"{split}: {old} was followed by {new}")
         if new["done"] and rows < self.world.source.lengths[split]:
             raise ViolationError("P4", f"{split} is done after {rows} of {self.world.source.lengths[split]} rows")
@@ -120,6 +137,10 @@ class Witness:
         number = attempt.job.settings.run
         if self.control.get("run", 0) > number and self.control_offset < attempt.began_at_stable:
             raise ViolationError("P7", f"{attempt.process} of run {number} disturbs run {self.control['run']}")
+        claim, offset = self.claims.get(attempt.task, ({}, 0))
+        if claim.get("started") == attempt.job.settings.started and offset < attempt.began_at_stable:
+            if claim["attempt"] > attempt.identity:
+                raise ViolationError("P7", f"{attempt.process} disturbs the newer attempt {claim['attempt']}")
 
     def claimed(self, run: Run) -> None:
         """The run passed its claim: the number in the control record is its own."""
@@ -127,9 +148,13 @@ class Witness:
 
     def fenced(self, run: Run) -> None:
         """The run fenced everything before it."""
-        if run.number <= self.fenced_below:
-            return
-        self.fenced_below = run.number
+        if self.world.lost != OFFSETS:
+            self.fenced_below = max(self.fenced_below, run.number)
+
+    def offsets_lost(self) -> None:
+        """The offsets topic was deleted: run numbers and sequences begin anew, what was sent stays."""
+        self.fenced_below, self.ended = 0, set()
+        self.offsets.clear()
 
     def run_ended(self, run: Run) -> None:
         """An orderly end: the exit code must be what the log says (P9), and nothing of ours may be open (P8)."""
@@ -137,7 +162,8 @@ class Witness:
         self.world.scheduler.tell(f"exit {code} {run.codes}")
         if code == EXIT_DONE:
             self.check_complete("P9", "exit 0")
-            self._check_topic()
+            if self.world.lost != TOPIC or self.world.lost_at <= run.looked_at:
+                self._check_topic()
             if self.control["started"] == run.started and self.control["state"] != "complete":
                 raise ViolationError("P9", f"exit 0, and the run's control record says {self.control['state']}")
             self.completed = True
@@ -180,7 +206,6 @@ class Witness:
                 raise ViolationError(
                     promise, f"{when}, and {self.rows[split]} of {length} rows of {split} are committed"
                 )
-
 
     def _check_topic(self) -> None:
         """The topic that is there now holds every record once: as read, not as decided."""
