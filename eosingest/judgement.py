@@ -171,4 +171,8 @@ def _name_removed(judgement: Judgement, around: Circumstances) -> None:
 
 
 def _named(around: Circumstances) -> str:
-    return f"; writers of the topic that are not this job: {', '.join(around.writers)}" if around.writers else ""
+    return (
+        f"; writers of the topic that are not known as this job's: {', '.join(around.writers)}"
+        if around.writers
+        else ""
+    )

@@ -10,6 +10,7 @@ Claims nothing, fences nothing, writes nothing.
 from __future__ import annotations
 
 import re
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +22,14 @@ from eosingest.audited_source import AuditedSource, audited_source
 from eosingest.connection import Connection, connected, control_log, refuse_unusable_properties
 from eosingest.control import ControlLog
 from eosingest.driver_contract import DriverSettings
-from eosingest.errors import EosingestError, FatalError, MismatchError, NoSuchJobError, TemporaryError
-from eosingest.interruption import Interruption
+from eosingest.errors import (
+    EosingestError,
+    FatalError,
+    InterruptedRunError,
+    MismatchError,
+    NoSuchJobError,
+    TemporaryError,
+)
 from eosingest.kafka.protocols import TopicDescription
 from eosingest.offsets import topic
 from eosingest.offsets.record import ControlRecord
@@ -48,15 +55,21 @@ def verify(
 ) -> VerifyReport:
     """Audit the topic. What was found is in the report's errors; raises the errors of errors.py where it could not look."""
     refuse_unusable_properties(spec)
-    interruption = Interruption(interrupted)
     noting = Noting(observer)
-    with connected(spec, noting, interruption.check) as kafka:
+
+    def check() -> None:
+        number = interrupted()
+        if number is not None:
+            name = signal.Signals(number).name
+            raise InterruptedRunError(f"stopped by {name}; the topic was not judged", signal_number=number)
+
+    with connected(spec, noting, check) as kafka:
         description = kafka.admin.describe_topic(spec.sink.offsets_topic)
         if description is None:
             raise _no_such_job(spec, kafka)
         log = control_log(spec, kafka, description)
         try:
-            report = _Verification(spec, options, kafka, log, description, interruption.check).run()
+            report = _Verification(spec, options, kafka, log, description, check).run()
         finally:
             log.close()
     return replace(report, notes=tuple(noting.notes))

@@ -23,7 +23,7 @@ from eosingest.kafka.protocols import REPEATED_COMMIT_S, FailureKind, KafkaFailu
 log = logging.getLogger("eosingest.librdkafka")
 
 # Refusals that no retry mends (design section 3.3). Anything else that is not a fence has an unknown outcome.
-_REFUSALS = frozenset(
+REFUSALS = frozenset(
     {
         "CLUSTER_AUTHORIZATION_FAILED",
         "GROUP_AUTHORIZATION_FAILED",
@@ -62,7 +62,7 @@ def classify(error: KafkaError) -> KafkaFailure:
     code = error.name()
     if code in _FENCES:
         kind = FailureKind.FENCED
-    elif code in _REFUSALS:
+    elif code in REFUSALS:
         kind = FailureKind.REFUSED
     else:
         kind = FailureKind.UNCERTAIN

@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 
 from eosingest.audit import Compared, Copies, Found, Slice, Totals, shares
 from eosingest.errors import EosingestError, FatalError, TemporaryError
+from eosingest.kafka.librdkafka import REFUSALS
 from eosingest.plan import Plan
 from eosingest.spark import scan, session
 from eosingest.spark.audit import SourceData, TopicData, compare
@@ -29,7 +30,7 @@ from eosingest.spark.read import record_frame
 _TICK_S = 0.1
 _JVM_END_WAIT_S = 2.0
 _ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
-_KAFKA_FAILURE = re.compile(r"KafkaFailure: (.+)")
+_KAFKA_FAILURE = re.compile(r"KafkaFailure: (\w[\w-]*): (.+)")
 _T = TypeVar("_T")
 
 
@@ -107,9 +108,13 @@ class SparkAuditor:
         """Turn a failure of Spark into an error: the brokers and the JVM may be better next time, data is not."""
         log = f"; Spark's own words are in {self._settings.log_file}" if self._settings.log_file else ""
         kafka, data = _KAFKA_FAILURE.search(text), _ERROR_CLASS.search(text)
+        if kafka is not None and kafka.group(1) in REFUSALS:
+            return FatalError(
+                f"the topic could not be read, Kafka refused: {kafka.group(1)}: {kafka.group(2)}", code="kafka-refused"
+            )
         if kafka is not None:
             return TemporaryError(
-                f"the topic could not be read: {kafka.group(1)}",
+                f"the topic could not be read: {kafka.group(2)}",
                 code="kafka-uncertain",
                 hint=f"nothing is said of the topic; verify again{log}",
             )
