@@ -107,9 +107,8 @@ def by_source(expected: Totals, found: Found, copies: Copies, compared: Compared
         judgement.add(MISMATCH, Finding(UNLIKE, text, split=split))
     for reason in compared.unread:
         judgement.add(INCONCLUSIVE, Finding(UNREAD, reason))
-    if (
-        judgement.verdict == VERIFIED and found.total != expected
-    ):  # the source agrees with the topic, the receipts do not
+    if judgement.verdict == VERIFIED and found.total != expected:
+        # The source agrees with the topic, and neither with the receipts.
         return by_receipts(expected, found, copies, around)
     if judgement.verdict == INCONCLUSIVE and found.total != expected:
         _name_removed(judgement, around)

@@ -140,6 +140,13 @@ def test_a_surplus_that_the_sums_do_not_explain_is_said_as_such() -> None:
     assert (judgement.verdict, kinds(judgement)) == (INCONCLUSIVE, [(SURPLUS, 2)])
 
 
+def test_as_many_foreign_records_as_there_are_copies_are_not_called_doubled() -> None:
+    foreign: list[Record] = [(b"foreign", str(n).encode()) for n in range(7)]
+    assert copies_of(OURS + EQUAL, [], []).copies.records == 7
+    judgement = judged(OURS + EQUAL, [*OURS, *EQUAL, *foreign])
+    assert kinds(judgement) == [(SURPLUS, 7)]
+
+
 def test_as_many_lost_as_doubled_is_no_proof_of_a_change() -> None:
     judgement = judged(OURS, [*OURS[1:], OURS[5]])
     assert (judgement.verdict, kinds(judgement)) == (MISMATCH, [(CHANGED, 1)])
