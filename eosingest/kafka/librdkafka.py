@@ -52,6 +52,7 @@ _FENCES = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 _POLL_S = 0.1
 _INIT_S = 30.0
 _STEP_S = 1.0
+_LEADER_S = 30.0
 _QUEUE_KBYTES = 65_536
 # librdkafka varies its waits by 20 %: a request is repeated after 1.6 times REPEATED_COMMIT_S at the earliest.
 _RETRY_BACKOFF_MS = int(2_000 * REPEATED_COMMIT_S)
@@ -247,9 +248,23 @@ class LibrdkafkaOffsetsReader:
         return self._consumers[isolation_level]
 
     def _watermarks(self, isolation_level: str) -> tuple[int, int]:
+        """Ask for low and high watermark. A partition that is not known just now has lost its leader: it is waited for."""
+        deadline = time.monotonic() + _LEADER_S
+        while True:
+            try:
+                return self._ask_for_watermarks(isolation_level)
+            except KafkaFailure as failure:
+                if failure.code != "_UNKNOWN_PARTITION":
+                    raise
+                if time.monotonic() > deadline:
+                    raise KafkaFailure(FailureKind.UNCERTAIN, failure.code, failure.detail) from failure
+            self._check()
+            time.sleep(_POLL_S)
+
+    def _ask_for_watermarks(self, isolation_level: str) -> tuple[int, int]:
         at = TopicPartition(self._topic, self._partition)
         with failures():
-            low_high = self._consumer(isolation_level).get_watermark_offsets(at, timeout=30)
+            low_high = self._consumer(isolation_level).get_watermark_offsets(at, timeout=_LEADER_S)
         if low_high is None:
             raise KafkaFailure(FailureKind.UNCERTAIN, "_TIMED_OUT", f"no watermarks of {self._topic}")
         low, high = low_high

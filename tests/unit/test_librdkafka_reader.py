@@ -1,0 +1,50 @@
+"""What the reader of the offsets topic makes of librdkafka's errors; the real thing is in tests/integration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from eosingest.kafka import librdkafka
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
+from eosingest.kafka.protocols import FailureKind, KafkaFailure
+
+
+class Consumer:
+    """Gives its answers one after another, the last one for ever; a number is an error's code."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+
+    def get_watermark_offsets(self, _: Any, timeout: float) -> Any:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, int):
+            raise KafkaException(KafkaError(answer))
+        return answer
+
+
+def reader(*answers: Any) -> LibrdkafkaOffsetsReader:
+    made = LibrdkafkaOffsetsReader("offsets", 3, ClientSettings("nobody:1"))
+    made._consumers["read_uncommitted"] = Consumer(*answers)
+    return made
+
+
+def test_a_partition_without_a_leader_is_waited_for() -> None:
+    """Breaks when a broker that was just killed makes the run fail for good: exit 7 (tests/chaos found it)."""
+    assert reader(KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_PARTITION, (0, 7)).high_watermark() == 7
+
+
+def test_a_partition_that_stays_unknown_is_temporary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(librdkafka, "_LEADER_S", 0.05)
+    with pytest.raises(KafkaFailure) as caught:
+        reader(KafkaError._UNKNOWN_PARTITION).high_watermark()
+    assert (caught.value.kind, caught.value.code) == (FailureKind.UNCERTAIN, "_UNKNOWN_PARTITION")
+
+
+def test_a_topic_that_is_gone_is_said_at_once() -> None:
+    with pytest.raises(KafkaFailure) as caught:
+        reader(KafkaError.UNKNOWN_TOPIC_OR_PART).high_watermark()
+    assert caught.value.kind is FailureKind.REFUSED
