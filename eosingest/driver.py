@@ -78,9 +78,8 @@ class Driver:
         try:
             self._claim()
             fail_point("driver-after-claim")
-            self._fence(
-                max(1, self._log.mine.tasks_alive)
-            )  # task 0 always: a claimed job's first id is known to the cluster
+            # Task 0 always: the id of a job that has claimed is known to the cluster (_refuse_forgotten_job).
+            self._fence(max(1, self._log.mine.tasks_alive))
             fail_point("driver-after-fence")
             self._log.read_back()
             return self._run_read(listing)

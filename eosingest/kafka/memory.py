@@ -104,6 +104,9 @@ class Log:
         self._appended: dict[int, Appended] = {}
         self._lowest: dict[Identity, int] = {}
 
+    def __repr__(self) -> str:
+        return f"Log({self.start} to {self.end})"
+
     @property
     def last_stable(self) -> int:
         """The offset before which every transaction is decided."""

@@ -69,9 +69,9 @@ def read_to_end(reader: OffsetsReader, state: JobState, *, deadline_s: float) ->
     Raises KafkaFailure; its code is `read-deadline` where open transactions held it up.
     """
     _read(reader, state, reader.high_watermark(), committed=True, deadline_s=deadline_s)
-    if state.control is None:
+    while state.control is None and (end := reader.high_watermark()) > state.end:
         # Compacted away while we read: the later one that it gave way to lies behind the end that was taken.
-        _read(reader, state, reader.high_watermark(), committed=True, deadline_s=deadline_s)
+        _read(reader, state, end, committed=True, deadline_s=deadline_s)
 
 
 def read_decided(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:

@@ -226,10 +226,16 @@ class Faults:
                 world.cluster.create_topic(TOPIC, world.sink_partitions, {})
 
     def _compaction(self, process: Process) -> None:
-        topic = self.world.cluster.topics.get(OFFSETS)
+        """The cleaner takes a turn, and further ones from time to time."""
+        self._compact(self.world.random.choice((1, 10, 30)))
+
+    def _compact(self, times: int) -> None:
+        topic, random = self.world.cluster.topics.get(OFFSETS), self.world.random
         if topic is not None:
             log = topic.logs[self.world.offsets_partition]
-            log.compact(self.world.random.choice((log.end, self.world.random.randint(0, log.end))))
+            log.compact(random.choice((log.end, random.randint(0, log.end))))
+        if times > 1:
+            self.world.scheduler.later(random.choice((0.002, 0.02, 0.2)), lambda: self._compact(times - 1))
 
 
 def _meets(kind: str, request: str, answer: str) -> bool:

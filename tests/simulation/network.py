@@ -55,7 +55,7 @@ class SimulatedNetwork:
         """Lose the request, or let it arrive when nobody waits for it any more."""
         world = self.world
         if what in (LATE_REQUEST, LATE_COMMIT):
-            delay = world.random.choice((0.01, 0.1, 0.3, 2.0, 30.0, 300.0))
+            delay = world.random.choice((0.01, 0.1, 0.81, 0.83, 0.9, 1.2, 2.0, 30.0, 300.0))
             world.scheduler.tell(f"{request} is delayed by {delay} s")
             world.scheduler.later(delay, lambda: self._arrive(request, apply))
         else:

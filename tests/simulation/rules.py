@@ -45,6 +45,14 @@ RULES: dict[str, tuple[Edit, ...]] = {
             "self._producer.init_transactions(); self._commit_entries(entries)",
         ),
     ),
+    "a-control-record-is-ours-only-once-it-is-read": (
+        Edit(
+            ControlLog,
+            "_resolve",
+            "self.refuse_other_run(self.state, control)",
+            "self.mine = control; self.refuse_other_run(self.state)",
+        ),
+    ),
     "task-ids-are-carried-forward": (
         Edit(
             Driver,
@@ -89,7 +97,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(topic, "read_to_end", "reader.high_watermark()", "reader.last_stable_offset()"),
     ),
     "read-on-where-compaction-took-the-control-record": (
-        Edit(topic, "read_to_end", "if state.control is None:", "if False:"),
+        Edit(topic, "read_to_end", "while state.control is None and", "while False and"),
     ),
     "digest-is-pinned": (
         Edit(Driver, "_plan_and_send", "pins.refuse_other_digest(self._log.mine, settings.digest)", "pass"),
@@ -112,6 +120,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
     "control-record-knows-its-offsets-topic": (
         Edit(pins, "refuse_lost_progress", "if control.pinned.offsets_topic_id", "if False and control.pinned"),
     ),
+    "offsets-topic-id-is-checked-at-the-end": (Edit(Driver, "_settle", "self._refuse_other_offsets_topic()", "pass"),),
     "settling-before-the-last-fence": (
         Edit(
             Driver,

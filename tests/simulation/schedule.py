@@ -130,7 +130,7 @@ class World:
         random = self.random
         for _ in range(random.choice((1, 1, 2, 2, 3))):
             version = random.choice(("one", "one", "one", "two"))
-            run = self.start_run(version, from_scratch=random.random() < 0.1)
+            run = self.start_run(version, from_scratch=random.random() < 0.15)
             assert run.actor is not None
             self.scheduler.wait_for(run.actor, random.choice((0.5, 30.0, _RUN_S)))
         self.faults.stop()
