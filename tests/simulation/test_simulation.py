@@ -1,0 +1,74 @@
+"""What CI simulates: many schedules that keep every promise, and each rule of the protocol missed when it is switched off."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.simulation.__main__ import simulate
+from tests.simulation.rules import RULES, without
+from tests.simulation.schedule import run_schedule
+
+SCHEDULES = 20_000
+
+
+@pytest.mark.timeout(1200)
+def test_every_promise_is_kept() -> None:
+    summary = simulate(range(SCHEDULES))
+    assert [f"seed {result.seed}: {result.violation}" for result in summary.violations] == []
+    assert summary.schedules == SCHEDULES
+    assert min(summary.faults.values()) > 100, summary.faults  # every kind of fault had its turn
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_that_is_switched_off_is_missed(rule: str) -> None:
+    """A rule that no schedule misses is not needed, or not tested."""
+    summary = simulate(range(SCHEDULES), rule=rule, until_violated=True)
+    assert summary.violations, f"{summary.schedules} schedules without {rule} broke no promise"
+
+
+def test_a_seed_replays_exactly() -> None:
+    """In this process twice, and in another one, whose hashes of strings are other ones."""
+    traces: list[list[str]] = [[], []]
+    for trace in traces:
+        for seed in range(40):
+            run_schedule(seed, trace)
+    assert traces[0] == traces[1]
+    program = (
+        "from tests.simulation.schedule import run_schedule\nt = []\n"
+        "for s in range(40): run_schedule(s, t)\nprint(*t, sep='\\n')"
+    )
+    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert other.stdout.splitlines() == traces[0]
+
+
+def test_a_rule_is_back_after_it_was_switched_off() -> None:
+    with without("look-before-init"):
+        pass
+    assert run_schedule(1).violation is None
+
+
+def test_the_command_says_what_was_violated_and_how_to_see_it_again() -> None:
+    command = [sys.executable, "-m", "tests.simulation", "--without", "every-earlier-id-is-fenced"]
+    done = subprocess.run([*command, "--schedules", "300"], capture_output=True, text=True)
+    assert done.returncode == 1, done
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("simulation: 300 schedules from seed 0, ")
+    assert " 0 violations" not in last
+    replay = next(line for line in done.stdout.splitlines() if "--replay" in line).split()[3:]
+    again = subprocess.run([sys.executable, "-m", "tests.simulation", *replay], capture_output=True, text=True)
+    assert again.returncode == 1
+    assert "P" in again.stdout.splitlines()[-1]
+    assert "InitProducerId" in again.stdout
+
+
+def test_the_command_ends_well_and_prints_one_summary_line_last() -> None:
+    command = [sys.executable, "-m", "tests.simulation", "--schedules", "100", "--seed", "7"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ})
+    assert done.returncode == 0, done
+    assert done.stdout.splitlines()[-1].startswith("simulation: 100 schedules from seed 7, ")
+    assert " 0 violations, " in done.stdout.splitlines()[-1]
