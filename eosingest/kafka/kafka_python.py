@@ -30,6 +30,7 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors say it o
 _BOOTSTRAP_S = 7.0
 _BOOTSTRAP_STEP_MS = 3_000
 _REQUEST_MS = 30_000
+_IN_FLIGHT = 1_000  # fencing is pipelined: with five in flight, 200 ids took 3 s instead of 0.2
 _AGAIN_S = 0.2
 
 
@@ -50,7 +51,10 @@ class KafkaPythonAdmin:
             self._check()
             try:
                 return KafkaAdminClient(
-                    bootstrap_timeout_ms=_BOOTSTRAP_STEP_MS, request_timeout_ms=_REQUEST_MS, **config
+                    bootstrap_timeout_ms=_BOOTSTRAP_STEP_MS,
+                    request_timeout_ms=_REQUEST_MS,
+                    max_in_flight_requests_per_connection=_IN_FLIGHT,
+                    **config,
                 )
             except kafka_errors.KafkaTimeoutError:
                 if time.monotonic() > deadline:
