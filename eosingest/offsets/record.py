@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from eosingest.errors import FatalError
@@ -75,7 +75,7 @@ class Claim:
 
     def encode(self) -> bytes:
         """Return the wire form."""
-        return _encode({"v": FORMAT_VERSION, **asdict(self)})
+        return _encode({"v": FORMAT_VERSION, **vars(self)})
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class OffsetRecord:
 
     def encode(self) -> bytes:
         """Return the wire form of the value; file and start are in the key."""
-        value = asdict(self)
+        value = dict(vars(self))
         del value["file"], value["start"]
         value["fingerprint"] = self.fingerprint.to_json()
         value["checksum"] = f"{self.checksum:016x}"
@@ -149,7 +149,7 @@ class Audit:
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that goes into a control record."""
-        return {**asdict(self), "retired_checksum": f"{self.retired_checksum:016x}"}
+        return {**vars(self), "retired_checksum": f"{self.retired_checksum:016x}"}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Audit:
@@ -191,7 +191,7 @@ class ControlRecord:
 
     def encode(self) -> bytes:
         """Return the wire form."""
-        return _encode({"v": FORMAT_VERSION, **asdict(self), "audit": self.audit.to_json()})
+        return _encode({"v": FORMAT_VERSION, **vars(self), "pinned": vars(self.pinned), "audit": self.audit.to_json()})
 
     def may_become(self, state: str) -> bool:
         """Say whether this run's next control record may have the state."""
@@ -213,7 +213,7 @@ def _load(value: bytes, what: str) -> dict[str, Any]:
 
 def _known(cls: type, loaded: dict[str, Any]) -> dict[str, Any]:
     """Drop fields that a later release of the same format version added."""
-    names = {entry.name for entry in fields(cls)}
+    names = cls.__dataclass_fields__  # type: ignore[attr-defined]
     return {name: value for name, value in loaded.items() if name in names}
 
 
