@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from eosingest import pins
-from eosingest.connection import Connection, connected, refuse_unusable_properties
-from eosingest.control import ControlLog
+from eosingest.connection import Connection, connected, control_log, refuse_unusable_properties
 from eosingest.driver_contract import DriverSettings
 from eosingest.errors import EosingestError, FatalError, NoSuchJobError, SpecError
 from eosingest.java import find_java, java_major_version
@@ -110,15 +108,7 @@ def _look(spec: Spec, kafka: Connection, observer: Observer) -> JobState:
     found = kafka.admin.describe_topic(spec.sink.offsets_topic)
     if found is None:
         return state
-    log = ControlLog(
-        spec.name,
-        kafka,
-        offsets_topic=spec.sink.offsets_topic,
-        partition=topic.partition_of(spec.name, found.partitions),
-        deadline_s=lambda: topic.read_deadline_s(spec.transaction.timeout),
-        now=time.monotonic,
-        sleep=time.sleep,
-    )
+    log = control_log(spec, kafka, found)
     try:
         with log.kafka_errors("reading the offsets topic"):
             topic.read_decided(log.reader, state, deadline_s=topic.read_deadline_s(spec.transaction.timeout))

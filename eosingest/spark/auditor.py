@@ -45,11 +45,11 @@ class SparkAuditor:
         self._topic: TopicData | None = None
         self._source: SourceData | None = None
 
-    def start(self, split_size: int) -> int:
-        """Start Spark, which cuts files by `split_size` bytes; return how many tasks it runs at once."""
-        return self._in_thread(lambda: self._start(split_size))
+    def start(self, split_size: int) -> None:
+        """Start Spark, which cuts files by `split_size` bytes."""
+        self._in_thread(lambda: self._start(split_size))
 
-    def _start(self, split_size: int) -> int:
+    def _start(self, split_size: int) -> None:
         settings = self._settings
         self._spark, self._process = session.start(
             job=settings.job,
@@ -58,10 +58,8 @@ class SparkAuditor:
             split_size=split_size,
             log_file=settings.log_file,
         )
-        context = self._spark.sparkContext
         if not settings.master.startswith("local["):
-            context.addPyFile(package_zip())
-        return int(context.defaultParallelism)
+            self._spark.sparkContext.addPyFile(package_zip())
 
     def read_topic(self, topic: str, parts: Sequence[Slice], *, patience_s: float) -> Found:
         """Return count and checksum of what is in the slices; a read may stand still for `patience_s` seconds."""
