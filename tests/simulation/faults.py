@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from tests.simulation.schedule import World
 
 _MOST_FAULTS = 8
+KILL_BEFORE_COMMIT = "kill-before-commit"
+# Some schedules know a few kinds only, which are dangerous together.
+_THEMES = {
+    "restarts": (KILL_BEFORE_COMMIT, KILL_BEFORE_COMMIT, "kill-driver", "job-fails", "input-ends"),
+    "rivals": ("second-attempt", "second-attempt", "freeze", "foreign-init"),
+}
 _FARTHEST_POINT = 400
 _LOSSES = 0.06  # part of the schedules in which somebody may delete a topic
 
@@ -35,6 +41,7 @@ class Faults:
         self._kinds: dict[str, Callable[[Process], None]] = {
             "kill": self._kill,
             "kill-driver": self._kill_driver,
+            KILL_BEFORE_COMMIT: self._kill_at_work,
             "freeze": self._freeze,
             "freeze-all": self._freeze_all,
             "disconnect": self._disconnect,
@@ -56,6 +63,8 @@ class Faults:
         names = [*self._kinds, LOSE_REQUEST, LOSE_ANSWER, LATE_REQUEST, LOSE_COMMIT_ANSWER, LATE_COMMIT]
         known = [name for name in names if random.random() < 0.4] or [random.choice(names)]
         count = random.choice((0, 1, 1, 2, 2, 3, 4, 6, _MOST_FAULTS))
+        if world.theme:
+            known, count = list(_THEMES[world.theme]), random.choice((3, 5, _MOST_FAULTS))
         reach = random.choice((40, 120, _FARTHEST_POINT))
         kinds = [random.choice(known) for _ in range(count)] + ([loss] if loss is not None else [])
         self._due = sorted(((random.randint(1, reach), kind) for kind in kinds), reverse=True)
@@ -76,7 +85,7 @@ class Faults:
         if not self._next or self._passed < self._next:
             return None
         kind = self._due[-1][1]
-        if kind not in self._kinds and not _meets(kind, request, answer):
+        if not _meets(kind, request, answer):
             return None  # waits for what it can strike
         self._due.pop()
         self._next = self._due[-1][0] if self._due else 0
@@ -96,12 +105,16 @@ class Faults:
     def _kill(self, process: Process) -> None:
         """Kill a process: mostly the one at work, sometimes another one."""
         victims = self._alive()
-        victim = process if self.world.random.random() < 0.6 or not victims else self.world.random.choice(victims)
+        self._kill_at_work(
+            process if self.world.random.random() < 0.6 or not victims else self.world.random.choice(victims)
+        )
+
+    def _kill_at_work(self, process: Process) -> None:
         for run in self.world.runs:
-            if run.process is victim:
+            if run.process is process:
                 self._kill_run(run)
                 return
-        self.world.scheduler.kill(victim)
+        self.world.scheduler.kill(process)
 
     def _kill_driver(self, process: Process) -> None:
         runs = [run for run in self.world.runs if run.going_on]
@@ -239,9 +252,11 @@ class Faults:
 
 
 def _meets(kind: str, request: str, answer: str) -> bool:
-    """Say whether a fault of the network can strike here."""
+    """Say whether a fault can strike here: those of the network wait for a request or an answer, some for EndTxn."""
     if kind in (LOSE_REQUEST, LATE_REQUEST):
         return bool(request)
-    if kind == LATE_COMMIT:
+    if kind in (LATE_COMMIT, KILL_BEFORE_COMMIT):
         return request == "EndTxn"
-    return bool(answer) if kind == LOSE_ANSWER else answer == "EndTxn"
+    if kind == LOSE_COMMIT_ANSWER:
+        return answer == "EndTxn"
+    return kind != LOSE_ANSWER or bool(answer)

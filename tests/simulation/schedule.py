@@ -48,6 +48,7 @@ class World:
         self.batch_records = random.choice((1, 1, 3, 100))
         self.most_tasks = random.choice((1, 2, 2, 3, 4))
         self.sink_partitions = random.choice((1, 2, 3))
+        self.theme = random.choice(("restarts", "rivals")) if random.random() < 0.2 else ""
         self.slow_input = random.random() < 0.3
         self.disconnected: set[Process] = set()
         self.runs: list[Run] = []
@@ -128,9 +129,10 @@ class World:
     def operate(self) -> None:
         """Start runs as people and cron lines do: one after another, or before the last one has ended."""
         random = self.random
-        for _ in range(random.choice((1, 1, 2, 2, 3))):
-            version = random.choice(("one", "one", "one", "two"))
-            run = self.start_run(version, from_scratch=random.random() < 0.15)
+        restarts = self.theme == "restarts"
+        for _ in range(4 if restarts else random.choice((1, 1, 2, 2, 3))):
+            version = random.choice(("one", "two") if restarts else ("one", "one", "one", "two"))
+            run = self.start_run(version, from_scratch=random.random() < (0.3 if restarts else 0.1))
             assert run.actor is not None
             self.scheduler.wait_for(run.actor, random.choice((0.5, 30.0, _RUN_S)))
         self.faults.stop()
@@ -146,7 +148,7 @@ class World:
         raise ViolationError("P10", f"not complete after {_MOST_RUNS} runs without faults; the last: {run.codes}")
 
     def _run_to_end(self) -> Run:
-        run = self.start_run(self.witness.version or "one")
+        run = self.start_run(self.witness.version or self.random.choice(("one", "two")))
         assert run.actor is not None
         if not self.scheduler.wait_for(run.actor, _RUN_S):
             raise ViolationError("P10", f"{run.process} does not end")

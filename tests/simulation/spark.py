@@ -247,8 +247,10 @@ class Job:
         self.stop()
 
     def stop(self) -> None:
-        """No attempt gets more input, or another try."""
+        """No attempt gets more input, or another try; one may have been on its way to an executor."""
         self.finished = True
+        if self.world.random.random() < 0.3:
+            self.attempt(self.world.random.randrange(len(self.parts)))
         for attempt in self.attempts:
             if not attempt.over:
                 attempt.truncated = True
