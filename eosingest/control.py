@@ -15,11 +15,12 @@ from eosingest.errors import EosingestError, FatalError, FencedError, TemporaryE
 from eosingest.kafka.protocols import Admin, FailureKind, KafkaFailure, OffsetsReader, Producer
 from eosingest.names import control_id
 from eosingest.offsets import record, topic
-from eosingest.offsets.record import ControlRecord, OffsetRecord
+from eosingest.offsets.record import ControlRecord, OffsetRecord, RunRecord
 from eosingest.offsets.state import JobState
 
 _SUCCESSOR_WAIT_S = 5.0
 _AGAIN_S = 0.2
+_RUNS_KEPT = 1_000
 
 
 class DriverKafka(Protocol):
@@ -117,11 +118,21 @@ class ControlLog:
         entries: list[tuple[bytes, bytes | None]] = [(key, None) for key in tombstones]
         entries += [(mark.key(self._job), mark.encode()) for mark in marks]
         entries.append((record.control_key(self._job), control.encode()))
+        entries += self._run_entries(control)
         try:
             self._commit_entries(entries)
         except KafkaFailure as failure:
             self._resolve(control, failure)
         self.mine = control
+
+    def _run_entries(self, control: ControlRecord) -> list[tuple[bytes, bytes | None]]:
+        """Return the run's own record, which outlives compaction, where it has changed; a very old run's is dropped."""
+        if control.state == record.RUNNING:
+            return []
+        mine = RunRecord(control.run, control.started, ended=control.state != record.CLAIMED)
+        dropped = control.run - _RUNS_KEPT
+        old: list[tuple[bytes, bytes | None]] = [(record.run_key(self._job, dropped), None)] if dropped > 0 else []
+        return [*old, (record.run_key(self._job, control.run), mine.encode())]
 
     def _commit_entries(self, entries: list[tuple[bytes, bytes | None]]) -> None:
         producer = self._producer

@@ -191,6 +191,7 @@ class Task:
         settings = self._settings
         deadline_s = topic.read_deadline_s(settings.transaction_timeout_s)
         topic.read_decided(self._reader, self._state, deadline_s=deadline_s)  # 0
+        self._check_newest_run()
         if self._state.control is not None:  # None: hidden behind an open transaction, the check after init tells
             self._check_mine()
         fail_point("task-before-init")
@@ -215,12 +216,21 @@ class Task:
             raise _StopError(EXIT_FATAL, "control-lost", "the job's control record is gone from the offsets topic")
         if (control.run, control.started) != (settings.run, settings.started):
             raise _StopError(EXIT_FENCED, "fenced", f"the job belongs to run {control.run} on {control.host} now")
+        self._check_newest_run()
         if control.state != record.RUNNING:
             raise _StopError(EXIT_INCOMPLETE, "run-ended", f"run {settings.run} has ended as {control.state}")
         claim = self._state.claims.get(self._outcome.task)
         if claim is not None and (claim.run, claim.started) == (settings.run, settings.started):
             if claim.attempt > self._attempt:
                 raise _StopError(EXIT_INCOMPLETE, "superseded", "a newer attempt of this task is at work")
+
+    def _check_newest_run(self) -> None:
+        """Stop where a run record tells of a newer run, or of our run's end: compaction may have hidden the control record."""
+        newest, settings = self._state.newest_run, self._settings
+        if newest is not None and newest.run > settings.run:
+            raise _StopError(EXIT_FENCED, "fenced", f"the job belongs to run {newest.run} now")
+        if newest is not None and newest.run == settings.run and newest.ended:
+            raise _StopError(EXIT_INCOMPLETE, "run-ended", f"run {settings.run} has ended")
 
     def _committed(self, split: TaskSplit) -> OffsetRecord | None:
         """Return the split's last committed offset record. Stop where another task of this run wrote it."""

@@ -49,6 +49,11 @@ def claim_key(job: str, task: int) -> bytes:
     return _encode([job, {"task": task}])
 
 
+def run_key(job: str, run: int) -> bytes:
+    """Return the key of a run's record, which no other run writes to."""
+    return _encode([job, {"run": run}])
+
+
 def split_key(job: str, file: str, start: int) -> bytes:
     """Return the key of a split's offset record."""
     return _encode([job, {"file": file, "start": start}])
@@ -76,6 +81,19 @@ class Claim:
     def encode(self) -> bytes:
         """Return the wire form."""
         return _encode({"v": FORMAT_VERSION, **vars(self)})
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """That a run has claimed the job, and whether it has ended: what compaction must not take before a task has read it."""
+
+    run: int
+    started: str
+    ended: bool
+
+    def encode(self) -> bytes:
+        """Return the wire form of the value; the run's number is in the key."""
+        return _encode({"v": FORMAT_VERSION, "started": self.started, "ended": self.ended})
 
 
 @dataclass(frozen=True)
@@ -220,6 +238,11 @@ def _known(cls: type, loaded: dict[str, Any]) -> dict[str, Any]:
 def decode_claim(value: bytes) -> Claim:
     """Parse a claim."""
     return Claim(**_known(Claim, _load(value, "claim")))
+
+
+def decode_run(key: dict[str, Any], value: bytes) -> RunRecord:
+    """Parse a run's record from its decoded key and its value."""
+    return RunRecord(run=int(key["run"]), **_known(RunRecord, _load(value, "run record")))
 
 
 def decode_control(value: bytes) -> ControlRecord:

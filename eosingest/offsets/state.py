@@ -29,6 +29,7 @@ class JobState:
     control: record.ControlRecord | None = None
     settled: record.ControlRecord | None = None
     newest: record.ControlRecord | None = None
+    newest_run: record.RunRecord | None = None
     claims: dict[int, record.Claim] = field(default_factory=dict)
     offsets: dict[SplitId, record.OffsetRecord] = field(default_factory=dict)
     end: int = 0
@@ -45,6 +46,8 @@ class JobState:
     def _take(self, key: dict[str, object], entry: LogRecord) -> None:
         if "control" in key:
             self._take_control(entry.value)
+        elif "run" in key:
+            self._take_run(key, entry.value)
         elif "task" in key:
             self._take_claim(key, entry.value)
         elif "file" in key:
@@ -56,6 +59,11 @@ class JobState:
             self.settled = self.control
         if self.control is not None and (self.newest is None or self.control.run >= self.newest.run):
             self.newest = self.control
+
+    def _take_run(self, key: dict[str, object], value: bytes | None) -> None:
+        new = record.decode_run(key, value) if value else None
+        if new is not None and (self.newest_run is None or new.run >= self.newest_run.run):
+            self.newest_run = new
 
     def _take_claim(self, key: dict[str, object], value: bytes | None) -> None:
         task = int(str(key["task"]))

@@ -160,6 +160,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
     ),
     "run-checked-after-init": (Edit(Task, "_start_once", "self._check_mine()  # 3", "pass"),),
     "run-must-be-running": (Edit(Task, "_check_mine", "if control.state != record.RUNNING:", "if False:"),),
+    "run-records-outlive-compaction": (Edit(Task, "_check_mine", "self._check_newest_run()", "pass"),),
     "newer-claim-stops-an-attempt": (Edit(Task, "_check_mine", "if claim.attempt > self._attempt:", "if False:"),),
     "offset-records-in-the-same-transaction": (
         Edit(Task, "_commit_once", "self._write_offsets(producer, written)", "pass"),

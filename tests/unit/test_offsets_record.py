@@ -24,10 +24,13 @@ from eosingest.offsets.record import (
     ControlRecord,
     OffsetRecord,
     Pinned,
+    RunRecord,
     decode_claim,
     decode_control,
     decode_key,
     decode_offset,
+    decode_run,
+    run_key,
 )
 from eosingest.sources.base import Fingerprint
 
@@ -217,6 +220,12 @@ def test_an_older_format_is_read() -> None:
 def test_a_fingerprint_is_never_guessed(fingerprint: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="fingerprint"):
         decode_offset({"file": "f", "start": 0}, edited(OFFSET.encode(), fingerprint=fingerprint))
+
+
+def test_a_run_record_keeps_its_number_in_the_key() -> None:
+    mine = RunRecord(7, "today", ended=True)
+    assert decode_run(decode_key(run_key("job", 7)), mine.encode()) == mine
+    assert run_key("job", 7) == b'["job",{"run":7}]'
 
 
 # ---- transitions -------------------------------------------------------------------------------------------------

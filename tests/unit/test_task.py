@@ -84,6 +84,9 @@ class World:
         control = ControlRecord(RUN, STARTED, record.RUNNING, 8, pinned, RUN, host="other-host")
         self.append(record.control_key(JOB), replace(control, **changes).encode())
 
+    def write_run(self, run: int, *, ended: bool) -> None:
+        self.append(record.run_key(JOB, run), record.RunRecord(run, "some run", ended).encode())
+
     def write_claim(self, attempt: int, *, run: int = RUN, started: str = STARTED, task: int = NUMBER) -> None:
         self.append(record.claim_key(JOB, task), Claim(run, started, attempt).encode())
 
@@ -973,3 +976,19 @@ def test_an_outcome_survives_the_way_to_the_driver() -> None:
 def test_settings_travel_in_a_closure() -> None:
     told = settings(committed(A, 3))
     assert pickle.loads(pickle.dumps(told)) == told
+
+
+@pytest.mark.parametrize(("newest", "ended", "code"), [(RUN + 1, False, "fenced"), (RUN, True, "run-ended")])
+def test_a_run_record_stops_a_task_whose_control_record_is_old(
+    world: World, newest: int, ended: bool, code: str
+) -> None:
+    """Compaction may take the newer control record away between two looks of a task; the run's own record stays."""
+    world.write_run(newest, ended=ended)
+    outcome = run(world, rows(A, 0, 2))
+    assert (outcome.code, world.sent) == (code, [])
+
+
+def test_the_records_of_this_run_and_of_earlier_ones_stop_nothing(world: World) -> None:
+    world.write_run(RUN - 1, ended=True)
+    world.write_run(RUN, ended=False)
+    assert run(world, rows(A, 0, 2)).exit_code == 0
