@@ -20,7 +20,6 @@ from eosingest.control import ControlLog, DriverKafka
 from eosingest.driver_contract import DriverSettings, Launcher, Prepared, Surroundings
 from eosingest.errors import (
     EXIT_DONE,
-    ChangedError,
     EosingestError,
     FatalError,
     FencedError,
@@ -78,7 +77,7 @@ class Driver:
         try:
             self._claim()
             fail_point("driver-after-claim")
-            # Task 0 always: the id of a job that has claimed is known to the cluster (_refuse_forgotten_job).
+            # Task 0 always: the id of a job that has claimed is known to the cluster (pins.forgotten_job).
             self._fence(max(1, self._log.mine.tasks_alive))
             fail_point("driver-after-fence")
             self._log.read_back()
@@ -122,13 +121,16 @@ class Driver:
         settings = self._settings
         self._log.fence_earlier_driver(settings.prefix)
         seen = self._log.read_undecided()
-        if seen.newest is None and not settings.from_scratch and self._knows_first_task():
+        forgotten = seen.newest is None and self._knows_first_task()
+        if forgotten:
             seen = self._log.read_undecided()  # whoever made that id known in the meantime had claimed before
-            self._refuse_forgotten_job(seen)
+        if seen.newest is None and forgotten and not settings.from_scratch:
+            raise pins.forgotten_job(settings.job, settings.offsets_topic)
         earlier = seen.newest
         if earlier is None:
             pinned = self._pinned_now(topic_id="", cluster_id="")
             claim = ControlRecord(1, settings.started, record.CLAIMED, tasks_alive=0, pinned=pinned, pinned_since=1)
+            claim = replace(claim, forgotten=forgotten)
         else:
             if earlier.pinned.prefix != settings.prefix:
                 self._take_over_prefix(earlier)
@@ -139,17 +141,6 @@ class Driver:
 
     def _knows_first_task(self) -> bool:
         return self._kafka.admin.knows_transactional_id(task_id(self._settings.prefix, self._settings.job, 0))
-
-    def _refuse_forgotten_job(self, seen: JobState) -> None:
-        """No control record, but the coordinator knew our first task: the progress was lost, not never made."""
-        settings = self._settings
-        if seen.newest is None:
-            raise ChangedError(
-                f'the offsets topic {settings.offsets_topic} holds nothing about job "{settings.job}", yet the cluster'
-                " remembers a run of it: the offsets topic was deleted, or the spec names another one",
-                code="progress-lost",
-                hint=f"nothing was sent; name the right sink.offsets_topic{pins.from_scratch_hint()}",
-            )
 
     def _take_over_prefix(self, earlier: ControlRecord) -> None:
         """Another transactional_id_prefix than recorded: refuse, or fence what lives under the old one as well."""
@@ -174,6 +165,8 @@ class Driver:
     def _plan_and_send(self, listing: Listing) -> RunReport:
         state, settings = self._log.state, self._settings
         if not settings.from_scratch:
+            if self._log.mine.forgotten:
+                raise pins.forgotten_job(settings.job, settings.offsets_topic)
             pins.refuse_lost_progress(state, self._log.mine, self._offsets.topic_id)
         tombstones = self._forget_progress() if settings.from_scratch else []
         pinned = self._check_life()
@@ -265,7 +258,7 @@ class Driver:
     def _completed(self, control: ControlRecord) -> ControlRecord:
         """Return the record that closes the job: from here on nothing of ours comes behind the sink's ends."""
         audit = control.audit if control.audit.end is not None else replace(control.audit, end=self._sink_ends())
-        return replace(control, state=record.COMPLETE, tasks_alive=0, pin_open=False, audit=audit)
+        return replace(control, state=record.COMPLETE, tasks_alive=0, pin_open=False, forgotten=False, audit=audit)
 
     def _split_size(self, in_force: bool) -> int:
         """Return the split size to cut with: the pinned one in the middle of a job, or done pieces would go twice."""
@@ -316,6 +309,7 @@ class Driver:
                 # Everything older was fenced in step 3: only this run's ids can be alive from here on.
                 tasks_alive=prepared.tasks,
                 pin_open=True,
+                forgotten=False,
                 schema=prepared.schema,
                 audit=replace(control.audit, end=None),
             ),

@@ -40,6 +40,7 @@ def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> Contr
         split_size=settled.split_size,
         schema=settled.schema,
         records_total=settled.records_total,
+        forgotten=settled.forgotten,
         audit=settled.audit,
     )
 
@@ -133,6 +134,16 @@ def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_
             code="progress-lost",
             hint=f"nothing was sent; restore the offsets topic, or take a new job name{from_scratch_hint()}",
         )
+
+
+def forgotten_job(job: str, offsets_topic: str) -> ChangedError:
+    """Make the error for a job without a control record whose first task the cluster knows: its progress was lost."""
+    return ChangedError(
+        f'the offsets topic {offsets_topic} holds nothing about job "{job}", yet the cluster remembers a run of it: the offsets'
+        " topic was deleted, or the spec names another one",
+        code="progress-lost",
+        hint=f"nothing was sent; name the right sink.offsets_topic{from_scratch_hint()}",
+    )
 
 
 def offsets_topic_made_again(run: int) -> ChangedError:

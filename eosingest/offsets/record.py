@@ -187,6 +187,7 @@ class ControlRecord:
     `started` tells two runs of one number apart (UTC time and a random part). `tasks_alive` is how many task ids, from
     0, may still have a producer. `digest`, `split_size` and `schema` are what shapes the bytes since run `pinned_since`; while
     `pin_open` (from `running` until `complete`, carried along by runs that fail) they bind, once anything was committed.
+    `forgotten` says that `--from-scratch` claimed a job whose progress was lost: until it sends, only another such run may.
     `records_total` is the sum over the job's offset records at that time: fewer later means that progress was lost.
     """
 
@@ -205,6 +206,7 @@ class ControlRecord:
     pid: int = 0
     time: str = ""
     records_total: int = 0
+    forgotten: bool = False
     audit: Audit = Audit()
 
     def encode(self) -> bytes:

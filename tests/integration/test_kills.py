@@ -32,6 +32,7 @@ CHAINS = {
         "driver-after-running",
         "task-at-end",
         "driver-before-verdict",
+        "driver-after-settling",
         "driver-after-verdict",
     ),
 }

@@ -112,10 +112,13 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(Driver, "_settle", "if sink is None or sink.topic_id != self._sink.topic_id:", "if False:"),
     ),
     "known-task-id-without-control-record-is-lost-progress": (
-        Edit(Driver, "_claim", "if seen.newest is None and", "if False and"),
+        Edit(Driver, "_claim", "if seen.newest is None and forgotten", "if False"),
+    ),
+    "a-claim-from-scratch-hides-no-lost-progress": (
+        Edit(Driver, "_plan_and_send", "if self._log.mine.forgotten:", "if False:"),
     ),
     "lost-progress-is-asked-for-twice": (
-        Edit(Driver, "_claim", "seen = self._log.read_undecided()  # whoever", "# whoever"),
+        Edit(Driver, "_claim", "seen = self._log.read_undecided()  # whoever", "pass  # whoever"),
     ),
     "control-record-knows-its-offsets-topic": (
         Edit(pins, "refuse_lost_progress", "if control.pinned.offsets_topic_id", "if False and control.pinned"),
