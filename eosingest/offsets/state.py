@@ -23,12 +23,14 @@ class JobState:
 
     `settled` is the latest control record that is more than a claim: what it carries forward was read read_committed.
     `newest` is the one with the highest run number: the same as `control`, but where undecided records were read.
+    `forgotten` says that some claim is (see ControlRecord).
     """
 
     job: str
     control: record.ControlRecord | None = None
     settled: record.ControlRecord | None = None
     newest: record.ControlRecord | None = None
+    forgotten: bool = False
     newest_run: record.RunRecord | None = None
     claims: dict[int, record.Claim] = field(default_factory=dict)
     offsets: dict[SplitId, record.OffsetRecord] = field(default_factory=dict)
@@ -57,6 +59,8 @@ class JobState:
         self.control = record.decode_control(value) if value else None
         if self.control is None or self.control.state != record.CLAIMED:
             self.settled = self.control
+        if self.control is not None and self.control.state == record.CLAIMED:
+            self.forgotten = self.forgotten or self.control.forgotten
         if self.control is not None and (self.newest is None or self.control.run >= self.newest.run):
             self.newest = self.control
 

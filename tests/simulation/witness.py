@@ -104,8 +104,9 @@ class Witness:
 
     def _take_control(self, value: dict[str, Any], offset: int) -> None:
         self.control, self.control_offset = value, offset
-        run = self.world.run_started(value["started"])
-        if run.from_scratch and value["state"] == "running":  # everything is sent again, in whatever version
+        if (
+            self.run_of(value).from_scratch and value["state"] == "running"
+        ):  # everything is sent again, in whatever version
             self.rows = dict.fromkeys(self.rows, 0)
             self.version, self.completed = None, False
 
@@ -151,6 +152,10 @@ class Witness:
         if self.world.lost != OFFSETS:
             self.fenced_below = max(self.fenced_below, run.number)
 
+    def run_of(self, control: dict[str, Any]) -> Run:
+        """Return the run that a control record names."""
+        return self.world.run_started(control["started"])
+
     def offsets_lost(self) -> None:
         """The offsets topic was deleted: run numbers and sequences begin anew, what was sent stays."""
         self.fenced_below, self.ended = 0, set()
@@ -161,6 +166,8 @@ class Witness:
         code = run.exit_code
         self.world.scheduler.tell(f"exit {code} {run.codes}")
         if code == EXIT_DONE:
+            if self.control["started"] != run.started and self.run_of(self.control).from_scratch:
+                return  # it was complete when it said so; another run sends everything again
             self.check_complete("P9", "exit 0")
             if self.world.lost != TOPIC or self.world.lost_at <= run.looked_at:
                 self._check_topic()
