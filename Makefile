@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test simulate unit lint schema clean
+.PHONY: help install quickstart test simulate chaos unit lint schema clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,9 @@ test: $(READY) ## run all tests, against a real Kafka and a real Spark
 
 simulate: $(READY) ## run SCHEDULES=n simulated schedules of driver and tasks, from SEED=s on
 	$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),1000) --seed $(or $(SEED),0)
+
+chaos: $(READY) ## play ROUNDS=n rounds of faults on real brokers and Spark, SEED=s repeats them
+	$(BIN)/python -m tests.chaos --rounds $(or $(ROUNDS),10) $(if $(SEED),--seed $(SEED))
 
 unit: $(READY) ## run the tests that need neither
 	$(BIN)/python -m pytest tests/unit

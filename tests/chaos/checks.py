@@ -1,0 +1,92 @@
+"""The promises P1-P10 as checks on a round's job. Each raises AssertionError and says which promise is broken.
+
+The log is read by readers of tests/integration that share no code with eosingest (harness.read_committed, witness). P3, P5
+and P7 are seen by the concurrent reader (reader.py), P10 by the round, which bounds every run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from tests.chaos.runs import Run
+from tests.integration.harness import Done, Job, Record, topic_exists
+from tests.integration.witness import (
+    assert_in_order,
+    assert_positions,
+    committed_state,
+    high_watermarks,
+    open_transactions,
+    source_lines,
+)
+
+_MARKERS_S = 5.0  # a committed transaction is over for its producer before its markers are in the log
+_NOT_SETTLED = (5,)  # "temporary": the brokers did not answer, so nothing is said of the log
+
+
+def check_answer(done: Done, allowed: frozenset[int], number: int) -> None:
+    """P9: the exit code is one that the fault explains, the answer says the same, and it is no bug of ours."""
+    where = f"run {number}: exit {done.exit_code}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
+    assert "Traceback" not in done.stderr, f"P9: a bug: {where}"
+    assert done.exit_code in allowed, f"P9: not among {sorted(allowed)}: {where}"
+    assert done.stdout.count("\n") == 1 and done.envelope, f"P9: not one line of JSON: {where}"
+    assert done.envelope["exit_code"] == done.exit_code, f"P9: answer and exit code differ: {where}"
+    assert bool(done.envelope["errors"]) == (done.exit_code != 0), f"P9: exit code and errors disagree: {where}"
+
+
+def check_agrees(job: Job, run: Run, done: Done) -> None:
+    """P8 and P9, right after an orderly run and with no other alive: the log says what the exit code says."""
+    if done.exit_code in _NOT_SETTLED:
+        return
+    control = committed_state(job).control
+    ours = control is not None and control.pid == run.pid
+    if done.exit_code == 0:
+        assert ours and control is not None and control.state == "complete", f"P9: exit 0, and the log says {control}"
+        there = len(job.records())
+        assert done.data["records_total"] == there, f"P9: {done.data['records_total']} reported, {there} in the topic"
+    elif done.exit_code == 6:
+        assert control is not None and not ours, f"P9: exit 6, and the last control record is its own: {control}"
+    elif ours and control is not None:
+        interrupted = done.exit_code > 128 and control.state == "claimed"  # before it had fenced and read
+        assert control.state == "failed" or interrupted, f"P9: exit {done.exit_code}, and the log says {control.state}"
+    if topic_exists(job.servers, job.name):
+        check_nothing_open(job)
+
+
+def check_nothing_open(job: Job) -> None:
+    """P8: no transaction of the job is open."""
+    deadline = time.monotonic() + _MARKERS_S
+    while names := open_transactions(job):
+        assert time.monotonic() < deadline, f"P8: still open: {names}"
+        time.sleep(0.1)
+
+
+def check_log(job: Job) -> list[Record]:
+    """P1, P2 and P4 of a complete job. Returns the records, as read from the first to the high watermark."""
+    lines, records = source_lines(job), job.records()
+    found = Counter(int(record.value or b"-1") for record in records)
+    wanted = Counter(line.number for line in lines)
+    missing, extra = wanted - found, found - wanted
+    assert not missing and not extra, (
+        f"P1: {missing.total()} records missing (as {sorted(missing)[:5]}), "
+        f"{extra.total()} too many (as {sorted(extra)[:5]})"
+    )
+    try:
+        assert_in_order(records, lines)
+    except AssertionError as error:
+        raise AssertionError(f"P2: {error}") from error
+    try:
+        assert_positions(job)
+    except AssertionError as error:
+        raise AssertionError(f"P4: {str(error)[:2000]}") from error
+    return records
+
+
+def check_nothing_left(job: Job, again: Callable[[], Done]) -> None:
+    """P6: the complete job run again sends nothing and writes nothing to its topic."""
+    before = high_watermarks(job.servers, job.name)
+    done = again()
+    assert done.data["records_sent"] == 0, f"P6: the complete job sent {done.data['records_sent']} records"
+    after = high_watermarks(job.servers, job.name)
+    assert after == before, f"P6: high watermarks of the complete job went from {before} to {after}"

@@ -1,0 +1,172 @@
+"""The concurrent reader: it reads a round's topic and its progress, read_committed, from the first to the last moment.
+
+It finds what the log looked like on the way: a record seen twice, one that is gone later (P3), progress that goes back
+(P5), and an older run that commits after a newer one has fenced it (P7). It shares no code with eosingest.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from tests.integration.harness import Record
+
+_DECIDED = ("running", "settling", "complete", "failed")  # written after the fence of earlier runs
+_CATCH_UP_S = 30.0
+
+
+class Seen(NamedTuple):
+    """A record of the sink topic."""
+
+    partition: int
+    offset: int
+    number: int
+
+
+class Reader:
+    """Reads `topic` and the job's partition of the offsets topic until `stop`. `wrongs` says what should never be."""
+
+    def __init__(self, servers: str, job: str, topic: str, offsets: tuple[str, int]) -> None:
+        self._servers = servers
+        self._job = job
+        self._topic = topic
+        self._offsets = offsets
+        self.seen: list[Seen] = []
+        self.wrongs: list[str] = []
+        self.progress = Progress(job, self.wrongs)
+        self._numbers: set[int] = set()
+        self._next: dict[int, int] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
+
+    def start(self) -> None:
+        """Begin; the topic need not be there yet."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and wait for it."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(30)
+
+    def compare(self, records: list[Record]) -> None:
+        """Hold what was seen to what is in the topic now, once the reader has come there. Appends to `wrongs`."""
+        deadline = time.monotonic() + _CATCH_UP_S
+        while len(self.seen) < len(records) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        seen = {(one.partition, one.offset, one.number) for one in self.seen}
+        there = {(record.partition, record.offset, int(record.value or b"-1")) for record in records}
+        if seen - there:
+            self.wrongs.append(f"P3: {len(seen - there)} records were read and are gone: {sorted(seen - there)[:5]}")
+        if there - seen:
+            self.wrongs.append(f"P3: {len(there - seen)} records never reached the reader: {sorted(there - seen)[:5]}")
+
+    # ---- its thread ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            consumer = Consumer(
+                {
+                    "bootstrap.servers": self._servers,
+                    "group.id": "chaos-reader",
+                    "enable.auto.commit": False,
+                    "auto.offset.reset": "error",  # a log that was cut off must not pass for one that was read
+                    "isolation.level": "read_committed",
+                    "allow.auto.create.topics": False,
+                    "fetch.wait.max.ms": 100,
+                    "reconnect.backoff.max.ms": 500,
+                    "topic.metadata.refresh.interval.ms": 5000,
+                    "log_level": 0,
+                }
+            )
+            try:
+                self._read(consumer)
+            finally:
+                consumer.close()
+        except Exception as error:  # a reader that died has watched nothing
+            self.wrongs.append(f"the concurrent reader failed: {error!r}")
+
+    def _read(self, consumer: Consumer) -> None:
+        places = [TopicPartition(*self._offsets, 0)]
+        consumer.assign(places)
+        topic_there = False
+        while not self._stop.is_set():
+            if not topic_there:
+                partitions = self._partitions(consumer)
+                topic_there = bool(partitions)
+                if topic_there:
+                    consumer.incremental_assign([TopicPartition(self._topic, partition, 0) for partition in partitions])
+            for message in consumer.consume(2000, timeout=0.1):
+                self._take(message)
+
+    def _partitions(self, consumer: Consumer) -> list[int]:
+        try:
+            entry = consumer.list_topics(self._topic, timeout=2).topics[self._topic]
+        except KafkaException:  # the brokers are down: that may be the fault
+            return []
+        return sorted(entry.partitions) if entry.error is None else []
+
+    def _take(self, message: Message) -> None:
+        error = message.error()
+        if error is not None:
+            if error.name() in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):
+                self.wrongs.append(f"P3: {message.topic()}-{message.partition()}: {error.str()}")
+        elif message.topic() == self._topic:
+            self._take_record(Seen(message.partition(), message.offset(), int(message.value())))
+        else:
+            self.progress.take(message.offset(), message.key(), message.value())
+
+    def _take_record(self, one: Seen) -> None:
+        if one.number in self._numbers:
+            self.wrongs.append(f"P3: {one.number} was read twice, again at {one.partition}:{one.offset}")
+        if one.offset < self._next.get(one.partition, 0):
+            self.wrongs.append(f"P3: offset {one.offset} of partition {one.partition} came again")
+        self._numbers.add(one.number)
+        self._next[one.partition] = one.offset + 1
+        self.seen.append(one)
+
+
+class Progress:
+    """The job's records in the offsets topic, as they come. Appends to `wrongs` what goes back or comes from the dead."""
+
+    def __init__(self, job: str, wrongs: list[str]) -> None:
+        self._job = job
+        self._wrongs = wrongs
+        self._owner = 0
+        self._splits: dict[str, tuple[int, int, bool]] = {}
+
+    def take(self, offset: int, key: bytes, value: bytes | None) -> None:
+        """Take one record in log order."""
+        job, place = json.loads(key)
+        if job == self._job and value is not None:
+            self._take(offset, place, json.loads(value))
+
+    def _take(self, offset: int, place: dict[str, Any], value: dict[str, Any]) -> None:
+        run = int(place["run"] if "run" in place else value["run"])
+        if "control" in place:
+            self._take_control(offset, run, str(value["state"]))
+        elif run < self._owner:
+            self._wrongs.append(
+                f"P7: run {run} wrote {place} at offset {offset}, after run {self._owner} had fenced it"
+            )
+        if "file" in place:
+            self._take_split(offset, f"{place['file']}:{place['start']}", value)
+
+    def _take_control(self, offset: int, run: int, state: str) -> None:
+        if run < self._owner:
+            self._wrongs.append(
+                f"P7: run {run} became {state} at offset {offset}, after run {self._owner} owned the job"
+            )
+        if state in _DECIDED:
+            self._owner = max(self._owner, run)
+
+    def _take_split(self, offset: int, split: str, value: dict[str, Any]) -> None:
+        new = (int(value["sequence"]), int(value["position"]), bool(value["done"]))
+        old = self._splits.get(split)
+        if old is not None and (new[0] <= old[0] or new[1] < old[1] or new[2] < old[2]):
+            self._wrongs.append(f"P5: {split} went from (sequence, position, done) {old} to {new} at offset {offset}")
+        self._splits[split] = new

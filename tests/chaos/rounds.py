@@ -1,0 +1,202 @@
+"""One round: a fresh job, a fault while it runs, runs until it is complete, and then every promise checked.
+
+    seed and number ─▶ job, sizes ─▶ the fault's own story (faults*.py) ─▶ runs until exit 0 ─▶ promises P1-P10 ─▶ verify
+
+Faults are functions of a Round. They start runs, hurt processes, brokers or connections, and say what they did.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+import random
+import re
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tests.chaos import checks
+from tests.chaos.brokers import Cluster
+from tests.chaos.reader import Reader
+from tests.chaos.runs import Run
+from tests.integration.harness import Done, Job
+from tests.integration.witness import OFFSETS_TOPIC, offsets_partition, write_files
+
+RUN_BOUND_S = 100.0  # P10: a run that has not ended then never would; the longest wait of a run is 2 x timeout + 10 s
+RUNS_UNTIL_COMPLETE = 6
+KILLED = -9
+AGAIN = frozenset({0, 3, 5})  # exit codes after which a user runs again, or is done
+
+
+class ViolationError(AssertionError):
+    """A promise is broken."""
+
+
+@dataclass
+class Ended:
+    """How one run of the round ended."""
+
+    exit_code: int
+    codes: list[str]
+    seconds: float
+
+    def __str__(self) -> str:
+        return "kill" if self.exit_code == KILLED else f"{self.exit_code}"
+
+
+@dataclass
+class Round:
+    """A round as the faults see it. `chance` is the round's own source of randomness: nothing else is random."""
+
+    number: int
+    seed: int
+    folder: Path
+    cluster: Cluster
+    jvm: str = ""
+    chance: random.Random = field(init=False)
+    ends: list[Ended] = field(default_factory=list)
+    story: list[str] = field(default_factory=list)
+    ends_otherwise: bool = False  # the job cannot be completed, and a run that says so has been seen
+    runs: list[Run] = field(default_factory=list)
+    _count: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(f"{self.seed}/{self.number}")
+        name = f"chaos-{self.seed}-{self.number}-{self.chance.randrange(16**6):06x}"
+        self.job = Job(self.folder / name, self.cluster.servers, name)
+        (self.job.folder / "tmp").mkdir()
+        self._write_job()
+        self.direct = copy.copy(self.job)  # the same job, as a reader sees it that no proxy disturbs
+        self.direct.servers = self.cluster.direct
+        offsets = (OFFSETS_TOPIC, offsets_partition(self.job))
+        self.reader = Reader(self.cluster.direct, name, name, offsets)
+
+    def _write_job(self) -> None:
+        chance, job = self.chance, self.job
+        files = chance.randint(1, 4)
+        write_files(job, files=files, rows=chance.randint(5_000, 20_000) // files)
+        self.max_records(chance.choice((150, 300, 600, 2000)))
+        self.timeout(chance.choice((5, 8, 10)))
+        self.set("-XX:+UseSerialGC", f"-XX:+UseSerialGC -Djava.io.tmpdir={job.folder}/tmp {self.jvm}")
+
+    # ---- what faults use -------------------------------------------------------------------------------------------
+
+    def set(self, old: str, new: str) -> None:
+        """Replace text of the spec."""
+        self.job.edit_spec(old, new)
+
+    def timeout(self, seconds: int) -> None:
+        """Set the transaction timeout."""
+        self._put(r'timeout = "\d+s"', f'timeout = "{seconds}s"')
+
+    def max_records(self, records: int) -> None:
+        """Set how many records a transaction holds."""
+        self._put(r"max_records = \d+", f"max_records = {records}")
+
+    def _put(self, pattern: str, text: str) -> None:
+        self.job.spec.write_text(re.sub(pattern, text, self.job.spec.read_text()))
+
+    def say(self, text: str) -> None:
+        """Note what was done, for the round's line."""
+        self.story.append(text)
+
+    def start(self, points: str = "", *arguments: str, verb: str = "run") -> Run:
+        """Start a run, with fail points if asked: "task-before-commit=sleep:20@2". The number of tasks changes at random."""
+        env = {"EOSINGEST_HOME": str(self.folder / "home"), "SPARK_LOCAL_DIRS": str(self.job.folder / "tmp")}
+        if verb == "run":
+            arguments = (f"--set=spark.master=local[{self.chance.choice((1, 2, 2, 2, 3))}]", *arguments)
+        run = Run(self.job, next(self._count), verb, arguments, env, points)
+        self.runs.append(run)
+        return run
+
+    def wait_until(self, condition: Callable[[], object], run: Run | None = None, timeout_s: float = 60) -> bool:
+        """Wait for a condition; return whether it came true before the run ended or time was up."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            if condition():
+                return True
+            if run is not None and run.ended:
+                return bool(condition())
+            time.sleep(0.02)
+        return False
+
+    def wait_for_records(self, run: Run, more: int = 1) -> bool:
+        """Wait until the run has committed so many more records, as the concurrent reader sees it."""
+        wanted = len(self.reader.seen) + more
+        return self.wait_until(lambda: len(self.reader.seen) >= wanted, run)
+
+    def wait_for_moment(self, run: Run) -> None:
+        """Wait for a random moment: mostly while it sends, else anywhere between its start and its likely end."""
+        if self.chance.random() < 0.75:
+            self.wait_for_records(run)
+            delay_s = self.chance.random() * 1.5
+        else:
+            delay_s = 0.3 + self.chance.random() * 7
+        self.wait_until(lambda: False, run, delay_s)
+
+    def finish(
+        self, run: Run, allowed: Iterable[int] = AGAIN, *, alone: bool = True, bound_s: float = RUN_BOUND_S
+    ) -> Done:
+        """Wait for a run's end and judge it. `alone`: no other run of the job is alive, so the log must agree now."""
+        done = run.wait(bound_s)
+        if done is None:
+            raise ViolationError(f"P10: run {run.number} did not end within {bound_s:.0f} s")
+        self.ends.append(Ended(done.exit_code, done.codes, time.monotonic() - run.began))
+        if run.killed and done.exit_code == KILLED:
+            return done
+        checks.check_answer(done, frozenset(allowed), run.number)
+        if alone:
+            self.cluster.heal()
+            checks.check_agrees(self.direct, run, done)
+        return done
+
+    def run(self, *arguments: str, allowed: Iterable[int] = AGAIN) -> Done:
+        """Run to its end."""
+        return self.finish(self.start("", *arguments), allowed)
+
+    def complete(self, allowed: Iterable[int] = AGAIN) -> None:
+        """Run again, as a user would, until the job is complete."""
+        for _ in range(RUNS_UNTIL_COMPLETE):
+            if self.run(allowed=allowed).exit_code == 0:
+                return
+        raise ViolationError(f"P10: not complete after {RUNS_UNTIL_COMPLETE} more runs: {self.ends}")
+
+    # ---- the round's own way ---------------------------------------------------------------------------------------
+
+    def go(self, fault: Callable[[Round], None]) -> None:
+        """Play the round. Raises AssertionError (ViolationError among them) where a promise is broken."""
+        self.reader.start()
+        try:
+            fault(self)
+            self.cluster.heal()
+            if not self.ends_otherwise:
+                if not self.ends or self.ends[-1].exit_code != 0:
+                    self.complete()
+                self._check_complete()
+        finally:
+            self.end()
+        if self.reader.wrongs:
+            raise ViolationError("; ".join(self.reader.wrongs[:10]))
+
+    def _check_complete(self) -> None:
+        records = checks.check_log(self.direct)
+        self.reader.compare(records)
+        checks.check_nothing_left(self.direct, lambda: self.run(allowed={0}))
+        self.finish(self.start("", "--against-source", verb="verify"), {0}, alone=False)
+
+    def end(self) -> None:
+        """Leave no process and no thread behind."""
+        self.reader.stop()
+        for run in self.runs:
+            run.clear_away()
+
+    def forget(self) -> None:
+        """Delete the round's topic, so that brokers do not have to recover it after the next kill."""
+        admin = AdminClient({"bootstrap.servers": self.cluster.direct, "log_level": 0})
+        with contextlib.suppress(KafkaException):  # it never was, or the fault took it
+            admin.delete_topics([self.job.name])[self.job.name].result(10)

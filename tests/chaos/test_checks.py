@@ -1,0 +1,214 @@
+"""Each check of a round can fail: every violation is planted once, in what the readers see or in a real log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.chaos import checks
+from tests.chaos.reader import Progress, Reader, Seen
+from tests.chaos.rounds import Round, ViolationError
+from tests.chaos.session import Session
+from tests.integration.harness import Done, Record
+from tests.integration.witness import OFFSETS_TOPIC, committed_state, offsets_partition
+
+# ---- the concurrent reader -----------------------------------------------------------------------------------------
+
+
+def reader() -> Reader:
+    return Reader("nobody:1", "job", "topic", (OFFSETS_TOPIC, 0))
+
+
+def record(partition: int, offset: int, number: int) -> Record:
+    return Record(partition, offset, None, str(number).encode(), [], 0)
+
+
+def test_p3_a_record_read_twice() -> None:
+    one = reader()
+    one._take_record(Seen(0, 5, 1))
+    one._take_record(Seen(1, 9, 1))
+    assert one.wrongs == ["P3: 1 was read twice, again at 1:9"]
+
+
+def test_p3_a_record_that_is_gone_or_never_came() -> None:
+    one = reader()
+    one._take_record(Seen(0, 5, 1))
+    one._take_record(Seen(0, 6, 2))
+    one.compare([record(0, 5, 1), record(0, 7, 2)])
+    assert [wrong[:30] for wrong in one.wrongs] == ["P3: 1 records were read and ar", "P3: 1 records never reached th"]
+
+
+def progress(*entries: tuple[dict[str, Any], dict[str, Any]]) -> list[str]:
+    wrongs: list[str] = []
+    watched = Progress("job", wrongs)
+    for offset, (place, value) in enumerate(entries):
+        watched.take(offset, json.dumps(["job", place]).encode(), json.dumps(value).encode())
+    return wrongs
+
+
+SPLIT = {"file": "data/a", "start": 0}
+CONTROL = {"control": "run"}
+
+
+def split(run: int, sequence: int, position: int, done: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
+    return SPLIT, {"run": run, "sequence": sequence, "position": position, "done": done}
+
+
+def control(run: int, state: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    return CONTROL, {"run": run, "state": state}
+
+
+def test_p5_and_p7_hold_where_nothing_is_wrong() -> None:
+    first = [control(1, "claimed"), control(1, "running"), split(1, 0, 10)]
+    taken_over = [control(2, "claimed"), split(1, 1, 20), control(2, "running"), split(2, 2, 30, done=True)]
+    assert progress(*first, *taken_over, control(2, "settling"), control(2, "complete")) == []
+
+
+@pytest.mark.parametrize("second", [split(1, 1, 9), split(1, 0, 11), split(1, 1, 10, done=False)])
+def test_p5_progress_that_goes_back(second: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    (wrong,) = progress(split(1, 0, 10, done=True), second)
+    assert wrong.startswith("P5: data/a:0 went from")
+
+
+@pytest.mark.parametrize(
+    "last", [split(1, 0, 10), control(1, "complete"), ({"task": 0}, {"run": 1}), ({"run": 1}, {"ended": True})]
+)
+def test_p7_an_older_run_that_commits(last: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    (wrong,) = progress(control(1, "running"), control(2, "claimed"), control(2, "running"), last)
+    assert wrong.startswith("P7: run 1")
+
+
+# ---- the log -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def complete(session: Session) -> Iterator[Round]:
+    """A round whose job is complete, and all promises kept."""
+    round = Round(1, session.seed, session.folder / "planted", session.clusters.get("one"), session.jvm)
+    round.reader.start()
+    try:
+        round.complete()
+        checks.check_log(round.direct)
+        yield round
+    finally:
+        round.end()
+        round.forget()
+
+
+def foreign(round: Round, transactional_id: str) -> Producer:
+    made = Producer({"bootstrap.servers": round.job.servers, "transactional.id": transactional_id, "log_level": 0})
+    made.init_transactions(20)
+    made.begin_transaction()
+    return made
+
+
+def last_control(round: Round) -> tuple[bytes, dict[str, Any]]:
+    found = committed_state(round.direct).control
+    assert found is not None
+    return json.dumps([round.job.name, CONTROL], separators=(",", ":")).encode(), json.loads(found.encode())
+
+
+def plant(round: Round, key: bytes, value: dict[str, Any]) -> None:
+    """Write a record into the job's partition of the offsets topic."""
+    made = foreign(round, "foreign")
+    made.produce(OFFSETS_TOPIC, json.dumps(value).encode(), key, partition=offsets_partition(round.job))
+    made.commit_transaction(20)
+
+
+def test_p4_a_position_that_is_not_what_was_written(complete: Round) -> None:
+    offset = next(iter(committed_state(complete.direct).offsets.values()))
+    key, value = offset.key(complete.job.name), json.loads(offset.encode())
+    plant(complete, key, {**value, "position": value["position"] - 1, "sequence": value["sequence"] + 1})
+    with pytest.raises(AssertionError, match=r"P4: .* is committed up to"):
+        checks.check_log(complete.direct)
+    plant(complete, key, {**value, "sequence": value["sequence"] + 2})
+    checks.check_log(complete.direct)
+
+
+def test_p6_a_complete_job_that_writes(complete: Round) -> None:
+    def writes() -> Done:
+        made = foreign(complete, "foreign")
+        made.produce(complete.job.name, b"1")
+        made.flush(20)
+        made.abort_transaction(20)
+        return Done(0, "", "", {"data": {"records_sent": 0}})
+
+    with pytest.raises(AssertionError, match="P6: high watermarks"):
+        checks.check_nothing_left(complete.direct, writes)
+    with pytest.raises(AssertionError, match="P6: the complete job sent 7"):
+        checks.check_nothing_left(complete.direct, lambda: Done(0, "", "", {"data": {"records_sent": 7}}))
+
+
+def test_p8_a_transaction_left_open(complete: Round) -> None:
+    made = foreign(complete, f"eosingest.{complete.job.name}.7")
+    made.produce(complete.job.name, b"1")
+    made.flush(20)
+    with pytest.raises(AssertionError, match=r"P8: still open: .*\.7"):
+        checks.check_nothing_open(complete.direct)
+    made.abort_transaction(20)
+    checks.check_nothing_open(complete.direct)
+
+
+def answer(exit_code: int, codes: tuple[str, ...] = (), data: dict[str, Any] | None = None) -> Done:
+    errors = [{"code": code, "message": "", "hint": ""} for code in codes]
+    envelope = {"exit_code": exit_code, "errors": errors, "data": data}
+    return Done(exit_code, json.dumps(envelope) + "\n", "", envelope)
+
+
+def test_p9_an_exit_code_that_the_log_does_not_bear_out(complete: Round) -> None:
+    (run,), total = complete.runs, len(complete.job.records())
+    checks.check_agrees(complete.direct, run, answer(0, data={"records_total": total}))
+    with pytest.raises(AssertionError, match=r"P9: .* reported"):
+        checks.check_agrees(complete.direct, run, answer(0, data={"records_total": total - 1}))
+    with pytest.raises(AssertionError, match="P9: exit 3, and the log says complete"):
+        checks.check_agrees(complete.direct, run, answer(3, ("incomplete",)))
+    with pytest.raises(AssertionError, match="P9: exit 6, and the last control record is its own"):
+        checks.check_agrees(complete.direct, run, answer(6, ("fenced",)))
+    key, value = last_control(complete)
+    plant(complete, key, {**value, "state": "failed"})
+    with pytest.raises(AssertionError, match="P9: exit 0, and the log says"):
+        checks.check_agrees(complete.direct, run, answer(0, data={"records_total": total}))
+    plant(complete, key, value)
+
+
+@pytest.mark.parametrize(
+    ("done", "wrong"),
+    [
+        (answer(7, ("bad-data",)), "not among"),
+        (answer(0, ("incomplete",)), "exit code and errors disagree"),
+        (answer(3), "exit code and errors disagree"),
+        (Done(0, "", "", {}), "not one line of JSON"),
+        (Done(3, answer(0).stdout, "", answer(0).envelope), "answer and exit code differ"),
+        (Done(1, answer(1).stdout, "Traceback (most recent call last)", answer(1).envelope), "a bug"),
+    ],
+)
+def test_p9_an_answer_that_is_wrong_in_itself(done: Done, wrong: str) -> None:
+    with pytest.raises(AssertionError, match=wrong):
+        checks.check_answer(done, frozenset({0, 3, 5}), 1)
+
+
+def test_p10_a_run_that_does_not_end(session: Session, complete: Round) -> None:
+    run = complete.start()
+    with pytest.raises(ViolationError, match=r"P10: run .* did not end"):
+        complete.finish(run, bound_s=0.1)
+    run.clear_away()
+
+
+def test_p1_a_record_too_many_and_one_that_is_missing(complete: Round) -> None:
+    """The last one, since it spoils the topic. The concurrent reader and verify see it too."""
+    made = foreign(complete, f"eosingest.{complete.job.name}.0")  # a stranger's id would be inconclusive to verify
+    made.produce(complete.job.name, b"1")
+    made.commit_transaction(20)
+    with pytest.raises(AssertionError, match=r"P1: 0 records missing .* 1 too many"):
+        checks.check_log(complete.direct)
+    complete.reader.compare(complete.direct.records())
+    assert [wrong for wrong in complete.reader.wrongs if "P3: 1 was read twice" in wrong]
+    assert complete.finish(complete.start("", "--against-source", verb="verify"), {4}, alone=False).exit_code == 4
+    with (complete.job.data / "part-0.jsonl").open("a") as more:
+        more.write('{"n": 999999, "pad": ""}\n')
+    with pytest.raises(AssertionError, match="P1: 1 records missing"):
+        checks.check_log(complete.direct)
