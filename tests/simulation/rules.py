@@ -194,6 +194,9 @@ RULES: dict[str, tuple[Edit, ...]] = {
     ),
 }
 
+# Missed by about one schedule in 100,000: more than CI has time for. tests/unit/test_task.py has the case by itself.
+RARE = frozenset({"run-records-outlive-compaction"})
+
 
 @contextlib.contextmanager
 def without(rule: str) -> Iterator[None]:
