@@ -188,9 +188,9 @@ class Witness:
             self._check_nothing_open(run)
 
     def _check_changed(self, run: Run) -> None:
-        if self.control.get("started") != run.started:
-            return  # what it read was true before another run took over
-        if not self.world.lost and not (run.codes == ["spec-changed"] and self.version not in (None, run.version)):
+        taken_over = self.control.get("started") != run.started  # what it read was true before
+        other_spec = run.codes == ["spec-changed"] and (taken_over or self.version not in (None, run.version))
+        if not self.world.lost and not other_spec:
             raise ViolationError("P9", f"exit 12 {run.codes}, and nothing was changed")
 
     def _check_fatal(self, run: Run) -> None:
