@@ -112,7 +112,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(Driver, "_settle", "if sink is None or sink.topic_id != self._sink.topic_id:", "if False:"),
     ),
     "known-task-id-without-control-record-is-lost-progress": (
-        Edit(Driver, "_claim", "if seen.newest is None and forgotten", "if False"),
+        Edit(Driver, "_claim", "if forgotten and not settings", "if False and not settings"),
     ),
     "a-claim-from-scratch-hides-no-lost-progress": (
         Edit(Driver, "_plan_and_send", "if self._log.mine.forgotten:", "if False:"),
