@@ -137,7 +137,7 @@ def test_a_job_with_a_history_is_verified_at_every_stop(make_job: MakeJob) -> No
     none = job.run("verify")
     assert (none.exit_code, none.codes) == (10, ["no-such-job"]), none
     write_files(job, files=2, rows=4_000)
-    run_killed_at(job, "task-after-commit@2")
+    run_killed_at(job, "task-after-commit@1")
     half = job.run("verify", SOURCE)
     assert_quiet(half)
     assert (half.exit_code, half.data["verdict"], half.data["state"]) == (0, "verified", "running"), half
