@@ -86,8 +86,14 @@ def start(
             session = SparkSession(context)
         except Exception as error:
             raise _not_started(master, log_file, error, gateway.proc if gateway is not None else None) from error
+    # A JVM that is killed tears its connection to this server; what that means is said once, by us.
+    context._accumulatorServer.handle_error = _say_nothing  # type: ignore[assignment]
     _check_settings(session, required)
     return session, gateway.proc
+
+
+def _say_nothing(*_: object) -> None:
+    """Take the place of socketserver's handler, which prints a traceback."""
 
 
 def _not_started(master: str, log_file: Path | None, error: Exception, process: Any) -> EosingestError:
