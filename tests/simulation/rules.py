@@ -198,8 +198,21 @@ RULES: dict[str, tuple[Edit, ...]] = {
     ),
 }
 
-# Missed by fewer schedules than CI has time for; tests/unit/test_task.py has these cases by themselves.
-RARE = frozenset({"run-records-outlive-compaction", "newer-claim-stops-an-attempt", "run-must-be-running"})
+# Not demanded by CI: found by fewer than one in 20,000 schedules, or not often enough yet to be sure of it.
+RARE = frozenset(
+    {
+        "a-claim-from-scratch-hides-no-lost-progress",
+        "control-record-knows-its-offsets-topic",
+        "look-before-init",
+        "new-producer-after-a-slow-commit",
+        "newer-claim-stops-an-attempt",
+        "pins-come-from-a-committed-record",
+        "read-on-where-compaction-took-the-control-record",
+        "run-must-be-running",
+        "run-records-outlive-compaction",
+        "settling-before-the-last-fence",
+    }
+)
 
 
 @contextlib.contextmanager
