@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -51,13 +52,18 @@ def simulate(
     """Run the schedules of the seeds on all cores; to the first violation only, where that is asked for."""
     summary = Summary()
     chunks = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
-    with get_context("fork").Pool(jobs or os.cpu_count()) as pool:
+    with get_context("fork").Pool(jobs or os.cpu_count(), initializer=_end_when_told) as pool:
         for results in pool.imap_unordered(partial(_run_chunk, rule=rule), chunks):
             for result in results:
                 summary.add(result)
             if until_violated and summary.violations:
                 break
     return summary
+
+
+def _end_when_told() -> None:
+    """Let SIGTERM end this process, whatever handler the parent had: the pool ends its processes with it and waits."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _run_chunk(seeds: range, rule: str | None) -> list[Result]:

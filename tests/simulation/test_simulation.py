@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -50,6 +51,15 @@ def test_a_rule_is_back_after_it_was_switched_off() -> None:
     with without("look-before-init"):
         pass
     assert run_schedule(1).violation is None
+
+
+def test_it_ends_at_the_first_violation_whatever_the_parent_does_with_signals() -> None:
+    """The processes inherit the parent's handlers: one that shrugs SIGTERM off made the end of the pool wait for ever."""
+    handler = signal.signal(signal.SIGTERM, lambda number, frame: None)
+    try:
+        assert simulate(range(SCHEDULES), rule="own-ids-are-fenced-before-the-verdict", until_violated=True).violations
+    finally:
+        signal.signal(signal.SIGTERM, handler)
 
 
 def test_the_command_says_what_was_violated_and_how_to_see_it_again() -> None:
