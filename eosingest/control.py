@@ -117,13 +117,24 @@ class ControlLog:
         """
         entries: list[tuple[bytes, bytes | None]] = [(key, None) for key in tombstones]
         entries += [(mark.key(self._job), mark.encode()) for mark in marks]
-        entries.append((record.control_key(self._job), control.encode()))
+        entries += self._control_entries(control)
         entries += self._run_entries(control)
         try:
             self._commit_entries(entries)
         except KafkaFailure as failure:
             self._resolve(control, failure)
         self.mine = control
+
+    def _control_entries(self, control: ControlRecord) -> list[tuple[bytes, bytes | None]]:
+        """Return the control record, and what no claim overwrites.
+
+        In this order: a reader that finds the second one compacted away finds the first one gone too, and reads on.
+        """
+        value = control.encode()
+        entries: list[tuple[bytes, bytes | None]] = [(record.control_key(self._job), value)]
+        if control.state != record.CLAIMED:
+            entries.append((record.settled_key(self._job), value))
+        return entries
 
     def _run_entries(self, control: ControlRecord) -> list[tuple[bytes, bytes | None]]:
         """Return the run's own record, which outlives compaction, where it has changed; a very old run's is dropped."""

@@ -44,6 +44,11 @@ def control_key(job: str) -> bytes:
     return _encode([job, {"control": "run"}])
 
 
+def settled_key(job: str) -> bytes:
+    """Return the key of the last control record that was more than a claim, which no claim writes to."""
+    return _encode([job, {"control": "settled"}])
+
+
 def claim_key(job: str, task: int) -> bytes:
     """Return the key of a task's claim."""
     return _encode([job, {"task": task}])

@@ -21,7 +21,8 @@ class JobState:
     """Latest control record, claims by task, and offset records by (file, start); `end` is the next offset to read,
     `last_ms` the timestamp of the job's latest record.
 
-    `settled` is the latest control record that is more than a claim: what it carries forward was read read_committed.
+    `settled` is the latest control record that is more than a claim: what it carries forward was read read_committed. It
+    has a key of its own, or compaction would leave claims only, and those may tell of a record that was aborted.
     `newest` is the one with the highest run number: the same as `control`, but where undecided records were read.
     `forgotten` says that some claim is (see ControlRecord).
     """
@@ -46,7 +47,9 @@ class JobState:
                 self._take(record.decode_key(entry.key), entry)
 
     def _take(self, key: dict[str, object], entry: LogRecord) -> None:
-        if "control" in key:
+        if key.get("control") == "settled":
+            self.settled = record.decode_control(entry.value) if entry.value else None
+        elif "control" in key:
             self._take_control(entry.value)
         elif "run" in key:
             self._take_run(key, entry.value)
@@ -57,8 +60,6 @@ class JobState:
 
     def _take_control(self, value: bytes | None) -> None:
         self.control = record.decode_control(value) if value else None
-        if self.control is None or self.control.state != record.CLAIMED:
-            self.settled = self.control
         if self.control is not None and self.control.state == record.CLAIMED:
             self.forgotten = self.forgotten or self.control.forgotten
         if self.control is not None and (self.newest is None or self.control.run >= self.newest.run):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from eosingest.kafka.memory import BrokerError
 from eosingest.kafka.protocols import LogRecord
@@ -23,10 +23,73 @@ if TYPE_CHECKING:
 
 _MOST_FAULTS = 8
 KILL_BEFORE_COMMIT = "kill-before-commit"
-# Some schedules know a few kinds only, which are dangerous together.
-_THEMES = {
-    "restarts": (KILL_BEFORE_COMMIT, KILL_BEFORE_COMMIT, "kill-driver", "job-fails", "input-ends"),
-    "rivals": ("second-attempt", "second-attempt", "freeze", "foreign-init"),
+OFFSETS_TOPIC_LOST = "offsets-topic-lost"
+
+
+class Theme(NamedTuple):
+    """A few kinds only, which are dangerous together, each with the place where it strikes: a fail point, a request, ...
+
+    "" is any place. `in_order`: each once, one after another; otherwise they are drawn.
+    """
+
+    strikes: tuple[tuple[str, str], ...]
+    in_order: bool = False
+
+
+_HIGH_WATERMARK = "answer to ListOffsets high watermark"
+THEMES = {
+    "restarts": Theme(
+        (
+            (KILL_BEFORE_COMMIT, ""),
+            (KILL_BEFORE_COMMIT, ""),
+            ("kill-driver", ""),
+            ("job-fails", ""),
+            ("input-ends", ""),
+        )
+    ),
+    "rivals": Theme((("second-attempt", ""), ("second-attempt", ""), ("freeze", ""), ("foreign-init", ""))),
+    "losses": Theme((("kill-driver", ""), ("kill-driver", "driver-after-fence"), ("second-driver", ""))),
+    "late-commits": Theme(((LATE_COMMIT, ""),)),
+    "compaction": Theme(
+        (
+            ("compaction", ""),
+            ("compaction", ""),
+            ("freeze", _HIGH_WATERMARK),
+            ("freeze", _HIGH_WATERMARK),
+            ("second-driver", ""),
+            ("kill-driver", ""),
+        )
+    ),
+    # A record that pins another spec, with `--from-scratch` in the middle of a job, and is never committed.
+    "aborted-pins": Theme(
+        (
+            ("kill-driver", "task-after-commit"),
+            ("compaction", "driver-before-running"),
+            (KILL_BEFORE_COMMIT, "driver: EndTxn"),
+        ),
+        in_order=True,
+    ),
+    # An attempt that starts while its run gives its verdict, and is slow.
+    "late-attempts": Theme(
+        (
+            ("job-fails", "task-after-begin"),
+            ("second-attempt", "driver-after-settling"),
+            ("freeze", "task-after-check"),
+            ("second-attempt", "driver-after-verdict"),
+        ),
+        in_order=True,
+    ),
+    # An orphan that looked before the next run claimed, and looks again when that claim is compacted away.
+    "late-orphans": Theme(
+        (
+            ("freeze", "task-before-init"),
+            ("kill-driver", ""),
+            ("freeze", "driver-before-running"),
+            ("freeze", f"task: {_HIGH_WATERMARK}"),
+            ("compaction", "driver-after-running"),
+        ),
+        in_order=True,
+    ),
 }
 _FARTHEST_POINT = 400
 _LOSSES = 0.06  # part of the schedules in which somebody may delete a topic
@@ -55,19 +118,27 @@ class Faults:
             "compaction": self._compaction,
             "expired-ids": lambda process: world.cluster.expire_ids(),
         }
-        losses = {"offsets-topic-lost": self._lose_offsets_topic, "sink-made-again": self._make_sink_again}
+        losses = {OFFSETS_TOPIC_LOST: self._lose_offsets_topic, "sink-made-again": self._make_sink_again}
         loss = random.choice(list(losses)) if random.random() < _LOSSES else None
+        if world.theme == "losses":
+            loss = OFFSETS_TOPIC_LOST
         if loss is not None:
             self._kinds[loss] = losses[loss]
             del self._kinds["expired-ids"]  # what tells a lost offsets topic from a new job is that the ids are known
         names = [*self._kinds, LOSE_REQUEST, LOSE_ANSWER, LATE_REQUEST, LOSE_COMMIT_ANSWER, LATE_COMMIT]
-        known = [name for name in names if random.random() < 0.4] or [random.choice(names)]
+        known = [(name, "") for name in names if random.random() < 0.4] or [(random.choice(names), "")]
         count = random.choice((0, 1, 1, 2, 2, 3, 4, 6, _MOST_FAULTS))
-        if world.theme:
-            known, count = list(_THEMES[world.theme]), random.choice((3, 5, _MOST_FAULTS))
+        theme = THEMES.get(world.theme)
+        if theme is not None:
+            known, count = list(theme.strikes), random.choice((3, 5, _MOST_FAULTS))
         reach = random.choice((40, 120, _FARTHEST_POINT))
-        kinds = [random.choice(known) for _ in range(count)] + ([loss] if loss is not None else [])
-        self._due = sorted(((random.randint(1, reach), kind) for kind in kinds), reverse=True)
+        kinds = [random.choice(known) for _ in range(count)] + ([(loss, "")] if loss is not None else [])
+        points = sorted(random.randint(1, reach) for _ in kinds)
+        if theme is not None and theme.in_order:
+            kinds, points = known, [1] * len(known)
+        else:
+            random.shuffle(kinds)
+        self._due = [(point, *kind) for point, kind in zip(points, kinds, strict=True)][::-1]
         self._next = self._due[-1][0] if self._due else 0
         self._passed = 0
         self.struck: Counter[str] = Counter()
@@ -76,16 +147,18 @@ class Faults:
         """No more faults: from here on everything has to come right."""
         self._next = 0
 
-    def point(self, process: Process, *, request: str = "", answer: str = "") -> str | None:
-        """Pass a point: a request that is about to be carried out, an answer on its way. Return what becomes of it.
+    def point(self, process: Process, *, request: str = "", answer: str = "", name: str = "") -> str | None:
+        """Pass a point: a request that is about to be carried out, an answer on its way, or a fail point by name.
+
+        Return what becomes of the request or the answer.
 
         Raises Killed where the fault ended the process that passes.
         """
         self._passed += 1
         if not self._next or self._passed < self._next:
             return None
-        kind = self._due[-1][1]
-        if not _meets(kind, request, answer):
+        _, kind, place = self._due[-1]
+        if not _meets(kind, request, answer) or (place and place not in _places(process, request, answer, name)):
             return None  # waits for what it can strike
         self._due.pop()
         self._next = self._due[-1][0] if self._due else 0
@@ -249,6 +322,12 @@ class Faults:
             log.compact(random.choice((log.end, random.randint(0, log.end))))
         if times > 1:
             self.world.scheduler.later(random.choice((0.002, 0.02, 0.2)), lambda: self._compact(times - 1))
+
+
+def _places(process: Process, request: str, answer: str, name: str) -> tuple[str, str]:
+    """Return what a theme may call this point: without and with the process ("driver", "task") that passes it."""
+    what = name or request or f"answer to {answer}"
+    return what, f"{process.name.partition('-')[0]}: {what}"
 
 
 def _meets(kind: str, request: str, answer: str) -> bool:

@@ -13,7 +13,7 @@ from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL
 from eosingest.failpoints import handle_with
 from eosingest.kafka.memory import Cluster
 from eosingest.offsets import topic as offsets_topic
-from tests.simulation.faults import Faults
+from tests.simulation.faults import THEMES, Faults
 from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler
 from tests.simulation.source import TEMPLATES, template
 from tests.simulation.spark import JOB, OFFSETS, Run
@@ -22,6 +22,8 @@ from tests.simulation.witness import ViolationError, Witness
 _MOST_STEPS = 60_000
 _MOST_RUNS = 12
 _RUN_S = 20_000.0
+_THEMED = 0.4  # part of the schedules that have a theme
+_THEMES = (*THEMES, "late-orphans")  # it takes most chances to come to something
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class World:
         self.batch_records = random.choice((1, 1, 3, 100))
         self.most_tasks = random.choice((1, 2, 2, 3, 4))
         self.sink_partitions = random.choice((1, 2, 3))
-        self.theme = random.choice(("restarts", "rivals")) if random.random() < 0.2 else ""
-        self.slow_input = random.random() < 0.3
+        self.theme = random.choice(_THEMES) if random.random() < _THEMED else ""
+        self.slow_input = random.random() < (0.9 if self.theme == "late-commits" else 0.3)
         self.disconnected: set[Process] = set()
         self.runs: list[Run] = []
         self.lost = ""  # what somebody deleted: the job can never be complete again
@@ -73,8 +75,12 @@ class World:
         return 0.001 + 3.0 * self.random.random() ** 40  # type: ignore[no-any-return]
 
     def start_latency(self) -> float:
-        """Return how long a worker takes to start: it may begin when its job is over."""
-        return self.latency() if self.random.random() < 0.8 else self.random.choice((0.1, 1.0, 5.0))
+        """Return how long a worker takes to start: it may begin when its job is over, or after a later attempt."""
+        return (
+            self.latency()
+            if self.random.random() < (0.4 if self.theme == "rivals" else 0.8)
+            else self.random.choice((0.1, 1.0, 5.0))
+        )
 
     def input_latency(self) -> float:
         """Return how long Spark takes for the next batch."""
@@ -107,7 +113,7 @@ class World:
             run.looked_at = self.scheduler.now
         if self.scheduler.traced:
             self.scheduler.tell(f"at {name}")
-        self.faults.point(actor.process)
+        self.faults.point(actor.process, name=name)
 
     # ---- the operator ----------------------------------------------------------------------------------------------
 
@@ -129,7 +135,7 @@ class World:
     def operate(self) -> None:
         """Start runs as people and cron lines do: one after another, or before the last one has ended."""
         random = self.random
-        restarts = self.theme == "restarts"
+        restarts = self.theme in ("restarts", "losses", "aborted-pins")
         for _ in range(4 if restarts else random.choice((1, 1, 2, 2, 3))):
             version = random.choice(("one", "two") if restarts else ("one", "one", "one", "two"))
             run = self.start_run(version, from_scratch=random.random() < (0.3 if restarts else 0.1))

@@ -273,7 +273,7 @@ class Attempt:
         self.network = SimulatedNetwork(self.world, self.process)
         self.over = False
         self.truncated = False  # its input ended, or is going to end, before its rows did
-        self.began_at_stable = 0  # what anybody could have read when it began
+        self.began_at_stable = 0  # what anybody could have read when it began, or began anew with another producer
         self.batches = _batches(self.world, job.parts[task], job.run.version)
         self.taken = 0
         self.waiting_s: float | None = None
@@ -303,13 +303,7 @@ class Attempt:
 
     def producer(self, task: int) -> Producer:
         self.world.witness.about_to_init(self)
-        return MemoryProducer(
-            task_id(PREFIX, JOB, task),
-            self.world.cluster,
-            self.network,
-            timeout_s=self.world.timeout_s,
-            batch_records=self.world.batch_records,
-        )
+        return _TaskProducer(self, task_id(PREFIX, JOB, task))
 
     def reader(self) -> OffsetsReader:
         return MemoryReader(OFFSETS, self.job.settings.offsets_partition, self.world.cluster, self.network)
@@ -329,6 +323,25 @@ class Attempt:
             return Signal.END
         self.taken += 1
         return self.batches[self.taken - 1]
+
+
+class _TaskProducer(MemoryProducer):
+    """An attempt's producer: when it is closed, the attempt looks at the log anew before it makes another one."""
+
+    def __init__(self, attempt: Attempt, transactional_id: str) -> None:
+        world = self._world = attempt.world
+        self._attempt = attempt
+        super().__init__(
+            transactional_id,
+            world.cluster,
+            attempt.network,
+            timeout_s=world.timeout_s,
+            batch_records=world.batch_records,
+        )
+
+    def close(self) -> None:
+        super().close()
+        self._attempt.began_at_stable = self._world.last_stable()
 
 
 def _batches(world: World, splits: list[PlannedSplit], version: str) -> list[Batch]:

@@ -80,6 +80,7 @@ def read_offset(written: OffsetRecord, job: str = "job") -> OffsetRecord:
 def test_keys_have_the_form_of_connects_own_offsets_topic() -> None:
     assert record.split_key("job", "a/ü.json", 0) == '["job",{"file":"a/ü.json","start":0}]'.encode()
     assert record.control_key("job") == b'["job",{"control":"run"}]'
+    assert record.settled_key("job") == b'["job",{"control":"settled"}]'
     assert record.claim_key("job", 3) == b'["job",{"task":3}]'
     assert OFFSET.key("job") == record.split_key("job", OFFSET.file, OFFSET.start)
 

@@ -21,6 +21,10 @@ def control(run: int, state: str, job: str = "job") -> LogRecord:
     return LogRecord(0, record.control_key(job), value.encode())
 
 
+def settled(run: int, state: str) -> LogRecord:
+    return control(run, state)._replace(key=record.settled_key("job"))
+
+
 def claim(task: int, attempt: int, job: str = "job") -> LogRecord:
     return LogRecord(0, record.claim_key(job, task), Claim(1, "s", attempt).encode())
 
@@ -136,7 +140,8 @@ def test_kinds_of_records_of_a_later_release_are_passed_over() -> None:
 
 
 def test_settled_is_the_latest_control_record_that_is_more_than_a_claim() -> None:
-    state = folded(control(1, RUNNING), control(1, FAILED), control(2, CLAIMED), control(3, CLAIMED))
+    """Also when compaction has left nothing but claims of the control records."""
+    state = folded(settled(1, RUNNING), settled(1, FAILED), control(3, CLAIMED))
     assert state.control is not None
     assert (state.control.run, state.control.state) == (3, CLAIMED)
     assert state.settled is not None
@@ -147,9 +152,11 @@ def test_settled_is_none_while_there_were_only_claims() -> None:
     assert folded(control(1, CLAIMED), control(2, CLAIMED)).settled is None
 
 
-def test_settled_is_control_when_that_is_no_claim() -> None:
-    state = folded(control(1, COMPLETE), control(2, CLAIMED), control(2, RUNNING))
-    assert state.settled is state.control is not None
+def test_settled_is_not_control() -> None:
+    """A record under one key says nothing of the other: they are committed together, or one is a claim."""
+    state = folded(control(1, RUNNING), settled(1, RUNNING), control(2, CLAIMED))
+    assert state.control is not None and state.control.run == 2
+    assert state.settled is not None and state.settled.run == 1
 
 
 def test_two_states_share_nothing() -> None:
