@@ -83,6 +83,7 @@ THEMES = {
     "late-orphans": Theme(
         (
             ("freeze", "task-before-init"),
+            ("freeze", "task-before-init"),
             ("kill-driver", ""),
             ("freeze", "driver-before-running"),
             ("freeze", f"task: {_HIGH_WATERMARK}"),
@@ -141,6 +142,7 @@ class Faults:
         self._due = [(point, *kind) for point, kind in zip(points, kinds, strict=True)][::-1]
         self._next = self._due[-1][0] if self._due else 0
         self._passed = 0
+        self._aimed = False  # at whoever passes a certain place
         self.struck: Counter[str] = Counter()
 
     def stop(self) -> None:
@@ -161,6 +163,7 @@ class Faults:
         if not _meets(kind, request, answer) or (place and place not in _places(process, request, answer, name)):
             return None  # waits for what it can strike
         self._due.pop()
+        self._aimed = bool(place)
         self._next = self._due[-1][0] if self._due else 0
         self.struck[kind] += 1
         if kind not in self._kinds:
@@ -208,8 +211,8 @@ class Faults:
 
     def _freeze(self, process: Process) -> None:
         victims = self._alive()
-        victim = process if self.world.random.random() < 0.6 or not victims else self.world.random.choice(victims)
-        self.world.scheduler.freeze(victim, self._long())
+        here = self._aimed or self.world.random.random() < 0.6 or not victims
+        self.world.scheduler.freeze(process if here else self.world.random.choice(victims), self._long())
 
     def _freeze_all(self, process: Process) -> None:
         """Freeze a driver with all its workers, as a suspended laptop does."""

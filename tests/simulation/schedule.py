@@ -136,7 +136,7 @@ class World:
         """Start runs as people and cron lines do: one after another, or before the last one has ended."""
         random = self.random
         restarts = self.theme in ("restarts", "losses", "aborted-pins")
-        for _ in range(4 if restarts else random.choice((1, 1, 2, 2, 3))):
+        for _ in range(4 if restarts or self.theme == "late-orphans" else random.choice((1, 1, 2, 2, 3))):
             version = random.choice(("one", "two") if restarts else ("one", "one", "one", "two"))
             run = self.start_run(version, from_scratch=random.random() < (0.3 if restarts else 0.1))
             assert run.actor is not None
