@@ -137,13 +137,17 @@ class ControlLog:
         return entries
 
     def _run_entries(self, control: ControlRecord) -> list[tuple[bytes, bytes | None]]:
-        """Return the run's own record, which outlives compaction, where it has changed; a very old run's is dropped."""
-        if control.state == record.RUNNING:
+        """Return the run's own records, of its claim and of its end: each once, so that compaction takes neither.
+
+        With a claim, those of a very old run are dropped.
+        """
+        claimed = control.state == record.CLAIMED
+        if control.state == record.RUNNING or (not claimed and self.mine.state == record.SETTLING):
             return []
-        mine = RunRecord(control.run, control.started, ended=control.state != record.CLAIMED)
+        mine = RunRecord(control.run, control.started, ended=not claimed)
         dropped = control.run - _RUNS_KEPT
-        old: list[tuple[bytes, bytes | None]] = [(record.run_key(self._job, dropped), None)] if dropped > 0 else []
-        return [*old, (record.run_key(self._job, control.run), mine.encode())]
+        old = [record.run_key(self._job, dropped, ended=ended) for ended in (False, True)]
+        return [(mine.key(self._job), mine.encode()), *((key, None) for key in old if claimed and dropped > 0)]
 
     def _commit_entries(self, entries: list[tuple[bytes, bytes | None]]) -> None:
         producer = self._producer

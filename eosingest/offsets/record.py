@@ -54,9 +54,9 @@ def claim_key(job: str, task: int) -> bytes:
     return _encode([job, {"task": task}])
 
 
-def run_key(job: str, run: int) -> bytes:
-    """Return the key of a run's record, which no other run writes to."""
-    return _encode([job, {"run": run}])
+def run_key(job: str, run: int, *, ended: bool = False) -> bytes:
+    """Return the key of a run's claim, or of its end: each is written once, by nobody else."""
+    return _encode([job, {"ended" if ended else "run": run}])
 
 
 def split_key(job: str, file: str, start: int) -> bytes:
@@ -90,15 +90,19 @@ class Claim:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """That a run has claimed the job, and whether it has ended: what compaction must not take before a task has read it."""
+    """That a run has claimed the job, or that it has ended: what compaction must not take before a task has read it."""
 
     run: int
     started: str
     ended: bool
 
+    def key(self, job: str) -> bytes:
+        """Return the key."""
+        return run_key(job, self.run, ended=self.ended)
+
     def encode(self) -> bytes:
-        """Return the wire form of the value; the run's number is in the key."""
-        return _encode({"v": FORMAT_VERSION, "started": self.started, "ended": self.ended})
+        """Return the wire form of the value; the run's number, and whether it ended, are in the key."""
+        return _encode({"v": FORMAT_VERSION, "started": self.started})
 
 
 @dataclass(frozen=True)
@@ -249,7 +253,9 @@ def decode_claim(value: bytes) -> Claim:
 
 def decode_run(key: dict[str, Any], value: bytes) -> RunRecord:
     """Parse a run's record from its decoded key and its value."""
-    return RunRecord(run=int(key["run"]), **_known(RunRecord, _load(value, "run record")))
+    ended = "ended" in key
+    number = int(key["ended" if ended else "run"])
+    return RunRecord(run=number, ended=ended, **_known(RunRecord, _load(value, "run record")))
 
 
 def decode_control(value: bytes) -> ControlRecord:

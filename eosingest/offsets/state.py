@@ -51,7 +51,7 @@ class JobState:
             self.settled = record.decode_control(entry.value) if entry.value else None
         elif "control" in key:
             self._take_control(entry.value)
-        elif "run" in key:
+        elif "run" in key or "ended" in key:
             self._take_run(key, entry.value)
         elif "task" in key:
             self._take_claim(key, entry.value)
@@ -67,8 +67,8 @@ class JobState:
 
     def _take_run(self, key: dict[str, object], value: bytes | None) -> None:
         new = record.decode_run(key, value) if value else None
-        if new is not None and (self.newest_run is None or new.run >= self.newest_run.run):
-            self.newest_run = new
+        if new is not None:
+            self.newest_run = max(self.newest_run or new, new, key=lambda found: (found.run, found.ended))
 
     def _take_claim(self, key: dict[str, object], value: bytes | None) -> None:
         task = int(str(key["task"]))

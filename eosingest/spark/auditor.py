@@ -15,9 +15,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 from eosingest.audit import Compared, Copies, Found, Slice, Totals, shares
 from eosingest.errors import EosingestError, FatalError, TemporaryError
 from eosingest.kafka.librdkafka import REFUSALS
@@ -99,7 +96,7 @@ class SparkAuditor:
             self._settings.check()
         try:
             return future.result()
-        except (Py4JError, PySparkException) as error:
+        except session.FROM_THE_JVM as error:
             raise self._explain(str(error)) from error
 
     def _explain(self, text: str) -> EosingestError:

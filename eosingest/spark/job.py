@@ -16,9 +16,6 @@ from json import loads
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 import eosingest
 from eosingest import pins
 from eosingest.driver_contract import Prepared
@@ -114,7 +111,7 @@ class SparkLauncher:
             scan.check_narrow(self._frame.records)
             splits, partitions = scan.task_splits(plan, self._frame.whole, self._frame.records)
             self._tasks = max(1, min(partitions, self._spark.sparkContext.defaultParallelism))
-        except (Py4JError, PySparkException) as error:
+        except session.FROM_THE_JVM as error:
             explained = self._explain(str(error))
             if explained.code == "spark-job":
                 raise FatalError(
@@ -124,7 +121,19 @@ class SparkLauncher:
         return Prepared(self._tasks, self._frame.schema, splits)
 
     def start(self, task_settings: TaskSettings) -> None:
-        """Start the job in a thread."""
+        """Start the job in a thread, which also meets a JVM that is gone by now."""
+        assert self._frame is not None, "prepare comes first"
+        self._thread = threading.Thread(target=self._run, args=(task_settings,), name="spark-job", daemon=True)
+        self._thread.start()
+
+    def _run(self, task_settings: TaskSettings) -> None:
+        try:
+            self._job(task_settings).collect()
+        except Exception as error:
+            self._error = self._explain(str(error))
+
+    def _job(self, task_settings: TaskSettings) -> Any:
+        """Return the DataFrame of the tasks' outcomes."""
         assert self._frame is not None, "prepare comes first"
         context = self._spark.sparkContext
         if not self._settings.master.startswith("local["):
@@ -139,15 +148,7 @@ class SparkLauncher:
         task_settings = replace(task_settings, max_attempts=_max_attempts(self._settings.master))
         kafka = WorkerKafka(task_settings, producer_settings, self._settings.prefix)
         function = TaskFunction(kafka, tuple(self._settings.read.headers), self._outcomes)
-        records = self._frame.records.coalesce(self._tasks).mapInArrow(function, OUTPUT_SCHEMA)
-        self._thread = threading.Thread(target=self._run, args=(records,), name="spark-job", daemon=True)
-        self._thread.start()
-
-    def _run(self, records: Any) -> None:
-        try:
-            records.collect()
-        except Exception as error:
-            self._error = self._explain(str(error))
+        return self._frame.records.coalesce(self._tasks).mapInArrow(function, OUTPUT_SCHEMA)
 
     def poll(self, timeout_s: float) -> JobResult | None:
         """Wait for the job's end. Its outcomes come from the accumulator: of successful tasks, also when the job failed."""
@@ -155,7 +156,8 @@ class SparkLauncher:
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             return None
-        outcomes = {outcome.task: outcome for outcome in map(Outcome.from_json, map(loads, self._outcomes.value))}
+        told = self._outcomes.value if self._outcomes is not None else []
+        outcomes = {outcome.task: outcome for outcome in map(Outcome.from_json, map(loads, told))}
         return JobResult(list(outcomes.values()), self._error)
 
     def cancel(self) -> None:

@@ -16,7 +16,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
@@ -26,6 +28,8 @@ from eosingest.java import find_java
 from eosingest.paths import unusable
 
 MAX_ATTEMPTS = 4
+# What a call of the JVM raises; py4j lets the last one through where no connection is left.
+FROM_THE_JVM = (Py4JError, PySparkException, ConnectionError)
 _STOP_S = 3.0
 _END_KNOWN_S = 2.0  # a JVM that was lost over py4j has ended, or is about to
 _AT_START = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.master", "spark.submit.")
@@ -69,6 +73,7 @@ def start(
     find_java()
     # pyspark prints every analysis error with its Java stack through a logger of its own; our SpecError says it once.
     logging.getLogger("SQLQueryContextLogger").disabled = True
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # as does py4j every call that a lost JVM leaves unanswered
     required = required_settings(split_size)
     spark_conf = SparkConf(loadDefaults=False)
     settings = {"spark.ui.enabled": "false", **_local_settings(master), **conf, **required, **_utc_jvms(conf)}

@@ -146,7 +146,7 @@ class Progress:
             self._take(offset, place, json.loads(value))
 
     def _take(self, offset: int, place: dict[str, Any], value: dict[str, Any]) -> None:
-        run = int(place["run"] if "run" in place else value["run"])
+        run = int(place.get("run") or place.get("ended") or value["run"])
         if "control" in place:
             self._take_control(offset, run, str(value["state"]))
         elif run < self._owner:

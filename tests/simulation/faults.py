@@ -79,6 +79,19 @@ THEMES = {
         ),
         in_order=True,
     ),
+    # An attempt that looked before its run settled, and looks again when that is compacted away.
+    "late-looks": Theme(
+        (
+            ("job-fails", "task-after-begin"),
+            ("second-attempt", "driver-before-verdict"),
+            ("freeze", "task-before-init"),
+            ("compaction", "driver-after-settling"),
+            ("freeze", "driver: DescribeTopic sink"),
+            ("freeze", f"task: {_HIGH_WATERMARK}"),
+            ("compaction", "driver-after-verdict"),
+        ),
+        in_order=True,
+    ),
     # An orphan that looked before the next run claimed, and looks again when that claim is compacted away.
     "late-orphans": Theme(
         (

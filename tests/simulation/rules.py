@@ -19,6 +19,7 @@ from eosingest.control import ControlLog
 from eosingest.driver import Driver
 from eosingest.kafka.memory_clients import MemoryAdmin
 from eosingest.offsets import topic
+from eosingest.offsets.record import RunRecord
 from eosingest.offsets.state import JobState
 from eosingest.task import Task
 
@@ -179,6 +180,10 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(Task, "_check_newest_run", "newest.run == settings.run and newest.ended", "False"),
     ),
     "run-records-outlive-compaction": (Edit(Task, "_check_mine", "self._check_newest_run()", "pass"),),
+    "claim-and-end-of-a-run-have-keys-of-their-own": (Edit(RunRecord, "key", "ended=self.ended", "ended=False"),),
+    "the-end-of-a-run-is-written-once": (
+        Edit(ControlLog, "_run_entries", "and self.mine.state == record.SETTLING", "and False"),
+    ),
     "newer-claim-stops-an-attempt": (Edit(Task, "_check_mine", "if claim.attempt > self._attempt:", "if False:"),),
     "offset-records-in-the-same-transaction": (
         Edit(Task, "_commit_once", "self._write_offsets(producer, written)", "pass"),

@@ -224,9 +224,10 @@ def test_a_fingerprint_is_never_guessed(fingerprint: dict[str, object]) -> None:
 
 
 def test_a_run_record_keeps_its_number_in_the_key() -> None:
-    mine = RunRecord(7, "today", ended=True)
-    assert decode_run(decode_key(run_key("job", 7)), mine.encode()) == mine
     assert run_key("job", 7) == b'["job",{"run":7}]'
+    assert run_key("job", 7, ended=True) == b'["job",{"ended":7}]'
+    for mine in (RunRecord(7, "today", ended=True), RunRecord(7, "today", ended=False)):
+        assert decode_run(decode_key(mine.key("job")), mine.encode()) == mine
 
 
 # ---- transitions -------------------------------------------------------------------------------------------------

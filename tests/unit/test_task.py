@@ -85,7 +85,8 @@ class World:
         self.append(record.control_key(JOB), replace(control, **changes).encode())
 
     def write_run(self, run: int, *, ended: bool) -> None:
-        self.append(record.run_key(JOB, run), record.RunRecord(run, "some run", ended).encode())
+        mine = record.RunRecord(run, "some run", ended)
+        self.append(mine.key(JOB), mine.encode())
 
     def write_claim(self, attempt: int, *, run: int = RUN, started: str = STARTED, task: int = NUMBER) -> None:
         self.append(record.claim_key(JOB, task), Claim(run, started, attempt).encode())
