@@ -89,6 +89,7 @@ THEMES = {
             ("freeze", "driver: DescribeTopic sink"),
             ("freeze", f"task: {_HIGH_WATERMARK}"),
             ("compaction", "driver-after-verdict"),
+            ("freeze", "driver-after-claim"),
         ),
         in_order=True,
     ),

@@ -23,7 +23,7 @@ _MOST_STEPS = 60_000
 _MOST_RUNS = 12
 _RUN_S = 20_000.0
 _THEMED = 0.4  # part of the schedules that have a theme
-_THEMES = (*THEMES, "late-orphans")  # it takes most chances to come to something
+_THEMES = (*THEMES, "late-orphans", "late-looks", "late-looks")  # these take most chances to come to something
 
 
 @dataclass(frozen=True)
