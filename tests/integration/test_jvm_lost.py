@@ -69,7 +69,7 @@ main()
 
 
 def test_jvm_killed_while_the_plan_is_made(job: Job) -> None:
-    """Breaks when py4j's own errors, the bare ConnectionRefusedError among them, are taken for a bug or for the spec's fault."""
+    """Breaks when py4j's own errors, a bare ConnectionRefusedError among them, are taken for a bug, or the spec for wrong."""
     write_files(job, files=1, rows=2_000)
     script = KILLED_WHEN_IT_IS_ASKED.format(step="record_frame")
     command = [sys.executable, "-c", script, "run", str(job.spec), "--output", "json"]
