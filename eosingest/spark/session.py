@@ -73,7 +73,9 @@ def start(
     find_java()
     # pyspark prints every analysis error with its Java stack through a logger of its own; our SpecError says it once.
     logging.getLogger("SQLQueryContextLogger").disabled = True
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # as does py4j every call that a lost JVM leaves unanswered
+    # As does py4j every call that a lost JVM leaves unanswered, through its own loggers and through the root logger.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_of_py4j)
     required = required_settings(split_size)
     spark_conf = SparkConf(loadDefaults=False)
     settings = {"spark.ui.enabled": "false", **_local_settings(master), **conf, **required, **_utc_jvms(conf)}
@@ -95,6 +97,11 @@ def start(
     context._accumulatorServer.handle_error = _say_nothing  # type: ignore[assignment]
     _check_settings(session, required)
     return session, gateway.proc
+
+
+def _not_of_py4j(entry: logging.LogRecord) -> bool:
+    """Say whether something that is logged comes from elsewhere than py4j."""
+    return "py4j" not in Path(entry.pathname).parts
 
 
 def _say_nothing(*_: object) -> None:

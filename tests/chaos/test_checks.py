@@ -131,7 +131,7 @@ def test_p4_a_position_that_is_not_what_was_written(complete: Round) -> None:
 
 def test_p6_a_complete_job_that_writes(complete: Round) -> None:
     def writes() -> Done:
-        made = foreign(complete, "foreign")
+        made = foreign(complete, f"eosingest.{complete.job.name}.7")  # a stranger would make verify inconclusive later
         made.produce(complete.job.name, b"1")
         made.flush(20)
         made.abort_transaction(20)
@@ -200,7 +200,7 @@ def test_p10_a_run_that_does_not_end(session: Session, complete: Round) -> None:
 
 def test_p1_a_record_too_many_and_one_that_is_missing(complete: Round) -> None:
     """The last one, since it spoils the topic. The concurrent reader and verify see it too."""
-    made = foreign(complete, f"eosingest.{complete.job.name}.0")  # a stranger's id would be inconclusive to verify
+    made = foreign(complete, f"eosingest.{complete.job.name}.0")
     made.produce(complete.job.name, b"1")
     made.commit_transaction(20)
     with pytest.raises(AssertionError, match=r"P1: 0 records missing .* 1 too many"):
