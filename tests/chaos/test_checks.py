@@ -201,7 +201,8 @@ def test_p10_a_run_that_does_not_end(session: Session, complete: Round) -> None:
 def test_p1_a_record_too_many_and_one_that_is_missing(complete: Round) -> None:
     """The last one, since it spoils the topic. The concurrent reader and verify see it too."""
     made = foreign(complete, f"eosingest.{complete.job.name}.0")
-    made.produce(complete.job.name, b"1")
+    first = next(record for record in complete.direct.records() if record.value == b"1")
+    made.produce(complete.job.name, first.value, first.key, partition=first.partition)
     made.commit_transaction(20)
     with pytest.raises(AssertionError, match=r"P1: 0 records missing .* 1 too many"):
         checks.check_log(complete.direct)
