@@ -255,7 +255,7 @@ def decode_run(key: dict[str, Any], value: bytes) -> RunRecord:
     """Parse a run's record from its decoded key and its value."""
     ended = "ended" in key
     number = int(key["ended" if ended else "run"])
-    return RunRecord(run=number, ended=ended, **_known(RunRecord, _load(value, "run record")))
+    return RunRecord(**{**_known(RunRecord, _load(value, "run record")), "run": number, "ended": ended})
 
 
 def decode_control(value: bytes) -> ControlRecord:
