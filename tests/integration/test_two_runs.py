@@ -105,7 +105,8 @@ def test_another_master_in_the_middle_of_a_job(job: Job) -> None:
     done = job.run()
 
     assert done.exit_code == 0, done
-    assert {offset.task for offset in committed_state(job).offsets.values()} >= {2, 3}
+    # Not both of 2 and 3: one of them may have got only what was done already.
+    assert max(offset.task for offset in committed_state(job).offsets.values()) >= 2
     assert_exact(job)
     assert_positions(job)
 
