@@ -141,13 +141,18 @@ class ControlLog:
 
         With a claim, those of a very old run are dropped.
         """
-        claimed = control.state == record.CLAIMED
-        if control.state == record.RUNNING or (not claimed and self.mine.state == record.SETTLING):
+        if control.state == record.CLAIMED:
+            return self._claim_entries(control)
+        if control.state == record.RUNNING or self.mine.state == record.SETTLING:
             return []
-        mine = RunRecord(control.run, control.started, ended=not claimed)
+        end = RunRecord(control.run, control.started, ended=True)
+        return [(end.key(self._job), end.encode())]
+
+    def _claim_entries(self, control: ControlRecord) -> list[tuple[bytes, bytes | None]]:
+        claim = RunRecord(control.run, control.started, ended=False)
         dropped = control.run - _RUNS_KEPT
-        old = [record.run_key(self._job, dropped, ended=ended) for ended in (False, True)]
-        return [(mine.key(self._job), mine.encode()), *((key, None) for key in old if claimed and dropped > 0)]
+        old = [record.run_key(self._job, dropped, ended=ended) for ended in (False, True)] if dropped > 0 else []
+        return [(claim.key(self._job), claim.encode()), *((key, None) for key in old)]
 
     def _commit_entries(self, entries: list[tuple[bytes, bytes | None]]) -> None:
         producer = self._producer

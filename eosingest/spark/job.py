@@ -8,6 +8,7 @@ import re
 import subprocess
 import tempfile
 import threading
+import traceback
 import zipfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
@@ -112,7 +113,7 @@ class SparkLauncher:
             splits, partitions = scan.task_splits(plan, self._frame.whole, self._frame.records)
             self._tasks = max(1, min(partitions, self._spark.sparkContext.defaultParallelism))
         except session.FROM_THE_JVM as error:
-            explained = self._explain(str(error))
+            explained = self._explain(error)
             if explained.code == "spark-job":
                 raise FatalError(
                     explained.message, code="spark-prepare", hint="nothing was sent; correct the spec"
@@ -123,18 +124,18 @@ class SparkLauncher:
     def start(self, task_settings: TaskSettings) -> None:
         """Start the job in a thread, which also meets a JVM that is gone by now."""
         assert self._frame is not None, "prepare comes first"
-        self._thread = threading.Thread(target=self._run, args=(task_settings,), name="spark-job", daemon=True)
+        arguments = (self._frame.records, task_settings)
+        self._thread = threading.Thread(target=self._run, args=arguments, name="spark-job", daemon=True)
         self._thread.start()
 
-    def _run(self, task_settings: TaskSettings) -> None:
+    def _run(self, records: Any, task_settings: TaskSettings) -> None:
         try:
-            self._job(task_settings).collect()
+            self._job(records, task_settings).collect()
         except Exception as error:
-            self._error = self._explain(str(error))
+            self._error = self._explain(error)
 
-    def _job(self, task_settings: TaskSettings) -> Any:
+    def _job(self, records: Any, task_settings: TaskSettings) -> Any:
         """Return the DataFrame of the tasks' outcomes."""
-        assert self._frame is not None, "prepare comes first"
         context = self._spark.sparkContext
         if not self._settings.master.startswith("local["):
             context.addPyFile(package_zip())
@@ -148,7 +149,7 @@ class SparkLauncher:
         task_settings = replace(task_settings, max_attempts=_max_attempts(self._settings.master))
         kafka = WorkerKafka(task_settings, producer_settings, self._settings.prefix)
         function = TaskFunction(kafka, tuple(self._settings.read.headers), self._outcomes)
-        return self._frame.records.coalesce(self._tasks).mapInArrow(function, OUTPUT_SCHEMA)
+        return records.coalesce(self._tasks).mapInArrow(function, OUTPUT_SCHEMA)
 
     def poll(self, timeout_s: float) -> JobResult | None:
         """Wait for the job's end. Its outcomes come from the accumulator: of successful tasks, also when the job failed."""
@@ -177,16 +178,21 @@ class SparkLauncher:
         if self._spark is not None:
             session.stop(self._spark, self._process)
 
-    def _explain(self, text: str) -> EosingestError:
+    def _explain(self, error: Exception) -> EosingestError:
         """Turn the failure of the job into an error: bad data is fatal, the rest can be run again."""
+        text = str(error)
         log = f"; Spark's own words are in {self._settings.log_file}" if self._settings.log_file else ""
         kept = "what was committed is kept, nothing was sent twice"
-        if self._jvm_ended(text):
+        expected = isinstance(error, (*session.FROM_THE_JVM, OSError))
+        if self._jvm_ended(wait=not expected or any(sign in text for sign in _JVM_LOST)):
             return IncompleteError(
                 f"Spark's JVM ended (status {self._process.returncode})",
                 code="jvm-ended",
                 hint=f"{kept}; run again{log}",
             )
+        if not expected:
+            traced = "".join(traceback.format_exception(error))
+            return EosingestError(f"the Spark job failed by a bug of ours:\n{traced[-3000:]}", hint=f"{kept}{log}")
         reason = _reason(text)
         if _ERROR_CLASS.search(text) or _BAD_HEADER in text:
             return FatalError(
@@ -206,11 +212,11 @@ class SparkLauncher:
             return EosingestError(f"a Spark task failed by a bug of ours:\n{text[-3000:]}", hint=f"{kept}{log}")
         return IncompleteError(f"the Spark job failed: {reason}", code="spark-job", hint=f"{kept}; run again{log}")
 
-    def _jvm_ended(self, text: str) -> bool:
-        """Say whether the JVM is gone; where py4j lost it, wait a moment for its end to be known."""
+    def _jvm_ended(self, wait: bool) -> bool:
+        """Say whether the JVM is gone; where it may be what py4j stumbled over, wait a moment for its end to be known."""
         if self._process is None:
             return False
-        if any(sign in text for sign in _JVM_LOST):
+        if wait:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_JVM_END_WAIT_S)
         return self._process.poll() is not None

@@ -182,7 +182,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
     "run-records-outlive-compaction": (Edit(Task, "_check_mine", "self._check_newest_run()", "pass"),),
     "claim-and-end-of-a-run-have-keys-of-their-own": (Edit(RunRecord, "key", "ended=self.ended", "ended=False"),),
     "the-end-of-a-run-is-written-once": (
-        Edit(ControlLog, "_run_entries", "and self.mine.state == record.SETTLING", "and False"),
+        Edit(ControlLog, "_run_entries", "or self.mine.state == record.SETTLING", ""),
     ),
     "newer-claim-stops-an-attempt": (Edit(Task, "_check_mine", "if claim.attempt > self._attempt:", "if False:"),),
     "offset-records-in-the-same-transaction": (
