@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from eosingest.kafka.memory import BrokerError
 from eosingest.kafka.protocols import LogRecord
@@ -17,95 +17,12 @@ from eosingest.offsets import topic as offsets_topic
 from tests.simulation.network import LATE_COMMIT, LATE_REQUEST, LOSE_ANSWER, LOSE_COMMIT_ANSWER, LOSE_REQUEST
 from tests.simulation.scheduler import Killed, Process
 from tests.simulation.spark import JOB, OFFSETS, PREFIX, TOPIC, Attempt, Run
+from tests.simulation.themes import KILL_BEFORE_COMMIT, OFFSETS_TOPIC_LOST, Theme
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import World
 
 _MOST_FAULTS = 8
-KILL_BEFORE_COMMIT = "kill-before-commit"
-OFFSETS_TOPIC_LOST = "offsets-topic-lost"
-
-
-class Theme(NamedTuple):
-    """A few kinds only, which are dangerous together, each with the place where it strikes: a fail point, a request, ...
-
-    "" is any place. `in_order`: each once, one after another; otherwise they are drawn.
-    """
-
-    strikes: tuple[tuple[str, str], ...]
-    in_order: bool = False
-
-
-_HIGH_WATERMARK = "answer to ListOffsets high watermark"
-THEMES = {
-    "restarts": Theme(
-        (
-            (KILL_BEFORE_COMMIT, ""),
-            (KILL_BEFORE_COMMIT, ""),
-            ("kill-driver", ""),
-            ("job-fails", ""),
-            ("input-ends", ""),
-        )
-    ),
-    "rivals": Theme((("second-attempt", ""), ("second-attempt", ""), ("freeze", ""), ("foreign-init", ""))),
-    "losses": Theme((("kill-driver", ""), ("kill-driver", "driver-after-fence"), ("second-driver", ""))),
-    "late-commits": Theme(((LATE_COMMIT, ""),)),
-    "compaction": Theme(
-        (
-            ("compaction", ""),
-            ("compaction", ""),
-            ("freeze", _HIGH_WATERMARK),
-            ("freeze", _HIGH_WATERMARK),
-            ("second-driver", ""),
-            ("kill-driver", ""),
-        )
-    ),
-    # A record that pins another spec, with `--from-scratch` in the middle of a job, and is never committed.
-    "aborted-pins": Theme(
-        (
-            ("kill-driver", "task-after-commit"),
-            ("compaction", "driver-before-running"),
-            (KILL_BEFORE_COMMIT, "driver: EndTxn"),
-        ),
-        in_order=True,
-    ),
-    # An attempt that starts while its run gives its verdict, and is slow.
-    "late-attempts": Theme(
-        (
-            ("job-fails", "task-after-begin"),
-            ("second-attempt", "driver-after-settling"),
-            ("freeze", "task-after-check"),
-            ("second-attempt", "driver-after-verdict"),
-        ),
-        in_order=True,
-    ),
-    # An attempt that looked before its run settled, and looks again when that is compacted away.
-    "late-looks": Theme(
-        (
-            ("job-fails", "task-after-begin"),
-            ("second-attempt", "driver-before-verdict"),
-            ("freeze", "task-before-init"),
-            ("compaction", "driver-after-settling"),
-            ("freeze", "driver: DescribeTopic sink"),
-            ("freeze", f"task: {_HIGH_WATERMARK}"),
-            ("compaction", "driver-after-verdict"),
-            ("freeze", "driver-after-claim"),
-        ),
-        in_order=True,
-    ),
-    # An orphan that looked before the next run claimed, and looks again when that claim is compacted away.
-    "late-orphans": Theme(
-        (
-            ("freeze", "task-before-init"),
-            ("freeze", "task-before-init"),
-            ("kill-driver", ""),
-            ("freeze", "driver-before-running"),
-            ("freeze", f"task: {_HIGH_WATERMARK}"),
-            ("compaction", "driver-after-running"),
-        ),
-        in_order=True,
-    ),
-}
 _FARTHEST_POINT = 400
 _LOSSES = 0.06  # part of the schedules in which somebody may delete a topic
 
@@ -115,7 +32,6 @@ class Faults:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        random = world.random
         self._kinds: dict[str, Callable[[Process], None]] = {
             "kill": self._kill,
             "kill-driver": self._kill_driver,
@@ -133,31 +49,40 @@ class Faults:
             "compaction": self._compaction,
             "expired-ids": lambda process: world.cluster.expire_ids(),
         }
-        losses = {OFFSETS_TOPIC_LOST: self._lose_offsets_topic, "sink-made-again": self._make_sink_again}
-        loss = random.choice(list(losses)) if random.random() < _LOSSES else None
-        if world.theme == "losses":
-            loss = OFFSETS_TOPIC_LOST
-        if loss is not None:
-            self._kinds[loss] = losses[loss]
-            del self._kinds["expired-ids"]  # what tells a lost offsets topic from a new job is that the ids are known
-        names = [*self._kinds, LOSE_REQUEST, LOSE_ANSWER, LATE_REQUEST, LOSE_COMMIT_ANSWER, LATE_COMMIT]
-        known = [(name, "") for name in names if random.random() < 0.4] or [(random.choice(names), "")]
-        count = random.choice((0, 1, 1, 2, 2, 3, 4, 6, _MOST_FAULTS))
-        theme = THEMES.get(world.theme)
-        if theme is not None:
-            known, count = list(theme.strikes), random.choice((3, 5, _MOST_FAULTS))
-        reach = random.choice((40, 120, _FARTHEST_POINT))
-        kinds = [random.choice(known) for _ in range(count)] + ([(loss, "")] if loss is not None else [])
-        points = sorted(random.randint(1, reach) for _ in kinds)
-        if theme is not None and theme.in_order:
-            kinds, points = known, [1] * len(known)
-        else:
-            random.shuffle(kinds)
-        self._due = [(point, *kind) for point, kind in zip(points, kinds, strict=True)][::-1]
+        loss = self._draw_loss(world.theme)
+        self._due = self._draw(world.theme, loss)[::-1]
         self._next = self._due[-1][0] if self._due else 0
         self._passed = 0
         self._aimed = False  # at whoever passes a certain place
         self.struck: Counter[str] = Counter()
+
+    def _draw_loss(self, theme: Theme) -> str | None:
+        """Draw whether somebody may delete a topic, and which."""
+        random = self.world.random
+        losses = {OFFSETS_TOPIC_LOST: self._lose_offsets_topic, "sink-made-again": self._make_sink_again}
+        loss = random.choice(list(losses)) if random.random() < _LOSSES else None
+        if theme.loses_offsets:
+            loss = OFFSETS_TOPIC_LOST
+        if loss is not None:
+            self._kinds[loss] = losses[loss]
+            del self._kinds["expired-ids"]  # what tells a lost offsets topic from a new job is that the ids are known
+        return loss
+
+    def _draw(self, theme: Theme, loss: str | None) -> list[tuple[int, str, str]]:
+        """Draw the faults, in their order: each is due from a number of points on, is of a kind, and has a place."""
+        random = self.world.random
+        names = [*self._kinds, LOSE_REQUEST, LOSE_ANSWER, LATE_REQUEST, LOSE_COMMIT_ANSWER, LATE_COMMIT]
+        known = [(name, "") for name in names if random.random() < 0.4] or [(random.choice(names), "")]
+        count = random.choice((0, 1, 1, 2, 2, 3, 4, 6, _MOST_FAULTS))
+        if theme.strikes:
+            known, count = list(theme.strikes), random.choice((3, 5, _MOST_FAULTS))
+        reach = random.choice((40, 120, _FARTHEST_POINT))
+        strikes = [random.choice(known) for _ in range(count)] + ([(loss, "")] if loss is not None else [])
+        points = sorted(random.randint(1, reach) for _ in strikes)
+        if theme.in_order:
+            return [(1, kind, place) for kind, place in theme.strikes]
+        random.shuffle(strikes)
+        return [(point, kind, place) for point, (kind, place) in zip(points, strikes, strict=True)]
 
     def stop(self) -> None:
         """No more faults: from here on everything has to come right."""

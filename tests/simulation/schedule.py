@@ -13,10 +13,11 @@ from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL
 from eosingest.failpoints import handle_with
 from eosingest.kafka.memory import Cluster
 from eosingest.offsets import topic as offsets_topic
-from tests.simulation.faults import THEMES, Faults
+from tests.simulation.faults import Faults
 from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler
 from tests.simulation.source import TEMPLATES, template
 from tests.simulation.spark import JOB, OFFSETS, Run
+from tests.simulation.themes import NO_THEME, THEMES
 from tests.simulation.witness import ViolationError, Witness
 
 _MOST_STEPS = 60_000
@@ -50,8 +51,8 @@ class World:
         self.batch_records = random.choice((1, 1, 3, 100))
         self.most_tasks = random.choice((1, 2, 2, 3, 4))
         self.sink_partitions = random.choice((1, 2, 3))
-        self.theme = random.choice(_THEMES) if random.random() < _THEMED else ""
-        self.slow_input = random.random() < (0.9 if self.theme == "late-commits" else 0.3)
+        self.theme = THEMES[random.choice(_THEMES)] if random.random() < _THEMED else NO_THEME
+        self.slow_input = random.random() < self.theme.slow_input
         self.disconnected: set[Process] = set()
         self.runs: list[Run] = []
         self.lost = ""  # what somebody deleted: the job can never be complete again
@@ -76,11 +77,9 @@ class World:
 
     def start_latency(self) -> float:
         """Return how long a worker takes to start: it may begin when its job is over, or after a later attempt."""
-        return (
-            self.latency()
-            if self.random.random() < (0.4 if self.theme == "rivals" else 0.8)
-            else self.random.choice((0.1, 1.0, 5.0))
-        )
+        if self.random.random() < self.theme.prompt_starts:
+            return self.latency()
+        return self.random.choice((0.1, 1.0, 5.0))
 
     def input_latency(self) -> float:
         """Return how long Spark takes for the next batch."""
@@ -135,8 +134,8 @@ class World:
     def operate(self) -> None:
         """Start runs as people and cron lines do: one after another, or before the last one has ended."""
         random = self.random
-        restarts = self.theme in ("restarts", "losses", "aborted-pins")
-        for _ in range(4 if restarts or self.theme == "late-orphans" else random.choice((1, 1, 2, 2, 3))):
+        restarts = self.theme.restarts
+        for _ in range(4 if restarts or self.theme.many_runs else random.choice((1, 1, 2, 2, 3))):
             version = random.choice(("one", "two") if restarts else ("one", "one", "one", "two"))
             run = self.start_run(version, from_scratch=random.random() < (0.3 if restarts else 0.1))
             assert run.actor is not None

@@ -88,10 +88,8 @@ class Witness:
         """Take a record of the offsets topic; return the split that it speaks of."""
         key = json.loads(entry.key or b"")[1]
         value = json.loads(entry.value or b"{}")
-        if "control" in key:
-            if key["control"] == "run":
-                self._take_control(value, entry.offset)
-            return None
+        if key.get("control") == "run":
+            self._take_control(value, entry.offset)
         if "task" in key:
             self.claims[int(key["task"])] = (value, entry.offset)
         if "file" not in key:
@@ -105,9 +103,8 @@ class Witness:
 
     def _take_control(self, value: dict[str, Any], offset: int) -> None:
         self.control, self.control_offset = value, offset
-        if (
-            self.run_of(value).from_scratch and value["state"] == "running"
-        ):  # everything is sent again, in whatever version
+        if value["state"] == "running" and self.run_of(value).from_scratch:
+            # everything is sent again, in whatever version
             self.rows = dict.fromkeys(self.rows, 0)
             self.version, self.completed = None, False
 
