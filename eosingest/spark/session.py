@@ -90,12 +90,14 @@ def start(
                 popen_kwargs={"stdout": output, "stderr": output, "cwd": _folder_that_exists()},
             )
             context = SparkContext(conf=spark_conf, gateway=gateway)
+            # A JVM that is killed tears its connection to this server; what that means is said once, by us.
+            context._accumulatorServer.handle_error = _say_nothing  # type: ignore[assignment]
             session = SparkSession(context)
+            _check_settings(session, required)
+        except FatalError:
+            raise
         except Exception as error:
             raise _not_started(master, log_file, error, gateway.proc if gateway is not None else None) from error
-    # A JVM that is killed tears its connection to this server; what that means is said once, by us.
-    context._accumulatorServer.handle_error = _say_nothing  # type: ignore[assignment]
-    _check_settings(session, required)
     return session, gateway.proc
 
 

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.integration.harness import Job, assert_done, assert_quiet, finish
+import pytest
+
+from tests.integration.harness import Done, Job, assert_done, assert_quiet, finish
 from tests.integration.witness import assert_exact, jvm_of, start_held, write_files
 
 KILL_AND_START = """
@@ -52,10 +54,12 @@ def test_jvm_killed_when_the_job_is_over(job: Job) -> None:
 
 
 KILLED_WHEN_IT_IS_ASKED = """
+import sys
 from eosingest.cli.main import main
-from eosingest.spark import job
+from eosingest.spark import job, session
 
-ask = job.{step}
+module, step = sys.argv.pop().split(".")
+ask = getattr(globals()[module], step)
 
 def killed(spark, *others):
     process = spark.sparkContext._gateway.proc
@@ -63,32 +67,68 @@ def killed(spark, *others):
     process.wait()
     return ask(spark, *others)
 
-job.{step} = killed
+setattr(globals()[module], step, killed)
 main()
 """
 
+KILLED_AT_A_CALL = """
+import sys
+import threading
+from py4j.java_gateway import GatewayClient
+from eosingest.cli.main import main
+from eosingest.spark import session
 
-def test_jvm_killed_while_the_plan_is_made(job: Job) -> None:
+last, calls, jvm = int(sys.argv.pop()), 0, None
+launch, send = session.launch_gateway, GatewayClient.send_command
+
+def launched(*arguments, **keywords):
+    global jvm
+    gateway = launch(*arguments, **keywords)
+    jvm = gateway.proc
+    return gateway
+
+def killed(client, command, *others, **keywords):
+    global calls
+    if jvm is not None and threading.current_thread().name.startswith("spark-"):
+        calls += 1
+        if calls == last:
+            jvm.kill()
+    return send(client, command, *others, **keywords)
+
+session.launch_gateway = launched
+GatewayClient.send_command = killed
+try:
+    main()
+finally:
+    print("calls of the JVM:", calls, file=sys.stderr)
+"""
+
+
+def run_with(script: str, job: Job, argument: str) -> Done:
+    command = [sys.executable, "-c", script, "run", str(job.spec), "--output", "json", argument]
+    return finish(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=job.folder))
+
+
+@pytest.mark.parametrize("step", ["session._check_settings", "job.record_frame"])
+def test_jvm_killed_before_a_step(job: Job, step: str) -> None:
     """Breaks when py4j's own errors, a bare ConnectionRefusedError among them, are taken for a bug, or the spec for wrong."""
     write_files(job, files=1, rows=2_000)
-    script = KILLED_WHEN_IT_IS_ASKED.format(step="record_frame")
-    command = [sys.executable, "-c", script, "run", str(job.spec), "--output", "json"]
-    done = finish(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=job.folder))
+    done = run_with(KILLED_WHEN_IT_IS_ASKED, job, step)
 
     assert (done.exit_code, done.codes) == (3, ["jvm-ended"]), done
     assert_quiet(done)
     assert_done(job.run(), 2_000)
 
 
-def test_jvm_killed_before_the_job_is_started(job: Job) -> None:
-    """Breaks when the run does not give its verdict: it has said `running`, and no task has come to anything."""
+def test_jvm_killed_at_its_calls(job: Job) -> None:
+    """Breaks where a step says its own of a lost JVM: kills it at calls all over the run, from the start to the job."""
     write_files(job, files=1, rows=2_000)
-    process = start_held(job, "driver-before-running=sleep:3")
-    os.kill(jvm_of(process), signal.SIGKILL)
-
-    done = finish(process)
-
-    assert (done.exit_code, done.codes) == (3, ["jvm-ended"]), done
-    assert_quiet(done)
-    assert_done(job.run(), 2_000)
-    assert_exact(job)
+    done = run_with(KILLED_AT_A_CALL, job, "0")
+    assert_done(done, 2_000)
+    calls = int(done.stderr.rpartition("calls of the JVM:")[2])
+    job.write_numbers("part-9.jsonl", range(90_000, 91_000))
+    for call in range(1, calls - 1, calls // 6):
+        done = run_with(KILLED_AT_A_CALL, job, str(call))
+        assert (done.exit_code, done.codes) == (3, ["jvm-ended"]), (call, done)
+        assert_quiet(done)
+    assert_done(job.run(), 1_000)
