@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from eosingest.audit import Compared, Copies, Found, Slice, Totals, shares
-from eosingest.errors import EosingestError, FatalError, TemporaryError
+from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
 from eosingest.kafka.librdkafka import REFUSALS
 from eosingest.plan import Plan
 from eosingest.spark import scan, session
@@ -98,6 +98,8 @@ class SparkAuditor:
             return future.result()
         except session.FROM_THE_JVM as error:
             raise self._explain(str(error)) from error
+        except IncompleteError as error:  # Spark that did not start: what of a run may be incomplete is not asked here
+            raise TemporaryError(error.message, code=error.code, hint=self._again()) from error
 
     def _explain(self, text: str) -> EosingestError:
         """Turn a failure of Spark into an error: the brokers and the JVM may be better next time, data is not."""
@@ -111,13 +113,13 @@ class SparkAuditor:
             return TemporaryError(
                 f"the topic could not be read: {kafka.group(2)}",
                 code="kafka-uncertain",
-                hint=f"nothing is said of the topic; verify again{log}",
+                hint=self._again(),
             )
         if self._process is not None and self._ended():
             return TemporaryError(
                 f"Spark's JVM ended (status {self._process.returncode})",
                 code="jvm-ended",
-                hint=f"nothing is said of the topic; verify again{log}",
+                hint=self._again(),
             )
         if data is not None:
             return FatalError(
@@ -130,6 +132,10 @@ class SparkAuditor:
         return TemporaryError(
             f"the Spark job failed: {session.first_line(text)}", code="spark-job", hint=f"verify again{log}"
         )
+
+    def _again(self) -> str:
+        log = f"; Spark's own words are in {self._settings.log_file}" if self._settings.log_file else ""
+        return f"nothing is said of the topic; verify again{log}"
 
     def _ended(self) -> bool:
         """Say whether the JVM is gone; where py4j has just lost it, its end is known a moment later."""

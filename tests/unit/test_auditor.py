@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from eosingest.errors import IncompleteError, TemporaryError
 from eosingest.spark.auditor import SparkAuditor
 
 WORKER = "Traceback (most recent call last):\n  File x\neosingest.kafka.protocols.KafkaFailure: "
@@ -42,3 +43,16 @@ def test_a_jvm_that_is_gone_is_said() -> None:
     assert (error.exit_code, error.code) == (5, "jvm-ended")
     assert "137" in error.message
     assert "the.log" in error.hint
+
+
+def test_a_spark_that_did_not_start_leaves_no_run_incomplete() -> None:
+    """Breaks when `verify` ends with exit 3 and "nothing was sent; run again"."""
+
+    def did_not_start() -> None:
+        raise IncompleteError("Spark's JVM ended while it started (status -9)", code="jvm-ended", hint="run again")
+
+    auditor = SparkAuditor(cast(Any, SimpleNamespace(log_file=None, check=lambda: None)))
+    with pytest.raises(TemporaryError) as raised:
+        auditor._in_thread(did_not_start)
+    assert (raised.value.exit_code, raised.value.code) == (5, "jvm-ended")
+    assert raised.value.hint == "nothing is said of the topic; verify again"
