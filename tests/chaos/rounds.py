@@ -63,6 +63,7 @@ class Round:
     story: list[str] = field(default_factory=list)
     ends_otherwise: bool = False  # the job cannot be completed, and a run that says so has been seen
     runs: list[Run] = field(default_factory=list)
+    answers: dict[int, Done] = field(default_factory=dict)  # of the runs that ended in order, by number
     _count: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
@@ -150,9 +151,11 @@ class Round:
         if run.killed and done.exit_code == KILLED:
             return done
         checks.check_answer(done, frozenset(allowed), run.number)
+        self.answers[run.number] = done
         if alone:
             self.cluster.heal()
-            checks.check_agrees(self.direct, run, done)
+            later = [answer for number, answer in self.answers.items() if number > run.number]
+            checks.check_agrees(self.direct, run, done, later)
         return done
 
     def run(self, *arguments: str, allowed: Iterable[int] = AGAIN) -> Done:

@@ -175,6 +175,19 @@ def test_p9_an_exit_code_that_the_log_does_not_bear_out(complete: Round) -> None
     plant(complete, key, value)
 
 
+def test_p9_a_run_that_was_frozen_behind_its_verdict(complete: Round) -> None:
+    """Breaks when its exit 0 is called wrong because a later run has looked since, or right though that one had to send."""
+    (run,), total = complete.runs, len(complete.job.records())
+    key, value = last_control(complete)
+    plant(complete, key, {**value, "pid": 1})  # another run is the last to have claimed the job
+    done = answer(0, data={"records_total": total})
+    checks.check_agrees(complete.direct, run, done, [answer(0, data={"splits_planned": 0})])
+    for later in ([], [answer(0, data={"splits_planned": 3}), answer(0, data={"splits_planned": 0})]):
+        with pytest.raises(AssertionError, match="P9: exit 0, and the log says"):
+            checks.check_agrees(complete.direct, run, done, later)
+    plant(complete, key, value)
+
+
 @pytest.mark.parametrize(
     ("done", "wrong"),
     [
