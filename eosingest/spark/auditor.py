@@ -103,7 +103,7 @@ class SparkAuditor:
 
     def _explain(self, text: str) -> EosingestError:
         """Turn a failure of Spark into an error: the brokers and the JVM may be better next time, data is not."""
-        log = f"; Spark's own words are in {self._settings.log_file}" if self._settings.log_file else ""
+        log = self._log_hint()
         kafka, data = _KAFKA_FAILURE.search(text), _ERROR_CLASS.search(text)
         if kafka is not None and kafka.group(1) in REFUSALS:
             return FatalError(
@@ -134,8 +134,10 @@ class SparkAuditor:
         )
 
     def _again(self) -> str:
-        log = f"; Spark's own words are in {self._settings.log_file}" if self._settings.log_file else ""
-        return f"nothing is said of the topic; verify again{log}"
+        return f"nothing is said of the topic; verify again{self._log_hint()}"
+
+    def _log_hint(self) -> str:
+        return f"; Spark's own words are in {self._settings.log_file}" if self._settings.log_file else ""
 
     def _ended(self) -> bool:
         """Say whether the JVM is gone; where py4j has just lost it, its end is known a moment later."""
