@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test simulate chaos unit lint schema clean
+.PHONY: help install quickstart test simulate chaos bench unit lint schema clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,14 +27,17 @@ quickstart: $(READY) sample_configs/data/flights.csv ## ingest 336,776 flights i
 	@echo; echo "And again: what is sent is sent."; echo
 	$(BIN)/eosingest run sample_configs/flights.toml
 
-test: $(READY) ## run all tests, against a real Kafka and a real Spark
-	$(BIN)/python -m pytest
+test: $(READY) ## run all tests, against a real Kafka and a real Spark, two files at a time
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 simulate: $(READY) ## run SCHEDULES=n simulated schedules of driver and tasks, from SEED=s on
 	$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),1000) --seed $(or $(SEED),0)
 
 chaos: $(READY) ## play ROUNDS=n rounds of faults on real brokers and Spark, SEED=s repeats them
 	$(BIN)/python -m tests.chaos --rounds $(or $(ROUNDS),10) $(if $(SEED),--seed $(SEED))
+
+bench: $(READY) ## measure beside what a user could pick instead: ROWS=n ROUNDS=n WORKS="text json"
+	$(BIN)/python -m bench $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(WORKS),--works $(WORKS))
 
 unit: $(READY) ## run the tests that need neither
 	$(BIN)/python -m pytest tests/unit

@@ -17,7 +17,7 @@ import time
 import uuid
 from pathlib import Path
 
-from json_lines import SPEC, run, write_lines
+from bench.json_lines import SPEC, run, write_lines
 
 
 def verify(spec: Path, *flags: str) -> float:
