@@ -9,8 +9,9 @@ tests and audits. Headers, timestamp, topic and partition are not in it.
 
 from __future__ import annotations
 
+import itertools
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,12 @@ def record_hashes(records: Iterable[tuple[bytes | None, bytes | None]]) -> list[
         found = null_key if key is None else digest(key, key_follows)
         hashes.append(found if value is None else digest(value, found))
     return hashes
+
+
+def value_hashes(values: Sequence[bytes]) -> npt.NDArray[np.int64]:
+    """Return the signed hashes of records that have no key, as Spark's column has them."""
+    hashes = map(xxhash.xxh64_intdigest, values, itertools.repeat(_FLAG[True]))
+    return np.fromiter(hashes, np.uint64, len(values)).view(np.int64)
 
 
 def add(checksum: int, hashes: npt.NDArray[np.int64]) -> int:

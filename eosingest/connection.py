@@ -37,7 +37,7 @@ class Connection:
 
     def control_producer(self, transactional_id: str) -> Producer:
         """Make the control producer."""
-        settings = ProducerSettings(self.client, self.transaction_timeout_s)
+        settings = ProducerSettings(self.client, self.offsets_topic, self.transaction_timeout_s)
         return LibrdkafkaProducer(transactional_id, settings, self.check)
 
     def reader(self, partition: int) -> OffsetsReader:

@@ -15,6 +15,7 @@ from eosingest.errors import EosingestError, FatalError, FencedError, TemporaryE
 from eosingest.kafka.protocols import Admin, FailureKind, KafkaFailure, OffsetsReader, Producer
 from eosingest.names import control_id
 from eosingest.offsets import record, topic
+from eosingest.offsets.held_up import held_up
 from eosingest.offsets.record import ControlRecord, OffsetRecord, RunRecord
 from eosingest.offsets.state import JobState
 
@@ -80,7 +81,7 @@ class ControlLog:
         read_committed would wait behind the very transactions that are fenced next, and a run number or task count from
         an aborted record is merely too high.
         """
-        seen = JobState(self._job)
+        seen = JobState(self._job, with_offsets=False)
         with self.kafka_errors("claiming the job"):
             topic.read_undecided(self.reader, seen, deadline_s=self._deadline_s())
         return seen
@@ -187,7 +188,10 @@ class ControlLog:
             yield
         except KafkaFailure as failure:
             if failure.code == "read-deadline":
-                raise topic.held_up(self._kafka.admin, self._topic, self.partition, failure) from failure
+                what = f"the offsets topic could not be read to its end: {failure.detail}"
+                raise held_up(
+                    self._kafka.admin, self._topic, [self.partition], what, code="offsets-held-up", again="run again"
+                ) from failure
             raise _kafka_error(doing, failure) from failure
 
     def close(self) -> None:

@@ -343,7 +343,7 @@ class Driver:
             offsets_partition=self._log.partition,
             plan_end=plan_end,
             splits=prepared.splits,
-            limits=topic_limits(self._sink.config),
+            limits=topic_limits(self._sink.config, self._sink.partitions),
             transaction_timeout_s=settings.transaction_timeout_s,
             max_records=settings.max_records,
             max_bytes=settings.max_bytes,

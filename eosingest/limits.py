@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from eosingest.kafka.protocols import ANY_PARTITION
+
 # Bytes of a record batch around a single record: 61 of batch header and at most 21 of record header (KIP-98 format).
 _BATCH_OVERHEAD = 61 + 21
 _NEVER_MS = 9223372036854775807
@@ -20,7 +22,7 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True)
 class TopicLimits:
-    """What the topic accepts. Sizes in bytes, times in milliseconds; None where there is no limit.
+    """What the topic accepts. Sizes in bytes, times in milliseconds; None where there is no limit, or it is not known.
 
     `retention_ms` is set only where records of a given time are deleted by age (`cleanup.policy` has delete, and the
     topic keeps the producer's timestamps): then an old timestamp is deleted behind a run that reported success.
@@ -31,6 +33,7 @@ class TopicLimits:
     retention_ms: int | None = None
     before_max_ms: int | None = None
     after_max_ms: int | None = None
+    partitions: int | None = None
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,10 @@ class BadRow:
     reason: str
 
 
-def topic_limits(config: Mapping[str, str] | None) -> TopicLimits:
+def topic_limits(config: Mapping[str, str] | None, partitions: int) -> TopicLimits:
     """Read the limits from a topic's configuration; without the right to read it, Kafka's default size alone."""
     if config is None:
-        return TopicLimits(max_message_bytes=1_048_588)
+        return TopicLimits(max_message_bytes=1_048_588, partitions=partitions)
     policy = config.get("cleanup.policy", "delete")
     create_time = config.get("message.timestamp.type", "CreateTime") == "CreateTime"
     retention_ms = int(config.get("retention.ms", -1))
@@ -55,6 +58,7 @@ def topic_limits(config: Mapping[str, str] | None) -> TopicLimits:
         retention_ms=retention_ms if create_time and "delete" in policy and retention_ms >= 0 else None,
         before_max_ms=_limit(config, "message.timestamp.before.max.ms") if create_time else None,
         after_max_ms=_limit(config, "message.timestamp.after.max.ms") if create_time else None,
+        partitions=partitions,
     )
 
 
@@ -71,6 +75,7 @@ def first_bad_row(
     timestamps_ms: Sequence[int | None] | None,
     corrupt: Sequence[str | None] | None,
     now_ms: int,
+    partitions: npt.NDArray[np.int32] | None = None,
 ) -> BadRow | None:
     """Return the first row that cannot be sent. All columns have the same length; `sizes` is key, value and headers."""
     found = [
@@ -78,6 +83,7 @@ def first_bad_row(
         _first_too_large(sizes, limits),
         _first_null_key(keys, limits),
         _first_bad_time(timestamps_ms, limits, now_ms),
+        _first_bad_partition(partitions, limits),
     ]
     return min((bad for bad in found if bad is not None), key=lambda bad: bad.index, default=None)
 
@@ -114,6 +120,21 @@ def _first_bad_time(timestamps_ms: Sequence[int | None] | None, limits: TopicLim
             if reason:
                 return BadRow(index, "bad-timestamp", reason)
     return None
+
+
+def _first_bad_partition(partitions: npt.NDArray[np.int32] | None, limits: TopicLimits) -> BadRow | None:
+    if partitions is None:
+        return None
+    wrong = partitions < ANY_PARTITION
+    if limits.partitions is not None:
+        wrong |= partitions >= limits.partitions
+    if not wrong.any():
+        return None
+    index = int(np.flatnonzero(wrong)[0])
+    number = "a negative number" if partitions[index] < 0 else str(partitions[index])
+    return BadRow(
+        index, "bad-partition", f"the partition is {number}, and the topic has {limits.partitions}, counted from 0"
+    )
 
 
 def _time_reason(timestamp_ms: int, limits: TopicLimits, now_ms: int) -> str:

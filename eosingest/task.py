@@ -15,7 +15,7 @@ The order is the law, at every start and restart of a producer:
 What it rests on:
 - Input that ends proves nothing: Python sees a normal end also when the JVM failed or the job was cancelled. A split is
   ended when rows of the next one arrive. The last one is reported in the outcome, and the driver believes that only of
-  tasks that Spark calls successful.
+  tasks that Spark calls successful. An input that reads the bytes of its splits itself knows their ends, and says them.
 - Whatever fails, the producer is closed and the way begins again at 0. The offset record tells whether a commit with an
   unknown outcome happened. Nothing is resent from memory, and Spark's input cannot be rewound: where what was in
   flight is gone the attempt ends (AttemptLostError), and Spark's retry starts over.
@@ -40,15 +40,17 @@ from eosingest.errors import (
     EXIT_FENCED,
     EXIT_INCOMPLETE,
     EXIT_TEMPORARY,
+    ChangedError,
     EosingestError,
+    FatalError,
 )
 from eosingest.failpoints import fail_point
 from eosingest.kafka.protocols import REPEATED_COMMIT_S, FailureKind, KafkaFailure, Producer
 from eosingest.limits import first_bad_row
 from eosingest.offsets import record, topic
-from eosingest.offsets.record import Claim, OffsetRecord
+from eosingest.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS, Claim, OffsetRecord
 from eosingest.offsets.state import JobState
-from eosingest.task_contract import Batch, Inputs, Outcome, Signal, TaskKafka, TaskSettings, TaskSplit
+from eosingest.task_contract import Batch, Inputs, Outcome, Signal, SplitEnd, TaskKafka, TaskSettings, TaskSplit
 
 _CHUNK_ROWS = 2_000  # rows between two looks at the clock
 _BARREN_RESTARTS = 3  # restarts in a row without a commit before the task gives up
@@ -74,12 +76,16 @@ class _StopError(Exception):
 
 @dataclass
 class _Progress:
-    """One split on its way: `seen` rows came in, rows up to `position` are handed over, `committed` is in the log."""
+    """One split on its way: `seen` rows came in, the first `rows` are handed over, `committed` is in the log.
+
+    `position` is where an input that reads bytes goes on behind those rows; None where rows are all that is counted.
+    """
 
     split: TaskSplit
     committed: OffsetRecord | None
     seen: int = 0
-    position: int = 0
+    rows: int = 0
+    position: int | None = None
     records: int = 0
     checksum: int = 0
     ended: bool = False
@@ -90,18 +96,19 @@ class _Progress:
         return self.committed is not None and self.committed.done
 
     @property
-    def committed_position(self) -> int:
-        return self.committed.position if self.committed is not None else 0
+    def committed_rows(self) -> int:
+        return self.committed.rows if self.committed is not None else 0
 
     @property
     def dirty(self) -> bool:
         """Whether the log does not say yet what is known here."""
-        return not self.done and (self.position > self.committed_position or (self.ended and not self.failed))
+        return not self.done and (self.rows > self.committed_rows or (self.ended and not self.failed))
 
     def resume(self) -> None:
         """Take position and receipt from the committed record."""
         if self.committed is not None:
-            self.position = self.committed.position
+            self.rows = self.committed.rows
+            self.position = self.committed.position if self.committed.position_kind == POSITION_KIND_BYTES else None
             self.records = self.committed.records
             self.checksum = self.committed.checksum
 
@@ -145,6 +152,7 @@ class Task:
         """Send what the input holds beyond the committed positions. Raises AttemptLostError, for Spark to try again."""
         try:
             self._start()
+            inputs.begin(self._committed)
             self._consume_all(inputs)
             self._commit_if_dirty()
             fail_point("task-at-end")
@@ -159,12 +167,29 @@ class Task:
 
     def _consume_all(self, inputs: Inputs) -> None:
         while True:
-            item = inputs.get(self._wait_s())
+            item = self._next(inputs)
             if item is Signal.END:
                 return
             if isinstance(item, Batch):
                 self._consume(item)
+            elif isinstance(item, SplitEnd):
+                progress = self._enter(item.split, item.rows)
+                self._check_place(progress, item.rows)
+                self._end(progress)
             self._commit_if_due()
+
+    def _next(self, inputs: Inputs) -> Batch | SplitEnd | Signal:
+        """Ask the input. What it says of the source ends the attempt; what cannot be read now is tried again."""
+        try:
+            return inputs.get(self._wait_s())
+        except (ChangedError, FatalError) as error:
+            raise _StopError(error.exit_code, error.code, error.message, error.hint) from error
+        except OSError as error:
+            if self._last_attempt:
+                raise _StopError(
+                    EXIT_TEMPORARY, "source-unreadable", f"the source could not be read: {error}"
+                ) from error
+            raise AttemptLostError(f"the source could not be read: {error}") from error
 
     def _report_end(self) -> None:
         """Everything that came in is committed. Whether the input's end was the last split's, Spark's verdict tells."""
@@ -206,7 +231,7 @@ class Task:
             if found != progress.committed:
                 self._barren = 0  # a commit with an unknown outcome went through
             progress.committed = found
-            if progress.committed_position > progress.position:
+            if progress.committed_rows > progress.rows:
                 progress.resume()
 
     def _check_mine(self) -> None:
@@ -248,7 +273,7 @@ class Task:
         self._close_producer()
         self._count_barren(failure)
         self._start()
-        lost = [progress for progress in self._progress.values() if progress.position > progress.committed_position]
+        lost = [progress for progress in self._progress.values() if progress.rows > progress.committed_rows]
         if lost and not self._last_attempt:
             raise AttemptLostError(f"{failure}; what was in flight was not committed")
         if lost:
@@ -283,14 +308,27 @@ class Task:
 
     def _consume(self, batch: Batch) -> None:
         for start, end in _segments(batch.splits):
-            progress = self._enter(int(batch.splits[start]))
-            self._take(progress, batch.slice(start, end))
+            rows = batch.slice(start, end)
+            progress = self._enter(int(rows.splits[0]), rows.first_row or 0)
+            if rows.first_row is not None:
+                self._check_place(progress, rows.first_row)
+            self._take(progress, rows)
 
-    def _enter(self, split_hash: int) -> _Progress:
+    def _check_place(self, progress: _Progress, row: int) -> None:
+        """Stop where the input is at another row than we are: rows would be lost or doubled, or an end come too early."""
+        if progress.seen != row and not progress.failed:
+            raise _StopError(
+                EXIT_FATAL,
+                "row-out-of-place",
+                f"{progress.split.file} at byte {progress.split.start}: row {row} came when {progress.seen} had been seen",
+                hint="this is a bug in eosingest, please report it; what was committed is kept, nothing was sent twice",
+            )
+
+    def _enter(self, split_hash: int, first_row: int) -> _Progress:
         """Return the split's progress; if it is not the current one, the current one has ended: here is the proof."""
         progress = self._progress.get(split_hash)
         if progress is None:
-            progress = self._first_row_of(split_hash)
+            progress = self._first_row_of(split_hash, first_row)
         elif progress is not self._current:
             raise _StopError(
                 EXIT_FATAL,
@@ -304,17 +342,18 @@ class Task:
 
     def _end(self, progress: _Progress) -> None:
         """Take the split as ended. Fewer rows than are committed: it is not the split that was sent before."""
-        if progress.seen < progress.position and not progress.done:
+        if progress.seen < progress.rows and not progress.done:
             raise _StopError(
                 EXIT_CHANGED,
                 "split-shrank",
                 f"{progress.split.file} at byte {progress.split.start} gave {progress.seen} rows, and"
-                f" {progress.position} were committed by an earlier run: the same split must give the same rows",
+                f" {progress.rows} were committed by an earlier run: the same split must give the same rows",
                 hint="nothing of it was sent again; was the file changed and its length and modification time kept?",
             )
         progress.ended = True
 
-    def _first_row_of(self, split_hash: int) -> _Progress:
+    def _first_row_of(self, split_hash: int, first_row: int) -> _Progress:
+        """Begin with a split at its row `first_row`: not the first one where the input goes on at a committed position."""
         split = self._settings.splits.get(split_hash)
         if split is None:
             raise _StopError(
@@ -324,13 +363,15 @@ class Task:
                 " was listed",
                 hint="its rows were not sent; run again once nothing writes to the source any more (source.min_age)",
             )
-        progress = self._progress[split_hash] = _Progress(split, self._committed(split))
+        progress = self._progress[split_hash] = _Progress(split, self._committed(split), seen=first_row)
         progress.resume()
+        if first_row > progress.rows:
+            raise AttemptLostError(f"{split.file} at byte {split.start} was entered behind what is committed of it")
         return progress
 
     def _take(self, progress: _Progress, rows: Batch) -> None:
-        """Send the rows of one split that lie beyond its position."""
-        skip = len(rows.splits) if progress.done or progress.failed else max(0, progress.position - progress.seen)
+        """Send the rows of one split that are not handed over yet."""
+        skip = len(rows.splits) if progress.done or progress.failed else max(0, progress.rows - progress.seen)
         progress.seen += min(skip, len(rows.splits))
         if skip < len(rows.splits):
             fresh = self._without_bad_row(progress, rows.slice(skip, len(rows.splits)))
@@ -344,6 +385,7 @@ class Task:
             keys=rows.records.keys,
             sizes=rows.sizes,
             timestamps_ms=rows.records.timestamps_ms,
+            partitions=rows.records.partitions,
             corrupt=rows.corrupt,
             now_ms=self._now_ms(),
         )
@@ -380,11 +422,12 @@ class Task:
         count, size = len(rows.splits), int(rows.sizes.sum())
         if self._open_records and self._open_bytes + size > self._settings.max_bytes:
             self._commit()
-        if progress.position != progress.seen:  # the log knows more than this attempt: somebody else was at work
+        if progress.rows != progress.seen:  # the log knows more than this attempt: somebody else was at work
             raise AttemptLostError(f"{progress.split.file} at byte {progress.split.start} is ahead of this attempt")
         # Before produce: what may have gone out counts as in flight if produce fails.
         progress.seen += count
-        progress.position += count
+        progress.rows += count
+        progress.position = int(rows.positions[-1]) if rows.positions is not None else None
         progress.records += count
         progress.checksum = checksum.add(progress.checksum, rows.hashes)
         try:
@@ -472,9 +515,10 @@ class Task:
             file=split.file,
             start=split.start,
             length=split.length,
-            position=progress.position,
+            position=progress.rows if progress.position is None else progress.position,
+            position_kind=POSITION_KIND_ROWS if progress.position is None else POSITION_KIND_BYTES,
             done=progress.ended and not progress.failed,
-            rows=progress.position,
+            rows=progress.rows,
             records=progress.records,
             checksum=progress.checksum,
             fingerprint=split.fingerprint,

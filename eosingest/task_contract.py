@@ -1,13 +1,13 @@
 """What a task is told, what it reads, and what it returns: the values between Spark's workers, task.py and the driver.
 
-All of it pickles. `TaskSettings` travels in the task closure, batches come from spark/worker.py, the `Outcome` goes back
+All of it pickles. `TaskSettings` travels in the task closure, batches come from `Inputs` in spark/, the `Outcome` goes back
 to the driver through an accumulator.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -57,25 +57,47 @@ class TaskSettings:
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of one Arrow batch as columns of equal length: split hash, record, receipt hash, size in bytes, corrupt text."""
+    """Rows as columns of equal length: split hash, record, receipt hash, size in bytes, corrupt text.
+
+    An input that reads the bytes of a split itself gives rows of one split, and says where they are in it: `first_row` is
+    the number of the first one, counted from 0; `positions` are where it could go on behind each (`OffsetRecord.position`,
+    in bytes).
+    """
 
     splits: npt.NDArray[np.int64]
     records: Records
     hashes: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]
     corrupt: list[str | None] | None = None
+    first_row: int | None = None
+    positions: npt.NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where a column is longer or shorter than the others: a receipt would not be of its records."""
+        columns = (self.splits, self.records.keys, self.records.values, self.hashes, self.sizes)
+        if len({len(column) for column in columns}) > 1:
+            raise ValueError(f"columns of different lengths: {[len(column) for column in columns]}")
 
     def slice(self, start: int, end: int) -> Batch:
         """Return the rows [start, end)."""
-        whole = self.records
-        records = Records(
-            whole.keys[start:end],
-            whole.values[start:end],
-            whole.timestamps_ms[start:end] if whole.timestamps_ms is not None else None,
-            whole.headers[start:end] if whole.headers is not None else None,
-        )
         corrupt = self.corrupt[start:end] if self.corrupt is not None else None
-        return Batch(self.splits[start:end], records, self.hashes[start:end], self.sizes[start:end], corrupt)
+        return Batch(
+            self.splits[start:end],
+            self.records.slice(start, end),
+            self.hashes[start:end],
+            self.sizes[start:end],
+            corrupt,
+            self.first_row + start if self.first_row is not None else None,
+            self.positions[start:end] if self.positions is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class SplitEnd:
+    """The proof that a split has ended, of an input that has read its bytes to the end: `rows` it has in all."""
+
+    split: int
+    rows: int
 
 
 class Signal(enum.Enum):
@@ -86,10 +108,27 @@ class Signal(enum.Enum):
 
 
 class Inputs(Protocol):
-    """The task's input."""
+    """The task's input.
 
-    def get(self, timeout_s: float) -> Batch | Signal:
-        """Return the next batch, TICK after `timeout_s` seconds without one, or END."""
+    Splits come one after another, each in its order. Where the input goes on at a committed position, it gives nothing of
+    a split that is done, and ends each split with its SplitEnd; otherwise it gives every split from its first row on.
+    """
+
+    def begin(self, committed: Callable[[TaskSplit], OffsetRecord | None]) -> None:
+        """Begin, if not before: the task owns its id now, and `committed` gives the last offset record of a split.
+
+        It may be asked later, and in another thread.
+        """
+
+    def get(self, timeout_s: float) -> Batch | SplitEnd | Signal:
+        """Return what comes next, TICK after `timeout_s` seconds without anything, or END.
+
+        Raises ChangedError or FatalError where the source is not what was planned, or can never be read, OSError where
+        it cannot be read now.
+        """
+
+    def stop(self) -> None:
+        """End, whatever was read: the attempt is over."""
 
 
 class TaskKafka(Protocol):

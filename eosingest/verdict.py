@@ -54,7 +54,7 @@ def proven_done(plan: Plan, state: JobState, result: JobResult, *, tasks: int, r
         found = state.offsets.get(split)
         if split in bad or state.is_done(split):
             continue
-        if found is not None and last.get(split) == found.position:
+        if found is not None and last.get(split) == found.rows:
             marks.append(replace(found, done=True, run=run, sequence=found.sequence + 1))
         elif found is None and all_read and split not in last:
             marks.append(_empty(planned, run))

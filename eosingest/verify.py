@@ -32,6 +32,7 @@ from eosingest.errors import (
 )
 from eosingest.kafka.protocols import TopicDescription
 from eosingest.offsets import topic
+from eosingest.offsets.held_up import held_up
 from eosingest.offsets.record import ControlRecord
 from eosingest.offsets.state import JobState
 from eosingest.report import Noting, Observer, VerifyReport
@@ -163,18 +164,12 @@ class _Verification:
                 return
             self._check()
             if time.monotonic() > deadline:
-                raise self._held_up(open_in[0].partition)
+                raise self._held_up([part.partition for part in open_in])
             time.sleep(_AGAIN_S)
 
-    def _held_up(self, partition: int) -> TemporaryError:
-        holders = self._kafka.admin.open_transactions(self._sink.name, partition)
-        names = ", ".join(f'"{holder.transactional_id}" (open for {holder.age_s:.0f} s)' for holder in holders)
-        return TemporaryError(
-            f"inconclusive: the topic cannot be read to its end: open transactions in {self._sink.name}-{partition}:"
-            f" {names or 'none that the brokers name'}",
-            code="topic-held-up",
-            hint="wait for that transaction's timeout, or end its producer, then verify again",
-        )
+    def _held_up(self, partitions: list[int]) -> TemporaryError:
+        what = "inconclusive: the topic cannot be read to its end"
+        return held_up(self._kafka.admin, self._sink.name, partitions, what, code="topic-held-up", again="verify again")
 
     # ---- reading and judging ---------------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from eosingest.java import find_java
 HOST = "127.0.0.1"
 # Below every system's ephemeral ports, so that no outgoing connection takes the broker's port while it is down.
 _PORTS = range(20_000, 30_000)
+_EXEC_S = 1.0
 _POLL_S = 0.05
 _PORT_PATIENCE_S = 2.0
 _DEFAULT_HEAP = "-Xmx1g"
@@ -157,10 +158,7 @@ class Server:
     def _is_ours(self, pid: int) -> bool:
         """Look for the marker among the process's arguments; a zombie has none."""
         if platform.system() == "Linux":
-            try:
-                return os.fsencode(self._marker) in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            except OSError:
-                return False
+            return os.fsencode(self._marker) in _arguments(pid).split(b"\0")
         found = subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, check=False)
         return os.fsencode(f" {self._marker} ") in found.stdout
 
@@ -300,6 +298,22 @@ class Server:
                 stream.seek(max(0, file.stat().st_size - 256_000))
                 lines += stream.read().decode(errors="replace").splitlines()
         return lines
+
+
+def _arguments(pid: int) -> bytes:
+    """Return a process's arguments as Linux keeps them, nothing where it has ended.
+
+    A process that is becoming another program has none for a moment (measured: up to milliseconds on a busy machine).
+    """
+    patience = time.monotonic() + _EXEC_S
+    with suppress(OSError):
+        while True:
+            found = Path(f"/proc/{pid}/cmdline").read_bytes()
+            state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1]
+            if found or state in b"ZX" or time.monotonic() > patience:
+                return found
+            time.sleep(0.001)
+    return b""
 
 
 def _reasons(lines: list[str]) -> list[str]:

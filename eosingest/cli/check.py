@@ -93,4 +93,5 @@ def _record(spec: Spec) -> str:
     record = spec.record
     key = "with a key" if record.key is not None else "without a key"
     timestamp = "the row's timestamp" if record.timestamp is not None else "the time of sending"
-    return f"{key}, {words.count(len(record.headers), 'header')}, {timestamp}"
+    partition = ", partitions by the row" if record.partition is not None else ""
+    return f"{key}, {words.count(len(record.headers), 'header')}, {timestamp}{partition}"

@@ -52,4 +52,5 @@ def _lines(report: StatusReport) -> Iterator[str]:
 
 def _transaction(entry: dict[str, Any]) -> str:
     whose = "" if entry["of_this_job"] else ", not of this job"
-    return f"{entry['transactional_id']}, open for {words.duration(entry['age_s'])}{whose}"
+    hanging = ", hanging: no coordinator knows of it" if entry["hanging"] else ""
+    return f"{entry['transactional_id']}, open for {words.duration(entry['age_s'])}{whose}{hanging}"

@@ -15,7 +15,7 @@ from typing import Any
 
 import kafka.errors as kafka_errors
 from kafka import KafkaAdminClient, TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
+from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec, TransactionState
 from kafka.protocol.consumer.offsets import IsolationLevel
 from kafka.protocol.metadata import CoordinatorType
 from kafka.protocol.producer.transaction import InitProducerIdRequest
@@ -32,6 +32,14 @@ _BOOTSTRAP_STEP_MS = 3_000
 _REQUEST_MS = 30_000
 _IN_FLIGHT = 1_000  # fencing is pipelined: with five in flight, 200 ids took 3 s instead of 0.2
 _AGAIN_S = 0.2
+_GOING_ON = frozenset(
+    {
+        TransactionState.ONGOING,
+        TransactionState.PREPARE_COMMIT,
+        TransactionState.PREPARE_ABORT,
+        TransactionState.PREPARE_EPOCH_FENCE,
+    }
+)
 
 
 class KafkaPythonAdmin:
@@ -208,23 +216,39 @@ class KafkaPythonAdmin:
                     return False
 
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
-        """List who holds transactions open in the partition, oldest first."""
+        """List who holds transactions open in the partition, oldest first.
+
+        A coordinator knows of a transaction from before its first record until after its last marker: one that is open in
+        the partition both before and after the coordinators were asked, and that none of them knows as going on, hangs.
+        """
         at = TopicPartition(topic, partition)
         with self._errors(f"listing transactions in {topic}-{partition}"):
-            producers = self._client.describe_producers([at])[at].active_producers
-            holders = {p.producer_id: p for p in producers if p.current_transaction_start_offset >= 0}
-            listings = self._client.list_transactions(producer_id_filters=list(holders)) if holders else {}
-        names = _names(listings)
+            holders = self._holders(at)
+            listed = self._client.list_transactions(producer_id_filters=[p for p, _ in holders]) if holders else {}
+            going_on = {each.producer_id for entries in listed.values() for each in entries if each.state in _GOING_ON}
+            unknown = {holder for holder in holders if holder[0] not in going_on}
+            hanging = unknown & self._holders(at).keys() if unknown else unknown
+        names = _names(listed)
         now_ms = time.time() * 1000
         found = [
             OpenTransaction(
-                names.get(identity, f"producer id {identity}"),
-                holder.current_transaction_start_offset,
-                max(0.0, (now_ms - holder.last_timestamp) / 1000),
+                names.get(producer_id, f"producer id {producer_id}"),
+                start_offset,
+                max(0.0, (now_ms - last_timestamp) / 1000),
+                (producer_id, start_offset) in hanging,
             )
-            for identity, holder in holders.items()
+            for (producer_id, start_offset), last_timestamp in holders.items()
+            if (producer_id, start_offset) not in unknown - hanging
         ]
         return sorted(found, key=lambda transaction: transaction.start_offset)
+
+    def _holders(self, at: TopicPartition) -> dict[tuple[int, int], int]:
+        """Return the last timestamps of the partition's open transactions, by producer id and start offset."""
+        return {
+            (producer.producer_id, producer.current_transaction_start_offset): producer.last_timestamp
+            for producer in self._client.describe_producers([at])[at].active_producers
+            if producer.current_transaction_start_offset >= 0
+        }
 
     def writers(self, topic: str, partitions: int) -> frozenset[str]:
         """Name who wrote to the topic lately, by transactional id where it has one (DescribeProducers, KIP-664).

@@ -11,14 +11,19 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import repeat
 
 import confluent_kafka
+import numpy as np
+import numpy.typing as npt
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from eosingest.interruption import never
+from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.protocols import REPEATED_COMMIT_S, FailureKind, KafkaFailure, LogRecord, Records
+from eosingest.kafka.produce_batch import BatchProducer
+from eosingest.kafka.protocols import ANY_PARTITION, REPEATED_COMMIT_S, FailureKind, KafkaFailure, LogRecord, Records
+from eosingest.kafka.spread import Spread
 
 log = logging.getLogger("eosingest.librdkafka")
 
@@ -49,6 +54,18 @@ REFUSALS = frozenset(
     }
 )
 _FENCES = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
+# What a broker or librdkafka answers while a partition's leader moves, or has just moved.
+_LEADER_MOVES = frozenset(
+    {
+        "FENCED_LEADER_EPOCH",
+        "LEADER_NOT_AVAILABLE",
+        "NOT_LEADER_FOR_PARTITION",
+        "OFFSET_NOT_AVAILABLE",
+        "UNKNOWN_LEADER_EPOCH",
+        "_UNKNOWN_PARTITION",
+    }
+)
+_NOT_SAID_WHY = frozenset({"_STATE", "_INCONSISTENT"})
 _POLL_S = 0.1
 _INIT_S = 30.0
 _STEP_S = 1.0
@@ -84,9 +101,10 @@ def failures() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ProducerSettings:
-    """How a task's producer is made. Sizes in bytes, times in seconds."""
+    """How a task's producer is made. Sizes in bytes, times in seconds. `topic` is where it will write first."""
 
     client: ClientSettings
+    topic: str
     transaction_timeout_s: float
     partitioner: str = "murmur2_random"
     message_max_bytes: int = 1_000_000
@@ -95,14 +113,16 @@ class ProducerSettings:
 class LibrdkafkaProducer:
     """A transactional producer of librdkafka (`kafka.protocols.Producer`).
 
-    Any record that fails makes the commit fail (librdkafka >= 1.7); the delivery callback gets errors only, so a
-    delivered record costs nothing. Waits are bounded by the transaction timeout: after it nothing can succeed.
+    Any record that fails makes the commit fail (librdkafka >= 1.7). The delivery callback gets errors only, so a delivered
+    record costs nothing; of records that went in columns it gets none, and the client is asked what went wrong. Waits are
+    bounded by the transaction timeout: after it nothing can succeed.
     """
 
     def __init__(self, transactional_id: str, settings: ProducerSettings, check: Callable[[], None] = never) -> None:
         """Connect. `check` is called while waiting, and raises to end the wait."""
         self._check = check
         self._timeout_s = settings.transaction_timeout_s
+        self._topic = settings.topic
         self._undelivered: KafkaError | None = None
         self._producer = confluent_kafka.Producer(
             {
@@ -120,6 +140,8 @@ class LibrdkafkaProducer:
             },
             logger=log,
         )
+        self._batches = BatchProducer.of(self._producer)
+        self._spread = Spread(settings.partitioner, settings.client.properties)
 
     def _on_delivery(self, error: KafkaError | None, _message: object) -> None:
         if error is not None and self._undelivered is None:
@@ -130,6 +152,18 @@ class LibrdkafkaProducer:
             raise classify(self._undelivered)
 
     @contextlib.contextmanager
+    def _failures(self) -> Iterator[None]:
+        """As `failures`; where the error says no more than that the transaction is broken, raise the one that broke it."""
+        try:
+            with failures():
+                yield
+        except KafkaFailure as failure:
+            if failure.code in _NOT_SAID_WHY:
+                with failures():
+                    self._producer.begin_transaction()  # librdkafka answers with the reason
+            raise
+
+    @contextlib.contextmanager
     def _polling(self) -> Iterator[None]:
         """As `failures`, around calls that serve callbacks.
 
@@ -137,7 +171,7 @@ class LibrdkafkaProducer:
         then trips over it, or swallows it, and what comes out is a SystemError. The client is asked for the error again.
         """
         try:
-            with failures():
+            with self._failures():
                 yield
         except SystemError as error:
             with failures():
@@ -147,6 +181,11 @@ class LibrdkafkaProducer:
     def init_transactions(self) -> None:
         """Fence earlier producers of the id (InitProducerId, retried inside until the coordinator answers)."""
         deadline = time.monotonic() + max(_INIT_S, self._timeout_s)
+        # Asked for its coordinator while no broker is connected, librdkafka asks again after 500 ms only. The first metadata
+        # may come over the bootstrap connection, which it closes then; the second comes over one that stays.
+        with contextlib.suppress(KafkaException):
+            self._producer.list_topics(self._topic, _STEP_S)
+            self._spread.learn(self._producer.list_topics(self._topic, _STEP_S))
         while True:
             self._check()
             try:
@@ -164,37 +203,65 @@ class LibrdkafkaProducer:
             self._producer.begin_transaction()
 
     def produce(self, topic: str, records: Records) -> None:
-        """Hand the records over one by one; a full queue is waited for, any other refusal is a failure."""
-        arguments: dict[str, Any] = {}
-        for index, value in enumerate(records.values):
-            if records.timestamps_ms is not None:
-                # Zero means "now" to librdkafka's Python API, as does a null timestamp to us.
-                arguments["timestamp"] = records.timestamps_ms[index] or 0
-            if records.headers is not None:
-                arguments["headers"] = records.headers[index]
-            self._produce_one(topic, records.keys[index], value, arguments)
+        """Hand the records over; a full queue is waited for, any other refusal is a failure.
+
+        Columns in memory go in one call; headers, timestamps and lists of bytes one by one.
+        """
+        keys, values = records.keys, records.values
+        plain = records.headers is None and records.timestamps_ms is None
+        if self._batches is not None and plain and isinstance(keys, BinaryColumn) and isinstance(values, BinaryColumn):
+            partition = self._spread.next(topic, keys) if records.partitions is None else None
+            self._produce_columns(
+                self._batches, topic, self._batches.messages(keys, values, records.partitions), partition
+            )
+        else:
+            self._produce_each(topic, records)
         with self._polling():
             self._producer.poll(0)
         self._raise_undelivered()
 
-    def produce_to_partition(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
-        """Hand over one record for an explicit partition."""
-        self._produce_one(topic, key, value, {"partition": partition})
-
-    def _produce_one(self, topic: str, key: bytes | None, value: bytes | None, arguments: dict[str, Any]) -> None:
+    def _produce_columns(
+        self, batches: BatchProducer, topic: str, messages: npt.NDArray[np.void], partition: int | None
+    ) -> None:
         deadline = time.monotonic() + self._timeout_s
         while True:
-            try:
-                self._producer.produce(topic, value, key, **arguments)
+            taken, error = batches.produce(topic, messages, partition)
+            if error is None:
                 return
-            except BufferError:
-                with self._polling():
-                    self._producer.poll(_POLL_S)
-                self._raise_undelivered()
-                if time.monotonic() > deadline:
-                    raise KafkaFailure(FailureKind.UNCERTAIN, "_QUEUE_FULL", "the brokers take no records") from None
-            except KafkaException as exception:
-                raise classify(exception.args[0]) from exception
+            if error.code() != KafkaError._QUEUE_FULL:
+                with self._failures():
+                    raise KafkaException(error)
+            messages = messages[taken:]
+            self._wait_for_room(deadline)
+
+    def _wait_for_room(self, deadline: float) -> None:
+        """Let librdkafka send for a moment. Raises KafkaFailure for what failed meanwhile, and past the deadline."""
+        with self._polling():
+            self._producer.poll(_POLL_S)
+        self._raise_undelivered()
+        if time.monotonic() > deadline:
+            raise KafkaFailure(FailureKind.UNCERTAIN, "_QUEUE_FULL", "the brokers take no records")
+
+    def _produce_each(self, topic: str, records: Records) -> None:
+        count = len(records)
+        partitions = repeat(ANY_PARTITION, count) if records.partitions is None else records.partitions.tolist()
+        # Zero means "now" to librdkafka's Python API, as does a null timestamp to us.
+        timestamps = repeat(0, count) if records.timestamps_ms is None else (ms or 0 for ms in records.timestamps_ms)
+        headers = repeat(None, count) if records.headers is None else records.headers
+        produce, deadline = self._producer.produce, time.monotonic() + self._timeout_s
+        rows = zip(records.values, records.keys, partitions, timestamps, headers, strict=True)
+        with self._failures():  # around all of them: around each it takes as long as the call itself
+            for value, key, partition, timestamp, header in rows:
+                while True:
+                    try:
+                        produce(topic, value, key, partition, timestamp=timestamp, headers=header)
+                        break
+                    except BufferError:
+                        self._wait_for_room(deadline)
+
+    def produce_to_partition(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+        """Hand over one record for an explicit partition."""
+        self._produce_each(topic, Records([key], [value], partitions=np.array([partition], np.int32)))
 
     def flush(self) -> None:
         """Wait for every delivery; what is left at the transaction timeout cannot be committed any more."""
@@ -212,6 +279,8 @@ class LibrdkafkaProducer:
 
     def close(self) -> None:
         """Drop what is queued and let go."""
+        if self._batches is not None:
+            self._batches.close()
         with contextlib.suppress(KafkaException, RuntimeError, SystemError):
             self._producer.purge(in_queue=True, in_flight=True, blocking=False)
             self._producer.poll(0)
@@ -238,6 +307,8 @@ class LibrdkafkaOffsetsReader:
             "auto.offset.reset": "error",
             "fetch.wait.max.ms": 20,
             "fetch.error.backoff.ms": 50,
+            # Otherwise a full queue is looked at again after a second: a million records took 7 s instead of 2.
+            "fetch.queue.backoff.ms": 10,
         }
         self._consumers: dict[str, confluent_kafka.Consumer] = {}
 
@@ -248,18 +319,24 @@ class LibrdkafkaOffsetsReader:
         return self._consumers[isolation_level]
 
     def _watermarks(self, isolation_level: str) -> tuple[int, int]:
-        """Ask for low and high watermark. A partition that is not known just now has lost its leader: it is waited for."""
+        """Ask for low and high watermark. A partition that has no leader just now, or another one, is waited for.
+
+        librdkafka takes "no leader" for lasting and keeps it in its cache for `metadata.max.age.ms`, a quarter of an hour
+        (rd_kafka_topic_partition_list_get_leaders): it is made to look again.
+        """
         deadline = time.monotonic() + _LEADER_S
         while True:
             try:
                 return self._ask_for_watermarks(isolation_level)
             except KafkaFailure as failure:
-                if failure.code != "_UNKNOWN_PARTITION":
+                if failure.code not in _LEADER_MOVES:
                     raise
                 if time.monotonic() > deadline:
                     raise KafkaFailure(FailureKind.UNCERTAIN, failure.code, failure.detail) from failure
             self._check()
             time.sleep(_POLL_S)
+            with contextlib.suppress(KafkaException):  # what is wrong shows when asked again
+                self._consumer(isolation_level).list_topics(self._topic, timeout=_STEP_S)
 
     def _ask_for_watermarks(self, isolation_level: str) -> tuple[int, int]:
         at = TopicPartition(self._topic, self._partition)
@@ -305,7 +382,9 @@ class LibrdkafkaOffsetsReader:
                     FailureKind.UNCERTAIN, "read-deadline", f"read to offset {max(reached, 0)} of {end}, no further"
                 )
             with failures():
-                messages = consumer.consume(num_messages=10_000, timeout=0.05)
+                # Waits for one only: asked for more, it waits the whole time for those that do not come.
+                messages = consumer.consume(1, timeout=0.05)
+                messages += consumer.consume(10_000, timeout=0)
             for message in messages:
                 error = message.error()
                 offset = message.offset()

@@ -3,7 +3,7 @@
 Below memory_clients.py, which puts it behind the protocols of this package; no production run imports it. It answers one
 request at a time, so what is simulated is the order in which requests arrive. The rules are those of Apache Kafka's
 transaction coordinator for clients that speak EndTxn up to version 4 (no KIP-890 epoch bump: librdkafka today), with
-partition verification as since 3.6: tests/integration/test_memory_log.py holds it to a real broker, operation by operation.
+partition verification as since 3.6: tests/integration/test_memory_*.py hold it to a real broker, operation by operation.
 
     InitProducerId ─▶ EMPTY ─▶ first record: ONGOING ─▶ EndTxn: PREPARE_* ─▶ a marker in each partition ─▶ COMPLETE_*
 

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from eosingest.errors import TemporaryError
 from eosingest.kafka.memory import BrokerError, Cluster, Identity
 from eosingest.kafka.protocols import (
+    ANY_PARTITION,
     REPEATED_COMMIT_S,
     FailureKind,
     KafkaFailure,
@@ -121,8 +122,9 @@ class MemoryProducer(_Client):
         """Hand records over; which partition a key goes to is not what the real partitioners say."""
         partitions = len(self._cluster.topics[topic].logs) if topic in self._cluster.topics else 1
         timestamps = records.timestamps_ms or [None] * len(records)
-        for key, value, timestamp in zip(records.keys, records.values, timestamps, strict=True):
-            at = (topic, zlib.crc32(key or b"") % partitions)
+        chosen = [ANY_PARTITION] * len(records) if records.partitions is None else records.partitions.tolist()
+        for key, value, timestamp, partition in zip(records.keys, records.values, timestamps, chosen, strict=True):
+            at = (topic, zlib.crc32(key or b"") % partitions if partition == ANY_PARTITION else partition)
             self._waiting[at].append(LogRecord(-1, key or b"", value, timestamp or int(self._network.now() * 1000)))
             if len(self._waiting[at]) >= self._batch_records:
                 self._send(at)

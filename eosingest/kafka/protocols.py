@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 # A commit that took longer may have been sent twice: a client waits longer than this before it repeats a request.
 REPEATED_COMMIT_S = 0.5
 
@@ -39,20 +42,36 @@ class KafkaFailure(Exception):  # noqa: N818 - not an error of ours yet: the cal
         return KafkaFailure, (self.kind, self.code, self.detail)
 
 
+ANY_PARTITION = -1  # the partitioner's choice (RD_KAFKA_PARTITION_UA)
+NO_PARTITION = -2  # a number that no partition has
+
+
 @dataclass(frozen=True)
 class Records:
     """Records of one topic, as columns of equal length. `timestamps_ms` is None where the producer's clock is meant.
 
-    `headers` holds, per record, a list of (name, value) pairs, or is None where no record has headers.
+    `headers` holds, per record, a list of (name, value) pairs, or is None where no record has headers. `partitions` are the
+    numbers of their partitions, ANY_PARTITION where the partitioner is to choose, or None where it always is.
     """
 
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
     timestamps_ms: Sequence[int | None] | None = None
     headers: Sequence[list[tuple[str, bytes | None]]] | None = None
+    partitions: npt.NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def slice(self, start: int, end: int) -> Records:
+        """Return the records [start, end)."""
+        return Records(
+            self.keys[start:end],
+            self.values[start:end],
+            self.timestamps_ms[start:end] if self.timestamps_ms is not None else None,
+            self.headers[start:end] if self.headers is not None else None,
+            self.partitions[start:end] if self.partitions is not None else None,
+        )
 
 
 class LogRecord(NamedTuple):
@@ -127,11 +146,16 @@ class TopicDescription:
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that is open in a partition: who holds it, since which offset, and for how long (seconds)."""
+    """A transaction that is open in a partition: who holds it, since which offset, and for how long (seconds).
+
+    `hanging`: no coordinator that answers us knows of it, so that none will end it (KIP-664). Coordinators list what we have
+    the right to describe: without it, another's transaction looks like a hanging one.
+    """
 
     transactional_id: str
     start_offset: int
     age_s: float
+    hanging: bool = False
 
 
 class OffsetRange(NamedTuple):

@@ -38,6 +38,7 @@ class TopicReader:
                 "auto.offset.reset": "error",  # an offset that retention has just deleted must not be passed over
                 "isolation.level": "read_committed",
                 "queued.max.messages.kbytes": _QUEUED_KBYTES,
+                "fetch.queue.backoff.ms": 10,  # a full queue is looked at again after a second otherwise
             },
             logger=log,
         )

@@ -14,10 +14,13 @@ from typing import Any, Final
 from eosingest.errors import FatalError
 from eosingest.sources.base import Fingerprint
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2  # the newest that is read
+_WRITTEN: Final = 1  # the oldest that says all is written, so that an earlier build reads what it can
+_WRITTEN_IN_BYTES: Final = 2  # to version 1 a position is a number of rows
 ID_FORMAT_VERSION: Final = 1
 
 POSITION_KIND_ROWS: Final = "rows"
+POSITION_KIND_BYTES: Final = "bytes"
 
 CLAIMED: Final = "claimed"
 RUNNING: Final = "running"
@@ -69,9 +72,14 @@ def key_prefix(job: str) -> bytes:
     return _encode([job])[:-1] + b","
 
 
+def split_key_prefix(job: str) -> bytes:
+    """Return what the key of every offset record of the job begins with, and no other key."""
+    return key_prefix(job) + b'{"file":'
+
+
 def decode_key(key: bytes) -> dict[str, Any]:
     """Return the second element of a key."""
-    second: dict[str, Any] = json.loads(key)[1]
+    second: dict[str, Any] = json.loads(key.decode())[1]  # of bytes json would guess the encoding, half as slow again
     return second
 
 
@@ -85,7 +93,7 @@ class Claim:
 
     def encode(self) -> bytes:
         """Return the wire form."""
-        return _encode({"v": FORMAT_VERSION, **vars(self)})
+        return _encode({"v": _WRITTEN, **vars(self)})
 
 
 @dataclass(frozen=True)
@@ -102,16 +110,17 @@ class RunRecord:
 
     def encode(self) -> bytes:
         """Return the wire form of the value; the run's number, and whether it ended, are in the key."""
-        return _encode({"v": FORMAT_VERSION, "started": self.started})
+        return _encode({"v": _WRITTEN, "started": self.started})
 
 
 @dataclass(frozen=True)
 class OffsetRecord:
     """How far a split is committed, and the receipt of the records written for it so far.
 
-    `position` counts in `position_kind` ("rows": rows of the split after `where`); `length` is the split's in bytes;
-    `records` and `checksum` (see checksum.py) cover everything written for the split up to `position`; `sequence`
-    grows by one with each record of the split.
+    `rows` counts rows of the split after `where`; `position` says the same in `position_kind`: "rows", or "bytes", the
+    offset in the file (in what is compressed in it) at which a reader of its bytes goes on. `length` is the split's in
+    bytes; `records` and `checksum` (see checksum.py) cover everything written for the split up to there; `sequence` grows
+    by one with each record of the split.
     """
 
     file: str
@@ -134,7 +143,7 @@ class OffsetRecord:
         del value["file"], value["start"]
         value["fingerprint"] = self.fingerprint.to_json()
         value["checksum"] = f"{self.checksum:016x}"
-        return _encode({"v": FORMAT_VERSION, **value})
+        return _encode({"v": _WRITTEN_IN_BYTES if self.position_kind == POSITION_KIND_BYTES else _WRITTEN, **value})
 
     def key(self, job: str) -> bytes:
         """Return the key."""
@@ -220,7 +229,7 @@ class ControlRecord:
 
     def encode(self) -> bytes:
         """Return the wire form."""
-        return _encode({"v": FORMAT_VERSION, **vars(self), "pinned": vars(self.pinned), "audit": self.audit.to_json()})
+        return _encode({"v": _WRITTEN, **vars(self), "pinned": vars(self.pinned), "audit": self.audit.to_json()})
 
     def may_become(self, state: str) -> bool:
         """Say whether this run's next control record may have the state."""
@@ -229,7 +238,7 @@ class ControlRecord:
 
 def _load(value: bytes, what: str) -> dict[str, Any]:
     """Parse a value and check its version. A newer one than ours raises FatalError: it may mean something else."""
-    loaded: dict[str, Any] = json.loads(value)
+    loaded: dict[str, Any] = json.loads(value.decode())
     version = loaded.pop("v", None)
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise FatalError(
@@ -243,6 +252,8 @@ def _load(value: bytes, what: str) -> dict[str, Any]:
 def _known(cls: type, loaded: dict[str, Any]) -> dict[str, Any]:
     """Drop fields that a later release of the same format version added."""
     names = cls.__dataclass_fields__  # type: ignore[attr-defined]
+    if loaded.keys() <= names.keys():
+        return loaded
     return {name: value for name, value in loaded.items() if name in names}
 
 
@@ -270,6 +281,11 @@ def decode_control(value: bytes) -> ControlRecord:
 def decode_offset(key: dict[str, Any], value: bytes) -> OffsetRecord:
     """Parse an offset record from its decoded key and its value."""
     loaded = _known(OffsetRecord, _load(value, "offset record"))
+    kind = loaded.get("position_kind", POSITION_KIND_ROWS)
+    if kind not in (POSITION_KIND_ROWS, POSITION_KIND_BYTES):
+        raise FatalError(
+            f"an offset record counts in {kind!r}", code="newer-format", hint="upgrade eosingest; nothing was sent"
+        )
     return OffsetRecord(
         **{
             **loaded,

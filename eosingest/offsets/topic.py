@@ -94,15 +94,3 @@ def _read(reader: OffsetsReader, state: JobState, end: int, *, committed: bool, 
         )
     state.fold(reader.read(max(state.end, log_start), end, committed=committed, deadline_s=deadline_s))
     state.end = end
-
-
-def held_up(admin: Admin, topic: str, partition: int, failure: KafkaFailure) -> TemporaryError:
-    """Make the error for a read that open transactions held up, with their names."""
-    holders = admin.open_transactions(topic, partition)
-    names = ", ".join(f'"{holder.transactional_id}" (open for {holder.age_s:.0f} s)' for holder in holders)
-    return TemporaryError(
-        f"the offsets topic could not be read to its end: {failure.detail}; open transactions in {topic}-{partition}:"
-        f" {names or 'none that the brokers name'}",
-        code="offsets-held-up",
-        hint="nothing was sent; wait for that transaction's timeout, or end its producer, then run again",
-    )

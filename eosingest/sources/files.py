@@ -23,7 +23,7 @@ from eosingest.sources.globs import may_be_literal
 from eosingest.sources.names import check_readable_name, escape_for_spark, is_hidden, metadata_file_path
 from eosingest.sources.partitions import partition_base
 from eosingest.sources.splits import cut, is_splittable
-from eosingest.sources.walk import Walk, exists, unreadable
+from eosingest.sources.walk import Found, Walk, exists, unreadable
 
 __all__ = ["FileSource", "escape_for_spark", "metadata_file_path"]
 
@@ -204,17 +204,18 @@ def _normalised(path: str) -> str:
 def _find(walk: Walk, written: _Written) -> list[str]:
     """Return the files that one path of the spec stands for; SpecError when it names nothing."""
     literal = may_be_literal(written.pattern) and exists(written.absolute)
-    matches = [os.path.normpath(written.absolute)] if literal else walk.match(written.folder, written.pattern)
-    if literal and is_hidden(os.path.basename(matches[0])) and not os.path.isdir(matches[0]):
+    path = os.path.normpath(written.absolute)
+    matches = [Found(path, os.path.isdir(path))] if literal else walk.match(written.folder, written.pattern)
+    if literal and is_hidden(os.path.basename(path)) and not matches[0].is_folder:
         raise _names_hidden(written)
     files, too_deep = list[str](), walk.too_deep
     for match in matches:
-        if os.path.isdir(match):
-            files += walk.folder(match)
-        elif is_hidden(os.path.basename(match)):
+        if match.is_folder:
+            files += walk.folder(match.path)
+        elif is_hidden(os.path.basename(match.path)):
             walk.hidden += 1
         else:
-            files.append(match)
+            files.append(match.path)
     if not matches:
         raise _not_found(written)
     if not files and walk.too_deep > too_deep:

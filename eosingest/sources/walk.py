@@ -8,12 +8,20 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from eosingest.errors import FatalError
 from eosingest.sources import globs
 from eosingest.sources.names import is_hidden
 
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+
+
+class Found(NamedTuple):
+    """An absolute path, and whether a folder is there (or a link to one)."""
+
+    path: str
+    is_folder: bool
 
 
 class Walk:
@@ -24,14 +32,14 @@ class Walk:
         self.hidden = 0
         self.too_deep = 0
 
-    def match(self, folder: str, pattern: str) -> list[str]:
-        """Return the absolute paths of what a glob names below an absolute folder: files and folders, maybe none.
+    def match(self, folder: str, pattern: str) -> list[Found]:
+        """Return what a glob names below an absolute folder: files and folders, maybe none.
 
         What exists literally wins over the glob, segment by segment. A hidden folder is matched only by a segment that
         begins with the same `_` or `.`: Spark would look into any, also into its own unfinished output.
         """
         # A brace may hold "..", which must not make a second name for a file.
-        return [os.path.normpath(path) for path in self._match(folder, pattern)]
+        return [Found(os.path.normpath(path), is_folder) for path, is_folder in self._match(folder, pattern)]
 
     def folder(self, path: str) -> list[str]:
         """Return the files Spark reads for a folder: its own, or its whole tree when there are `k=v` folders in it."""
@@ -43,26 +51,31 @@ class Walk:
         self.too_deep += len(tree) - len(own)
         return own
 
-    def _match(self, folder: str, pattern: str) -> Iterator[str]:
+    def _match(self, folder: str, pattern: str) -> Iterator[Found]:
         segment, rest = globs.first_segment(pattern)
         if not segment:
-            yield from self._match(folder, rest) if rest else [folder]
+            yield from self._match(folder, rest) if rest else [Found(folder, os.path.isdir(folder))]
         elif globs.is_plain(segment) or (globs.may_be_literal(segment) and exists(os.path.join(folder, segment))):
             yield from self._step(os.path.join(folder, segment), rest)
         elif len(choices := globs.alternatives(segment)) > 1 or choices[0] != segment:
             for choice in choices:
                 yield from self._match(folder, f"{choice}/{rest}" if rest else choice)
         else:
-            for name in self._matching_names(folder, segment):
-                yield from self._step(os.path.join(folder, name), rest)
+            for entry in self._matching_entries(folder, segment):
+                found = Found(entry.path, _is_folder(entry))  # mostly known from the folder: no call a file
+                if not rest:
+                    yield found
+                elif found.is_folder:
+                    yield from self._match(found.path, rest)
 
-    def _step(self, path: str, rest: str) -> Iterator[str]:
-        if rest and os.path.isdir(path):
+    def _step(self, path: str, rest: str) -> Iterator[Found]:
+        is_folder = os.path.isdir(path)
+        if rest and is_folder:
             yield from self._match(path, rest)
-        elif not rest and exists(path):
-            yield path
+        elif not rest and (is_folder or exists(path)):
+            yield Found(path, is_folder)
 
-    def _matching_names(self, folder: str, segment: str) -> Iterator[str]:
+    def _matching_entries(self, folder: str, segment: str) -> Iterator[os.DirEntry[str]]:
         regex = globs.to_regex(segment)
         for entry in _entries(folder):
             if not regex.fullmatch(entry.name):
@@ -70,7 +83,7 @@ class Walk:
             if is_hidden(entry.name) and entry.name[0] != segment[0] and _is_folder(entry):
                 self.hidden += 1
             else:
-                yield entry.name
+                yield entry
 
     def _tree(self, folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
         """Give every file below. Links are followed, but never back up: those files have a shorter name already."""

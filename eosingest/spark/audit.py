@@ -210,7 +210,7 @@ def _limit(split: TaskSplit) -> int | None:
     receipt = split.committed
     if receipt is None:
         return 0
-    return None if receipt.done else receipt.position
+    return None if receipt.done else receipt.rows
 
 
 def compare(

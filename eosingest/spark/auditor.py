@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -24,7 +22,6 @@ from eosingest.spark.audit import SourceData, TopicData, compare
 from eosingest.spark.job import SparkSettings, package_zip
 from eosingest.spark.read import record_frame
 
-_TICK_S = 0.1
 _JVM_END_WAIT_S = 2.0
 _ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
 _KAFKA_FAILURE = re.compile(r"KafkaFailure: (\w[\w-]*): (.+)")
@@ -38,7 +35,7 @@ class SparkAuditor:
         """Start nothing yet."""
         self._settings = settings
         self._spark: Any = None
-        self._process: Any = None
+        self._session: Any = None
         self._topic: TopicData | None = None
         self._source: SourceData | None = None
 
@@ -48,7 +45,7 @@ class SparkAuditor:
 
     def _start(self, split_size: int) -> None:
         settings = self._settings
-        self._spark, self._process = session.start(
+        self._spark = session.start(
             job=settings.job,
             master=settings.master,
             conf=settings.conf,
@@ -56,12 +53,13 @@ class SparkAuditor:
             log_file=settings.log_file,
         )
         if not settings.master.startswith("local["):
-            self._spark.sparkContext.addPyFile(package_zip())
+            self._spark.context.addPyFile(package_zip())
+        self._session = self._spark.sql()
 
     def read_topic(self, topic: str, parts: Sequence[Slice], *, patience_s: float) -> Found:
         """Return count and checksum of what is in the slices; a read may stand still for `patience_s` seconds."""
-        tasks = int(self._spark.sparkContext.defaultParallelism)
-        data = TopicData(self._spark, topic, self._settings.client, tuple(shares(parts, tasks)), patience_s)
+        tasks = int(self._spark.context.defaultParallelism)
+        data = TopicData(self._session, topic, self._settings.client, tuple(shares(parts, tasks)), patience_s)
         self._topic = data
         return self._in_thread(data.sums) if data.shares else Found(Totals())
 
@@ -71,10 +69,10 @@ class SparkAuditor:
 
     def _read_source(self, plan: Plan, schema: str | None) -> dict[tuple[str, int], Totals]:
         read = replace(self._settings.read, schema=schema) if schema is not None else self._settings.read
-        frame = record_frame(self._spark, read, plan, self._settings.base_path(plan))
+        frame = record_frame(self._session, read, plan, self._settings.base_path(plan))
         scan.check_narrow(frame.records)
-        splits, partitions = scan.task_splits(plan, frame.whole, frame.records)
-        tasks = max(1, min(partitions, self._spark.sparkContext.defaultParallelism))
+        splits, partitions = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
+        tasks = max(1, min(partitions, self._spark.context.defaultParallelism))
         self._source = SourceData(frame.records, splits, tasks)
         return self._source.sums()
 
@@ -82,20 +80,16 @@ class SparkAuditor:
         """Compare topic and source, where it was read, hash by hash; see `audit.compare`."""
         topic = self._topic
         assert topic is not None, "read_topic comes first"
-        return self._in_thread(lambda: compare(self._spark, topic, self._source, surplus, records))
+        return self._in_thread(lambda: compare(self._session, topic, self._source, surplus, records))
 
     def close(self) -> None:
         """Stop Spark, whatever it is doing."""
         if self._spark is not None:
-            session.stop(self._spark, self._process)
+            self._spark.stop()
 
     def _in_thread(self, step: Callable[[], _T]) -> _T:
-        future: Future[_T] = Future()
-        threading.Thread(target=_into, args=(future, step), name="spark-audit", daemon=True).start()
-        while not wait([future], timeout=_TICK_S).done:
-            self._settings.check()
         try:
-            return future.result()
+            return session.in_thread(step, self._settings.check, "spark-audit")
         except session.FROM_THE_JVM as error:
             raise self._explain(str(error)) from error
         except IncompleteError as error:  # Spark that did not start: what of a run may be incomplete is not asked here
@@ -115,9 +109,9 @@ class SparkAuditor:
                 code="kafka-uncertain",
                 hint=self._again(),
             )
-        if self._process is not None and self._ended():
+        if self._spark is not None and self._ended():
             return TemporaryError(
-                f"Spark's JVM ended (status {self._process.returncode})",
+                f"Spark's JVM ended (status {self._spark.process.returncode})",
                 code="jvm-ended",
                 hint=self._again(),
             )
@@ -137,17 +131,10 @@ class SparkAuditor:
         return f"nothing is said of the topic; verify again{self._log_hint()}"
 
     def _log_hint(self) -> str:
-        return f"; Spark's own words are in {self._settings.log_file}" if self._settings.log_file else ""
+        return session.log_hint(self._settings.log_file)
 
     def _ended(self) -> bool:
         """Say whether the JVM is gone; where py4j has just lost it, its end is known a moment later."""
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_JVM_END_WAIT_S)
-        return self._process.poll() is not None
-
-
-def _into(future: Future[_T], step: Callable[[], _T]) -> None:
-    try:
-        future.set_result(step())
-    except BaseException as error:  # raised again where the result is asked for
-        future.set_exception(error)
+            self._spark.process.wait(_JVM_END_WAIT_S)
+        return self._spark.process.poll() is not None

@@ -11,11 +11,12 @@ import threading
 import traceback
 import zipfile
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from json import loads
 from pathlib import Path
 from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
 
 import eosingest
 from eosingest import pins
@@ -26,16 +27,16 @@ from eosingest.kafka.librdkafka import ProducerSettings
 from eosingest.plan import Plan
 from eosingest.sources.files import metadata_file_path
 from eosingest.spark import scan, session
-from eosingest.spark.read import ReadSettings, RecordFrame, record_frame
-from eosingest.spark.worker import OUTPUT_SCHEMA, Outcomes, TaskFunction, WorkerKafka
+from eosingest.spark.line_inputs import SCHEMA, LineSource, LineSplit, line_source, takes_lines
+from eosingest.spark.read import ReadSettings, null_columns, record_frame
+from eosingest.spark.worker import OUTPUT_SCHEMA, LineTaskFunction, Outcomes, TaskFunction, WorkerKafka
 from eosingest.task_contract import Outcome, TaskSettings
 from eosingest.verdict import JobResult
 
-_TICK_S = 0.1
 _CANCEL_WAIT_S = 4.0
 _CANCEL_EVERY_S = 0.5
 _JVM_END_WAIT_S = 2.0
-_JVM_LOST = ("Answer from Java side is empty", "connect to the Java server", "Connection refused")  # py4j's words
+_NO_SOCKET = "Connection refused"  # in what pyspark says where the JVM no longer serves a job's result
 _ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
 _READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
@@ -66,8 +67,8 @@ class SparkLauncher:
         """Start nothing yet."""
         self._settings = settings
         self._spark: Any = None
-        self._process: Any = None
-        self._frame: RecordFrame | None = None
+        self._records: Any = None
+        self._lines: LineSource | None = None
         self._tasks = 0
         self._names: Mapping[str, str] = {}
         self._thread: threading.Thread | None = None
@@ -77,26 +78,13 @@ class SparkLauncher:
     def prepare(self, plan: Plan, schema: str | None) -> Prepared:
         """Start Spark, make the DataFrame, check that it is narrow and reads each planned split once.
 
-        In a thread, since a JVM that starts or infers a schema listens to nobody. A signal ends the wait at once; the
-        thread is a daemon, and the JVM ends with its standard input, when we do.
+        A signal ends the wait at once.
         """
-        future: Future[Prepared] = Future()
-        threading.Thread(
-            target=self._prepare_into, args=(future, plan, schema), name="spark-prepare", daemon=True
-        ).start()
-        while not wait([future], timeout=_TICK_S).done:
-            self._settings.check()
-        return future.result()
-
-    def _prepare_into(self, future: Future[Prepared], plan: Plan, schema: str | None) -> None:
-        try:
-            future.set_result(self._prepare(plan, schema))
-        except BaseException as error:  # raised again where the result is asked for
-            future.set_exception(error)
+        return session.in_thread(lambda: self._prepare(plan, schema), self._settings.check, "spark-prepare")
 
     def _prepare(self, plan: Plan, schema: str | None) -> Prepared:
         settings = self._settings
-        self._spark, self._process = session.start(
+        self._spark = session.start(
             job=settings.job,
             master=settings.master,
             conf=settings.conf,
@@ -106,12 +94,11 @@ class SparkLauncher:
         self._names = {
             metadata_file_path(entry.file.path).removeprefix("file:"): entry.file.name for entry in plan.pending_files
         }
-        read = replace(settings.read, schema=schema) if schema is not None else settings.read
+        base_path = settings.base_path(plan)
         try:
-            self._frame = record_frame(self._spark, read, plan, settings.base_path(plan))
-            scan.check_narrow(self._frame.records)
-            splits, partitions = scan.task_splits(plan, self._frame.whole, self._frame.records)
-            self._tasks = max(1, min(partitions, self._spark.sparkContext.defaultParallelism))
+            if takes_lines(settings.read, settings.conf, plan, base_path):
+                return self._prepare_lines(plan, schema)
+            return self._prepare_frame(plan, schema, base_path)
         except session.FROM_THE_JVM as error:
             explained = self._explain(error)
             if explained.code == "spark-job":
@@ -119,37 +106,56 @@ class SparkLauncher:
                     explained.message, code="spark-prepare", hint="nothing was sent; correct the spec"
                 ) from error
             raise explained from error
-        return Prepared(self._tasks, self._frame.schema, splits)
+
+    def _prepare_lines(self, plan: Plan, schema: str | None) -> Prepared:
+        planned = [LineSplit(key, file, split) for key, file, split in scan.planned_splits(plan, scan.BLOCK)]
+        self._lines = line_source(self._settings.read, planned, self._spark.context.defaultParallelism)
+        self._tasks = len(self._lines.tasks)
+        return Prepared(self._tasks, schema or SCHEMA, {split.key: split.split for split in planned})
+
+    def _prepare_frame(self, plan: Plan, schema: str | None, base_path: str | None) -> Prepared:
+        read = replace(self._settings.read, schema=schema) if schema is not None else self._settings.read
+        frame = record_frame(self._spark.sql(), read, plan, base_path)
+        self._records = frame.records.drop(*null_columns(read))
+        scan.check_narrow(self._records)
+        splits, partitions = scan.task_splits(plan, frame.whole, self._records, frame.scheme)
+        self._tasks = max(1, min(partitions, self._spark.context.defaultParallelism))
+        return Prepared(self._tasks, frame.schema, splits)
 
     def start(self, task_settings: TaskSettings) -> None:
         """Start the job in a thread, which also meets a JVM that is gone by now."""
-        assert self._frame is not None, "prepare comes first"
-        arguments = (self._frame.records, task_settings)
-        self._thread = threading.Thread(target=self._run, args=arguments, name="spark-job", daemon=True)
+        assert self._tasks, "prepare comes first"
+        self._thread = threading.Thread(target=self._run, args=(task_settings,), name="spark-job", daemon=True)
         self._thread.start()
 
-    def _run(self, records: Any, task_settings: TaskSettings) -> None:
+    def _run(self, task_settings: TaskSettings) -> None:
         try:
-            self._job(records, task_settings).collect()
+            self._job(task_settings).collect()
         except Exception as error:
             self._error = self._explain(error)
 
-    def _job(self, records: Any, task_settings: TaskSettings) -> Any:
-        """Return the DataFrame of the tasks' outcomes."""
-        context = self._spark.sparkContext
+    def _job(self, task_settings: TaskSettings) -> Any:
+        """Return the DataFrame, or the RDD, of the tasks' outcomes."""
+        context = self._spark.context
         if not self._settings.master.startswith("local["):
             context.addPyFile(package_zip())
         self._outcomes = context.accumulator([], Outcomes())
         producer_settings = ProducerSettings(
             client=self._settings.client,
+            topic=task_settings.topic,
             transaction_timeout_s=task_settings.transaction_timeout_s,
             partitioner=self._settings.partitioner,
             message_max_bytes=max(1_000, task_settings.limits.max_message_bytes),
         )
         task_settings = replace(task_settings, max_attempts=_max_attempts(self._settings.master))
         kafka = WorkerKafka(task_settings, producer_settings, self._settings.prefix)
+        if self._lines is not None:
+            tasks = context.parallelize(self._lines.tasks, self._tasks)
+            kafka = replace(kafka, settings=replace(task_settings, splits={}))
+            return tasks.mapPartitions(LineTaskFunction(kafka, self._lines.separator, self._outcomes))
+        assert self._records is not None, "it is one or the other"
         function = TaskFunction(kafka, tuple(self._settings.read.headers), self._outcomes)
-        return records.coalesce(self._tasks).mapInArrow(function, OUTPUT_SCHEMA)
+        return self._records.coalesce(self._tasks).mapInArrow(function, OUTPUT_SCHEMA)
 
     def poll(self, timeout_s: float) -> JobResult | None:
         """Wait for the job's end. Its outcomes come from the accumulator: of successful tasks, also when the job failed."""
@@ -170,23 +176,24 @@ class SparkLauncher:
     def _cancel_all(self) -> None:
         with contextlib.suppress(Exception):  # the JVM may be gone: then no task runs
             while self._thread is not None and self._thread.is_alive():
-                self._spark.sparkContext.cancelAllJobs()
+                self._spark.context.cancelAllJobs()
                 self._thread.join(_CANCEL_EVERY_S)
 
     def close(self) -> None:
         """Stop Spark."""
         if self._spark is not None:
-            session.stop(self._spark, self._process)
+            self._spark.stop()
 
     def _explain(self, error: Exception) -> EosingestError:
         """Turn the failure of the job into an error: bad data is fatal, the rest can be run again."""
         text = str(error)
-        log = f"; Spark's own words are in {self._settings.log_file}" if self._settings.log_file else ""
+        log = session.log_hint(self._settings.log_file)
         kept = "what was committed is kept, nothing was sent twice"
         expected = isinstance(error, (*session.FROM_THE_JVM, OSError))
-        if self._jvm_ended(wait=not expected or any(sign in text for sign in _JVM_LOST)):
+        unanswered = isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
+        if self._jvm_ended(wait=not expected or unanswered or _NO_SOCKET in text):
             return IncompleteError(
-                f"Spark's JVM ended (status {self._process.returncode})",
+                f"Spark's JVM ended (status {self._spark.process.returncode})",
                 code="jvm-ended",
                 hint=f"{kept}; run again{log}",
             )
@@ -214,12 +221,12 @@ class SparkLauncher:
 
     def _jvm_ended(self, wait: bool) -> bool:
         """Say whether the JVM is gone; where it may be what py4j stumbled over, wait a moment for its end to be known."""
-        if self._process is None:
+        if self._spark is None:
             return False
         if wait:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_JVM_END_WAIT_S)
-        return self._process.poll() is not None
+                self._spark.process.wait(_JVM_END_WAIT_S)
+        return self._spark.process.poll() is not None
 
     def _files_of(self, text: str) -> str:
         """Name the file that Spark was reading, or all that it may have been."""

@@ -1,7 +1,7 @@
 """From files to record columns: the DataFrame whose rows are Kafka records, each with the split it came from.
 
-    files ─▶ reader (PERMISSIVE, our corrupt column) ─▶ where ─▶ select ─▶ key, value, headers, timestamp
-                 └─ _metadata ─▶ split hash ────────────────────────────▶ + checksum of the record
+    files ─▶ reader (PERMISSIVE, our corrupt column) ─▶ where ─▶ select ─▶ key, value, headers, timestamp, partition
+                 └─ block being read ─▶ split hash ─────────────────────▶ + checksum of the record
 
 All of it runs in the JVM; the Python workers see binary columns. Every step is narrow and keeps the order of a split.
 """
@@ -29,13 +29,14 @@ SPLIT = "__eosingest_split"
 CORRUPT = "__eosingest_corrupt"
 CHECKSUM = "__eosingest_checksum"
 TIMESTAMP = "__eosingest_timestamp"
+PARTITION = "__eosingest_partition"
 HEADER = "__eosingest_header_"  # followed by the header's place in the spec
 
+_OUR_PREFIX = "__eosingest_"
 _WITH_CORRUPT_ROWS = ("json", "csv")
 _WITH_FOOTERS = ("parquet", "orc")
 _INFERENCE_MAX_BYTES = 1 << 30
 _SAMPLE_ROWS = 10_000
-_SPLIT_FIELDS = ("file_path", "file_block_start", "file_size", "file_modification_time")
 # explode of a corrupt row's null gives no row at all: with such a select the JVM has to stop at the row itself.
 _STOP_AT_CORRUPT_ROW = f"IF({CORRUPT} IS NULL, TRUE, raise_error('corrupt row: ' || {CORRUPT}))"
 _BYTES_TYPES = ("string", "binary", "varchar", "char")
@@ -43,6 +44,7 @@ _BYTES_TYPES = ("string", "binary", "varchar", "char")
 _NOT_OF_ONE_ROW = ("MISSING_GROUP_BY", "MISSING_AGGREGATION", "UNSUPPORTED_EXPR_FOR_OPERATOR")
 _OURS = re.compile(r",? ?`__eosingest_\w+`")  # no column of the user's: not to be suggested
 _TIME_TYPES = ("timestamp", "timestamp_ntz", "date")
+_NUMBER_TYPES = ("integer", "long", "short", "byte")
 
 
 @dataclass(frozen=True)
@@ -58,15 +60,20 @@ class ReadSettings:
     value: str
     headers: dict[str, str]
     timestamp: str | None
+    partition: str | None = None
 
 
 @dataclass(frozen=True)
 class RecordFrame:
-    """`records` are the record columns; `whole` is the source before any filter; `schema` the resolved DDL of its columns."""
+    """`records` are the record columns; `whole` is the source before any filter; `schema` the resolved DDL of its columns.
+
+    `scheme` is how the path begins that a row's split is hashed from (`scan.planned_splits`).
+    """
 
     records: DataFrame
     whole: DataFrame
     schema: str
+    scheme: str
 
 
 def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> RecordFrame:
@@ -80,20 +87,46 @@ def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_p
         whole = reader.schema(schema).load(paths)
         visible = [name for name in whole.columns if name != CORRUPT]
         resolved = whole.select(*(quote_name(name) for name in visible))._jdf.schema().toDDL()
-        rows = _with_split(whole, visible)
+        rows = _visible_rows(whole, settings, visible)
     selected = _selected(_filtered(rows, settings, visible), settings, visible)
     if CORRUPT in whole.columns and scan.generates_rows(selected):
         stopping = rows.where(_STOP_AT_CORRUPT_ROW)
         selected = _selected(_filtered(stopping, settings, visible), settings, visible)
-    return RecordFrame(_records(selected, settings), whole, resolved)
+    records = _records(selected, settings)
+    scan.check_deterministic(records)
+    if settings.format in _WITH_FOOTERS:
+        return RecordFrame(records, whole, resolved, scan.METADATA)
+    # Spark calls its note of the block that is being read non-deterministic, and moves no filter below it: it comes last.
+    split = functions.expr("xxhash64(input_file_name(), input_file_block_start())").alias(SPLIT)
+    return RecordFrame(records.select("*", split), whole, resolved, scan.BLOCK)
 
 
-def _with_split(whole: DataFrame, visible: Sequence[str]) -> DataFrame:
-    """Add the hash of the split that a row belongs to; of the file as Spark listed it."""
-    metadata = whole.metadataColumn("_metadata")  # also where a column of the data has that name
-    split = functions.xxhash64(*(metadata[name] for name in _SPLIT_FIELDS)).alias(SPLIT)
+def null_columns(settings: ReadSettings) -> tuple[str, ...]:
+    """Name the record columns that hold nothing but nulls; each column costs time in every row on its way to Python."""
+    key = ("key",) if settings.key is None else ()
+    return key if settings.format in _WITH_CORRUPT_ROWS else (*key, CORRUPT)
+
+
+def _visible_rows(whole: DataFrame, settings: ReadSettings, visible: Sequence[str]) -> DataFrame:
+    """Select what expressions may see, and what we need; of formats read by columns, the hash of a row's split is in it.
+
+    In formats that are read row by row `_metadata` is copied into every row, a tenth of the CPU of a JSON job.
+    """
     corrupt = functions.col(CORRUPT) if CORRUPT in whole.columns else functions.lit(None).cast("string").alias(CORRUPT)
-    return whole.select(*(quote_name(name) for name in visible), split, corrupt)
+    columns = [*map(functions.col, map(quote_name, visible)), corrupt]
+    if settings.format in _WITH_FOOTERS:
+        metadata = whole.metadataColumn("_metadata")  # also where a column of the data has that name
+        columns.append(functions.xxhash64(metadata["file_path"], metadata["file_block_start"]).alias(SPLIT))
+    return whole.select(*columns)
+
+
+def _ours(settings: ReadSettings) -> tuple[str, ...]:
+    """Name the columns that go along with the user's, behind them."""
+    return (CORRUPT, SPLIT) if settings.format in _WITH_FOOTERS else (CORRUPT,)
+
+
+def _theirs(rows: DataFrame, settings: ReadSettings) -> list[str]:
+    return rows.columns[: -len(_ours(settings))]
 
 
 def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) -> DataFrameReader:
@@ -110,9 +143,7 @@ def _schema(
     if settings.schema is not None:
         with _naming("source.schema"):
             given = cast(StructType, StructType.fromDDL(settings.schema))
-        for name in given.names:
-            if name.startswith("__eosingest_"):
-                raise SpecError(f"source.schema: the column name {name} is ours", code="bad-expression")
+        _refuse_our_names("source.schema", given.names)
         return given
     if settings.format in _WITH_CORRUPT_ROWS and plan.bytes_to_read > _INFERENCE_MAX_BYTES:
         raise SpecError(
@@ -156,12 +187,14 @@ def _selected(rows: DataFrame, settings: ReadSettings, visible: Sequence[str]) -
         else:
             expressions.append(expand_star(expression, visible))
     with _naming("transform.select"):
-        return rows.selectExpr(*expressions, SPLIT, CORRUPT)
+        selected = rows.selectExpr(*expressions, *_ours(settings))
+    _refuse_our_names("transform.select", _theirs(selected, settings))
+    return selected
 
 
 def _records(rows: DataFrame, settings: ReadSettings) -> DataFrame:
     """Compute the record columns, cast them to binary, and hash each record."""
-    columns = rows.columns[:-2]
+    columns = _theirs(rows, settings)
     key = (
         _bytes_column(rows, "record.key", settings.key, columns) if settings.key is not None else "CAST(NULL AS BINARY)"
     )
@@ -171,9 +204,11 @@ def _records(rows: DataFrame, settings: ReadSettings) -> DataFrame:
         for index, (name, expression) in enumerate(settings.headers.items())
     ]
     timestamp = [f"{_time_column(rows, settings.timestamp, columns)} AS {TIMESTAMP}"] if settings.timestamp else []
+    partition = [f"{_number_column(rows, settings.partition, columns)} AS {PARTITION}"] if settings.partition else []
     # As bytes: the text of a corrupt row need not be UTF-8.
     corrupt = f"CAST({CORRUPT} AS BINARY) AS {CORRUPT}"
-    records = rows.selectExpr(f"{key} AS key", f"{value} AS value", *headers, *timestamp, SPLIT, corrupt)
+    split = [name for name in _ours(settings) if name == SPLIT]
+    records = rows.selectExpr(f"{key} AS key", f"{value} AS value", *headers, *timestamp, *partition, *split, corrupt)
     return records.selectExpr("*", f"{checksum.SPARK_EXPRESSION} AS {CHECKSUM}")
 
 
@@ -186,6 +221,11 @@ def _time_column(rows: DataFrame, expression: str, columns: Sequence[str]) -> st
     where = "record.timestamp"
     expanded = _checked(rows, where, expression, columns, _TIME_TYPES, f"timestamp_millis({expression})")
     return f"unix_millis(CAST(({expanded}) AS TIMESTAMP))"
+
+
+def _number_column(rows: DataFrame, expression: str, columns: Sequence[str]) -> str:
+    expanded = _checked(rows, "record.partition", expression, columns, _NUMBER_TYPES, f"CAST({expression} AS INT)")
+    return f"CAST(({expanded}) AS INT)"
 
 
 def _checked(
@@ -203,6 +243,12 @@ def _checked(
             hint=f"write {instead}",
         )
     return expanded
+
+
+def _refuse_our_names(where: str, names: Sequence[str]) -> None:
+    for name in names:
+        if name.lower().startswith(_OUR_PREFIX):
+            raise SpecError(f"{where}: the column name {name} is ours", code="bad-expression")
 
 
 def _refuse_session_functions(where: str, expression: str, columns: Sequence[str]) -> None:

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from eosingest.checksum import signed_hash
 from eosingest.errors import ChangedError, FatalError, SpecError
 from eosingest.plan import Plan
+from eosingest.sources.base import SourceFile
 from eosingest.sources.files import metadata_file_path
 from eosingest.task_contract import TaskSplit
 
@@ -31,7 +32,16 @@ _NARROW = frozenset(
         "WholeStageCodegenExec",
     }
 )
+# How the path of a row's file begins in `_metadata.file_path`, and in what `input_file_name()` says.
+METADATA = "file:"
+BLOCK = "file://"
 _PIECE = re.compile(r"path: file://(\S+), range: (\d+)-(\d+), partition values: ")
+# A `FileStatus` in words. Greedy: what follows the path is Hadoop's own, so the last match is the right one.
+_FILE_STATUS = re.compile(
+    r"\w+\{path=file:(?P<path>.*); isDirectory=false; length=(?P<length>\d+); replication=\d+; blocksize=\d+; "
+    r"modification_time=(?P<mtime>\d+); .*\}",
+    re.DOTALL,
+)
 
 
 class Piece(NamedTuple):
@@ -43,7 +53,7 @@ class Piece(NamedTuple):
 
 
 def check_narrow(frame: DataFrame) -> None:
-    """Raise SpecError unless every row of the frame is made from one row of the source, the same way each time."""
+    """Raise SpecError unless every row of the frame is made from one row of the source."""
     execution = frame._jdf.queryExecution()
     for node in _nodes(execution.executedPlan()):
         name = node.getClass().getSimpleName()
@@ -55,7 +65,11 @@ def check_narrow(frame: DataFrame) -> None:
             )
     if not execution.executedPlan().subqueriesAll().isEmpty():
         raise SpecError("transform and record may not hold subqueries", code="not-narrow")
-    if not execution.analyzed().deterministic():
+
+
+def check_deterministic(frame: DataFrame) -> None:
+    """Raise SpecError unless the rows of the frame are the same each time that they are computed."""
+    if not frame._jdf.queryExecution().analyzed().deterministic():
         raise SpecError(
             "transform or record holds an expression that Spark calls non-deterministic",
             code="not-deterministic",
@@ -65,8 +79,8 @@ def check_narrow(frame: DataFrame) -> None:
 
 def generates_rows(frame: DataFrame) -> bool:
     """Say whether the frame holds a generator such as `explode`, which may make no row of one."""
-    nodes = _nodes(frame._jdf.queryExecution().executedPlan())
-    return any(node.getClass().getSimpleName() == "GenerateExec" for node in nodes)
+    nodes = _nodes(frame._jdf.queryExecution().analyzed())
+    return any(node.getClass().getSimpleName() == "Generate" for node in nodes)
 
 
 def _nodes(plan: Any) -> Iterator[Any]:
@@ -90,12 +104,13 @@ def partitions(frame: DataFrame) -> list[list[Piece]]:
     ]
 
 
-def task_splits(plan: Plan, whole: DataFrame, frame: DataFrame) -> tuple[dict[int, TaskSplit], int]:
+def task_splits(plan: Plan, whole: DataFrame, frame: DataFrame, scheme: str) -> tuple[dict[int, TaskSplit], int]:
     """Return the planned splits by the hash that their rows carry, and the number of Spark's file partitions.
 
-    `whole` is the frame before filters: every planned split must be in its plan. In the plan of `frame`, which is
-    executed, a filter on folder columns may have left files out; none may be there twice. Raises ChangedError where a
-    file is not as it was planned, FatalError where two hashes are equal.
+    `whole` is the frame before filters: every planned split must be in its plan, and every file as Spark listed it must
+    be the one that was planned. In the plan of `frame`, which is executed, a filter on folder columns may have left
+    files out; none may be there twice. `scheme` is as in `planned_splits`. Raises ChangedError where a file is not as
+    it was planned, FatalError where two hashes are equal.
     """
     executed = partitions(frame)
     pieces = [piece for partition in executed for piece in partition]
@@ -103,16 +118,27 @@ def task_splits(plan: Plan, whole: DataFrame, frame: DataFrame) -> tuple[dict[in
         raise FatalError("Spark would read a split twice", code="split-met-twice", hint="nothing was sent")
     paths = {entry.file.path: metadata_file_path(entry.file.path) for entry in plan.pending_files}
     _refuse_missing(plan, paths, set(pieces), whole)
-    by_hash: dict[int, TaskSplit] = {}
+    _refuse_changed(plan, whole)
+    return {key: split for key, _, split in planned_splits(plan, scheme)}, len(executed)
+
+
+def planned_splits(plan: Plan, scheme: str) -> list[tuple[int, SourceFile, TaskSplit]]:
+    """Return hash, file and split of everything that is to be read, in order; the hash is the one that rows of it carry.
+
+    Of the path as a row spells it, behind `scheme` (METADATA or BLOCK), and the split's start in bytes. Raises FatalError
+    where two hashes are equal.
+    """
+    found: dict[int, tuple[int, SourceFile, TaskSplit]] = {}
     for entry in plan.pending_files:
-        file, uri = entry.file, paths[entry.file.path].encode()
-        for planned in (*entry.pending, *entry.skipped):
+        file, uri = entry.file, (scheme + metadata_file_path(entry.file.path).removeprefix(METADATA)).encode()
+        for planned in sorted((*entry.pending, *entry.skipped), key=lambda planned: planned.split.start):
             split = planned.split
-            key = signed_hash((uri, split.start, file.length, file.mtime_ms * 1000))
-            if key in by_hash:
+            key = signed_hash((uri, split.start))
+            if key in found:
                 raise FatalError(f"the hashes of two splits are equal ({split.file})", code="hash-collision")
-            by_hash[key] = TaskSplit(split.file, split.start, split.length, planned.fingerprint, planned.committed)
-    return by_hash, len(executed)
+            task_split = TaskSplit(split.file, split.start, split.length, planned.fingerprint, planned.committed)
+            found[key] = (key, file, task_split)
+    return list(found.values())
 
 
 def _refuse_missing(plan: Plan, paths: Mapping[str, str], executed: set[Piece], whole: DataFrame) -> None:
@@ -126,10 +152,31 @@ def _refuse_missing(plan: Plan, paths: Mapping[str, str], executed: set[Piece], 
     if missing:
         missing -= {piece for partition in partitions(whole) for piece in partition}
     if missing:
-        names = sorted({planned[piece] for piece in missing})
-        raise ChangedError(
-            f"{', '.join(names[:10])}: Spark does not see the splits that were planned: the file changed after it was"
-            " listed",
-            code="changed-while-read",
-            hint="nothing was sent; run again once nothing writes to the source any more (source.min_age)",
-        )
+        raise _changed({planned[piece] for piece in missing}, "Spark does not see the splits that were planned")
+
+
+def _refuse_changed(plan: Plan, whole: DataFrame) -> None:
+    """Every planned file must be as long and as old as Spark found it, when it listed it for itself.
+
+    One string for all files: a call of the JVM for each takes 20 s for 100,000. No name holds a zero byte.
+    """
+    listing = whole._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation().location()
+    found = map(_FILE_STATUS.fullmatch, listing.allFiles().mkString("\0").split("\0"))
+    listed = {status["path"]: (int(status["length"]), int(status["mtime"])) for status in found if status is not None}
+    changed = {
+        entry.file.name
+        for entry in plan.pending_files
+        if listed.get(entry.file.path) != (entry.file.length, entry.file.mtime_ms)
+    }
+    if changed:
+        raise _changed(changed, "Spark found it with another length or modification time")
+
+
+def _changed(files: set[str], what: str) -> ChangedError:
+    names = sorted(files)
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ChangedError(
+        f"{', '.join(names[:10])}{more}: {what}: the file changed after it was listed",
+        code="changed-while-read",
+        hint="nothing was sent; run again once nothing writes to the source any more (source.min_age)",
+    )

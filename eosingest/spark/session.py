@@ -1,7 +1,7 @@
-"""A Spark session with the settings that the protocol needs, and quiet: Spark's own output goes to a log file.
+"""A Spark with the settings that the protocol needs, and quiet: its own output goes to a log file.
 
-Started by the launcher (job.py) only when something is pending. The settings are set last, over the user's and the
-cluster's, and read back from the live session.
+Started by the launcher (job.py) only when something is pending; the session beside the context, which takes another second
+and a half, only where the JVM reads rows. The settings are set last, over the user's and the cluster's, and read back.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -26,13 +29,18 @@ import eosingest
 from eosingest.errors import EosingestError, FatalError, IncompleteError
 from eosingest.java import find_java
 from eosingest.paths import unusable
+from eosingest.spark import class_archive
 
 MAX_ATTEMPTS = 4
 # What a call of the JVM raises; py4j lets the last one through where no connection is left.
 FROM_THE_JVM = (Py4JError, PySparkException, ConnectionError)
+_TICK_S = 0.1
 _STOP_S = 3.0
 _END_KNOWN_S = 2.0  # a JVM that was lost over py4j has ended, or is about to
+_COLLECTOR = re.compile(r"-XX:[+-]Use\w*GC\b")
+_OPTIONS_OF_EVERY_JVM = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _AT_START = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.master", "spark.submit.")
+_T = TypeVar("_T")
 
 
 def required_settings(split_size: int) -> dict[str, str]:
@@ -62,10 +70,48 @@ def required_settings(split_size: int) -> dict[str, str]:
     }
 
 
-def start(
-    *, job: str, master: str, conf: Mapping[str, str], split_size: int, log_file: Path | None
-) -> tuple[SparkSession, Any]:
-    """Start Spark and return the session and its JVM process. `log_file` takes all of its output; None: stderr.
+@dataclass(frozen=True)
+class Spark:
+    """A Spark that runs: its context, the process of its JVM, and what was required of it."""
+
+    context: SparkContext
+    process: Any
+    master: str
+    log_file: Path | None
+    required: Mapping[str, str]
+
+    def sql(self) -> SparkSession:
+        """Make the session. Raises as `start` does."""
+        try:
+            made = SparkSession(self.context)
+            _check_settings({key: made.conf.get(key, None) for key in self.required}, self.required)
+            return made
+        except FatalError:
+            raise
+        except Exception as error:
+            raise _not_started(self.master, self.log_file, error, self.process) from error
+
+    def check_core_settings(self) -> None:
+        """Read back what holds without a session. Raises FatalError where a setting does not hold."""
+        core = {key: value for key, value in self.required.items() if not key.startswith("spark.sql.")}
+        live = self.context._conf  # the JVM's own; getConf() would copy it, in hundreds of calls
+        _check_settings({key: live.get(key) for key in core}, core)
+
+    def stop(self) -> None:
+        """Stop Spark within a few seconds, by force where it does not answer."""
+        stopping = threading.Thread(target=self._stop_quietly, daemon=True)
+        stopping.start()
+        stopping.join(_STOP_S)
+        if stopping.is_alive() and self.process is not None:
+            self.process.kill()
+
+    def _stop_quietly(self) -> None:
+        with contextlib.suppress(Exception):  # the JVM may be gone: then there is nothing to stop
+            self.context.stop()
+
+
+def start(*, job: str, master: str, conf: Mapping[str, str], split_size: int, log_file: Path | None) -> Spark:
+    """Start Spark, without a session. `log_file` takes all of its output; None: stderr.
 
     Not for the main thread: there pyspark would replace the SIGINT handler. Raises FatalError where Java is missing, the
     JVM does not start, or a required setting does not hold; IncompleteError where a signal ended the JVM.
@@ -78,7 +124,13 @@ def start(
     logging.getLogger().addFilter(_not_of_py4j)
     required = required_settings(split_size)
     spark_conf = SparkConf(loadDefaults=False)
-    settings = {"spark.ui.enabled": "false", **_local_settings(master), **conf, **required, **_utc_jvms(conf)}
+    settings = {
+        "spark.ui.enabled": "false",
+        **_local_settings(master),
+        **conf,
+        **required,
+        **_java_options(master, conf),
+    }
     for key, value in {**settings, "spark.master": master, "spark.app.name": f"eosingest {job}"}.items():
         spark_conf.set(key, value)
     _prepare_environment(master)
@@ -92,13 +144,13 @@ def start(
             context = SparkContext(conf=spark_conf, gateway=gateway)
             # A JVM that is killed tears its connection to this server; what that means is said once, by us.
             context._accumulatorServer.handle_error = _say_nothing  # type: ignore[assignment]
-            session = SparkSession(context)
-            _check_settings(session, required)
+            spark = Spark(context, gateway.proc, master, log_file, required)
+            spark.check_core_settings()
+            return spark
         except FatalError:
             raise
         except Exception as error:
             raise _not_started(master, log_file, error, gateway.proc if gateway is not None else None) from error
-    return session, gateway.proc
 
 
 def _not_of_py4j(entry: logging.LogRecord) -> bool:
@@ -112,7 +164,7 @@ def _say_nothing(*_: object) -> None:
 
 def _not_started(master: str, log_file: Path | None, error: Exception, process: Any) -> EosingestError:
     """Make the error for a Spark that did not start: a JVM that a signal ended (no memory left, say) may start next time."""
-    log = f"; Spark's own words are in {log_file}" if log_file else ""
+    log = log_hint(log_file)
     with contextlib.suppress(subprocess.TimeoutExpired):
         if process is not None and process.wait(_END_KNOWN_S) < 0:
             return IncompleteError(
@@ -144,31 +196,35 @@ def _for_the_command_line(conf: SparkConf) -> SparkConf:
     return boot
 
 
-def stop(session: SparkSession, process: Any) -> None:
-    """Stop Spark within a few seconds, by force where it does not answer."""
-    stopping = threading.Thread(target=_stop_quietly, args=(session,), daemon=True)
-    stopping.start()
-    stopping.join(_STOP_S)
-    if stopping.is_alive() and process is not None:
-        process.kill()
+def _java_options(master: str, conf: Mapping[str, str]) -> dict[str, str]:
+    """ORC's timestamps without a zone are read by the JVM's zone, not the session's (measured): it is UTC everywhere.
 
-
-def _stop_quietly(session: SparkSession) -> None:
-    with contextlib.suppress(Exception):  # the JVM may be gone: then there is nothing to stop
-        session.stop()
-
-
-def _utc_jvms(conf: Mapping[str, str]) -> dict[str, str]:
-    """ORC's timestamps without a zone are read by the JVM's zone, not the session's (measured): it is UTC everywhere."""
-    keys = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
-    return {key: f"{conf.get(key, '')} -Duser.timezone=UTC".strip() for key in keys}
+    A local Spark that runs for seconds in a heap of a gigabyte takes a tenth less time with the parallel collector than with
+    G1, the JVM's choice (docs/performance.md). The user's choice stays: a JVM that is told two collectors does not start.
+    """
+    driver, executor = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
+    options = {key: f"{conf.get(key, '')} -Duser.timezone=UTC".strip() for key in (driver, executor)}
+    given = (
+        conf.get("spark.driver.defaultJavaOptions", ""),
+        options[driver],
+        *(os.environ.get(name, "") for name in _OPTIONS_OF_EVERY_JVM),
+    )
+    if master.startswith("local["):
+        if not any(_COLLECTOR.search(text) for text in given):
+            options[driver] += " -XX:+UseParallelGC"
+        options[driver] = f"{options[driver]} {class_archive.option_to_use(given)}".rstrip()
+    return options
 
 
 def _local_settings(master: str) -> dict[str, str]:
-    """A local Spark talks to itself only: it needs no host name that resolves."""
+    """A local Spark talks to itself only: it needs no host name that resolves. Its workers are forked ready to go."""
     if not master.startswith("local["):
         return {}
-    return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.python.daemon.module": "eosingest.spark.daemon",
+    }
 
 
 def _prepare_environment(master: str) -> None:
@@ -200,15 +256,38 @@ def _output(log_file: Path | None) -> Iterator[Any]:
         yield output
 
 
-def _check_settings(session: SparkSession, required: Mapping[str, str]) -> None:
+def _check_settings(live: Mapping[str, str | None], required: Mapping[str, str]) -> None:
     for key, value in required.items():
-        live = session.conf.get(key, session.sparkContext.getConf().get(key))
-        if live != value:
+        if live[key] != value:
             raise FatalError(
-                f"Spark runs with {key} = {live}, and exactly-once needs {value}",
+                f"Spark runs with {key} = {live[key]}, and exactly-once needs {value}",
                 code="spark-setting",
                 hint="nothing was sent; look for it in spark-defaults.conf and in the environment",
             )
+
+
+def in_thread(step: Callable[[], _T], check: Callable[[], None], name: str) -> _T:
+    """Return what a step returns, and raise what it raises, having asked `check` all the while, which raises to end the wait.
+
+    A JVM that starts or works listens to nobody. The thread is a daemon, and the JVM ends with its standard input, when we do.
+    """
+    future: Future[_T] = Future()
+    threading.Thread(target=_into, args=(future, step), name=name, daemon=True).start()
+    while not wait([future], timeout=_TICK_S).done:
+        check()
+    return future.result()
+
+
+def _into(future: Future[_T], step: Callable[[], _T]) -> None:
+    try:
+        future.set_result(step())
+    except BaseException as error:  # raised again where the result is asked for
+        future.set_exception(error)
+
+
+def log_hint(log_file: Path | None) -> str:
+    """Return the end of a hint that says where Spark's own output is; nothing where it went to stderr."""
+    return f"; Spark's own words are in {log_file}" if log_file else ""
 
 
 def first_line(text: str) -> str:

@@ -26,6 +26,7 @@ def spark_settings(
         value=spec.record.value,
         headers=dict(spec.record.headers),
         timestamp=spec.record.timestamp,
+        partition=spec.record.partition,
     )
     return SparkSettings(
         job=spec.name,

@@ -1,18 +1,15 @@
-"""Inside Spark's Python workers: Arrow batches in, the task's outcome out. The glue around task.py.
+"""Inside Spark's Python workers: Arrow batches or lines in, the task's outcome out. The glue around task.py.
 
-A thread reads the Arrow stream into a bounded queue, so that the task can commit in time while no row comes (a filter
-may let none through for minutes). What the task needs travels in this object, secrets included, and nowhere else.
+What the task needs travels in the function objects, secrets included, and nowhere else.
 """
 
 from __future__ import annotations
 
 import json
-import queue
 import signal
-import threading
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,15 +18,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import Accumulator, AccumulatorParam, TaskContext
 
+from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader, LibrdkafkaProducer, ProducerSettings
-from eosingest.kafka.protocols import OffsetsReader, Producer, Records
+from eosingest.kafka.protocols import ANY_PARTITION, NO_PARTITION, OffsetsReader, Producer, Records
 from eosingest.names import task_id
-from eosingest.spark.read import CHECKSUM, CORRUPT, HEADER, SPLIT, TIMESTAMP
+from eosingest.offsets.record import OffsetRecord
+from eosingest.spark.line_inputs import LineInputs, LineSplit
+from eosingest.spark.read import CHECKSUM, CORRUPT, HEADER, PARTITION, SPLIT, TIMESTAMP
+from eosingest.spark.read_ahead import ReadAhead
 from eosingest.task import Task
-from eosingest.task_contract import Batch, Signal, TaskSettings
+from eosingest.task_contract import Batch, Inputs, Signal, TaskSettings, TaskSplit
 
 OUTPUT_SCHEMA = "outcome string"
-_QUEUED_BATCHES = 2
 _HEADER_OVERHEAD = 10  # bytes: the two lengths of a header, as varints of at most five each
 
 
@@ -75,87 +75,117 @@ class TaskFunction:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task and yield one row: its outcome. Raises AttemptLostError, for Spark to try again."""
+        inputs = ArrowInputs(batches, self.headers)
+        yield pa.RecordBatch.from_pydict({"outcome": [_run_task(self.kafka, inputs, self.outcomes)]})
+
+
+@dataclass(frozen=True)
+class LineTaskFunction:
+    """As TaskFunction, for `mapPartitions` over the splits of each task, whose lines it reads itself.
+
+    A task is told of its own splits only: the plan of 100,000 files takes some 50 MB.
+    """
+
+    kafka: WorkerKafka
+    separator: int | None
+    outcomes: Accumulator[list[str]]
+
+    def __call__(self, tasks: Iterable[tuple[LineSplit, ...]]) -> Iterator[str]:
+        """Run the task and yield its outcome. Raises AttemptLostError, for Spark to try again."""
+        (splits,) = tasks
+        settings = replace(self.kafka.settings, splits={split.key: split.split for split in splits})
+        inputs = LineInputs(splits, self.separator, settings.limits.max_message_bytes)
+        yield _run_task(replace(self.kafka, settings=settings), inputs, self.outcomes)
+
+
+def _run_task(kafka: WorkerKafka, inputs: Inputs, outcomes: Accumulator[list[str]]) -> str:
+    """Run an attempt of the Spark task at hand; return its outcome as JSON."""
+    try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the driver to handle
         context = TaskContext.get()
         assert context is not None, "runs in a Spark task only"
         task = Task(
-            self.kafka.settings,
+            kafka.settings,
             context.partitionId(),
-            self.kafka,
+            kafka,
             attempt=context.taskAttemptId(),
             attempt_number=context.attemptNumber(),
             now=time.monotonic,
             now_ms=lambda: int(time.time() * 1000),
         )
-        inputs = ArrowInputs(batches, self.headers)
-        try:
-            outcome = json.dumps(task.run(inputs).to_json())
-        finally:
-            inputs.stop()
-        self.outcomes.add([outcome])
-        yield pa.RecordBatch.from_pydict({"outcome": [outcome]})
+        outcome = json.dumps(task.run(inputs).to_json())
+    finally:
+        inputs.stop()
+    outcomes.add([outcome])
+    return outcome
 
 
 class ArrowInputs:
-    """Reads an iterator of Arrow batches in a thread of its own (`task_contract.Inputs`); at most two batches wait."""
+    """The rows that Spark computes, as Arrow batches (`task_contract.Inputs`): every split from its first row on."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], headers: tuple[str, ...]) -> None:
         """Start reading at once: Spark works while the producer is still being made."""
-        self._batches = batches
         self._headers = headers
-        self._queue: queue.Queue[pa.RecordBatch | Signal | BaseException] = queue.Queue(_QUEUED_BATCHES)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._read, name="arrow-input", daemon=True)
-        self._thread.start()
+        self._ahead: ReadAhead[pa.RecordBatch] = ReadAhead(batches)
 
-    def _read(self) -> None:
-        try:
-            for batch in self._batches:
-                if not self._put(batch):
-                    return
-            self._put(Signal.END)
-        except BaseException as error:  # handed to the task, which raises it in its own thread
-            self._put(error)
-
-    def _put(self, item: pa.RecordBatch | Signal | BaseException) -> bool:
-        while not self._stopped.is_set():
-            try:
-                self._queue.put(item, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
+    def begin(self, committed: Callable[[TaskSplit], OffsetRecord | None]) -> None:
+        """Nothing: it has begun."""
 
     def get(self, timeout_s: float) -> Batch | Signal:
-        """Return the next batch; see the protocol. Raises what reading the stream raised."""
-        try:
-            item = self._queue.get(timeout=timeout_s) if timeout_s > 0 else self._queue.get_nowait()
-        except queue.Empty:
-            return Signal.TICK
-        if isinstance(item, BaseException):
-            raise item
+        """Return the next batch; see the protocol."""
+        item = self._ahead.get(timeout_s)
         return item if isinstance(item, Signal) else to_batch(item, self._headers)
 
     def stop(self) -> None:
         """End the thread. It may be waiting for the JVM's next batch: Spark's own reading must not begin before."""
-        self._stopped.set()
-        self._thread.join()
+        self._ahead.stop()
 
 
 def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...]) -> Batch:
-    """Turn an Arrow batch of record columns into the task's form."""
-    key, value, corrupt = batch.column("key"), batch.column("value"), batch.column(CORRUPT)
+    """Turn an Arrow batch of record columns into the task's form. Columns of nulls need not be there (`read.null_columns`)."""
+    names = batch.schema.names
+    key = binary_column(batch.column("key")) if "key" in names else BinaryColumn.nulls(len(batch))
+    value = binary_column(batch.column("value"))
+    corrupt = batch.column(CORRUPT) if CORRUPT in names else None
     header_columns = [batch.column(f"{HEADER}{index}") for index in range(len(headers))]
-    timestamps = batch.column(TIMESTAMP).to_pylist() if TIMESTAMP in batch.schema.names else None
-    sizes = _lengths(key) + _lengths(value)
+    timestamps = batch.column(TIMESTAMP).to_pylist() if TIMESTAMP in names else None
+    sizes = key.lengths + value.lengths
     for name, column in zip(headers, header_columns, strict=True):
         sizes = sizes + _lengths(column) + len(name.encode()) + _HEADER_OVERHEAD
     return Batch(
         splits=batch.column(SPLIT).to_numpy(zero_copy_only=False),
-        records=Records(key.to_pylist(), value.to_pylist(), timestamps, _header_rows(headers, header_columns)),
+        records=Records(
+            key,
+            value,
+            timestamps,
+            _header_rows(headers, header_columns),
+            _partitions(batch.column(PARTITION)) if PARTITION in names else None,
+        ),
         hashes=batch.column(CHECKSUM).to_numpy(zero_copy_only=False),
         sizes=sizes,
-        corrupt=None if corrupt.null_count == len(corrupt) else [_text(row) for row in corrupt.to_pylist()],
+        corrupt=None
+        if corrupt is None or corrupt.null_count == len(corrupt)
+        else [_text(row) for row in corrupt.to_pylist()],
+    )
+
+
+def binary_column(column: pa.Array[Any]) -> BinaryColumn:
+    """Return where the values of an Arrow column of type binary or large_binary lie."""
+    wide = pa.types.is_large_binary(column.type)
+    if not wide and not pa.types.is_binary(column.type):
+        raise TypeError(f"a column of bytes is needed, not of {column.type}")
+    if not len(column):
+        return BinaryColumn(column, np.zeros(0, np.uint64), np.zeros(0, np.int64))
+    _, offsets, data = column.buffers()
+    assert offsets is not None, "a column with values has offsets"
+    numbers: npt.NDArray[Any] = np.frombuffer(memoryview(offsets), "<i8" if wide else "<i4")
+    valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
+    return BinaryColumn.of(
+        column,
+        # Where every value is empty there may be no data: any address tells an empty value from a null.
+        data=(data or offsets).address,
+        offsets=numbers[column.offset : column.offset + len(column) + 1],
+        valid=valid,
     )
 
 
@@ -167,6 +197,13 @@ def _text(row: bytes | None) -> str | None:
 def _lengths(column: Any) -> npt.NDArray[np.int64]:
     lengths = pc.fill_null(pc.binary_length(column), 0)
     return lengths.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+
+
+def _partitions(column: Any) -> npt.NDArray[np.int32]:
+    """Return the partitions as `Records` has them: a null is the partitioner's choice, a row's own negative number is not."""
+    numbers: npt.NDArray[np.int32] = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
+    given = column.is_valid().to_numpy(zero_copy_only=False)
+    return np.where(given, np.where(numbers < 0, NO_PARTITION, numbers), ANY_PARTITION).astype(np.int32)
 
 
 def _header_rows(headers: tuple[str, ...], columns: list[Any]) -> list[list[tuple[str, Any]]] | None:

@@ -45,6 +45,7 @@ def digest_parts(spec: Spec) -> dict[str, str]:
         "record.value": normalise(record.value),
         "record.headers": _json({name: normalise(expression) for name, expression in record.headers.items()}),
         "record.timestamp": normalise(record.timestamp or ""),
+        "record.partition": normalise(record.partition or ""),
         "sink.partitioner": spec.sink.partitioner,
         "spark.conf": _json(_conf_that_shapes(spec.spark.conf)),
     }

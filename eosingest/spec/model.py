@@ -218,6 +218,10 @@ class Record(_Table):
     timestamp: Expression | None = Field(
         default=None, description="The record's timestamp. None, or null in a row: now."
     )
+    partition: Expression | None = Field(
+        default=None,
+        description="The number of the topic's partition, an integer. None, or null in a row: the partitioner's choice.",
+    )
 
 
 class Create(_Table):

@@ -32,6 +32,7 @@ path = "data/*.jsonl"               # file, folder or glob, or a list; relative 
 # value = "to_json(struct(*))"      # the default
 # headers = { source = "'my-job'" }
 # timestamp = "ts"
+# partition = "CAST(id % 3 AS INT)" # the default: by the key, as Java's producer does it
 
 [sink]
 bootstrap_servers = "embedded"      # a real Apache Kafka on this machine; or "host:9092,host:9092"

@@ -38,7 +38,8 @@ def test_what_a_failure_means(text: str, exit_code: int, code: str, words: str) 
 
 def test_a_jvm_that_is_gone_is_said() -> None:
     auditor = SparkAuditor(cast(Any, SimpleNamespace(log_file="the.log")))
-    auditor._process = SimpleNamespace(returncode=137, wait=lambda timeout: 137, poll=lambda: 137)
+    process = SimpleNamespace(returncode=137, wait=lambda timeout: 137, poll=lambda: 137)
+    auditor._spark = SimpleNamespace(process=process)
     error = auditor._explain("Answer from Java side is empty")
     assert (error.exit_code, error.code) == (5, "jvm-ended")
     assert "137" in error.message

@@ -24,6 +24,7 @@ from eosingest.errors import (
     SpecError,
     TemporaryError,
 )
+from eosingest.kafka.protocols import OpenTransaction
 from eosingest.report import PlanReport, RunReport, StatusReport
 
 RUN = RunReport(
@@ -225,14 +226,16 @@ def test_a_status(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_status_names_every_open_transaction() -> None:
-    mine = {"transactional_id": "eosingest.orders.0", "start_offset": 7, "age_s": 75.4, "of_this_job": True}
-    other = {"transactional_id": "foreign", "start_offset": 9, "age_s": 0.5, "of_this_job": False}
-    result = status.result_of(replace(STATUS, open_transactions=(mine, other)))
-    assert result.lines[-2:] == (
+    mine = {**OpenTransaction("eosingest.orders.0", 7, 75.4)._asdict(), "of_this_job": True}
+    other = {**OpenTransaction("foreign", 9, 0.5)._asdict(), "of_this_job": False}
+    hanging = {**OpenTransaction("producer id 9", 11, 0.5, hanging=True)._asdict(), "of_this_job": False}
+    result = status.result_of(replace(STATUS, open_transactions=(mine, other, hanging)))
+    assert result.lines[-3:] == (
         "  open transactions  eosingest.orders.0, open for 1 min 15 s",
         "                     foreign, open for 0.5 s, not of this job",
+        "                     producer id 9, open for 0.5 s, not of this job, hanging: no coordinator knows of it",
     )
-    assert result.data["open_transactions"] == (mine, other)
+    assert result.data["open_transactions"] == (mine, other, hanging)
 
 
 # ---- the renderer ----------------------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def test_the_users_properties_go_to_librdkafka_as_they_are() -> None:
 
 def test_no_secret_in_what_is_printed() -> None:
     client = settings(sasl__password=SECRET, ssl__key__password=SECRET)
-    for shown in (repr(client), str(client), repr(ProducerSettings(client, 60)), repr([client])):
+    for shown in (repr(client), str(client), repr(ProducerSettings(client, "topic", 60)), repr([client])):
         assert SECRET not in shown
         assert "a:9092" in shown
 

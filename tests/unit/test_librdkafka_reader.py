@@ -25,6 +25,9 @@ class Consumer:
             raise KafkaException(KafkaError(answer))
         return answer
 
+    def list_topics(self, topic: str, timeout: float) -> None:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
 
 def reader(*answers: Any) -> LibrdkafkaOffsetsReader:
     made = LibrdkafkaOffsetsReader("offsets", 3, ClientSettings("nobody:1"))
@@ -35,6 +38,12 @@ def reader(*answers: Any) -> LibrdkafkaOffsetsReader:
 def test_a_partition_without_a_leader_is_waited_for() -> None:
     """Breaks when a broker that was just killed makes the run fail for good: exit 7 (tests/chaos found it)."""
     assert reader(KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_PARTITION, (0, 7)).high_watermark() == 7
+
+
+@pytest.mark.parametrize("code", [KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.OFFSET_NOT_AVAILABLE])
+def test_a_leader_that_moves_is_followed(code: int) -> None:
+    """Breaks when a rolling restart of the brokers ends a run with 5."""
+    assert reader(code, code, (0, 7)).high_watermark() == 7
 
 
 def test_a_partition_that_stays_unknown_is_temporary(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from eosingest.kafka.protocols import ANY_PARTITION, NO_PARTITION
 from eosingest.limits import BadRow, TopicLimits, first_bad_row, topic_limits
 
 DAY_MS = 86_400_000
@@ -38,13 +39,17 @@ def bad(limits: TopicLimits | None = None, rows: int = 3, **columns: Any) -> Bad
 
 
 def test_limits_of_a_topic_with_default_settings() -> None:
-    assert topic_limits(DEFAULTS) == TopicLimits(
-        max_message_bytes=1_048_588, null_key_allowed=True, retention_ms=7 * DAY_MS, after_max_ms=3_600_000
+    assert topic_limits(DEFAULTS, 3) == TopicLimits(
+        max_message_bytes=1_048_588,
+        null_key_allowed=True,
+        retention_ms=7 * DAY_MS,
+        after_max_ms=3_600_000,
+        partitions=3,
     )
 
 
 def test_without_the_right_to_read_the_configuration_only_the_default_size_counts() -> None:
-    assert topic_limits(None) == TopicLimits(1_048_588)
+    assert topic_limits(None, 3) == TopicLimits(1_048_588, partitions=3)
 
 
 @pytest.mark.parametrize(
@@ -57,21 +62,21 @@ def test_without_the_right_to_read_the_configuration_only_the_default_size_count
     ],
 )
 def test_cleanup_policy(policy: str, null_key_allowed: bool, retention_ms: int | None) -> None:
-    limits = topic_limits({**DEFAULTS, "cleanup.policy": policy, "retention.ms": "1000"})
+    limits = topic_limits({**DEFAULTS, "cleanup.policy": policy, "retention.ms": "1000"}, 3)
     assert (limits.null_key_allowed, limits.retention_ms) == (null_key_allowed, retention_ms)
 
 
 def test_infinite_retention_is_no_limit() -> None:
-    assert topic_limits({**DEFAULTS, "retention.ms": "-1"}).retention_ms is None
+    assert topic_limits({**DEFAULTS, "retention.ms": "-1"}, 3).retention_ms is None
 
 
 def test_a_topic_that_stamps_records_itself_takes_any_time() -> None:
-    limits = topic_limits({**DEFAULTS, "message.timestamp.type": "LogAppendTime", "retention.ms": "1000"})
+    limits = topic_limits({**DEFAULTS, "message.timestamp.type": "LogAppendTime", "retention.ms": "1000"}, 3)
     assert (limits.retention_ms, limits.before_max_ms, limits.after_max_ms) == (None, None, None)
 
 
 def test_good_rows_pass() -> None:
-    limits = topic_limits(DEFAULTS)
+    limits = topic_limits(DEFAULTS, 3)
     assert bad(limits, timestamps_ms=[NOW_MS, None, NOW_MS - DAY_MS], corrupt=[None, None, None]) is None
     assert bad(limits, rows=0) is None
 
@@ -166,3 +171,22 @@ def test_the_first_bad_row_wins_whatever_its_reason() -> None:
         order.append(found.code)
         columns.update(good)
     assert order == ["corrupt-row", "bad-timestamp", "record-too-large", "null-key"]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "index", "reason"),
+    [
+        ([0, 2, ANY_PARTITION], None, ""),
+        ([0, 3, 4], 1, "the partition is 3, and the topic has 3"),
+        ([0, 1, NO_PARTITION], 2, "the partition is a negative number"),
+        ([2**31 - 1, 0, 0], 0, "2147483647"),
+    ],
+)
+def test_partitions(partitions: list[int], index: int | None, reason: str) -> None:
+    found = bad(TopicLimits(1_000_000, partitions=3), partitions=np.array(partitions, np.int32))
+    if index is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert (found.index, found.code) == (index, "bad-partition")
+        assert reason in found.reason

@@ -1,4 +1,4 @@
-"""The Kafka in memory, rule by rule. That a real Kafka answers the same is for tests/integration/test_memory_log.py."""
+"""The Kafka in memory, rule by rule. That a real Kafka answers the same is for tests/integration/test_memory_*.py."""
 
 from __future__ import annotations
 
@@ -434,7 +434,7 @@ def test_who_holds_transactions_open(world: World) -> None:
     world.open(b"1", "b")
     world.net.time += 7
     world.open(b"2", "a")
-    assert world.admin.open_transactions(TOPIC, 0) == [("b", 2, 7.0), ("a", 3, 0.0)]
+    assert world.admin.open_transactions(TOPIC, 0) == [("b", 2, 7.0, False), ("a", 3, 0.0, False)]
     assert world.admin.open_transactions(TOPIC, 1) == []
 
 

@@ -193,7 +193,6 @@ class Cluster:
     policy: str | None = None
     readable: bool = True
     slow: bool = False
-    holders: list[OpenTransaction] = field(default_factory=list)
     created: list[tuple[str, int, int, dict[str, str]]] = field(default_factory=list)
 
     def cluster_id(self) -> str:
@@ -218,8 +217,7 @@ class Cluster:
         raise AssertionError("not asked for")
 
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
-        assert (topic, partition) == ("offsets", 3)
-        return self.holders
+        raise AssertionError("not asked for")
 
     def close(self) -> None:
         raise AssertionError("not asked for")
@@ -260,17 +258,3 @@ def test_a_topic_that_does_not_appear_is_temporary() -> None:
     with pytest.raises(TemporaryError) as caught:
         topic.ensure_topic(Cluster(slow=True), "offsets")
     assert caught.value.code == "offsets-topic-missing"
-
-
-def test_who_holds_up_the_read_is_named() -> None:
-    failure = KafkaFailure(FailureKind.UNCERTAIN, "read-deadline", "read to offset 5 of 10, no further")
-    holders = [OpenTransaction("eosingest.other.3", 5, 71.6), OpenTransaction("producer id 9", 7, 1)]
-    error = topic.held_up(Cluster(holders=holders), "offsets", 3, failure)
-    assert (error.exit_code, error.code) == (5, "offsets-held-up")
-    for word in ("offset 5 of 10", "offsets-3", '"eosingest.other.3" (open for 72 s)', '"producer id 9"'):
-        assert word in error.message
-
-
-def test_a_hold_up_that_nobody_owns_up_to() -> None:
-    failure = KafkaFailure(FailureKind.UNCERTAIN, "read-deadline", "read to offset 5 of 10")
-    assert "none that the brokers name" in topic.held_up(Cluster(), "offsets", 3, failure).message

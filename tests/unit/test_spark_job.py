@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from eosingest.spark.job import SparkLauncher
 
@@ -33,18 +33,35 @@ def test_a_job_that_cannot_be_built(
 
     monkeypatch.setattr(SparkLauncher, "_job", fails)
     made = launcher()
-    made._run(None, cast(Any, None))
+    made._run(cast(Any, None))
     assert made._error is not None
     assert (made._error.exit_code, made._error.code) == (exit_code, code)
     assert words in made._error.message
 
 
+class EndsWhenWaitedFor:
+    """A JVM whose end is known a moment after py4j met it."""
+
+    returncode: int | None = None
+
+    def wait(self, timeout: float) -> None:
+        self.returncode = 137
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+
 @pytest.mark.parametrize(
-    "error", [KeyError("what py4j makes of it"), Py4JNetworkError("Answer from Java side is empty")]
+    "error",
+    [
+        KeyError("what py4j makes of it"),
+        Py4JNetworkError("Answer from Java side is empty"),
+        Py4JError("org.apache.spark.sql.functions.col does not exist in the JVM"),
+    ],
 )
 def test_a_jvm_that_is_gone_is_said(error: Exception) -> None:
     made = launcher()
-    made._process = SimpleNamespace(returncode=137, wait=lambda timeout: 137, poll=lambda: 137)
+    made._spark = SimpleNamespace(process=EndsWhenWaitedFor())
     explained = made._explain(error)
     assert (explained.exit_code, explained.code) == (3, "jvm-ended")
     assert "137" in explained.message

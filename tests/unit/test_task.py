@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from eosingest import checksum
-from eosingest.errors import FatalError
+from eosingest.errors import ChangedError, FatalError
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Records
 from eosingest.limits import TopicLimits
 from eosingest.offsets import record
@@ -26,7 +26,7 @@ from eosingest.offsets.record import Claim, ControlRecord, OffsetRecord, Pinned
 from eosingest.offsets.state import JobState
 from eosingest.plan import Plan, PlannedFile, PlannedSplit
 from eosingest.sources.base import Fingerprint, SourceFile, Split
-from eosingest.task import AttemptLostError, Batch, Outcome, Signal, Task, TaskSettings, TaskSplit
+from eosingest.task import AttemptLostError, Batch, Outcome, Signal, SplitEnd, Task, TaskSettings, TaskSplit
 from eosingest.verdict import JobResult, proven_done
 
 JOB, RUN, STARTED, NUMBER, ATTEMPT = "job", 5, "this run", 3, 70
@@ -213,7 +213,13 @@ class Inputs:
         self.items = deque(items)
         self.waits: list[float] = []
 
-    def get(self, timeout_s: float) -> Batch | Signal:
+    def begin(self, committed: Callable[[TaskSplit], OffsetRecord | None]) -> None:
+        pass
+
+    def stop(self) -> None:
+        """Nothing: nothing reads on."""
+
+    def get(self, timeout_s: float) -> Batch | SplitEnd | Signal:
         assert timeout_s >= 0
         self.waits.append(timeout_s)
         if not self.items:
@@ -993,3 +999,109 @@ def test_the_records_of_this_run_and_of_earlier_ones_stop_nothing(world: World) 
     world.write_run(RUN - 1, ended=True)
     world.write_run(RUN, ended=False)
     assert run(world, rows(A, 0, 2)).exit_code == 0
+
+
+# ---- inputs that read the bytes of their splits --------------------------------------------------------------------
+
+
+def lines(split: int, start: int, end: int) -> Batch:
+    """Make the batch of rows [start, end) as a reader of bytes gives them: ten bytes each."""
+    return replace(
+        rows(split, start, end), first_row=start, positions=np.arange(start + 1, end + 1, dtype=np.int64) * 10
+    )
+
+
+def in_bytes(found: OffsetRecord) -> OffsetRecord:
+    return replace(found, position=found.rows * 10, position_kind="bytes")
+
+
+def test_positions_in_bytes_and_ends_that_are_told(world: World) -> None:
+    """Breaks when the position is not that of the last row handed over, or when an end that is told has to be proven."""
+    outcome = run(world, lines(A, 0, 3), SplitEnd(A, 3), lines(B, 0, 2), lines(B, 2, 4), SplitEnd(B, 4), max_records=3)
+
+    assert (outcome.exit_code, outcome.last_split, outcome.records) == (0, None, 7)
+    found = world.state().offsets
+    assert [(o.position_kind, o.position, o.rows, o.done) for o in found.values()] == [
+        ("bytes", 30, 3, True),
+        ("bytes", 40, 4, True),
+    ]
+
+
+def test_goes_on_at_a_position_in_bytes(world: World) -> None:
+    """Breaks when rows that the input passed over count as missing, or are waited for."""
+    known = in_bytes(committed(A, 2))
+    outcome = run(world, lines(A, 2, 5), SplitEnd(A, 5), known=(known,))
+
+    assert (outcome.exit_code, outcome.records) == (0, 3)
+    assert world.sent == values(A, 2, 5)
+    (found,) = world.state().offsets.values()
+    assert (found.position, found.rows, found.records, found.done) == (50, 5, 5, True)
+
+
+def test_an_end_right_behind_a_position(world: World) -> None:
+    """Breaks when a split of which all is committed but its end is not marked as done."""
+    outcome = run(world, SplitEnd(A, 2), SplitEnd(B, 0), known=(in_bytes(committed(A, 2)),))
+
+    assert (outcome.exit_code, outcome.records) == (0, 0)
+    assert [(o.position, o.rows, o.done) for o in world.state().offsets.values()] == [(20, 2, True), (0, 0, True)]
+
+
+def test_rows_take_over_from_bytes_and_bytes_from_rows(world: World) -> None:
+    """Breaks when a position in bytes is taken for a number of rows, or a number of rows for bytes."""
+    run(world, rows(A, 0, 3), rows(B, 0, 1), known=(in_bytes(committed(A, 2)),))
+    assert world.sent == [*values(A, 2, 3), *values(B, 0, 1)]
+
+    run(world, lines(B, 0, 2), SplitEnd(B, 2))
+    assert world.sent == [*values(A, 2, 3), *values(B, 0, 2)]
+
+
+def test_fewer_rows_than_are_committed_at_an_end_that_is_told(world: World) -> None:
+    """Breaks when a split that lost rows is marked as done."""
+    outcome = run(world, lines(A, 0, 1), SplitEnd(A, 1), known=(committed(A, 2),))
+    assert (outcome.exit_code, outcome.code) == (12, "split-shrank")
+    assert world.sent == []
+
+
+def test_entered_behind_what_is_committed(world: World) -> None:
+    """Breaks when rows between the committed position and the first one are never sent."""
+    with pytest.raises(AttemptLostError, match="behind"):
+        run(world, lines(A, 3, 5), known=(in_bytes(committed(A, 2)),))
+
+
+@pytest.mark.parametrize("item", [lines(A, 4, 5), SplitEnd(A, 4), SplitEnd(A, 2)])
+def test_rows_out_of_place(world: World, item: Batch | SplitEnd) -> None:
+    """Breaks when a gap, or an end that comes too early, is taken for what was in the file."""
+    outcome = run(world, lines(A, 0, 3), item)
+    assert (outcome.exit_code, outcome.code) == (7, "row-out-of-place")
+    assert world.sent == []
+
+
+def test_an_end_behind_a_bad_row(world: World) -> None:
+    """Breaks when a split that stopped at a bad row is marked as done, or is out of place for it."""
+    bad = replace(lines(A, 0, 3), corrupt=[None, "bad", None])
+    outcome = run(world, bad, lines(A, 3, 5), SplitEnd(A, 5), lines(B, 0, 1), SplitEnd(B, 1))
+    assert (outcome.exit_code, outcome.code) == (7, "bad-rows")
+    assert world.offsets() == {0: (10, False), STARTS[B]: (10, True)}
+
+
+def test_a_source_that_cannot_be_read_now(world: World) -> None:
+    """Breaks when it is not tried again, or without an end."""
+
+    def fails() -> Any:
+        raise OSError(5, "Input/output error")
+
+    with pytest.raises(AttemptLostError, match="Input/output error"):
+        run(world, fails)
+    outcome = run(world, fails, attempt_number=3)
+    assert (outcome.exit_code, outcome.code) == (5, "source-unreadable")
+
+
+def test_a_source_that_is_not_as_planned_ends_the_attempt(world: World) -> None:
+    """Breaks when what the input says of the source is taken for a bug, or tried again."""
+
+    def changed() -> Any:
+        raise ChangedError("f: changed after it was listed", code="unplanned-split", hint="wait")
+
+    outcome = run(world, lines(A, 0, 3), changed)
+    assert (outcome.exit_code, outcome.code, outcome.hint) == (12, "unplanned-split", "wait")
+    assert world.sent == []

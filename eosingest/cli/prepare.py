@@ -1,0 +1,29 @@
+"""`eosingest prepare`: what can be done beforehand, so that runs begin sooner on this machine or in this image."""
+
+from __future__ import annotations
+
+from eosingest.cli import words
+from eosingest.cli.options import Output, Verbose
+from eosingest.cli.render import Renderer
+from eosingest.cli.result import Action, Result
+from eosingest.cli.signals import Signals
+
+
+def prepare(output: Output = None, verbose: Verbose = False) -> Action:
+    """Have Spark start sooner: archive its classes, once.
+
+    The archive lies in the cache (160 MiB). It takes half a minute, and each local run saves about three seconds.
+    """
+
+    def perform(renderer: Renderer) -> Result:
+        signals = Signals(renderer.line_from_signal_handler)
+        signals.install()
+        from eosingest.prepare import prepare as write_archive
+
+        archive = write_archive(verbose=verbose, interrupted=signals.received)
+        size = archive.stat().st_size
+        line = "Spark's classes are archived; local runs begin with them, until Java or pyspark change."
+        rows = words.table([("archive", str(archive)), ("size", words.size(size))])
+        return Result("prepare", data={"archive": str(archive), "bytes": size}, lines=(line, *rows))
+
+    return Action("prepare", perform, output, verbose)

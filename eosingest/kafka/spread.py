@@ -1,0 +1,41 @@
+"""Which partition records without a key go to: all of a call to one, for which librdkafka needs less time than for each alone.
+
+Between librdkafka.py and produce_batch.py. It is what librdkafka's random partitioners and Java's producer (KIP-480) do with
+null keys, one partition for a while and then another, by calls instead of by milliseconds or bytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping
+
+from confluent_kafka.admin import ClusterMetadata
+
+from eosingest.kafka.columns import BinaryColumn
+
+# Whose null keys go anywhere. Those of the others all go to one partition, which is for librdkafka to say.
+_ANYWHERE = frozenset({"consistent_random", "murmur2_random", "fnv1a_random"})
+_STICKY = "sticky.partitioning.linger.ms"  # a user who sets librdkafka's own rule gets it
+
+
+class Spread:
+    """Takes the partitions of a topic in turns, from a random one on."""
+
+    def __init__(self, partitioner: str, properties: Mapping[str, str]) -> None:
+        """Take the producer's partitioner and properties, by librdkafka's names."""
+        self._chooses = partitioner in _ANYWHERE and _STICKY not in properties
+        self._turns: dict[str, Iterator[int]] = {}
+
+    def learn(self, metadata: ClusterMetadata) -> None:
+        """Take note of the topics' partitions that have a leader now."""
+        for name, topic in metadata.topics.items():
+            led = sorted(number for number, partition in topic.partitions.items() if partition.leader >= 0)
+            first = random.randrange(len(led)) if led else 0
+            self._turns[name] = itertools.cycle(led[first:] + led[:first])
+
+    def next(self, topic: str, keys: BinaryColumn) -> int | None:
+        """Return the partition for records with these keys, None where each has its own, or none is known."""
+        if not self._chooses or keys.addresses.any():
+            return None
+        return next(self._turns.get(topic, iter(())), None)

@@ -1,0 +1,118 @@
+"""A training run of Spark, at whose end the JVM writes the class data archive (class_archive.py) of what it has loaded.
+
+It does what a run does, but for Kafka: the same session, DataFrame and checks, and tasks in Python workers, over a few rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from eosingest.errors import FatalError
+from eosingest.paths import unusable
+from eosingest.plan import make_plan
+from eosingest.sources.files import FileSource
+from eosingest.spark import class_archive, scan, session
+from eosingest.spark.read import ReadSettings, record_frame
+from eosingest.spark.worker import OUTPUT_SCHEMA
+
+_MASTER = "local[2]"
+_SPLIT_SIZE = 1 << 20
+_SCHEMA = "id BIGINT, name STRING, amount DOUBLE"
+_ROWS = 20_000  # enough for the JVM's interpreter to meet what a run meets
+_FORMATS = ("json", "csv", "parquet")
+_WRITTEN_S = 120.0
+
+
+class Training:
+    """One training run. Made and run once."""
+
+    def __init__(self, log_file: Path | None, check: Callable[[], None]) -> None:
+        """Start nothing yet. `log_file` takes Spark's output, None leaves it on stderr; `check` raises to end the run."""
+        self._log_file = log_file
+        self._check = check
+        self._spark: session.Spark | None = None
+
+    def write_archive(self) -> Path:
+        """Write the archive, which takes the place of an earlier one when it is complete; return its path.
+
+        Raises FatalError where Java is missing, Spark does not start, or the JVM writes no archive.
+        """
+        folder = class_archive.folder()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder) as name:
+                fresh = Path(name) / "fresh.jsa"
+                self._in_thread(Path(name), fresh)
+                # Half an archive, of a JVM that was killed or whose disk is full, would crash every run.
+                status = self._spark.process.poll() if self._spark is not None else None
+                if status != 0 or not fresh.is_file():
+                    raise self._no_archive(f"the JVM wrote none (status {status})")
+                return class_archive.keep(fresh)
+        except OSError as error:
+            raise unusable(folder, error) from error
+
+    def _no_archive(self, reason: str) -> FatalError:
+        return FatalError(
+            f"there is no new class data archive: {reason}",
+            code="no-archive",
+            hint=f"runs work without one{session.log_hint(self._log_file)}",
+        )
+
+    def _in_thread(self, folder: Path, fresh: Path) -> None:
+        try:
+            session.in_thread(lambda: self._train(folder, fresh), self._check, "spark-training")
+        except session.FROM_THE_JVM as error:
+            raise self._no_archive(session.first_line(str(error))) from error
+        finally:
+            if self._spark is not None:
+                self._spark.process.kill()  # where it has not ended by itself
+                self._spark.process.wait()
+
+    def _train(self, folder: Path, fresh: Path) -> None:
+        conf = {"spark.driver.extraJavaOptions": class_archive.option_to_write(fresh)}
+        self._spark = spark = session.start(
+            job="prepare", master=_MASTER, conf=conf, split_size=_SPLIT_SIZE, log_file=self._log_file
+        )
+        spark.context.parallelize(range(2), 2).mapPartitions(_no_outcome).collect()
+        sql = spark.sql()
+        rows = sql.range(_ROWS).selectExpr("id", "concat('name ', id) AS name", "id / 7 AS amount")
+        for format in _FORMATS:
+            rows.write.format(format).save(str(folder / format))
+            _read(sql, format, folder / format)
+        spark.stop()
+        spark.process.stdin.close()  # with which it ends, and it writes when it ends
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            spark.process.wait(_WRITTEN_S)
+
+
+def _read(sql: Any, format: str, folder: Path) -> None:
+    """Read a folder as a run does, up to where the records would be sent."""
+    source = FileSource(format=format, paths=[f"{folder}/part-*.{format}*"], directory=folder, root=None, min_age_s=0.0)
+    plan = make_plan(source, {}, _SPLIT_SIZE, source.list())
+    read = ReadSettings(
+        format=format,
+        options={},
+        schema=_SCHEMA,
+        where="amount > 1",
+        select=("*",),
+        key="name",
+        value="to_json(struct(*))",
+        headers={},
+        timestamp=None,
+    )
+    frame = record_frame(sql, read, plan, None)
+    scan.check_narrow(frame.records)
+    scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
+    frame.records.coalesce(2).mapInArrow(_no_outcome, OUTPUT_SCHEMA).collect()
+
+
+def _no_outcome(inputs: Iterable[Any]) -> Iterable[Any]:
+    """Take everything, as a task does, and give nothing."""
+    for _ in inputs:
+        pass
+    return iter(())

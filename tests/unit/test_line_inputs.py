@@ -1,0 +1,223 @@
+"""Which jobs have their lines read without a JVM, how splits are dealt out, and what of a file is an error."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eosingest import checksum
+from eosingest.errors import ChangedError, FatalError
+from eosingest.offsets.record import OffsetRecord
+from eosingest.plan import Plan, make_plan
+from eosingest.sources import lines
+from eosingest.sources.base import Fingerprint
+from eosingest.sources.files import FileSource
+from eosingest.spark import line_inputs
+from eosingest.spark.line_inputs import LineInputs, LineSource, LineSplit, _bounds, line_source, takes_lines
+from eosingest.spark.read import ReadSettings
+from eosingest.spark.scan import BLOCK, planned_splits
+from eosingest.task_contract import Batch, Signal, SplitEnd
+
+LINES = ReadSettings(
+    format="text",
+    options={},
+    schema=None,
+    where=None,
+    select=("*",),
+    key=None,
+    value="value",
+    headers={},
+    timestamp=None,
+)
+
+
+def plan_of(folder: Path, split_size: int = 100) -> Plan:
+    source = FileSource(format="text", paths=["*"], directory=folder, root=None, min_age_s=0)
+    return make_plan(source, {}, split_size, source.list())
+
+
+def source_of(folder: Path, tasks: int = 1, split_size: int = 100) -> LineSource:
+    planned = [LineSplit(key, file, split) for key, file, split in planned_splits(plan_of(folder, split_size), BLOCK)]
+    return line_source(LINES, planned, tasks)
+
+
+def all_of(inputs: LineInputs, found: OffsetRecord | None = None) -> list[Batch | SplitEnd]:
+    items: list[Batch | SplitEnd] = []
+    inputs.begin(lambda split: found)
+    try:
+        while not isinstance(item := inputs.get(5), Signal):
+            items.append(item)
+    finally:
+        inputs.stop()
+    assert item is Signal.END
+    return items
+
+
+def values(items: list[Batch | SplitEnd]) -> list[bytes | None]:
+    return [value for item in items if isinstance(item, Batch) for value in item.records.values]
+
+
+@pytest.mark.parametrize(
+    ("settings", "takes"),
+    [
+        (LINES, True),
+        (replace(LINES, value=" `VALUE` -- as it is\n"), True),
+        (replace(LINES, options={"lineSep": ";"}), True),
+        (replace(LINES, options={"lineSep": "\r\n"}), False),
+        (replace(LINES, options={"lineSep": "é"}), False),
+        (replace(LINES, format="json"), False),
+        (replace(LINES, schema="line STRING"), False),
+        (replace(LINES, where="value <> ''"), False),
+        (replace(LINES, select=("upper(value) AS value",)), False),
+        (replace(LINES, key="value"), False),
+        (replace(LINES, value="upper(value)"), False),
+        (replace(LINES, headers={"a": "value"}), False),
+        (replace(LINES, timestamp="current_date()"), False),
+    ],
+)
+def test_which_specs(tmp_path: Path, settings: ReadSettings, takes: bool) -> None:
+    """Breaks when a spec that asks for more than the lines has them sent as they are."""
+    (tmp_path / "a").write_bytes(b"x\n")
+    assert takes_lines(settings, {}, plan_of(tmp_path), None) is takes
+
+
+@pytest.mark.parametrize(
+    ("name", "takes"), [("a.txt", True), ("a.GZ", True), ("a.bz2", False), ("a.zst", False), ("a.snappy", False)]
+)
+def test_which_files(tmp_path: Path, name: str, takes: bool) -> None:
+    """Breaks when bytes that Hadoop would decompress are sent."""
+    (tmp_path / name).write_bytes(b"x\n")
+    assert takes_lines(LINES, {}, plan_of(tmp_path), None) is takes
+    assert not takes_lines(LINES, {}, plan_of(tmp_path), str(tmp_path)), "a folder may give a column named value"
+    assert not takes_lines(LINES, {"spark.hadoop.io.compression.codecs": "a.b.Codec"}, plan_of(tmp_path), None)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "tasks", "bounds"),
+    [
+        ([5], 1, [0, 1]),
+        ([5, 5], 2, [0, 1, 2]),
+        ([1, 1, 1, 1, 1, 1, 1], 3, [0, 3, 5, 7]),
+        ([100, 1, 1], 3, [0, 1, 2, 3]),
+        ([1, 1, 100], 3, [0, 1, 2, 3]),
+        ([1, 1, 100], 2, [0, 2, 3]),
+        ([1, 100, 1, 1, 1], 3, [0, 2, 3, 5]),
+        ([1, 1, 1, 100], 4, [0, 1, 2, 3, 4]),
+    ],
+)
+def test_dealing_out(lengths: list[int], tasks: int, bounds: list[int]) -> None:
+    assert _bounds(lengths, tasks) == bounds
+
+
+def test_lines_with_their_places(tmp_path: Path) -> None:
+    """Breaks when receipts, row numbers or positions are not those of the lines."""
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\r\n\r\nthree\n" + b"x" * 200 + b"\nlast")
+    source = source_of(tmp_path)
+    items = all_of(LineInputs(source.tasks[0], source.separator, 1 << 20))
+
+    ends = [item for item in items if isinstance(item, SplitEnd)]
+    batches = [item for item in items if isinstance(item, Batch)]
+    assert values(items) == [b"one", b"", b"three", b"x" * 200, b"last"]
+    assert [end.rows for end in ends] == [4, 0, 1]
+    assert [batch.first_row for batch in batches] == [0, 0]
+    assert [list(batch.positions) for batch in batches if batch.positions is not None] == [[8, 10, 16, 217], [221]]
+    for batch in batches:
+        expected = checksum.record_hashes((None, value) for value in batch.records.values)
+        assert [int(found) % checksum.MODULUS for found in batch.hashes] == expected
+        assert list(batch.records.keys) == [None] * len(batch.splits)
+        assert batch.sizes.tolist() == [len(value or b"") for value in batch.records.values]
+
+
+def test_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """Breaks when a position in bytes is not sought, or one in rows is."""
+    (tmp_path / "a").write_bytes(b"one\ntwo\nthree\n")
+    source = source_of(tmp_path)
+    fingerprint = Fingerprint(14, 0, "")
+    found = OffsetRecord("a", 0, 14, 8, False, 2, 2, 0, fingerprint, 1, 0, 0, position_kind="bytes")
+
+    def read(found: OffsetRecord) -> tuple[list[bytes | None], list[int | None]]:
+        items = all_of(LineInputs(source.tasks[0], None, 1 << 20), found)
+        return values(items), [item.first_row for item in items if isinstance(item, Batch)]
+
+    assert read(found) == ([b"three"], [2])
+    assert read(replace(found, position=2, position_kind="rows")) == ([b"one", b"two", b"three"], [0])
+    assert read(replace(found, done=True)) == ([], [])
+
+
+def test_a_file_that_changed(tmp_path: Path) -> None:
+    """Breaks when a file is sent under the fingerprint of another content."""
+    path = tmp_path / "a"
+    path.write_bytes(b"one\n")
+    source = source_of(tmp_path)
+    for change in (lambda: path.write_bytes(b"one\ntwo\n"), lambda: os.utime(path, (0, 0)), path.unlink):
+        change()
+        with pytest.raises(ChangedError, match="changed after it was listed"):
+            all_of(LineInputs(source.tasks[0], None, 1 << 20))
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when only the beginning of a split's reading is looked at."""
+    monkeypatch.setattr(lines, "_BLOCK_BYTES", 64)
+    path = tmp_path / "a"
+    path.write_bytes(b"one\n" * 1_000)
+    source = source_of(tmp_path, split_size=10_000)
+    inputs = LineInputs(source.tasks[0], None, 1 << 20)
+    inputs.begin(lambda split: None)
+    try:
+        assert isinstance(inputs.get(5), Batch)
+        path.write_bytes(b"two\n" * 1_001)
+        with pytest.raises(ChangedError, match="changed after it was listed"):
+            while not isinstance(inputs.get(5), SplitEnd):
+                pass
+    finally:
+        inputs.stop()
+
+
+@pytest.mark.parametrize("name", ["a", "a.gz"])
+def test_a_position_behind_the_end(tmp_path: Path, name: str) -> None:
+    """Breaks when a file that held more when it was sent, and was put back, counts as read to its end."""
+    data = b"one\ntwo\n"
+    (tmp_path / name).write_bytes(gzip.compress(data) if name == "a.gz" else data)
+    source = source_of(tmp_path)
+    found = OffsetRecord(name, 0, 8, 12, False, 3, 3, 0, Fingerprint(8, 0, ""), 1, 0, 0, position_kind="bytes")
+    with pytest.raises(ChangedError, match="ends before") as raised:
+        all_of(LineInputs(source.tasks[0], None, 1 << 20), found)
+    assert raised.value.code == "split-shrank"
+
+
+def test_what_cannot_be_read_now_is_no_bad_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when a disk that fails for a moment tells the user to correct the file."""
+
+    def fails(path: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    (tmp_path / "a").write_bytes(b"one\n")
+    source = source_of(tmp_path)
+    monkeypatch.setattr(line_inputs, "open_file", fails)
+    with pytest.raises(OSError, match="Input/output error"):
+        all_of(LineInputs(source.tasks[0], None, 1 << 20))
+
+
+def test_a_file_that_cannot_be_decompressed(tmp_path: Path) -> None:
+    """Breaks when a torn file counts as read to its end, or as a bug."""
+    whole = gzip.compress(b"line\n" * 1000)
+    for torn in (whole[:-20], b"no gzip at all", whole[:40] + b"\xff" * 20 + whole[60:]):
+        path = tmp_path / "a.gz"
+        path.write_bytes(torn)
+        source = source_of(tmp_path)
+        with pytest.raises(FatalError, match=r"a\.gz: the data could not be read"):
+            all_of(LineInputs(source.tasks[0], None, 1 << 20))
+
+
+def test_split_without_a_task_is_none(tmp_path: Path) -> None:
+    """Breaks when a split is dealt out twice or to nobody."""
+    for name in "abc":
+        (tmp_path / name).write_bytes(b"0123456\n" * 50)
+    dealt = source_of(tmp_path, tasks=4, split_size=64)
+    splits = [(split.split.file, split.split.start) for task in dealt.tasks for split in task]
+    assert len(dealt.tasks) == 4
+    assert splits == sorted({(name, start) for name in "abc" for start in range(0, 400, 64)})
