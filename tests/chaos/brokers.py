@@ -55,6 +55,11 @@ QUICK_ABORT = {
     "broker.session.timeout.ms": "10000",
 }
 
+# For a broker whose disk is filled. Its index files are sparse and mapped into memory: where a page cannot be had, an append
+# fails behind the record that it wrote, the next one takes the same offset, and Kafka deletes the segment when it starts anew.
+# No promise outlives brokers that lose what they acknowledged; a write that fails is what the round is about.
+NO_INDEX_ENTRIES = {"log.index.interval.bytes": str(1 << 30)}
+
 
 class Node:
     """One broker. Its process may be killed, frozen, ended in order, and started again on the same ports and data."""

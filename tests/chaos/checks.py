@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from tests.chaos.runs import Run
-from tests.integration.harness import Done, Job, Record, topic_exists
+from tests.integration.harness import Done, Job, Record, number_of, topic_exists
 from tests.integration.witness import (
     assert_in_order,
     assert_positions,
@@ -71,7 +71,7 @@ def check_nothing_open(job: Job) -> None:
 def check_log(job: Job) -> list[Record]:
     """P1, P2 and P4 of a complete job. Returns the records, as read from the first to the high watermark."""
     lines, records = source_lines(job), job.records()
-    found = Counter(int(record.value or b"-1") for record in records)
+    found = Counter(number_of(record.value) for record in records)
     wanted = Counter(line.number for line in lines)
     missing, extra = wanted - found, found - wanted
     assert not missing and not extra, (

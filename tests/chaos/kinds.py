@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.chaos import faults, faults_brokers, faults_wire
-from tests.chaos.brokers import QUICK_ABORT, QUICK_RESTART, Cluster
+from tests.chaos.brokers import NO_INDEX_ENTRIES, QUICK_ABORT, QUICK_RESTART, Cluster
 from tests.chaos.rounds import Round
 
 
@@ -98,7 +98,7 @@ def _make(name: str, folder: Path) -> Cluster:
     if name == "three":
         return Cluster(folder, 3, proxied=True, properties=QUICK_RESTART)
     if name == "killed":
-        return Cluster(folder, own_disk=True, properties=QUICK_RESTART)
+        return Cluster(folder, own_disk=True, properties={**QUICK_RESTART, **NO_INDEX_ENTRIES})
     if name == "expiring":  # long enough for a JVM to start between two of the driver's own transactions
         soon = {
             "transactional.id.expiration.ms": "15000",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from tests.integration.harness import Record
+from tests.integration.harness import Record, number_of
 
 _DECIDED = ("running", "settling", "complete", "failed")  # written after the fence of earlier runs
 _CATCH_UP_S = 30.0
@@ -59,7 +59,7 @@ class Reader:
         while len(self.seen) < len(records) and time.monotonic() < deadline:
             time.sleep(0.05)
         seen = {(one.partition, one.offset, one.number) for one in self.seen}
-        there = {(record.partition, record.offset, int(record.value or b"-1")) for record in records}
+        there = {(record.partition, record.offset, number_of(record.value)) for record in records}
         if seen - there:
             self.wrongs.append(f"P3: {len(seen - there)} records were read and are gone: {sorted(seen - there)[:5]}")
         if there - seen:
@@ -116,7 +116,7 @@ class Reader:
             if error.name() in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):
                 self.wrongs.append(f"P3: {message.topic()}-{message.partition()}: {error.str()}")
         elif message.topic() == self._topic:
-            self._take_record(Seen(message.partition(), message.offset(), int(message.value())))
+            self._take_record(Seen(message.partition(), message.offset(), number_of(message.value())))
         else:
             self.progress.take(message.offset(), message.key(), message.value())
 
@@ -165,8 +165,8 @@ class Progress:
             self._owner = max(self._owner, run)
 
     def _take_split(self, offset: int, split: str, value: dict[str, Any]) -> None:
-        new = (int(value["sequence"]), int(value["position"]), bool(value["done"]))
+        new = (int(value["sequence"]), int(value["rows"]), bool(value["done"]))
         old = self._splits.get(split)
         if old is not None and (new[0] <= old[0] or new[1] < old[1] or new[2] < old[2]):
-            self._wrongs.append(f"P5: {split} went from (sequence, position, done) {old} to {new} at offset {offset}")
+            self._wrongs.append(f"P5: {split} went from (sequence, rows, done) {old} to {new} at offset {offset}")
         self._splits[split] = new

@@ -24,12 +24,13 @@ from tests.chaos import checks
 from tests.chaos.brokers import Cluster
 from tests.chaos.reader import Reader
 from tests.chaos.runs import Run
-from tests.integration.harness import Done, Job
+from tests.integration.harness import LINES_SPEC, Done, Job
 from tests.integration.witness import OFFSETS_TOPIC, offsets_partition, write_files
 
 RUN_BOUND_S = 100.0  # P10: a run that has not ended then never would; the longest wait of a run is 2 x timeout + 10 s
 RUNS_UNTIL_COMPLETE = 6
 KILLED = -9
+_LINES = 0.4  # part of the rounds in which tasks read the lines of files themselves
 AGAIN = frozenset({0, 3, 5})  # exit codes after which a user runs again, or is done
 
 
@@ -79,6 +80,9 @@ class Round:
 
     def _write_job(self) -> None:
         chance, job = self.chance, self.job
+        if random.Random(f"{self.seed}/{self.number}/input").random() < _LINES:  # drawn apart from what the faults draw
+            job.write_spec(LINES_SPEC)
+            self.say("lines")
         files = chance.randint(1, 4)
         write_files(job, files=files, rows=chance.randint(5_000, 20_000) // files)
         self.max_records(chance.choice((150, 300, 600, 2000)))

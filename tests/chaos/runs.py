@@ -104,8 +104,8 @@ class Run:
         return [process.pid for process in self.processes() if process.command.split(" ")[0].endswith("java")]
 
     def workers(self) -> list[int]:
-        """Return the pids of Spark's Python workers: children of pyspark's daemon."""
-        daemons = [process for process in self.processes() if "pyspark.daemon" in process.command]
+        """Return the pids of Spark's Python workers: children of the daemon, pyspark's or ours."""
+        daemons = [process for process in self.processes() if "spark.daemon" in process.command]
         parents = {process.pid for process in daemons}
         return [process.pid for process in daemons if process.parent in parents]
 

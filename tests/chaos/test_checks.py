@@ -54,8 +54,8 @@ SPLIT = {"file": "data/a", "start": 0}
 CONTROL = {"control": "run"}
 
 
-def split(run: int, sequence: int, position: int, done: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
-    return SPLIT, {"run": run, "sequence": sequence, "position": position, "done": done}
+def split(run: int, sequence: int, rows: int, done: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
+    return SPLIT, {"run": run, "sequence": sequence, "rows": rows, "done": done}
 
 
 def control(run: int, state: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -122,7 +122,7 @@ def plant(round: Round, key: bytes, value: dict[str, Any]) -> None:
 def test_p4_a_position_that_is_not_what_was_written(complete: Round) -> None:
     offset = next(iter(committed_state(complete.direct).offsets.values()))
     key, value = offset.key(complete.job.name), json.loads(offset.encode())
-    plant(complete, key, {**value, "position": value["position"] - 1, "sequence": value["sequence"] + 1})
+    plant(complete, key, {**value, "rows": value["rows"] - 1, "sequence": value["sequence"] + 1})
     with pytest.raises(AssertionError, match=r"P4: .* is committed up to"):
         checks.check_log(complete.direct)
     plant(complete, key, {**value, "sequence": value["sequence"] + 2})

@@ -133,7 +133,7 @@ class ClientWalk:
         """A new producer of some id: from here on the others of this id are zombies."""
         name = name or self.random.choice(self.ids)
         self.made += 1
-        settings = ProducerSettings(self.settings, timeout_s)
+        settings = ProducerSettings(self.settings, self.topic, timeout_s)
         memory = MemoryProducer(name, self.cluster, self.network, timeout_s=timeout_s)
         pair = Pair(f"{name[-1]}#{self.made}", memory, LibrdkafkaProducer(name, settings))
         self.pairs.append(pair)

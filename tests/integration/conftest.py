@@ -4,26 +4,40 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 
-from eosingest import broker
-from tests.integration.harness import Job
+from tests.integration.brokers import NOT_RUNNING, dead_brokers, running_broker
+from tests.integration.harness import LINES_SPEC, Job
 
 
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Bootstrap servers of the broker."""
-    folder = tmp_path_factory.mktemp("broker")
-    up = broker.up(
-        directory=folder,
-        # Transactions that time out are aborted soon after, not up to 10 s later.
-        properties={"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"},
+    with running_broker(request.session, tmp_path_factory) as up:
+        yield up.bootstrap_servers
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where a test failed and a broker is gone, what that one said comes last, behind all that its clients say of it."""
+    report = yield
+    if report.failed:
+        report.sections += dead_brokers(item.session)
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say it again at the end, where it is not buried under all that failed of it."""
+    reports = [*terminalreporter.stats.get("failed", []), *terminalreporter.stats.get("error", [])]
+    told = dict.fromkeys(
+        (head, text) for report in reports for head, text in report.sections if head.startswith(NOT_RUNNING)
     )
-    yield up.bootstrap_servers
-    broker.down(directory=folder, remove_data=True)
+    for head, text in told:
+        terminalreporter.section(head)
+        terminalreporter.write_line(text)
 
 
 @pytest.fixture
@@ -39,6 +53,9 @@ def make_job(tmp_path: Path, servers: str, request: pytest.FixtureRequest) -> Ca
 
 
 @pytest.fixture
-def job(make_job: Callable[[], Job]) -> Job:
-    """One job."""
-    return make_job()
+def job(make_job: Callable[[], Job], request: pytest.FixtureRequest) -> Job:
+    """One job; with the parameter "lines" its records are the lines of its files as they are, read without a JVM."""
+    made = make_job()
+    if getattr(request, "param", "rows") == "lines":
+        made.write_spec(LINES_SPEC)
+    return made

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, TopicPartition
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from eosingest.kafka.config import ClientSettings
@@ -48,6 +49,23 @@ max_records = 2000
 master = "local[2]"
 conf = {{ "spark.driver.extraJavaOptions" = "{jvm}" }}
 """
+LINES_SPEC = SPEC.replace(
+    """format = "json"
+path = "data/*.jsonl"
+schema = "n BIGINT, pad STRING"
+""",
+    """format = "text"
+path = "data/*.jsonl"
+""",
+).replace(
+    """key = "CAST(n % 100 AS STRING)"
+value = "CAST(n AS STRING)"
+""",
+    """value = "value"
+""",
+)
+# For `job`: tests of the protocol hold for both inputs of a task.
+BOTH_INPUTS = pytest.mark.parametrize("job", ["rows", "lines"], indirect=True)
 
 
 class Record(NamedTuple):
@@ -138,10 +156,16 @@ class Job:
 
     def numbers(self) -> list[int]:
         """Return the values in the topic as numbers, in log order of each partition, partition by partition."""
-        return [int(record.value or b"-1") for record in self.records()]
+        return [number_of(record.value) for record in self.records()]
 
     def records(self) -> list[Record]:
         return read_committed(self.servers, self.name)
+
+
+def number_of(value: bytes | None) -> int:
+    """Return the number of a record of these specs: it is the value, or in the line that the value is."""
+    found = json.loads(value or b"-1")
+    return int(found["n"] if isinstance(found, dict) else found)
 
 
 def finish(process: subprocess.Popen[str], timeout_s: float = RUN_TIMEOUT_S) -> Done:
@@ -189,7 +213,7 @@ def read_committed(servers: str, topic: str, *, timeout_s: float = 60) -> list[R
         assert metadata.error is None, metadata.error
         ends = {}
         for partition in metadata.partitions:
-            low, high = uncommitted.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
+            low, high = watermarks(uncommitted, topic, partition)
             if high > low:
                 ends[partition] = high
         consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])
@@ -218,6 +242,20 @@ def read_committed(servers: str, topic: str, *, timeout_s: float = 60) -> list[R
     finally:
         consumer.close()
         uncommitted.close()
+
+
+def watermarks(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """Return low and high watermark; brokers that were just started move their leaders for a second."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
+            return found
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+            consumer.list_topics(topic, timeout=20)
 
 
 def _reader(servers: str) -> dict[str, Any]:
@@ -323,10 +361,7 @@ def end_offsets(servers: str, topic: str) -> dict[int, int]:
     consumer = Consumer({**_reader(servers), "isolation.level": "read_uncommitted"})
     try:
         partitions = consumer.list_topics(topic, timeout=20).topics[topic].partitions
-        return {
-            partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)[1]
-            for partition in partitions
-        }
+        return {partition: watermarks(consumer, topic, partition)[1] for partition in partitions}
     finally:
         consumer.close()
 

@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from eosingest import broker
 from eosingest.errors import TemporaryError
+from eosingest.kafka import librdkafka
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader, LibrdkafkaProducer, ProducerSettings
@@ -60,12 +61,12 @@ def topic(admin: KafkaPythonAdmin, name: str) -> str:
 
 
 @pytest.fixture
-def make_producer(client: ClientSettings) -> Iterator[MakeProducer]:
+def make_producer(client: ClientSettings, name: str) -> Iterator[MakeProducer]:
     """Make producers that are closed after the test; each is past init_transactions."""
     made: list[LibrdkafkaProducer] = []
 
     def make(transactional_id: str, timeout_s: float = 30) -> LibrdkafkaProducer:
-        producer = LibrdkafkaProducer(transactional_id, ProducerSettings(client, timeout_s))
+        producer = LibrdkafkaProducer(transactional_id, ProducerSettings(client, name, timeout_s))
         made.append(producer)
         producer.init_transactions()
         return producer
@@ -223,14 +224,14 @@ def test_which_transactional_ids_are_known(admin: KafkaPythonAdmin, make_produce
 def test_who_holds_transactions_open(admin: KafkaPythonAdmin, make_producer: MakeProducer, topic: str) -> None:
     first, second, idle = (make_producer(f"{topic}.{task}") for task in range(3))
     commit(idle, topic, b"done")
-    assert admin.open_transactions(topic, 0) == []
+    wait_for(lambda: admin.open_transactions(topic, 0) == [])  # a commit's marker follows its answer
     open_transaction(first, topic, b"a")
     open_transaction(second, topic, b"b")
     found = admin.open_transactions(topic, 0)
     assert [(entry.transactional_id, entry.start_offset) for entry in found] == [(f"{topic}.0", 2), (f"{topic}.1", 3)]
     assert all(0 <= entry.age_s < 30 for entry in found)
     first.commit()
-    assert [entry.transactional_id for entry in admin.open_transactions(topic, 0)] == [f"{topic}.1"]
+    wait_for(lambda: [entry.transactional_id for entry in admin.open_transactions(topic, 0)] == [f"{topic}.1"])
 
 
 @pytest.mark.parametrize("listening", [False, True], ids=["nobody listens", "nobody answers"])
@@ -411,8 +412,9 @@ def test_a_start_offset_that_is_gone_is_an_error_not_an_empty_read(
 # ---- looks that change nothing -----------------------------------------------------------------------------------
 
 
-def test_looking_at_a_missing_topic_never_makes_it(tmp_path: Path, name: str) -> None:
+def test_looking_at_a_missing_topic_never_makes_it(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a broker that would: the one of the other tests has auto-creation off."""
+    monkeypatch.setattr(librdkafka, "_LEADER_S", 3.0)  # how long each look waits for a leader that never comes
     up = broker.up(directory=tmp_path / "b", properties={"auto.create.topics.enable": "true"})
     try:
         client = ClientSettings(up.bootstrap_servers)

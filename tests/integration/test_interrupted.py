@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.integration.harness import Job, finish, kill_group, topic_exists, wait_for
+from tests.integration.harness import BOTH_INPUTS, Job, finish, kill_group, topic_exists, wait_for
 from tests.integration.witness import (
     Line,
     assert_exact,
@@ -89,6 +89,7 @@ def _sigterm_to_all(process: subprocess.Popen[str]) -> None:
     signal_all([process.pid, *(child.pid for child in processes_below(process.pid))], signal.SIGTERM)
 
 
+@BOTH_INPUTS
 @pytest.mark.parametrize(
     ("send", "exit_code"), [(_sigint, 130), (_sigterm, 143), (_terminal_ctrl_c, 130), (_sigterm_to_all, 143)]
 )
@@ -189,6 +190,7 @@ def test_expression_that_fails_late_in_a_split(job: Job) -> None:
         assert_positions(job)
 
 
+@BOTH_INPUTS
 def test_python_workers_killed_in_mid_split(job: Job) -> None:
     """Breaks when Spark's retry of the task starts from what was in flight instead of what was committed."""
     write_files(job, files=3, rows=8_000)
@@ -206,6 +208,7 @@ def test_python_workers_killed_in_mid_split(job: Job) -> None:
     assert open_transactions(job) == []
 
 
+@BOTH_INPUTS
 def test_workers_that_always_die(job: Job) -> None:
     """Breaks when tries without end are made, or when it is called bad data or a bug, and not a run to be repeated."""
     write_files(job, files=1, rows=3_000)

@@ -6,7 +6,7 @@ import signal
 import subprocess
 from itertools import pairwise
 
-from tests.integration.harness import Job, finish, kill_group, wait_for
+from tests.integration.harness import BOTH_INPUTS, Job, finish, kill_group, wait_for
 from tests.integration.witness import (
     SPLIT_BYTES,
     assert_exact,
@@ -25,6 +25,7 @@ from tests.integration.witness import (
 )
 
 
+@BOTH_INPUTS
 def test_started_together(job: Job) -> None:
     """Breaks when a run does not look for its successor before it fences, sends, or gives its verdict."""
     write_files(job, files=3, rows=12_000)
@@ -49,6 +50,7 @@ def test_started_together(job: Job) -> None:
     assert open_transactions(job) == []
 
 
+@BOTH_INPUTS
 def test_frozen_in_mid_transaction_and_woken_after_its_successor(job: Job) -> None:
     """P7. Breaks when a successor does not fence the earlier task ids, or when a woken run writes before it looks."""
     write_files(job, files=3, rows=12_000)
@@ -94,6 +96,7 @@ def test_if_running(job: Job) -> None:
     assert_exact(job)
 
 
+@BOTH_INPUTS
 def test_another_master_in_the_middle_of_a_job(job: Job) -> None:
     """Breaks when a split's progress hangs on the task that sent it, or when only today's task ids are fenced."""
     write_files(job, files=3, rows=12_000)
@@ -110,6 +113,7 @@ def test_another_master_in_the_middle_of_a_job(job: Job) -> None:
     assert_positions(job)
 
 
+@BOTH_INPUTS
 def test_another_split_size(job: Job) -> None:
     """Breaks when a half-done job is cut anew, or when pieces of the new size of done files count as pending."""
     write_files(job, files=3, rows=12_000)

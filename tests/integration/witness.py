@@ -29,7 +29,7 @@ from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
 from eosingest.offsets import topic
 from eosingest.offsets.state import JobState
-from tests.integration.harness import Job, Record, kill_group, wait_for
+from tests.integration.harness import Job, Record, end_offsets, kill_group, number_of, wait_for
 
 SPLIT_BYTES = 64 << 10
 OFFSETS_TOPIC = "eosingest-offsets"
@@ -74,7 +74,7 @@ def assert_exact(job: Job, expected: Iterable[Line] | None = None) -> None:
     """P1 and P2: the topic holds each source row once, and each split's in order in every topic partition."""
     lines = source_lines(job) if expected is None else list(expected)
     records = job.records()
-    found, wanted = Counter(_number(record) for record in records), Counter(line.number for line in lines)
+    found, wanted = Counter(number_of(record.value) for record in records), Counter(line.number for line in lines)
     missing, extra = wanted - found, found - wanted
     assert not missing and not extra, (
         f"{missing.total()} records missing (as {sorted(missing)[:5]}), {extra.total()} too many (as {sorted(extra)[:5]})"
@@ -87,7 +87,7 @@ def assert_in_order(records: Iterable[Record], lines: Iterable[Line]) -> None:
     split_of = {line.number: (line.file, line.start) for line in lines}
     last: dict[tuple[int, str, int], int] = {}
     for record in records:
-        number = _number(record)
+        number = number_of(record.value)
         place = (record.partition, *split_of[number])
         assert last.get(place, -1) < number, f"{number} comes after {last[place]} in {place}"
         last[place] = number
@@ -102,12 +102,12 @@ def assert_positions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> None:
     split_of = {number: split for split, numbers in rows.items() for number in numbers}
     written: dict[tuple[str, int], list[int]] = defaultdict(list)
     for record in records:
-        written[split_of[_number(record)]].append(_number(record))
+        written[split_of[number_of(record.value)]].append(number_of(record.value))
     assert set(written) <= set(state.offsets), f"records without an offset record: {set(written) - set(state.offsets)}"
     for split, offset in state.offsets.items():
-        assert sorted(written[split]) == rows[split][: offset.position], f"{split} is committed up to {offset.position}"
-        assert offset.records == offset.position, split
-        assert not offset.done or offset.position == len(rows[split]), f"{split} is done before its last row"
+        assert sorted(written[split]) == rows[split][: offset.rows], f"{split} is committed up to row {offset.rows}"
+        assert offset.records == offset.rows, split
+        assert not offset.done or offset.rows == len(rows[split]), f"{split} is done before its last row"
 
 
 def _at_one_moment(job: Job, offsets_topic: str) -> tuple[JobState, list[Record]]:
@@ -135,10 +135,6 @@ def offsets_partition(job: Job) -> int:
     return topic.partition_of(job.name, topic.PARTITIONS)
 
 
-def _number(record: Record) -> int:
-    return int(record.value or b"-1")
-
-
 # ---- transactions and logs -----------------------------------------------------------------------------------------
 
 
@@ -158,15 +154,7 @@ def open_transactions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> list[str]
 
 def high_watermarks(servers: str, name: str) -> list[int]:
     """Return the high watermark of each partition: every record, marker and aborted record counts."""
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "watermarks", "isolation.level": "read_uncommitted"})
-    try:
-        partitions = consumer.list_topics(name, timeout=20).topics[name].partitions
-        return [
-            consumer.get_watermark_offsets(TopicPartition(name, partition), timeout=20)[1]
-            for partition in sorted(partitions)
-        ]
-    finally:
-        consumer.close()
+    return [high for _, high in sorted(end_offsets(servers, name).items())]
 
 
 def delete_topic(servers: str, name: str) -> None:
@@ -188,7 +176,7 @@ def concurrent_reader(servers: str, name: str) -> Iterator[list[tuple[int, int, 
         while not stop.is_set():
             for message in consumer.consume(1000, timeout=0.1):
                 if not message.error():
-                    seen.append((message.partition(), message.offset(), int(message.value())))
+                    seen.append((message.partition(), message.offset(), number_of(message.value())))
         consumer.close()
 
     thread = threading.Thread(target=read)
@@ -287,8 +275,8 @@ def jvm_of(process: subprocess.Popen[str]) -> int:
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
-    """Return the pids of Spark's Python workers: children of pyspark's daemon."""
-    daemons = [child for child in processes_below(process.pid) if "pyspark.daemon" in child.command]
+    """Return the pids of Spark's Python workers: children of the daemon, pyspark's or ours."""
+    daemons = [child for child in processes_below(process.pid) if "spark.daemon" in child.command]
     parents = {child.pid for child in daemons}
     return [child.pid for child in daemons if child.parent in parents]
 

@@ -209,9 +209,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
             "if item is Signal.END and self._current is not None: self._current.ended = True\n        if item is Signal.END:",
         ),
     ),
-    "rows-only-at-the-attempts-own-position": (
-        Edit(Task, "_send", "if progress.position != progress.seen:", "if False:"),
-    ),
+    "rows-only-at-the-attempts-own-position": (Edit(Task, "_send", "if progress.rows != progress.seen:", "if False:"),),
 }
 
 

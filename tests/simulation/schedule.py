@@ -23,6 +23,7 @@ from tests.simulation.witness import ViolationError, Witness
 _MOST_STEPS = 60_000
 _MOST_RUNS = 12
 _RUN_S = 20_000.0
+_READING_BYTES = 0.3  # part of the schedules in which tasks read the bytes of their splits themselves
 _THEMED = 0.4  # part of the schedules that have a theme
 _THEMES = (*THEMES, "late-orphans", "late-looks", "late-looks")  # these take most chances to come to something
 
@@ -53,6 +54,8 @@ class World:
         self.sink_partitions = random.choice((1, 2, 3))
         self.theme = THEMES[random.choice(_THEMES)] if random.random() < _THEMED else NO_THEME
         self.slow_input = random.random() < self.theme.slow_input
+        # Drawn apart: what is drawn of the other schedules stays as it is.
+        self.reads_bytes = Random(f"bytes {seed}").random() < _READING_BYTES
         self.disconnected: set[Process] = set()
         self.runs: list[Run] = []
         self.lost = ""  # what somebody deleted: the job can never be complete again

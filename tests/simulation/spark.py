@@ -7,6 +7,8 @@ their job, their JVM or their driver is gone.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,10 +20,11 @@ from eosingest.interruption import Interruption
 from eosingest.kafka.memory_clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.protocols import OffsetsReader, Producer, Records
 from eosingest.names import task_id
+from eosingest.offsets.record import POSITION_KIND_BYTES, OffsetRecord
 from eosingest.plan import Plan, PlannedSplit
 from eosingest.report import Progress, RunReport
 from eosingest.task import AttemptLostError, Task
-from eosingest.task_contract import Batch, Outcome, Signal, TaskSettings, TaskSplit
+from eosingest.task_contract import Batch, Outcome, Signal, SplitEnd, TaskSettings, TaskSplit
 from eosingest.verdict import JobResult
 from tests.simulation.network import SimulatedNetwork
 from tests.simulation.scheduler import Actor, Process
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 JOB, PREFIX, TOPIC, OFFSETS = "job", "p.", "sink", "offsets"
 MAX_FAILURES = 4
+ROW_BYTES = 10  # each row, where positions are in bytes
 _LONGEST_POLL_S = 60.0
 
 
@@ -42,6 +46,9 @@ class Run:
         self.index = index
         self.version = version
         self.from_scratch = from_scratch
+        self.reads_bytes = (
+            world.reads_bytes and index % 3 != 2
+        )  # now and then one goes on with rows where bytes were counted
         self.process = Process(f"driver-{index}")
         self.signal: int | None = None
         self.number = 0  # its run number, once it has claimed
@@ -274,8 +281,9 @@ class Attempt:
         self.over = False
         self.truncated = False  # its input ended, or is going to end, before its rows did
         self.began_at_stable = 0  # what anybody could have read when it began, or began anew with another producer
-        self.batches = _batches(self.world, job.parts[task], job.run.version)
-        self.taken = 0
+        self.reads_bytes = job.run.reads_bytes
+        batches = [] if self.reads_bytes else _batches(self.world, job.parts[task], job.run.version)
+        self.items: Iterator[Batch | SplitEnd] = iter(batches)
         self.waiting_s: float | None = None
 
     def body(self) -> None:
@@ -310,19 +318,26 @@ class Attempt:
 
     # task_contract.Inputs
 
-    def get(self, timeout_s: float) -> Batch | Signal:
+    def begin(self, committed: Callable[[TaskSplit], OffsetRecord | None]) -> None:
+        """Begin where bytes are read; Spark reads on its own."""
+        if self.reads_bytes:
+            parts = self.job.parts[self.task]
+            self.items = _from_bytes(self.world, parts, self.job.run.version, self.job.settings, committed)
+
+    def stop(self) -> None:
+        """Nothing: nothing reads on."""
+
+    def get(self, timeout_s: float) -> Batch | SplitEnd | Signal:
+        truncated = self.truncated and not self.reads_bytes  # bytes do not end with Spark's job
         if self.waiting_s is None:
             self.waiting_s = self.world.input_latency()
         if self.waiting_s > timeout_s:
             self.waiting_s -= timeout_s
             self.world.scheduler.pause(timeout_s)
-            return Signal.END if self.truncated else Signal.TICK
+            return Signal.END if truncated else Signal.TICK
         self.world.scheduler.pause(self.waiting_s)
         self.waiting_s = None
-        if self.truncated or self.taken == len(self.batches):
-            return Signal.END
-        self.taken += 1
-        return self.batches[self.taken - 1]
+        return Signal.END if truncated else next(self.items, Signal.END)
 
 
 class _TaskProducer(MemoryProducer):
@@ -359,6 +374,30 @@ def _batches(world: World, splits: list[PlannedSplit], version: str) -> list[Bat
         at = random.randrange(len(pieces) - 1)
         pieces[at : at + 2] = [_joined(pieces[at], pieces[at + 1])]
     return pieces
+
+
+def _from_bytes(
+    world: World,
+    splits: list[PlannedSplit],
+    version: str,
+    settings: TaskSettings,
+    committed: Callable[[TaskSplit], OffsetRecord | None],
+) -> Iterator[Batch | SplitEnd]:
+    """Read the splits as spark/line_inputs.py does: from a committed position in bytes on, and with an end to each."""
+    for planned in splits:
+        identity = (planned.split.file, planned.split.start)
+        key, whole = world.source.hashes[identity], world.source.rows[version][identity].batch
+        found, count = committed(settings.splits[key]), len(whole.splits)
+        if found is not None and found.done:
+            continue
+        at = found.position // ROW_BYTES if found is not None and found.position_kind == POSITION_KIND_BYTES else 0
+        while at < count:
+            end = min(count, at + world.random.choice((1, 2, 3, 10)))
+            yield replace(
+                whole.slice(at, end), first_row=at, positions=np.arange(at + 1, end + 1, dtype=np.int64) * ROW_BYTES
+            )
+            at = end
+        yield SplitEnd(key, count)
 
 
 def _joined(first: Batch, second: Batch) -> Batch:

@@ -13,7 +13,7 @@ from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, EXIT_FENCED, E
 from eosingest.kafka.memory import Entry, State
 from eosingest.names import task_id
 from tests.simulation.source import SplitId
-from tests.simulation.spark import JOB, OFFSETS, PREFIX, TOPIC, Attempt, Run
+from tests.simulation.spark import JOB, OFFSETS, PREFIX, ROW_BYTES, TOPIC, Attempt, Run
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import World
@@ -114,19 +114,22 @@ class Witness:
             raise ViolationError("P7", f"run {new['run']} committed {split} after run {self.fenced_below} had fenced")
         if new["run"] in self.ended:
             raise ViolationError("P8", f"run {new['run']} committed {split} after its orderly end")
-        if new["position"] != rows or new["records"] != rows:
-            raise ViolationError("P4", f"{split}: position {new['position']}, and {rows} rows are committed")
+        unit = ROW_BYTES if new["position_kind"] == "bytes" else 1
+        if (new["position"], new["rows"], new["records"]) != (rows * unit, rows, rows):
+            raise ViolationError("P4", f"{split}: {new}, and {rows} rows are committed")
         version = self.version or "one"
         if int(new["checksum"], 16) != self.world.source.rows[version][split].checksums[rows]:
             raise ViolationError("P4", f"{split}: the checksum is not that of the {rows} rows committed")
         if (
             old is not None
             and self.world.lost != OFFSETS
-            and (new["position"] < old["position"] or new["sequence"] != old["sequence"] + 1)
+            and (new["rows"] < old["rows"] or new["sequence"] != old["sequence"] + 1)
         ):
             raise ViolationError("P5", f"{split}: {old} was followed by {new}")
         if new["done"] and rows < self.world.source.lengths[split]:
             raise ViolationError("P4", f"{split} is done after {rows} of {self.world.source.lengths[split]} rows")
+        if self.version is None:  # that a split has no row is what the writer's spec says of it, not a newer run's
+            self.version = next(run.version for run in reversed(self.world.runs) if run.number == new["run"])
         self.offsets[split] = new
 
     # ---- what processes do -----------------------------------------------------------------------------------------

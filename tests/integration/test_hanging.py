@@ -1,0 +1,110 @@
+"""A hanging transaction (KIP-664) and the way out that a run names, on a broker of its own that loses its transaction log."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import AbortTransactionSpec
+
+from eosingest import broker
+from eosingest.broker.server import Server
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.kafka_python import KafkaPythonAdmin
+from tests.integration.harness import Done, Job, kill_group, wait_for
+from tests.integration.witness import (
+    OFFSETS_TOPIC,
+    assert_exact,
+    assert_positions,
+    offsets_partition,
+    start_held,
+    write_files,
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """The folder of a broker, which is up."""
+    folder = tmp_path / "broker"
+    broker.up(directory=folder)
+    yield folder
+    broker.down(directory=folder, remove_data=True)
+
+
+def test_the_way_out_of_a_hanging_transaction(folder: Path, tmp_path: Path) -> None:
+    """Breaks when a run waits for ever, sends the user to wait for a timeout, or the command it names does not help."""
+    job = Job(tmp_path / "hanging", broker.up(directory=folder).bootstrap_servers, "hanging")
+    job.edit_spec('timeout = "10s"', 'timeout = "2s"')
+    write_files(job, files=1, rows=8_000)
+    process = start_held(job, "task-before-commit=sleep:60@2")
+    wait_for(lambda: _is_open(job))
+    _lose_the_transaction_log(folder)
+    kill_group(process)
+    job.servers = broker.up(directory=folder).bootstrap_servers
+
+    held_up = job.run()
+    assert (held_up.exit_code, held_up.codes) == (5, ["offsets-held-up"]), held_up
+    assert "hanging" in held_up.envelope["errors"][0]["message"]
+    shown = job.run("status")
+    assert {entry["hanging"] for entry in shown.data["open_transactions"]} == {True}, shown
+    _abort_as_told(job, held_up, OFFSETS_TOPIC)
+
+    done = job.run()
+    assert done.exit_code == 0, done
+    audit = job.run("verify")
+    assert (audit.exit_code, audit.codes) == (5, ["topic-held-up"]), audit  # the records hang as the offsets did
+    _abort_as_told(job, audit, job.name)
+    audit = job.run("verify", "--against-source")
+    assert audit.exit_code == 0, audit
+    assert_exact(job)
+    assert_positions(job)
+
+
+def _is_open(job: Job) -> bool:
+    """Say whether the offset records of a transaction have arrived."""
+    admin = KafkaPythonAdmin(ClientSettings(job.servers))
+    try:
+        return admin.open_transactions(OFFSETS_TOPIC, offsets_partition(job)) != []
+    finally:
+        admin.close()
+
+
+def _lose_the_transaction_log(folder: Path) -> None:
+    """Kill the broker, and take away what its coordinators wrote; it starts with empty ones."""
+    server = Server(folder)
+    pid = server.running_pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: server.running_pid() is None)
+    lost = list(folder.glob("**/__transaction_state-*"))
+    assert lost
+    for log in lost:
+        shutil.rmtree(log)
+
+
+def _abort_as_told(job: Job, done: Done, topic: str) -> None:
+    """Do what `kafka-transactions abort` does, with the arguments that the hint gives."""
+    hint = done.envelope["errors"][0]["hint"]
+    assert f"abort --topic {topic} --partition" in hint, done
+    places = re.findall(r"--partition (\d+) --start-offset (\d+)[,;]", hint)
+    assert places, done
+    admin = KafkaAdminClient(bootstrap_servers=job.servers)
+    try:
+        for partition, start_offset in places:
+            at = TopicPartition(topic, int(partition))
+            (held,) = [
+                producer
+                for producer in admin.describe_producers([at])[at].active_producers
+                if producer.current_transaction_start_offset == int(start_offset)
+            ]
+            admin.abort_transaction(
+                AbortTransactionSpec(at, held.producer_id, held.producer_epoch, held.coordinator_epoch)
+            )
+    finally:
+        admin.close()

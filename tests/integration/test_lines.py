@@ -1,0 +1,160 @@
+"""Lines cut from the bytes of a file: against Spark's own text reader, byte by byte, and in jobs that go on either way."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eosingest.sources.base import SourceFile
+from eosingest.sources.files import FileSource
+from eosingest.sources.lines import Bounds, is_compressed, open_file, read_lines
+from tests.integration.harness import LINES_SPEC, Job, finish
+from tests.integration.witness import (
+    Line,
+    assert_exact,
+    committed_state,
+    run_killed_at,
+    source_lines,
+    start_held,
+    write_files,
+)
+
+SIZES = [7, 64, 1 << 20]
+_ENDS = [b"\n", b"\r", b"\r\n"]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "1000000")
+        .config("spark.sql.files.minPartitionNum", "1")
+        .config("spark.sql.files.openCostInBytes", "0")
+        .config("spark.hadoop.mapreduce.input.linerecordreader.line.maxlength", str(2**31 - 1))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def random_bytes(random: Random) -> bytes:
+    """Short lines with every way to end one, odd bytes, and now and then a byte order mark or a long line."""
+    mark = b"\xef\xbb\xbf" if random.random() < 0.2 else b""
+    kinds = [b"a", b"b", b";", b"\x00", b"\xff", b"\xef\xbb\xbf", *_ENDS]
+    weights = (6, 6, 2, 1, 1, 1, *random.choice([(3, 0, 0), (0, 3, 0), (0, 0, 3), (2, 2, 2)]))
+    text = b"".join(random.choices(kinds, weights, k=random.randint(0, 120)))
+    return mark + text + (b"x" * 300 if random.random() < 0.1 else b"")
+
+
+def write_odd_files(folder: Path, random: Random) -> None:
+    edges = [
+        b"\xef\xbb\xbf",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"a",
+        b"a\r",
+        b"aaaaaa\r\nb\n",
+        b"aaaaaaa\n",
+        b"aaaaa\r\n" * 9,
+        b"a\n\r\n",
+    ]
+    for index, data in enumerate([*edges, *(random_bytes(random) for _ in range(120))]):
+        (folder / f"f{index:03}.txt").write_bytes(data)
+        if index % 4 == 0:
+            middle = len(data) // 2
+            (folder / f"g{index:03}.gz").write_bytes(gzip.compress(data[:middle]) + gzip.compress(data[middle:]))
+
+
+def spark_lines(
+    spark: SparkSession, files: tuple[SourceFile, ...], size: int, separator: str | None
+) -> dict[tuple[str, int], list[bytes]]:
+    """Return what Spark reads of each split, in order."""
+    spark.conf.set("spark.sql.files.maxPartitionBytes", str(size))
+    reader = spark.read.format("text")
+    if separator is not None:
+        reader = reader.option("lineSep", separator)
+    rows = reader.load([file.path for file in files]).selectExpr(
+        "_metadata.file_name", "_metadata.file_block_start", "CAST(value AS BINARY)"
+    )
+    found: dict[tuple[str, int], list[bytes]] = defaultdict(list)
+    for name, start, value in rows.coalesce(2).collect():
+        found[name, start].append(bytes(value))
+    return dict(found)
+
+
+@pytest.mark.parametrize("separator", [None, ";", "\r"])
+@pytest.mark.parametrize("size", SIZES)
+def test_lines_are_spark_s(spark: SparkSession, tmp_path: Path, size: int, separator: str | None) -> None:
+    """Breaks when a split has other lines than Spark's: another end of line, border, byte order mark, or compression."""
+    write_odd_files(tmp_path, Random(size))
+    source = FileSource(format="text", paths=["."], directory=tmp_path, root=None, min_age_s=0)
+    files = source.list().files
+    found = {}
+    for file in files:
+        for split in source.splits(file, size):
+            byte = ord(separator) if separator else None
+            bounds = Bounds(split.start, split.start + split.length, file.length)
+            if is_compressed(file.path):
+                bounds = Bounds(0, None)
+            with open_file(file.path) as opened:
+                lines = [line for piece in read_lines(opened, bounds, byte) for line in piece.values(byte)]
+            if lines:
+                found[split.file, split.start] = lines
+    expected = spark_lines(spark, files, size, separator)
+    assert expected
+    assert found == expected
+
+
+def test_a_job_goes_on_either_way(job: Job) -> None:
+    """Breaks when rows that Spark counted are taken for bytes, or bytes for rows: bzip2 takes the whole job through Spark."""
+    job.write_spec(LINES_SPEC)
+    job.edit_spec("data/*.jsonl", "data/*")
+    job.edit_spec("local[2]", "local[1]")
+    write_files(job, files=2, rows=9_000)
+    compressed = job.data / "z.bz2"  # Spark reads the small one last
+
+    compressed.write_bytes(bz2.compress(b'{"n": 90000}'))
+    run_killed_at(job, "task-after-commit@3")  # Spark's rows
+    assert kinds(job) == {"rows"}
+    compressed.unlink()
+    run_killed_at(job, "task-after-commit@3")  # from rows to bytes
+    assert "bytes" in kinds(job)
+    compressed.write_bytes(bz2.compress(b'{"n": 90000}'))
+    run_killed_at(job, "task-after-commit@2")  # from bytes to rows
+    done = job.run()
+
+    assert done.exit_code == 0, done
+    assert_exact(job, [*source_lines(job), Line("data/z.bz2", 0, 1, 90_000)])
+    assert all(offset.done for offset in committed_state(job).offsets.values())
+    verified = job.run("verify", "--against-source")
+    assert verified.exit_code == 0, verified
+
+
+def kinds(job: Job) -> set[str]:
+    return {offset.position_kind for offset in committed_state(job).offsets.values()}
+
+
+def test_a_file_that_changes_under_the_run(job: Job) -> None:
+    """Breaks when bytes of another content go out under the fingerprint of the one that was listed."""
+    job.write_spec(LINES_SPEC)
+    write_files(job, files=1, rows=9_000)
+    process = start_held(job, "task-after-check=sleep:3", "--set", "spark.master=local[1]")  # one task: one is held
+    path = job.data / "part-0.jsonl"
+    path.write_bytes(path.read_bytes().upper())
+    done = finish(process)
+
+    assert (done.exit_code, set(done.codes)) == (12, {"changed-while-read"}), done
+    assert job.records() == []

@@ -1,0 +1,219 @@
+"""Every row carries the hash of the split that it came from, however Spark packs, filters, explodes or hands it over.
+
+Nothing here needs Kafka. Held against `_metadata`, which Spark fills in another way.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as parquet
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from eosingest.errors import ChangedError, SpecError
+from eosingest.plan import Plan, make_plan
+from eosingest.sources.files import FileSource, escape_for_spark, metadata_file_path
+from eosingest.spark import scan
+from eosingest.spark.read import CORRUPT, SPLIT, ReadSettings, RecordFrame, record_frame
+from eosingest.task_contract import TaskSplit
+from tests.integration.test_spark_splits import ODD_NAMES, SIZE, spark
+
+__all__ = ["spark"]
+
+SETTINGS = ReadSettings(
+    format="json",
+    options={},
+    schema="n INT",
+    where=None,
+    select=("*",),
+    key=None,
+    value="CAST(n AS STRING)",
+    headers={},
+    timestamp=None,
+)
+OF_FORMAT = {
+    "json": SETTINGS,
+    "csv": replace(SETTINGS, format="csv", options={"header": "true", "enforceSchema": "false"}),
+    "text": replace(SETTINGS, format="text", schema="value STRING", value="value"),
+    "parquet": replace(SETTINGS, format="parquet"),
+    "orc": replace(SETTINGS, format="orc"),
+}
+ROWS = 700
+
+
+def write_files(folder: Path, format: str) -> None:
+    """Write six files of 700 rows, with names that a URI spells otherwise; of the line formats two are compressed."""
+    folder.mkdir()
+    for number, name in enumerate(["a", "ü b", "c%20d#", "e[1]{2}+&=", "f.gz", "g.bz2"]):
+        numbers = range(number * ROWS, (number + 1) * ROWS)
+        if format in ("parquet", "orc"):
+            table = pa.table({"n": pa.array(numbers, pa.int32())})
+            if format == "parquet":
+                parquet.write_table(table, folder / name, row_group_size=100)
+            else:
+                orc.write_table(table, folder / name)
+            continue
+        head = "n\n" if format == "csv" else ""
+        content = (head + "".join(f'{{"n":{n}}}\n' if format == "json" else f"{n}\n" for n in numbers)).encode()
+        pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(Path(name).suffix, bytes)
+        (folder / name).write_bytes(pack(content))
+
+
+def plan_of(folder: Path, format: str) -> Plan:
+    source = FileSource(format=format, paths=["*"], directory=folder, root=None, min_age_s=0)
+    return make_plan(source, {}, SIZE, source.list())
+
+
+def frame_of(spark: SparkSession, settings: ReadSettings, plan: Plan) -> tuple[RecordFrame, dict[int, TaskSplit]]:
+    frame = record_frame(spark, settings, plan, None)
+    scan.check_narrow(frame.records)
+    splits, _ = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
+    return frame, splits
+
+
+def through_arrow(frame: DataFrame) -> Counter[tuple[int, bytes]]:
+    """Take the rows to Python as a task does, on Spark's writer thread, with both cores packed into one task."""
+
+    def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.select([SPLIT, "value"])
+
+    rows = frame.coalesce(1).mapInArrow(same, f"{SPLIT} LONG, value BINARY").collect()
+    return Counter((row[SPLIT], bytes(row.value)) for row in rows)
+
+
+def by_metadata(spark: SparkSession, settings: ReadSettings, plan: Plan, where: str) -> Counter[tuple[str, int, bytes]]:
+    """Say of every row which file and start it has by `_metadata`."""
+    reader = spark.read.format(settings.format).options(**settings.options).schema(settings.schema or "")
+    frame = reader.load([escape_for_spark(entry.file.path) for entry in plan.pending_files]).where(where)
+    rows = frame.selectExpr("_metadata.file_path p", "_metadata.file_block_start s", f"{settings.value} v").collect()
+    return Counter((row.p, row.s, row.v.encode()) for row in rows)
+
+
+def in_words(
+    plan: Plan, splits: dict[int, TaskSplit], rows: Counter[tuple[int, bytes]]
+) -> Counter[tuple[str, int, bytes]]:
+    paths = {entry.file.name: metadata_file_path(entry.file.path) for entry in plan.pending_files}
+    named = Counter[tuple[str, int, bytes]]()
+    for (key, value), count in rows.items():
+        named[paths[splits[key].file], splits[key].start, value] += count
+    return named
+
+
+@pytest.mark.parametrize("where", [None, "n % 3 = 0", "n > 1000"])
+@pytest.mark.parametrize("format", OF_FORMAT)
+def test_rows_know_their_split(spark: SparkSession, tmp_path: Path, format: str, where: str | None) -> None:
+    write_files(tmp_path / "d", format)
+    plan = plan_of(tmp_path / "d", format)
+    column = "CAST(value AS INT)" if format == "text" else "n"
+    where = where.replace("n", column) if where is not None else None
+    settings = replace(OF_FORMAT[format], where=where)
+    frame, splits = frame_of(spark, settings, plan)
+    found = in_words(plan, splits, through_arrow(frame.records))
+    assert found == by_metadata(spark, settings, plan, where or "TRUE")
+    assert found.total() == (6 * ROWS if where is None else 1400 if "%" in where else 6 * ROWS - 1001)
+    if format != "orc":  # whose rows here are all in one stripe a file
+        assert len({(file, start) for file, start, _ in found}) > 6, "some files have several splits with rows"
+
+
+def test_exploded_rows_know_their_split(spark: SparkSession, tmp_path: Path) -> None:
+    write_files(tmp_path / "d", "json")
+    plan = plan_of(tmp_path / "d", "json")
+    once, _ = frame_of(spark, SETTINGS, plan)
+    settings = replace(SETTINGS, select=("n", "explode(array(1, 2)) AS twice"), where="n >= 0")
+    twice, splits = frame_of(spark, settings, plan)
+    found = through_arrow(twice.records)
+    assert found == through_arrow(once.records) + through_arrow(once.records)
+    assert {key for key, _ in found} <= splits.keys()
+
+
+def test_corrupt_rows_know_their_split(spark: SparkSession, tmp_path: Path) -> None:
+    """And a filter hides none of them."""
+    (tmp_path / "d").mkdir()
+    lines = [b'{"n":%d}' % n if n % 10 else b"{never}" for n in range(1000)]
+    (tmp_path / "d" / "x y").write_bytes(b"\n".join(lines))
+    plan = plan_of(tmp_path / "d", "json")
+    frame, splits = frame_of(spark, replace(SETTINGS, where="n < 0"), plan)
+    rows = frame.records.where(f"{CORRUPT} IS NOT NULL").collect()
+    assert len(rows) == 100
+    assert {splits[row[SPLIT]].start for row in rows} == {split.start for split in splits.values()}
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "parquet", "orc"])
+def test_filters_reach_the_reader(spark: SparkSession, tmp_path: Path, format: str) -> None:
+    write_files(tmp_path / "d", format)
+    frame, _ = frame_of(spark, replace(OF_FORMAT[format], where="n = 5"), plan_of(tmp_path / "d", format))
+    leaf = frame.records._jdf.queryExecution().executedPlan().collectLeaves().apply(0)
+    pushed = str(leaf.metadata().apply("PushedFilters"))
+    assert "EqualTo(n,5)" in pushed, pushed
+
+
+def test_what_is_not_deterministic_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    write_files(tmp_path / "d", "json")
+    plan = plan_of(tmp_path / "d", "json")
+    changes = [
+        {"where": "rand() < 0.5"},
+        {"select": ("n", "rand() AS r")},
+        {"select": ("n", "explode(array(rand())) AS r")},
+        {"value": "CAST(rand() AS STRING)"},
+        {"select": ("n", f"CAST(rand() AS BIGINT) AS {SPLIT}")},
+    ]
+    for change in changes:
+        with pytest.raises(SpecError) as caught:
+            frame_of(spark, replace(SETTINGS, **change), plan)  # type: ignore[arg-type]
+        assert caught.value.code in ("not-deterministic", "bad-expression"), change
+
+
+@pytest.mark.parametrize("format", OF_FORMAT)
+@pytest.mark.parametrize("change", ["longer", "older", "shorter"])
+def test_files_are_as_planned_when_spark_lists_them(
+    spark: SparkSession, tmp_path: Path, format: str, change: str
+) -> None:
+    """The task's hash is of the name alone: a file that changed between our listing and Spark's is found here."""
+    write_files(tmp_path / "d", format)
+    plan = plan_of(tmp_path / "d", format)
+    path = tmp_path / "d" / "ü b"
+    before = path.stat()
+    if change == "longer":
+        with path.open("ab") as file:
+            file.write(b"\n")
+    elif change == "shorter":
+        os.truncate(path, before.st_size - 1)
+    if change == "older":
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns - 1_000_000))
+    else:
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    settings = OF_FORMAT[format]
+    with pytest.raises(ChangedError, match="ü b") as caught:
+        frame_of(spark, settings, plan)
+    assert caught.value.code == "changed-while-read"
+
+
+@pytest.mark.parametrize("form", ["file", "folder"])
+def test_odd_names_are_as_planned(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    """Whatever a name spells, Spark's list of lengths and times is read as it is meant."""
+    status = "x; isDirectory=false; length=9; replication=1; blocksize=1; modification_time=1; access_time=0}"
+    names = [name for name in (*ODD_NAMES, status) if form == "file" or "=" not in name]
+    for number, name in enumerate(names):
+        path = tmp_path / "d" / (f"{name}" if form == "file" else f"d{name}/x")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'{{"n":{number}}}\n')
+    source = FileSource(
+        format="json", paths=["*" if form == "file" else "*/*"], directory=tmp_path / "d", root=None, min_age_s=0
+    )
+    plan = make_plan(source, {}, SIZE, source.list())
+    frame, splits = frame_of(spark, SETTINGS, plan)
+    rows = frame.records.collect()
+    assert len(rows) == len(names)
+    texts = {entry.file.name: Path(entry.file.path).read_text() for entry in plan.files}
+    for row in rows:
+        assert texts[splits[row[SPLIT]].file] == f'{{"n":{bytes(row.value).decode()}}}\n'
