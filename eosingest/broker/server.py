@@ -169,10 +169,12 @@ class Server:
         properties: Mapping[str, str],
         deadline: float,
         cluster_id: str | None = None,
+        heap: str | None = None,
     ) -> None:
         """Start the server in a session of its own, formatting the data folder first where that was never done.
 
-        It is formatted for a cluster of its own, or as a node of the cluster `cluster_id`.
+        It is formatted for a cluster of its own, or as a node of the cluster `cluster_id`. `heap` is the JVM's options
+        for its memory, in place of KAFKA_HEAP_OPTS of the environment.
         """
         java = str(find_java())
         self._write_files(state, properties)
@@ -181,8 +183,8 @@ class Server:
         (self.directory / "broker.pid").unlink(missing_ok=True)
         if self.log.exists():
             self.log.replace(self.directory / "broker.log.previous")
-        heap = shlex.split(os.environ.get("KAFKA_HEAP_OPTS") or _DEFAULT_HEAP)
-        command = [java, *heap, "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", self._marker]
+        heap = heap or os.environ.get("KAFKA_HEAP_OPTS") or _DEFAULT_HEAP
+        command = [java, *shlex.split(heap), "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", self._marker]
         command += ["-Dlog4j2.configurationFile=log4j2.properties", "-cp", f"{libs}/*", "kafka.Kafka"]
         subprocess.run(
             ["/bin/sh", "-c", _LAUNCH, "sh", *command, "server.properties"],

@@ -75,8 +75,8 @@ class Node:
         libs, _ = kafka_libs(time.monotonic() + START_S)
         self.server.directory.mkdir(parents=True, exist_ok=True)
         self.server.write_state(self.state)
-        os.environ["KAFKA_HEAP_OPTS"] = HEAP
-        self.server.launch(libs, self.state, self._properties, time.monotonic() + START_S, self._cluster_id)
+        deadline = time.monotonic() + START_S
+        self.server.launch(libs, self.state, self._properties, deadline, self._cluster_id, heap=HEAP)
 
     def wait(self) -> None:
         """Wait until it answers."""

@@ -13,14 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from eosingest import broker
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
 from eosingest.kafka.memory import MAX_EPOCH
 from tests.integration import client_walk
 from tests.integration.brokers import running_broker
 from tests.integration.harness import wait_for
 from tests.integration.raw_kafka import RawKafka
-from tests.integration.request_walk import TIMEOUT_S, RequestWalk
+from tests.integration.request_walk import TIMEOUT_S, CompactionWalk, RequestWalk
+from tests.integration.test_contracts import quick_log_cleaner
 
 REQUEST_WALKS = 40
 REQUEST_STEPS = 40
@@ -188,3 +192,31 @@ def test_ids_are_forgotten(tmp_path: Path) -> None:
         walk.read(0, whole=True)
         walk.close()
     broker.down(directory=tmp_path / "forgetful", remove_data=True)
+
+
+@pytest.mark.parametrize("retention_ms", [86_400_000, 0], ids=["tombstones stay", "tombstones go"])
+def test_compaction(raw: RawKafka, servers: str, retention_ms: int) -> None:
+    """What is left of committed, aborted and open transactions, and what a reader gets from every offset."""
+    config = {
+        "cleanup.policy": "compact",
+        "segment.ms": "100",
+        "min.cleanable.dirty.ratio": "0.001",
+        "delete.retention.ms": str(retention_ms),
+    }
+    walk = CompactionWalk(0, raw, config)
+    gone = retention_ms == 0
+    for name in [*walk.ids, walk.ids[0]]:
+        walk.init(name)
+    holder, *walk.pairs = walk.pairs[1], walk.pairs[2]
+    with contextlib.closing(LibrdkafkaOffsetsReader(walk.topic, 0, ClientSettings(servers))) as reader:
+        with quick_log_cleaner(AdminClient({"bootstrap.servers": servers})):
+            walk.write(40)
+            wait_for(lambda: walk.same_after_compaction(reader, drop_tombstones=gone))
+            assert walk.produce(holder, "produce", 0) == "ok"
+            walk.write(20)
+            wait_for(lambda: walk.same_after_compaction(reader, drop_tombstones=gone))
+        log = walk.memory.log(walk.topic, 0)
+        assert len(log.entries) < log.end
+        for start in range(0, log.end, 7):
+            for committed in (True, False):
+                assert walk.same(reader, start, committed) or (committed and start > log.last_stable)
