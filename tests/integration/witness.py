@@ -269,8 +269,9 @@ def processes_below(pid: int) -> list[Process]:
 
 
 def jvm_of(process: subprocess.Popen[str]) -> int:
-    """Return the pid of the driver's JVM."""
-    (jvm,) = [child.pid for child in processes_below(process.pid) if "java" in child.command.split(" ")[0]]
+    """Return the pid of the driver's JVM; what the JVM starts lies in Java's folder too, or has its name for a moment."""
+    found = {child.pid: child for child in processes_below(process.pid) if "java" in child.command.split(" ")[0]}
+    (jvm,) = [pid for pid, child in found.items() if child.parent not in found]
     return jvm
 
 
