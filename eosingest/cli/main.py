@@ -20,6 +20,7 @@ from eosingest.cli import broker, check, init, plan, prepare, run, schema, statu
 from eosingest.cli.options import Output, output_asked_for
 from eosingest.cli.render import REPORT_A_BUG, Renderer, logging_to
 from eosingest.cli.result import Action, Result
+from eosingest.cli.signals import ignore_signals
 from eosingest.errors import EosingestError, InterruptedRunError, SpecError
 
 PROGRAM = "eosingest"
@@ -49,7 +50,9 @@ def main() -> None:
     """Run the command line of this process and exit with its exit code."""
     _fill_closed_streams()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    sys.exit(exit_code_of(sys.argv[1:]))
+    exit_code = exit_code_of(sys.argv[1:])
+    ignore_signals()
+    sys.exit(exit_code)
 
 
 def _fill_closed_streams() -> None:

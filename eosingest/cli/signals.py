@@ -1,7 +1,7 @@
 """SIGINT and SIGTERM during a run: the first is written down for the driver to see, the second ends the process at once.
 
 The driver asks `received` between its steps and ends the run in order: Spark job cancelled, open transactions aborted,
-the verdict written.
+the verdict written. Behind the result there is nothing to end any more: a signal is ignored.
 """
 
 from __future__ import annotations
@@ -51,3 +51,13 @@ class Signals:
             self._say(FIRST_WORDS)
         elif time.monotonic() - self._at >= _SAME_SIGNAL_S:
             os._exit(EXIT_SIGNAL_BASE + number)
+
+
+def ignore_signals() -> None:
+    """Ignore further signals. Main thread only.
+
+    Python puts the default handlers back while it ends, which takes a while, unless the signals are ignored: a command
+    that has told its success would die of a signal that comes then.
+    """
+    for number in HANDLED:
+        signal.signal(number, signal.SIG_IGN)

@@ -132,6 +132,22 @@ def test_signal_before_anything_is_sent(job: Job) -> None:
     assert open_transactions(job) == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_behind_the_result(job: Job, number: signal.Signals) -> None:
+    """Breaks when a run that has told its success dies of a signal, or complains of it: Python takes a while to end."""
+    write_files(job, files=1, rows=10)
+    assert job.run().exit_code == 0
+    process = job.popen()
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert '"complete"' in process.stdout.readline()
+    while process.poll() is None:
+        process.send_signal(number)
+        time.sleep(0.001)
+    assert process.returncode == 0
+    assert "Traceback" not in process.stderr.read()
+
+
 # Rows that take the JVM some milliseconds each, in small batches: the Python worker waits for input nearly all the time.
 _TRICKLE = "CAST(n + 0 * aggregate(sequence(0L, 20000L + n % 2), 0L, (sum, x) -> sum + x) AS STRING)"
 
