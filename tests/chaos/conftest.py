@@ -1,4 +1,4 @@
-"""One session of clusters for all tests of this folder."""
+"""One session of clusters for the tests of this folder, while they run: its brokers are busy even when nobody asks them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.chaos.session import Session
 SEED = 20_261_121
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def session() -> Iterator[Session]:
     """A session, whose rounds are the same each time."""
     with Session(SEED) as session:
