@@ -6,7 +6,7 @@ marks and errors come out. "Input that ends proves nothing" (design 3.3) is deci
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eosingest.errors import (
@@ -28,6 +28,7 @@ from eosingest.plan import Plan, PlannedSplit, half_done_files
 from eosingest.task_contract import Outcome
 
 _NAMED_AT_MOST = 10
+_CHANGED = "changed-while-read"  # of a file; tasks that read its bytes say it too
 _RUN_AGAIN = "what was committed is kept, nothing was sent twice; run again: it goes on from here"
 
 
@@ -86,7 +87,7 @@ def errors_of(
     errors: list[EosingestError] = []
     if signal_number is not None:
         errors.append(interrupted_by(signal_number))
-    errors += outcome_errors(result.outcomes)
+    errors += outcome_errors([outcome for outcome in result.outcomes if not _says_so_too(outcome, changed)])
     if result.error is not None and signal_number is None:
         errors.append(result.error)
     if changed:
@@ -112,7 +113,7 @@ def half_done_error(files: Sequence[str]) -> list[EosingestError]:
     return [IncompleteError(f"{_listed(files)}: half sent, and left alone by source.min_age", hint=_RUN_AGAIN)]
 
 
-def outcome_errors(outcomes: Iterable[Outcome]) -> list[EosingestError]:
+def outcome_errors(outcomes: Sequence[Outcome]) -> list[EosingestError]:
     """Turn the outcomes of tasks into errors: one for all bad rows, one for each other way to end."""
     errors: list[EosingestError] = []
     rows = [row for outcome in outcomes for row in outcome.bad_rows]
@@ -145,12 +146,17 @@ def _outcome_error(outcome: Outcome) -> EosingestError:
     return error_class(outcome.message, code=outcome.code, hint=outcome.hint or _RUN_AGAIN)
 
 
+def _says_so_too(outcome: Outcome, changed: Sequence[str]) -> bool:
+    """Whether a task has seen itself that one of the `changed` files is another one: that is one error, not two."""
+    return outcome.code == _CHANGED and any(outcome.message.startswith(f"{name}: ") for name in changed)
+
+
 def _changed_while_read(names: Sequence[str]) -> ChangedError:
     return ChangedError(
         f"{_listed(names)}: changed while it was read",
-        code="changed-while-read",
-        hint="some of its rows were sent; what the topic holds of it is neither the old nor the new content. Restore the"
-        ' file, or send it again as a whole with source.on_change = "reingest"; source.min_age waits for writers',
+        code=_CHANGED,
+        hint="some of its rows may have been sent: what the topic holds of it may be neither the old nor the new content."
+        ' Restore the file, or send it again as a whole with source.on_change = "reingest"; source.min_age waits for writers',
     )
 
 

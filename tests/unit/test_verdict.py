@@ -198,6 +198,16 @@ def test_a_file_that_changed_while_it_was_read_is_an_error_though_all_is_done() 
     assert "a, b" in error.message
 
 
+def test_a_change_that_a_task_has_seen_too_is_one_error() -> None:
+    seen, unseen = (
+        outcome(task=task, read_all=False, exit_code=12, code="changed-while-read", message=f"{name}: changed")
+        for task, name in enumerate(["a", "b"])
+    )
+    (error,) = errors(HALF, seen, changed=["a"])
+    assert error.message.startswith("a: changed while")
+    assert [error.message for error in errors(HALF, seen, unseen, changed=["a"])] == ["b: changed", error.message]
+
+
 def test_many_names_are_cut() -> None:
     (error,) = errors(ALL_DONE, outcome(), changed=[f"f{n:02}" for n in range(13)])
     assert "f09" in error.message
