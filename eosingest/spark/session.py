@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -27,7 +28,7 @@ from pyspark.sql import SparkSession
 
 import eosingest
 from eosingest.errors import EosingestError, FatalError, IncompleteError
-from eosingest.java import find_java
+from eosingest.java import find_java, java_major_version
 from eosingest.paths import unusable
 from eosingest.spark import class_archive
 
@@ -40,6 +41,7 @@ _END_KNOWN_S = 2.0  # a JVM that was lost over py4j has ended, or is about to
 _COLLECTOR = re.compile(r"-XX:[+-]Use\w*GC\b")
 _OPTIONS_OF_EVERY_JVM = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _AT_START = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.master", "spark.submit.")
+_TOO_NEW = "getSubject is not supported"  # by Java 23 and newer; the Hadoop in pyspark 4.0 needs it (HADOOP-19212)
 _T = TypeVar("_T")
 
 
@@ -172,6 +174,13 @@ def _not_started(master: str, log_file: Path | None, error: Exception, process: 
                 code="jvm-ended",
                 hint=f"nothing was sent; run again{log}",
             )
+    if _TOO_NEW in str(error):
+        java = find_java()
+        return FatalError(
+            f"Spark {pyspark.__version__} does not run on Java {java_major_version(java)} ({java})",
+            code="java-too-new",
+            hint="nothing was sent; point JAVA_HOME at Java 17 or 21",
+        )
     return FatalError(
         f"Spark did not start with master {master}: {first_line(str(error))}",
         code="spark-start",

@@ -1,10 +1,13 @@
-"""What a JVM of Spark is started with."""
+"""What a JVM of Spark is started with, and what is said where it does not start."""
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from eosingest.spark.session import _java_options
+import pytest
+from pyspark.errors import UnsupportedOperationException
+
+from eosingest.spark.session import _java_options, _not_started
 
 DRIVER = "spark.driver.extraJavaOptions"
 
@@ -35,3 +38,15 @@ def test_the_collector_may_be_chosen_among_default_options() -> None:
 def test_the_collector_may_be_chosen_in_the_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "-Xss4m -XX:+UseSerialGC")
     assert _java_options("local[2]", {})[DRIVER] == "-Duser.timezone=UTC"
+
+
+def test_a_java_that_is_too_new_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when the only words are Hadoop's, which tell nobody what to do; what Java 25 says, as it was seen."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").touch(0o755)
+    (tmp_path / "release").write_text('JAVA_VERSION="25.0.1"\n')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    error = _not_started("local[*]", None, UnsupportedOperationException("getSubject is not supported"), None)
+    assert error.code == "java-too-new"
+    assert "does not run on Java 25" in error.message
+    assert "JAVA_HOME" in error.hint
