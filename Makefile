@@ -39,7 +39,7 @@ chaos: $(READY) ## play ROUNDS=n rounds of faults on real brokers and Spark, SEE
 bench: $(READY) ## measure beside what a user could pick instead: ROWS=n ROUNDS=n WORKS="text json"
 	$(BIN)/python -m bench $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(WORKS),--works $(WORKS))
 
-unit: $(READY) ## run the tests that need neither
+unit: $(READY) ## run the unit tests: no Kafka, no Spark, seconds
 	$(BIN)/python -m pytest tests/unit
 
 lint: $(READY) ## ruff and mypy

@@ -1,6 +1,6 @@
 """How wall time and memory grow: with records, splits, small files, and other jobs' keys in the offsets topic.
 
-    .venv/bin/python -m bench.growth [--series files splits records split split-rows keys] [--least 1] [--most 100000]
+    .venv/bin/python -m bench.growth [--series files splits records split split-rows keys] [--least 1] [--most 10000000]
 
 Whole commands, from start to exit, on a broker of its own: `plan`, `run`, and `run` again with nothing to do. Memory is the
 highest that the operating system has seen of the driver, of a Python worker and of the JVM (VmHWM), in MiB.

@@ -2,7 +2,7 @@
 
 The driver's only hand on the offsets topic: claiming the run number, committing control records (with tombstones and
 done marks in the same transaction), and reading back. Every control record is committed by the control producer, so a
-driver that was fenced cannot go on, whatever it believes (design 3.2).
+driver that was fenced cannot go on, whatever it believes (docs/protocol.md, The driver).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The driver's way through one run, from top to bottom (design section 3.2).
+"""The driver's way through one run, from top to bottom (docs/protocol.md, The driver).
 
     claim ─▶ fence ─▶ read ─▶ plan ─┬─▶ nothing pending: complete, without a JVM
                                     └─▶ running ─▶ Spark job ─▶ settling ─▶ fence own ids ─▶ read back ─▶ verdict

@@ -12,7 +12,7 @@
     ├─ ChangedError          12   source, spec or topic is not what was pinned
     └─ InterruptedRunError 128+N  a signal ended the run after a clean abort
 
-The exit codes mean the same for every verb (design section 6). When several apply, `worst_exit_code` decides.
+The exit codes mean the same for every verb (README, Exit codes). When several apply, `worst_exit_code` decides.
 All classes pickle with their fields: they cross the border between Spark's Python workers and the driver.
 """
 

@@ -1,4 +1,4 @@
-"""What one Spark task does: the heart of the protocol (design section 3.3).
+"""What one Spark task does: the heart of the protocol (docs/protocol.md, The task).
 
     Arrow batches ─▶ rows by split ─▶ begin ─▶ produce … ─▶ flush ─▶ offset records last ─▶ commit ─▶ (again)
                                         ▲                                                     │

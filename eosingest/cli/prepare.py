@@ -12,7 +12,8 @@ from eosingest.cli.signals import Signals
 def prepare(output: Output = None, verbose: Verbose = False) -> Action:
     """Have Spark start sooner: archive its classes, once.
 
-    The archive lies in the cache (160 MiB). It takes half a minute, and each local run saves about three seconds.
+    The archive lies in the cache (160 MiB). It takes half a minute, and saves each local run that starts
+    Spark one to three seconds.
     """
 
     def perform(renderer: Renderer) -> Result:

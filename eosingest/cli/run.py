@@ -30,7 +30,7 @@ def run(
             "--if-running",
             envvar="EOSINGEST_IF_RUNNING",
             metavar="fence|fail|skip",
-            help="While an earlier run of the job is alive: fence it off, fail with exit 11, or skip this run "
+            help="While an earlier run of the job is alive on this host: fence it off, fail with exit 11, or skip this run "
             "(the default is the spec's if_running).",
             show_default=False,
         ),

@@ -1,7 +1,7 @@
 """The data plane: transactional producers and the reader of the offsets topic, over confluent-kafka (librdkafka).
 
 Tasks and the driver's control producer write through it, both read positions through it. kafka-python never
-produces: its transactional commit has holes in 3.0.x (design section 8).
+produces: its transactional commit has holes in 3.0.x.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from eosingest.kafka.spread import Spread
 
 log = logging.getLogger("eosingest.librdkafka")
 
-# Refusals that no retry mends (design section 3.3). Anything else that is not a fence has an unknown outcome.
+# Refusals that no retry mends (docs/protocol.md, The task). Anything else that is not a fence has an unknown outcome.
 REFUSALS = frozenset(
     {
         "CLUSTER_AUTHORIZATION_FAILED",

@@ -19,7 +19,7 @@ REPEATED_COMMIT_S = 0.5
 
 
 class FailureKind(enum.Enum):
-    """What a failed Kafka operation means for the protocol (design section 3.3)."""
+    """What a failed Kafka operation means for the protocol (docs/protocol.md, The task)."""
 
     FENCED = "fenced"  # another init_transactions on our id, or the transaction timed out: librdkafka cannot tell which
     REFUSED = "refused"  # the broker or the client says no, and would say no again

@@ -1,6 +1,6 @@
 """A job's state as its records in the offsets topic tell it: folded record by record, in log order.
 
-The driver folds from the log's start (design 3.2 step 4), a task from the end of the plan (3.3 step 2), the progress
+The driver folds from the log's start, a task from the end of the plan (docs/protocol.md), the progress
 display from wherever it is.
 """
 

@@ -1,4 +1,4 @@
-"""The offsets topic itself: made and checked, the partition of a job, and the read to its end (design 3.1, 3.4)."""
+"""The offsets topic itself: made and checked, the partition of a job, and the read to its end (docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def read_decided(reader: OffsetsReader, state: JobState, *, deadline_s: float) -
 
 
 def read_undecided(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:
-    """Fold everything, aborted and open transactions included: only for what a fence may rest on (3.2 step 2)."""
+    """Fold everything, aborted and open transactions included: only for what a fence may rest on (The driver, step 2)."""
     _read(reader, state, reader.high_watermark(), committed=False, deadline_s=deadline_s)
 
 

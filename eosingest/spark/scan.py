@@ -2,7 +2,7 @@
 
 Spark drops listed files without a word in some cases, and packs the splits as it likes: so the driver asks. Between
 read.py, which makes the DataFrame, and the task's table of splits. Reached through py4j: nothing of it is public API
-of pyspark, and tests hold it to each supported version.
+of pyspark, and tests hold it to the one that is pinned.
 """
 
 from __future__ import annotations

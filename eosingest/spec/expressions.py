@@ -145,7 +145,7 @@ _COMPARES = frozenset({"=", "==", "<=>", "<", ">", "<=", ">=", "!=", "<>"})
 def unstable(expression: str) -> list[str]:
     """Return a sentence for each thing in the expression that would give other bytes at a retry.
 
-    A retried or resumed split must give the same rows and bytes again (design section 4), and Spark calls `now()`
+    A retried or resumed split must give the same rows and bytes again (docs/protocol.md), and Spark calls `now()`
     deterministic: hence by name. Raises SpecError for an unclosed quote or comment.
     """
     found = tokens(expression)

@@ -293,7 +293,8 @@ class Spec(_Table):
         Field(description="The job: identity of its progress and transactional ids. May hold ${param:…}.")
     )
     if_running: Annotated[IfRunning, _one_of(IfRunning)] = Field(
-        default="fence", description="When an earlier run of the job is alive: fence it off, fail, or skip this run."
+        default="fence",
+        description="When an earlier run of the job is alive on this host: fence it off, fail, or skip this run.",
     )
     source: Source = Field(description="The files to read.")
     transform: Transform = Field(default_factory=Transform, description="Which rows and columns are sent.")

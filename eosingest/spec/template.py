@@ -13,7 +13,7 @@ TEMPLATE = """\
 # Any string may hold ${param:x} (given as --param x=…), ${env:X} or ${file:path}; "$${" is a plain "${".
 
 name = "my-job"                     # the job's progress is kept under this name
-# if_running = "fence"              # an earlier run is still alive: fence it off | fail | skip
+# if_running = "fence"              # an earlier run is still alive here: fence it off | fail | skip
 
 [source]
 format = "json"                     # json (one record a line) | csv | text | parquet | orc

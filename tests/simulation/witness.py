@@ -1,4 +1,4 @@
-"""Checks the promises P1 to P10 of design 3.5, at every transaction that is decided and at every end of a run.
+"""Checks the promises P1 to P10 of docs/protocol.md, at every transaction that is decided and at every end of a run.
 
 Independent of what is checked: it reads what the broker decided, not what anybody says of it.
 """
@@ -79,7 +79,7 @@ class Witness:
 
     @staticmethod
     def _last_in_transaction(entries: list[Entry], partitions: Partitions) -> None:
-        """Offset records come after the flush (3.3): the offsets partition is pinned for milliseconds."""
+        """Offset records come after the flush: the offsets partition is pinned for milliseconds."""
         data = [entry.timestamp_ms for (topic, _), found in partitions.items() if topic == TOPIC for entry in found]
         if data and entries and min(entry.timestamp_ms for entry in entries) < max(data):
             raise ViolationError("order", "a record was sent after the offset records of its transaction")
@@ -135,7 +135,7 @@ class Witness:
     # ---- what processes do -----------------------------------------------------------------------------------------
 
     def about_to_init(self, attempt: Attempt) -> None:
-        """An attempt that began when anybody could read of a newer run must not even init its producer (3.3 step 0)."""
+        """An attempt that began when anybody could read of a newer run must not even init its producer (The task, step 0)."""
         if self.world.lost == OFFSETS:
             return  # what it could have read is gone, or was written to another topic of that name
         number = attempt.job.settings.run

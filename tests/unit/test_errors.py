@@ -93,7 +93,7 @@ def test_kafka_failure_pickles() -> None:
     assert str(failure) == "_FENCED: by another"
 
 
-# "When several apply: signal > 6 > 7 > 12 > 4 > 3 > 5" (design section 6); a bug comes right behind the signal.
+# "When several apply: signal > 6 > 7 > 12 > 4 > 3 > 5" (README, Exit codes); a bug comes right behind the signal.
 ORDER = [143, 1, 6, 7, 12, 4, 3, 5, 0]
 
 
