@@ -41,7 +41,7 @@ def make(error_class: type[EosingestError], **more: str) -> EosingestError:
     return error_class("what happened", **ARGUMENTS.get(error_class, {}), **more)
 
 
-def test_every_class_has_the_exit_code_of_the_design() -> None:
+def test_every_class_has_the_exit_code_of_the_readme() -> None:
     assert {cls.__name__: make(cls).exit_code for cls in CLASSES} == DOCUMENTED
 
 
@@ -93,7 +93,7 @@ def test_kafka_failure_pickles() -> None:
     assert str(failure) == "_FENCED: by another"
 
 
-# "When several apply: signal > 6 > 7 > 12 > 4 > 3 > 5" (README, Exit codes); a bug comes right behind the signal.
+# When several apply: signal > 6 > 7 > 12 > 4 > 3 > 5; a bug comes right behind the signal.
 ORDER = [143, 1, 6, 7, 12, 4, 3, 5, 0]
 
 
