@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from eosingest.kafka.protocols import ANY_PARTITION
+from eosingest.kafka.protocols import ANY_PARTITION, LARGEST_RECORD_BYTES
 
 # Bytes of a record batch around a single record: 61 of batch header and at most 21 of record header (KIP-98 format).
 _BATCH_OVERHEAD = 61 + 21
@@ -53,7 +53,7 @@ def topic_limits(config: Mapping[str, str] | None, partitions: int) -> TopicLimi
     create_time = config.get("message.timestamp.type", "CreateTime") == "CreateTime"
     retention_ms = int(config.get("retention.ms", -1))
     return TopicLimits(
-        max_message_bytes=int(config.get("max.message.bytes", 1_048_588)),
+        max_message_bytes=min(LARGEST_RECORD_BYTES, int(config.get("max.message.bytes", 1_048_588))),
         null_key_allowed="compact" not in policy,
         retention_ms=retention_ms if create_time and "delete" in policy and retention_ms >= 0 else None,
         before_max_ms=_limit(config, "message.timestamp.before.max.ms") if create_time else None,
@@ -99,12 +99,9 @@ def _first_too_large(sizes: npt.NDArray[np.int64], limits: TopicLimits) -> BadRo
     over = np.flatnonzero(sizes > limits.max_message_bytes - _BATCH_OVERHEAD)
     if not len(over):
         return None
-    index = int(over[0])
-    return BadRow(
-        index,
-        "record-too-large",
-        f"the record has {int(sizes[index])} bytes, the topic's max.message.bytes is {limits.max_message_bytes}",
-    )
+    index, most = int(over[0]), limits.max_message_bytes
+    whose = "eosingest sends at most" if most == LARGEST_RECORD_BYTES else "the topic's max.message.bytes is"
+    return BadRow(index, "record-too-large", f"the record has {int(sizes[index])} bytes, {whose} {most}")
 
 
 def _first_null_key(keys: Sequence[bytes | None], limits: TopicLimits) -> BadRow | None:

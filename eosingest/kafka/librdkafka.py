@@ -22,7 +22,15 @@ from eosingest.interruption import never
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.produce_batch import BatchProducer
-from eosingest.kafka.protocols import ANY_PARTITION, REPEATED_COMMIT_S, FailureKind, KafkaFailure, LogRecord, Records
+from eosingest.kafka.protocols import (
+    ANY_PARTITION,
+    LARGEST_RECORD_BYTES,
+    REPEATED_COMMIT_S,
+    FailureKind,
+    KafkaFailure,
+    LogRecord,
+    Records,
+)
 from eosingest.kafka.spread import Spread
 
 log = logging.getLogger("eosingest.librdkafka")
@@ -48,6 +56,7 @@ REFUSALS = frozenset(
         "UNSUPPORTED_FOR_MESSAGE_FORMAT",
         "UNSUPPORTED_VERSION",
         "_AUTHENTICATION",
+        "_INVALID_ARG",
         "_UNKNOWN_PARTITION",
         "_UNKNOWN_TOPIC",
         "_UNSUPPORTED_FEATURE",
@@ -65,12 +74,13 @@ _LEADER_MOVES = frozenset(
         "_UNKNOWN_PARTITION",
     }
 )
-_NOT_SAID_WHY = frozenset({"_STATE", "_INCONSISTENT"})
+# What is said of a producer that is broken already. Purged are the records of a transaction that had failed before.
+_NOT_SAID_WHY = frozenset({"_FATAL", "_INCONSISTENT", "_PURGE_INFLIGHT", "_PURGE_QUEUE", "_STATE"})
 _POLL_S = 0.1
 _INIT_S = 30.0
 _STEP_S = 1.0
 _LEADER_S = 30.0
-_QUEUE_KBYTES = 65_536
+_QUEUE_KBYTES = LARGEST_RECORD_BYTES >> 10
 # librdkafka varies its waits by 20 %: a request is repeated after 1.6 times REPEATED_COMMIT_S at the earliest.
 _RETRY_BACKOFF_MS = int(2_000 * REPEATED_COMMIT_S)
 
@@ -119,27 +129,26 @@ class LibrdkafkaProducer:
     """
 
     def __init__(self, transactional_id: str, settings: ProducerSettings, check: Callable[[], None] = never) -> None:
-        """Connect. `check` is called while waiting, and raises to end the wait."""
+        """Connect. `check` is called while waiting, and raises to end the wait. Raises KafkaFailure for a bad setting."""
         self._check = check
         self._timeout_s = settings.transaction_timeout_s
         self._topic = settings.topic
         self._undelivered: KafkaError | None = None
-        self._producer = confluent_kafka.Producer(
-            {
-                "linger.ms": 20,
-                "queue.buffering.max.kbytes": _QUEUE_KBYTES,
-                "message.max.bytes": settings.message_max_bytes,
-                **settings.client.librdkafka(),
-                "transactional.id": transactional_id,
-                "transaction.timeout.ms": int(settings.transaction_timeout_s * 1000),
-                "retry.backoff.ms": _RETRY_BACKOFF_MS,
-                "retry.backoff.max.ms": _RETRY_BACKOFF_MS,
-                "partitioner": settings.partitioner,
-                "delivery.report.only.error": True,
-                "on_delivery": self._on_delivery,
-            },
-            logger=log,
-        )
+        config = {
+            "linger.ms": 20,
+            "queue.buffering.max.kbytes": _QUEUE_KBYTES,
+            "message.max.bytes": settings.message_max_bytes,
+            **settings.client.librdkafka(),
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": int(settings.transaction_timeout_s * 1000),
+            "retry.backoff.ms": _RETRY_BACKOFF_MS,
+            "retry.backoff.max.ms": _RETRY_BACKOFF_MS,
+            "partitioner": settings.partitioner,
+            "delivery.report.only.error": True,
+            "on_delivery": self._on_delivery,
+        }
+        with failures():
+            self._producer = confluent_kafka.Producer(config, logger=log)
         self._batches = BatchProducer.of(self._producer)
         self._spread = Spread(settings.partitioner, settings.client.properties)
 
@@ -149,7 +158,8 @@ class LibrdkafkaProducer:
 
     def _raise_undelivered(self) -> None:
         if self._undelivered is not None:
-            raise classify(self._undelivered)
+            with self._failures():
+                raise classify(self._undelivered)
 
     @contextlib.contextmanager
     def _failures(self) -> Iterator[None]:

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 # A commit that took longer may have been sent twice: a client waits longer than this before it repeats a request.
 REPEATED_COMMIT_S = 0.5
+# librdkafka never takes a record that is larger than its whole queue, which is of this size: no topic gets a larger one.
+LARGEST_RECORD_BYTES = 64 << 20
 
 
 class FailureKind(enum.Enum):

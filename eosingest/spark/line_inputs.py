@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BufferedIOBase
 from itertools import pairwise
 
@@ -142,11 +143,25 @@ class LineInputs:
         )
         with _opened(split) as file:
             _refuse_shorter(split, file, bounds)
-            for lines in read_lines(file, bounds, self._separator):
+            for lines in self._lines(file, bounds, 0 if found is None or position is not None else found.rows):
                 yield _batch(split.key, lines, rows, self._separator)
                 rows += len(lines)
             _refuse_change(split, file)
         yield SplitEnd(split.key, rows)
+
+    def _lines(self, file: BufferedIOBase, bounds: Bounds, sent: int) -> Iterator[Lines]:
+        """Yield the lines. The first `sent` ones are as long as they are: they were sent under another limit, perhaps."""
+        if sent:
+            for lines in read_lines(file, replace(bounds, longest=sys.maxsize), self._separator):
+                before = lines.between(0, sent)
+                yield before
+                sent -= len(before)
+                if not sent:
+                    bounds = replace(bounds, position=int(before.positions[-1]))
+                    break
+            else:
+                return
+        yield from read_lines(file, bounds, self._separator)
 
 
 @contextmanager

@@ -190,3 +190,14 @@ def test_partitions(partitions: list[int], index: int | None, reason: str) -> No
         assert found is not None
         assert (found.index, found.code) == (index, "bad-partition")
         assert reason in found.reason
+
+
+def test_a_topic_that_takes_more_than_the_client() -> None:
+    """Breaks when a record is offered that the client's queue never takes, or a setting that it does not know."""
+    limits = topic_limits({"max.message.bytes": str(2**31 - 1)}, 1)
+    assert limits.max_message_bytes == 64 << 20
+    bad = first_bad_row(
+        limits, keys=[None], sizes=np.array([(64 << 20) - 81]), timestamps_ms=None, corrupt=None, now_ms=0
+    )
+    assert bad is not None
+    assert bad.reason == f"the record has {(64 << 20) - 81} bytes, eosingest sends at most {64 << 20}"
