@@ -86,6 +86,20 @@ class ControlLog:
             topic.read_undecided(self.reader, seen, deadline_s=self._deadline_s())
         return seen
 
+    def look_elsewhere(self, partitions: int) -> ControlRecord | None:
+        """Return the job's control record from where it lies if the offsets topic once had fewer than its `partitions`."""
+        others = {topic.partition_of(self._job, fewer) for fewer in range(1, partitions)} - {self.partition}
+        for partition in sorted(others):
+            seen, reader = JobState(self._job, with_offsets=False), self._kafka.reader(partition)
+            try:
+                with self.kafka_errors("claiming the job"):
+                    topic.read_undecided(reader, seen, deadline_s=self._deadline_s())
+            finally:
+                reader.close()
+            if seen.newest is not None:
+                return seen.newest
+        return None
+
     def read_back(self) -> None:
         """Read the job's records to the end; the control record there must be ours."""
         with self.kafka_errors("reading the offsets topic"):

@@ -27,7 +27,6 @@ from eosingest.errors import (
     worst_exit_code,
 )
 from eosingest.failpoints import fail_point
-from eosingest.interruption import interrupted_by
 from eosingest.kafka.protocols import KafkaFailure, TopicDescription
 from eosingest.limits import topic_limits
 from eosingest.names import control_id, task_id
@@ -43,7 +42,7 @@ from eosingest.verdict import JobResult
 _TICK_S = 0.1
 _LOOK_EVERY_S = 1.0
 _LOOK_DEADLINE_S = 5.0
-_INTERRUPTED_DEADLINE_S = 4.0  # a signal ends a run within 10 s, whatever the brokers do
+_INTERRUPTED_DEADLINE_S = 4.0  # a signal ends a run within 10 s where the brokers answer, whoever holds a read up
 
 
 class Driver:
@@ -67,6 +66,7 @@ class Driver:
         self._around = surroundings
         self._began = surroundings.now()
         self._launched = False
+        self._prefixes: tuple[str, ...] = (settings.prefix,)  # those that task ids which may be alive begin with
 
     # ---- from top to bottom ----------------------------------------------------------------------------------------
 
@@ -121,6 +121,8 @@ class Driver:
         settings = self._settings
         self._log.fence_earlier_driver(settings.prefix)
         seen = self._log.read_undecided()
+        if seen.newest is None:
+            self._refuse_other_partition()
         forgotten = seen.newest is None and self._knows_first_task()
         if forgotten:
             seen = self._log.read_undecided()  # whoever made that id known in the meantime had claimed before
@@ -144,16 +146,26 @@ class Driver:
     def _knows_first_task(self) -> bool:
         return self._kafka.admin.knows_transactional_id(task_id(self._settings.prefix, self._settings.job, 0))
 
+    def _refuse_other_partition(self) -> None:
+        """Raise ChangedError where the job lies in another partition: the offsets topic had fewer when it was sent."""
+        partitions = self._offsets.partitions
+        found = self._log.look_elsewhere(partitions)
+        if found is not None:
+            raise pins.offsets_topic_grew(found.pinned.offsets_partitions, partitions)
+
     def _take_over_prefix(self, earlier: ControlRecord) -> None:
-        """Another transactional_id_prefix than recorded: refuse, or fence what lives under the old one as well."""
-        if not self._settings.from_scratch:
-            pins.refuse_other_life(earlier.pinned, replace(earlier.pinned, prefix=self._settings.prefix))
-        old, job = earlier.pinned.prefix, self._settings.job
-        ids = [control_id(old, job), *(task_id(old, job, task) for task in range(earlier.tasks_alive))]
-        self._kafka.admin.fence(ids, timeout_s=self._deadline_s)
+        """Another transactional_id_prefix than recorded: refuse, or fence what lives under the old one as well.
+
+        The driver now, its tasks behind the claim: one that inits before would find the job its own and go on.
+        """
+        old, settings = earlier.pinned.prefix, self._settings
+        if not settings.from_scratch:
+            pins.refuse_other_life(earlier.pinned, replace(earlier.pinned, prefix=settings.prefix))
+        self._kafka.admin.fence([control_id(old, settings.job)], timeout_s=self._deadline_s)
+        self._prefixes = (old, settings.prefix)
 
     def _fence(self, tasks: int) -> None:
-        ids = [task_id(self._settings.prefix, self._settings.job, task) for task in range(tasks)]
+        ids = [task_id(prefix, self._settings.job, task) for prefix in self._prefixes for task in range(tasks)]
         self._kafka.admin.fence(ids, timeout_s=self._deadline_s)
 
     @property
@@ -324,13 +336,7 @@ class Driver:
         if self._around.interruption.signal_number is None:
             self._launcher.start(self._task_settings(prepared, plan_end))
             result = self._watch(plan, plan_end)
-        try:
-            return self._settle(plan, prepared.tasks, result, before)
-        except TemporaryError as error:
-            number = self._around.interruption.signal_number
-            if number is None:
-                raise
-            raise interrupted_by(number) from error
+        return self._settle(plan, prepared.tasks, result, before)
 
     def _task_settings(self, prepared: Prepared, plan_end: int) -> TaskSettings:
         settings = self._settings
@@ -384,7 +390,11 @@ class Driver:
         is open, and an orphaned worker commits nothing after the verdict: it was fenced, or finds a run that is over.
         """
         fail_point("driver-before-verdict")
-        self._commit(replace(self._log.mine, state=record.SETTLING))
+        try:
+            self._commit(replace(self._log.mine, state=record.SETTLING))
+        except FatalError:
+            self._refuse_other_offsets_topic()  # Kafka refuses what is sent to a topic that is gone
+            raise
         fail_point("driver-after-settling")
         self._fence(tasks)
         self._log.read_back()
@@ -396,6 +406,7 @@ class Driver:
             plan,
             state,
             result,
+            tasks=tasks,
             signal_number=self._around.interruption.signal_number,
             changed=self._source.look_again(entry.file for entry in plan.pending_files),
         )

@@ -136,6 +136,16 @@ def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_
         )
 
 
+def offsets_topic_grew(was: int, now: int) -> ChangedError:
+    """Make the error for a job whose records lie where they would in an offsets topic of fewer partitions."""
+    return ChangedError(
+        f"{_NAMES['offsets_partitions']}: was {was} in the job's earlier runs and is {now} now",
+        code="pinned",
+        hint="nothing was sent; partitions cannot be taken away again: let sink.offsets_topic name another topic for this job,"
+        " under a new job name, or beside what is in the topic everything is sent again",
+    )
+
+
 def forgotten_job(job: str, offsets_topic: str) -> ChangedError:
     """Make the error for a job without a control record whose first task the cluster knows: its progress was lost."""
     return ChangedError(

@@ -51,6 +51,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
                     f"another run of {spec.name} is active on this host",
                     hint="nothing was done; wait for it, or run with --if-running fence to take the job over",
                 )
+            lock.keep_trying()  # the next run is to see this one, not only the one that is fenced now
         source = file_source(spec, interruption.check)
         launcher = _LazyLauncher(spec, kafka.client, source, options.verbose, interruption.check)
         around = Surroundings(

@@ -46,9 +46,7 @@ def proven_done(plan: Plan, state: JobState, result: JobResult, *, tasks: int, r
     The second only where the whole job succeeded and each of the `tasks` committed all of its input: every planned split
     was read then (spark/read.py has checked it on the plan that Spark executed), and one without a row is empty.
     """
-    last = {outcome.last_split[:2]: outcome.last_split[2] for outcome in result.outcomes if outcome.last_split}
-    bad = {(row["file"], row["start"]) for outcome in result.outcomes for row in outcome.bad_rows}
-    all_read = result.error is None and {o.task for o in result.outcomes if o.read_all} == set(range(tasks))
+    last, bad, all_read = _last_rows(result), _bad_splits(result), _all_read(result, tasks)
     marks = []
     for planned in plan.pending:
         split = (planned.split.file, planned.split.start)
@@ -60,6 +58,19 @@ def proven_done(plan: Plan, state: JobState, result: JobResult, *, tasks: int, r
         elif found is None and all_read and split not in last:
             marks.append(_empty(planned, run))
     return marks
+
+
+def _last_rows(result: JobResult) -> dict[SplitId, int]:
+    """Return how many rows the last split of each task gave."""
+    return {outcome.last_split[:2]: outcome.last_split[2] for outcome in result.outcomes if outcome.last_split}
+
+
+def _bad_splits(result: JobResult) -> set[SplitId]:
+    return {(row["file"], row["start"]) for outcome in result.outcomes for row in outcome.bad_rows}
+
+
+def _all_read(result: JobResult, tasks: int) -> bool:
+    return result.error is None and {o.task for o in result.outcomes if o.read_all} == set(range(tasks))
 
 
 def _empty(planned: PlannedSplit, run: int) -> OffsetRecord:
@@ -81,7 +92,7 @@ def _empty(planned: PlannedSplit, run: int) -> OffsetRecord:
 
 
 def errors_of(
-    plan: Plan, state: JobState, result: JobResult, *, signal_number: int | None, changed: Sequence[str]
+    plan: Plan, state: JobState, result: JobResult, *, tasks: int, signal_number: int | None, changed: Sequence[str]
 ) -> list[EosingestError]:
     """Return everything that keeps the run from being complete. `state` has the done marks in; `changed` are file names."""
     errors: list[EosingestError] = []
@@ -93,11 +104,37 @@ def errors_of(
     if changed:
         errors.append(_changed_while_read(changed))
     left = unfinished(plan, state)
+    errors += _shrunk(left, state, result, tasks)
     if not errors and left:
         errors.append(IncompleteError(f"{len(left)} of {len(plan.pending)} splits are not done", hint=_RUN_AGAIN))
     elif not errors:
         errors += half_done_error(half_done_files(state.offsets))
     return errors
+
+
+def _shrunk(left: Sequence[SplitId], state: JobState, result: JobResult, tasks: int) -> list[EosingestError]:
+    """Return an error for splits that gave fewer rows than are committed, where the task could not tell: nothing followed.
+
+    They would not be done in any later run either.
+    """
+    last, bad, all_read = _last_rows(result), _bad_splits(result), _all_read(result, tasks)
+    texts = []
+    for split in left:
+        found = state.offsets.get(split)
+        gave = last.get(split, 0 if all_read else None)
+        if found is not None and gave is not None and gave < found.rows and split not in bad:
+            texts.append(
+                f"{split[0]} at byte {split[1]} gave {gave} rows, and {found.rows} were committed by an earlier run"
+            )
+    if not texts:
+        return []
+    return [
+        ChangedError(
+            f"{_listed(texts)}: the same split must give the same rows",
+            code="split-shrank",
+            hint="nothing of it was sent again; was the file changed and its length and modification time kept?",
+        )
+    ]
 
 
 def unfinished(plan: Plan, state: JobState) -> list[SplitId]:

@@ -277,7 +277,10 @@ def _names(listings: Mapping[int, Iterable[Any]]) -> dict[int, str]:
 
 
 def _init_producer_id(transactional_id: str) -> InitProducerIdRequest:
-    """Make the request that fences an id: no producer id and no epoch of our own, so that the broker bumps."""
+    """Make the request that fences an id: no producer id and no epoch of our own, so that the broker bumps.
+
+    Nothing is ever begun under that epoch; its transaction timeout need only be one that every broker allows.
+    """
     return InitProducerIdRequest(
-        transactional_id=transactional_id, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+        transactional_id=transactional_id, transaction_timeout_ms=1_000, producer_id=-1, producer_epoch=-1
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from eosingest.host_lock import HostLock
+from tests.integration.harness import wait_for
 
 ROOT = Path(__file__).parents[2]
 HOLD = """
@@ -105,3 +106,24 @@ def test_a_child_that_outlives_the_holder_does_not_hold_it() -> None:
     finally:
         child.kill()
         child.wait()
+
+
+def test_who_takes_over_has_it_once_the_holder_lets_go() -> None:
+    """Breaks when a run that fenced the holder is seen by nobody: `skip` would start a third one on top of it."""
+    holder, said = start()
+    assert said == "True"
+    with HostLock("cluster", "job") as newer:
+        assert not newer.acquired
+        newer.keep_trying()
+        holder.communicate(timeout=10)
+        wait_for(lambda: newer.acquired, 10)
+        assert not acquired()
+    assert acquired()
+
+
+def test_a_wait_for_it_ends_with_its_context() -> None:
+    with HostLock("cluster", "job"):
+        with HostLock("cluster", "job") as newer:
+            newer.keep_trying()
+        assert not acquired()
+    assert acquired()

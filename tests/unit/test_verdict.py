@@ -147,7 +147,7 @@ def test_bad_rows_elsewhere_do_not_keep_other_splits_open() -> None:
 def errors(
     state: JobState, *outcomes: Outcome, error: EosingestError | None = None, **more: Any
 ) -> list[EosingestError]:
-    arguments: dict[str, Any] = {"signal_number": None, "changed": (), **more}
+    arguments: dict[str, Any] = {"signal_number": None, "changed": (), "tasks": len(outcomes) or 1, **more}
     return errors_of(plan_of(), state, JobResult(outcomes, error), **arguments)
 
 
@@ -160,7 +160,7 @@ def test_everything_done_is_complete() -> None:
 
 
 def test_splits_left_are_incomplete() -> None:
-    (error,) = errors(HALF, outcome())
+    (error,) = errors(HALF, outcome(read_all=False))
     assert isinstance(error, IncompleteError)
     assert "2 of 3" in error.message
     assert "run again" in error.hint
@@ -196,6 +196,30 @@ def test_a_file_that_changed_while_it_was_read_is_an_error_though_all_is_done() 
     assert isinstance(error, ChangedError)
     assert error.code == "changed-while-read"
     assert "a, b" in error.message
+
+
+@pytest.mark.parametrize(
+    ("last", "gave"), [(("a", 100, 3), 3), (None, 0)], ids=["the last one of its task", "no row at all"]
+)
+def test_a_split_that_gives_fewer_rows_than_are_committed(last: tuple[str, int, int] | None, gave: int) -> None:
+    """Breaks when it is "incomplete, run again", for ever: no later run will find more rows in it."""
+    state = state_of(offset(0, 1, done=True), offset(100, 4), offset(200, 1, done=True))
+    (error,) = errors(state, outcome(last))
+    assert (error.exit_code, error.code) == (12, "split-shrank")
+    assert f"a at byte 100 gave {gave} rows, and 4 were" in error.message
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        outcome(("a", 100, 4), read_all=False),  # as many
+        outcome(read_all=False),  # not read to its end
+        outcome(("a", 100, 3), exit_code=7, code="bad-rows", bad_rows=[bad_row(100)]),  # stopped there
+    ],
+)
+def test_what_does_not_prove_that_a_split_shrank(told: Outcome) -> None:
+    state = state_of(offset(0, 1, done=True), offset(100, 4), offset(200, 1, done=True))
+    assert "split-shrank" not in [error.code for error in errors(state, told)]
 
 
 def test_a_change_that_a_task_has_seen_too_is_one_error() -> None:

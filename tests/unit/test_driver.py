@@ -1,0 +1,157 @@
+"""What the driver asks of Kafka before it claims a job, and in which order; the rest is simulated (tests/simulation)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eosingest.driver import Driver
+from eosingest.driver_contract import DriverSettings, Prepared, Surroundings, TopicCreation
+from eosingest.errors import ChangedError
+from eosingest.interruption import Interruption
+from eosingest.kafka.memory import Cluster, Entry
+from eosingest.kafka.memory_clients import MemoryAdmin, MemoryProducer, MemoryReader
+from eosingest.offsets import record, topic
+from eosingest.offsets.record import ControlRecord, Pinned
+from eosingest.plan import Plan
+from eosingest.report import Progress, RunReport
+from eosingest.task_contract import TaskSettings
+from eosingest.verdict import JobResult
+from tests.simulation.source import SimulatedSource
+
+SETTINGS = DriverSettings(
+    job="a.1",
+    started="now",
+    format="json",
+    root="",
+    bootstrap_servers="memory",
+    topic="sink",
+    create=TopicCreation(1, 1, {}),
+    offsets_topic="offsets",
+    prefix="p.",
+    digest={},
+    split_size=100,
+    on_change="error",
+    transaction_timeout_s=10,
+    max_records=100,
+    max_bytes=1000,
+    from_scratch=False,
+    host="host",
+    pid=1,
+    versions={},
+)
+
+
+class World:
+    """A Kafka in memory with an offsets topic, whose network loses nothing, and what was asked of it in order."""
+
+    def __init__(self, partitions: int) -> None:
+        self.time = 1_000.0
+        self.told: list[str] = []
+        self.cluster = Cluster(self.now, decided=self.decided)
+        self.cluster.create_topic("offsets", partitions, {"cleanup.policy": "compact"})
+        self.admin = _Admin(self)
+
+    def now(self) -> float:
+        return self.time
+
+    def wait(self, seconds: float) -> None:
+        self.time += seconds
+
+    def send(self, request: str, apply: Any) -> Any:
+        return apply()
+
+    def decided(self, name: str, committed: bool, partitions: Mapping[tuple[str, int], list[Entry]]) -> None:
+        for entries in partitions.values():
+            for entry in entries:
+                if record.decode_key(entry.key or b"").get("control") == "run":
+                    self.told.append(record.decode_control(entry.value or b"").state)
+
+    def control_producer(self, transactional_id: str) -> MemoryProducer:
+        return MemoryProducer(transactional_id, self.cluster, self, timeout_s=10)
+
+    def reader(self, partition: int) -> MemoryReader:
+        return MemoryReader("offsets", partition, self.cluster, self)
+
+    def has_run(self, *, partitions: int, tasks: int = 2) -> None:
+        """Leave the control record of a run, in an offsets topic that had so many partitions."""
+        pinned = Pinned("json", "", "sink", "", "memory", partitions, SETTINGS.prefix)
+        control = ControlRecord(1, "then", record.RUNNING, tasks_alive=tasks, pinned=pinned, pinned_since=1)
+        producer = self.control_producer("p.a.1.control")
+        producer.init_transactions()
+        producer.begin()
+        at = topic.partition_of(SETTINGS.job, partitions)
+        producer.produce_to_partition("offsets", at, record.control_key(SETTINGS.job), control.encode())
+        producer.commit()
+        self.told.clear()
+
+    def run(self, settings: DriverSettings) -> RunReport:
+        around = Surroundings(
+            now=self.now, sleep=self.wait, now_ms=lambda: 0, utc=lambda: "now", interruption=Interruption(lambda: None)
+        )
+        return Driver(settings, self, SimulatedSource((), {}, {}), _NoSpark(), _Unheard(), around).run()
+
+
+class _Admin(MemoryAdmin):
+    def __init__(self, world: World) -> None:
+        super().__init__(world.cluster, world)
+        self._world = world
+
+    def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
+        ids = list(transactional_ids)
+        self._world.told += ids
+        super().fence(ids, timeout_s=timeout_s)
+
+
+class _NoSpark:
+    def prepare(self, plan: Plan, schema: str | None) -> Prepared:
+        raise AssertionError("there is nothing to send")
+
+    def start(self, settings: TaskSettings) -> None:
+        raise AssertionError("there is nothing to send")
+
+    def poll(self, timeout_s: float) -> JobResult | None:
+        raise AssertionError("there is nothing to send")
+
+    def cancel(self) -> None:
+        raise AssertionError("there is nothing to send")
+
+
+class _Unheard:
+    def note(self, text: str) -> None:
+        pass
+
+    def progress(self, progress: Progress) -> None:
+        pass
+
+
+def test_tasks_under_another_prefix_are_fenced_behind_the_claim() -> None:
+    """Breaks when they are fenced before it: one that inits in between finds the job its own, and sends beside the new run."""
+    world = World(5)
+    world.has_run(partitions=5)
+    world.run(replace(SETTINGS, prefix="q.", from_scratch=True))
+    claimed = world.told.index("claimed")
+    assert world.told[:claimed] == ["p.a.1.control"]
+    assert world.told[claimed + 1 : -1] == ["p.a.1.0", "p.a.1.1", "q.a.1.0", "q.a.1.1"]
+
+
+@pytest.mark.parametrize("from_scratch", [False, True])
+def test_partitions_that_were_added_to_the_offsets_topic(from_scratch: bool) -> None:
+    """Breaks when the job looks new in the partition it would have now: everything would be sent again, with exit 0."""
+    assert topic.partition_of(SETTINGS.job, 5) != topic.partition_of(SETTINGS.job, 10)
+    world = World(10)
+    world.has_run(partitions=5)
+    with pytest.raises(ChangedError) as caught:
+        world.run(replace(SETTINGS, from_scratch=from_scratch))
+    assert caught.value.code == "pinned"
+    assert "was 5 in the job's earlier runs and is 10 now" in caught.value.message
+    assert world.told == [], "nothing was fenced or claimed"
+
+
+def test_a_new_job_beside_others() -> None:
+    world = World(10)
+    world.has_run(partitions=5)
+    assert world.run(replace(SETTINGS, job="another")).exit_code == 0
