@@ -400,7 +400,8 @@ class Driver:
         self._log.read_back()
         self._refuse_other_offsets_topic()
         state = self._log.state
-        marks = verdict.proven_done(plan, state, result, tasks=tasks, run=self._log.mine.run)
+        changed = self._source.look_again(entry.file for entry in plan.pending_files)
+        marks = verdict.proven_done(plan, state, result, tasks=tasks, run=self._log.mine.run, changed=changed)
         state.offsets.update({(mark.file, mark.start): mark for mark in marks})
         errors = verdict.errors_of(
             plan,
@@ -408,7 +409,7 @@ class Driver:
             result,
             tasks=tasks,
             signal_number=self._around.interruption.signal_number,
-            changed=self._source.look_again(entry.file for entry in plan.pending_files),
+            changed=changed,
         )
         sink = self._kafka.admin.describe_topic(self._settings.topic)
         if sink is None or sink.topic_id != self._sink.topic_id:

@@ -40,18 +40,21 @@ class JobResult:
     error: EosingestError | None = None
 
 
-def proven_done(plan: Plan, state: JobState, result: JobResult, *, tasks: int, run: int) -> list[OffsetRecord]:
+def proven_done(
+    plan: Plan, state: JobState, result: JobResult, *, tasks: int, run: int, changed: Sequence[str] = ()
+) -> list[OffsetRecord]:
     """Return done marks for the last splits of successful tasks, and for splits that were read and gave no row.
 
     The second only where the whole job succeeded and each of the `tasks` committed all of its input: every planned split
     was read then (spark/read.py has checked it on the plan that Spark executed), and one without a row is empty.
+    Files that `changed` meanwhile get none: once such a file is gone, a later run would take it for sent.
     """
     last, bad, all_read = _last_rows(result), _bad_splits(result), _all_read(result, tasks)
     marks = []
     for planned in plan.pending:
         split = (planned.split.file, planned.split.start)
         found = state.offsets.get(split)
-        if split in bad or state.is_done(split):
+        if split in bad or split[0] in changed or state.is_done(split):
             continue
         if found is not None and last.get(split) == found.rows:
             marks.append(replace(found, done=True, run=run, sequence=found.sequence + 1))

@@ -208,6 +208,9 @@ def test_files_that_change_under_a_run(job: Job) -> None:
     assert max(sent.values()) <= 2  # the meddling itself made doubles: 9xx became 8xx
     assert all(sent[number] == 1 for number in range(500))
     refused_without_a_byte(job, "source-changed", "data/b.jsonl")
+    away = b.rename(job.folder / "away")
+    refused_without_a_byte(job, "source-vanished", "data/b.jsonl")  # what is sent of it is no file that ever was
+    away.rename(b)
     whole = Counter(json.loads(line)["n"] for line in b.read_text().splitlines())
     assert_done(job.run("run", "--set", "source.on_change=reingest"), whole.total())
     assert Counter(job.numbers()) == sent + whole

@@ -59,6 +59,13 @@ def marked(state: JobState, *outcomes: Outcome, error: EosingestError | None = N
 # ---- done marks --------------------------------------------------------------------------------------------------
 
 
+def test_a_file_that_changed_while_it_was_read_gets_no_mark() -> None:
+    result = JobResult([outcome(("a", 100, 42))])
+    state = state_of(offset(100, 42))
+    assert [mark.start for mark in proven_done(plan_of(), state, result, tasks=1, run=RUN)] == [0, 100, 200]
+    assert proven_done(plan_of(), state, result, tasks=1, run=RUN, changed=["a"]) == []
+
+
 def test_the_last_split_of_a_successful_task_is_done_where_its_position_is_committed() -> None:
     committed = offset(100, 42, run=4)
     result = JobResult([outcome(("a", 100, 42), read_all=False)])
