@@ -81,6 +81,7 @@ class Driver:
             self._fence(max(1, self._log.mine.tasks_alive))
             fail_point("driver-after-fence")
             self._log.read_back()
+            self._refuse_other_offsets_topic()  # the claim may rest on the one, and lie in the other
             return self._run_read(listing)
         finally:
             self._log.close()
@@ -346,6 +347,7 @@ class Driver:
             started=settings.started,
             topic=settings.topic,
             offsets_topic=settings.offsets_topic,
+            offsets_topic_id=self._offsets.topic_id,
             offsets_partition=self._log.partition,
             plan_end=plan_end,
             splits=prepared.splits,

@@ -160,6 +160,9 @@ class Task:
         except _StopError as stop:
             self._outcome.exit_code, self._outcome.code = stop.exit_code, stop.code
             self._outcome.message, self._outcome.hint = stop.message, stop.hint
+        except FatalError as error:  # what the offsets topic holds, no task can read
+            self._outcome.exit_code, self._outcome.code = error.exit_code, error.code
+            self._outcome.message, self._outcome.hint = error.message, error.hint
         finally:
             self._close_producer()
             self._reader.close()
@@ -224,6 +227,7 @@ class Task:
         self._producer.init_transactions()  # 1
         fail_point("task-after-init")
         topic.read_to_end(self._reader, self._state, deadline_s=deadline_s)  # 2
+        self._check_offsets_topic()
         self._check_mine()  # 3
         fail_point("task-after-check")
         for progress in self._progress.values():
@@ -233,6 +237,15 @@ class Task:
             progress.committed = found
             if progress.committed_rows > progress.rows:
                 progress.resume()
+
+    def _check_offsets_topic(self) -> None:
+        """Stop where another offsets topic has the name now: what was just read need not be all that is behind the plan."""
+        if self._reader.topic_id() != self._settings.offsets_topic_id:
+            raise _StopError(
+                EXIT_CHANGED,
+                "progress-lost",
+                f"the offsets topic {self._settings.offsets_topic} was deleted and made again while the run was at work",
+            )
 
     def _check_mine(self) -> None:
         """Stop unless the control record names this run and says it is running, and no newer attempt claimed the task."""

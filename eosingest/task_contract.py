@@ -37,7 +37,8 @@ class TaskSettings:
     """What every task of a run is told. Frozen and picklable: it travels in the task closure.
 
     `splits` is keyed by the signed hash in the batches' split column; `plan_end` is the offset up to which the driver
-    read; `max_attempts` is how often Spark tries a task (`spark.task.maxFailures`). Times in seconds, sizes in bytes.
+    read, in the topic with the id `offsets_topic_id`; `max_attempts` is how often Spark tries a task
+    (`spark.task.maxFailures`). Times in seconds, sizes in bytes.
     """
 
     job: str
@@ -45,6 +46,7 @@ class TaskSettings:
     started: str
     topic: str
     offsets_topic: str
+    offsets_topic_id: str
     offsets_partition: int
     plan_end: int
     splits: Mapping[int, TaskSplit]

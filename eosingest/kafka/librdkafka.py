@@ -6,9 +6,11 @@ produces: its transactional commit has holes in 3.0.x.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import logging
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
@@ -16,7 +18,8 @@ from itertools import repeat
 import confluent_kafka
 import numpy as np
 import numpy.typing as npt
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from eosingest.interruption import never
 from eosingest.kafka.columns import BinaryColumn
@@ -320,7 +323,19 @@ class LibrdkafkaOffsetsReader:
             # Otherwise a full queue is looked at again after a second: a million records took 7 s instead of 2.
             "fetch.queue.backoff.ms": 10,
         }
+        self._client = client
         self._consumers: dict[str, confluent_kafka.Consumer] = {}
+        self._admin: AdminClient | None = None
+
+    def topic_id(self) -> str:
+        """Return the topic's id."""
+        with failures():
+            if self._admin is None:
+                self._admin = AdminClient(self._client.librdkafka(), logger=log)
+            asked = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=_LEADER_S)
+            found = asked[self._topic].result()
+        # librdkafka tells it as Kafka's tools do, kafka-python as a UUID.
+        return str(uuid.UUID(bytes=base64.urlsafe_b64decode(f"{found.topic_id}==")))
 
     def _consumer(self, isolation_level: str) -> confluent_kafka.Consumer:
         if isolation_level not in self._consumers:

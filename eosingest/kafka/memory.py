@@ -271,10 +271,17 @@ class Cluster:
         """Delete a topic with its records."""
         self.topics.pop(name, None)
 
+    def topic(self, name: str) -> Topic:
+        """Return a topic. UNKNOWN_TOPIC_OR_PART where it is not there."""
+        found = self.topics.get(name)
+        if found is None:
+            raise BrokerError("UNKNOWN_TOPIC_OR_PART")
+        return found
+
     def log(self, topic: str, partition: int) -> Log:
         """Return a partition. UNKNOWN_TOPIC_OR_PART where it is not there."""
-        found = self.topics.get(topic)
-        if found is None or not 0 <= partition < len(found.logs):
+        found = self.topic(topic)
+        if not 0 <= partition < len(found.logs):
             raise BrokerError("UNKNOWN_TOPIC_OR_PART")
         return found.logs[partition]
 

@@ -189,6 +189,10 @@ class MemoryReader(_Client):
         self._topic = topic
         self._partition = partition
 
+    def topic_id(self) -> str:
+        """Return the topic's id."""
+        return self._ask(f"DescribeTopic {self._topic}", lambda: self._cluster.topic(self._topic).topic_id)
+
     def log_start(self) -> int:
         """Return the log start offset."""
         return self._ask("ListOffsets start", lambda: self._cluster.list_offsets(self._topic, self._partition)).start

@@ -117,6 +117,9 @@ class Producer(Protocol):
 class OffsetsReader(Protocol):
     """Reads one partition of the offsets topic. Raises KafkaFailure."""
 
+    def topic_id(self) -> str:
+        """Return the id of the topic that is there now, as in `TopicDescription`."""
+
     def log_start(self) -> int:
         """Return the first offset that the partition still holds."""
 

@@ -87,7 +87,8 @@ class JobState:
             return
         new = record.decode_offset(key, entry.value)
         old = self.offsets.get(split)
-        if old is not None and new.sequence < old.sequence:
+        # A newer run's may begin anew, behind a tombstone (`--from-scratch`, reingest) that was compacted away.
+        if old is not None and new.sequence < old.sequence and new.run <= old.run:
             raise FatalError(
                 f"the offset record of {split[0]} at {split[1]} went back from sequence {old.sequence} to"
                 f" {new.sequence} (offset {entry.offset} of the offsets topic)",

@@ -52,6 +52,7 @@ class Run:
         self.process = Process(f"driver-{index}")
         self.signal: int | None = None
         self.number = 0  # its run number, once it has claimed
+        self.life = 0  # and in which life of the offsets topic that was
         self.looked_at = 0.0  # when it had fenced, and was about to look whether all is well
         self.job: Job | None = None
         self.report: RunReport | None = None

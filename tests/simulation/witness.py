@@ -42,6 +42,8 @@ class Witness:
         self.claims: dict[int, tuple[dict[str, Any], int]] = {}  # by task: the claim, and its Kafka offset
         self.fenced_below = 0  # runs of a lower number must not commit anything any more
         self.ended: set[int] = set()  # numbers of runs that ended in order
+        self.numbers: dict[str, int] = {}  # run numbers by what the runs call themselves
+        self.lives = 1  # of the offsets topic: in each of them run numbers begin anew
         self.completed = False  # some run said 0: from here on nothing is to be sent
 
     # ---- a transaction is decided ----------------------------------------------------------------------------------
@@ -103,6 +105,7 @@ class Witness:
 
     def _take_control(self, value: dict[str, Any], offset: int) -> None:
         self.control, self.control_offset = value, offset
+        self.numbers[value["started"]] = value["run"]
         if value["state"] == "running" and self.run_of(value).from_scratch:
             # everything is sent again, in whatever version
             self.rows = dict.fromkeys(self.rows, 0)
@@ -147,8 +150,8 @@ class Witness:
                 raise ViolationError("P7", f"{attempt.process} disturbs the newer attempt {claim['attempt']}")
 
     def claimed(self, run: Run) -> None:
-        """The run passed its claim: the number in the control record is its own."""
-        run.number = self.control.get("run", 0)
+        """The run passed its claim, perhaps a while ago."""
+        run.number, run.life = self.numbers.get(run.started, 0), self.lives
 
     def fenced(self, run: Run) -> None:
         """The run fenced everything before it."""
@@ -162,6 +165,7 @@ class Witness:
     def offsets_lost(self) -> None:
         """The offsets topic was deleted: run numbers and sequences begin anew, what was sent stays."""
         self.fenced_below, self.ended = 0, set()
+        self.lives += 1
         self.offsets.clear()
 
     def run_ended(self, run: Run) -> None:
@@ -187,7 +191,8 @@ class Witness:
         elif code not in (EXIT_INCOMPLETE, EXIT_TEMPORARY, 128 + 15):
             raise ViolationError("P9", f"exit {code}: {run.error}")
         if run.report is not None and run.number:
-            self.ended.add(run.number)
+            if run.life == self.lives:
+                self.ended.add(run.number)
             self._check_nothing_open(run)
 
     def _check_changed(self, run: Run) -> None:

@@ -114,6 +114,14 @@ def test_a_sequence_that_goes_back_is_an_error() -> None:
         assert word in caught.value.message
 
 
+def test_a_newer_run_may_begin_anew() -> None:
+    """Breaks a reader that slept over `--from-scratch` and a compaction, which took the tombstone in between (simulation)."""
+    again = offset(5, sequence=0)
+    assert again.value is not None
+    again = again._replace(value=again.value.replace(b'"run":1', b'"run":2'))
+    assert folded(offset(10, sequence=7), again).offsets["f", 0].sequence == 0
+
+
 def test_sequences_of_different_splits_have_nothing_to_do_with_each_other() -> None:
     folded(offset(10, sequence=7), offset(5, sequence=6, start=100), offset(5, sequence=0, file="g"))
 

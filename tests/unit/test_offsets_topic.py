@@ -79,6 +79,9 @@ class Reader:
     start: int = 0
     calls: list[tuple[int, int, bool, float]] = field(default_factory=list)
 
+    def topic_id(self) -> str:
+        raise AssertionError("reads do not ask for it")
+
     def log_start(self) -> int:
         return self.start
 
