@@ -204,7 +204,8 @@ class Witness:
     def _check_fatal(self, run: Run) -> None:
         struck = self.world.faults.struck
         fencing = struck["foreign-init"] + struck["late-request"] + struck["second-attempt"]
-        if not self.world.lost and not (fencing and run.codes == ["fenced-again-and-again"]):
+        fenced = "fenced-again-and-again" in run.codes and set(run.codes) <= {"fenced-again-and-again", "superseded"}
+        if not self.world.lost and not (fencing and fenced):
             raise ViolationError("P9", f"exit 7 {run.codes}: {run.error or run.report}")
 
     def _check_nothing_open(self, run: Run) -> None:
