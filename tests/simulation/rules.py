@@ -158,7 +158,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
     "empty-only-when-every-task-read-all": (
         Edit(
             verdict,
-            "proven_done",
+            "_all_read",
             "result.error is None and {o.task for o in result.outcomes if o.read_all} == set(range(tasks))",
             "result.error is None",
         ),

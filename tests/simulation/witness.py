@@ -212,7 +212,10 @@ class Witness:
         """P8, unless a newer run is at work under the same ids."""
         if self.control.get("started") != run.started:
             return
-        for task in range(self.world.most_tasks):
+        tasks = self.world.most_tasks
+        if self.world.lost == OFFSETS:  # with it went how many tasks an earlier run had
+            tasks = len(run.job.parts) if run.job is not None else 1
+        for task in range(tasks):
             found = self.world.cluster.transactions.get(task_id(PREFIX, JOB, task))
             if found is not None and found.state is State.ONGOING:
                 raise ViolationError("P8", f"a transaction of task {task} is open after exit {run.exit_code}")
