@@ -325,6 +325,24 @@ def test_a_read_takes_just_the_range(make_producer: MakeProducer, topic: str, re
     assert values(read(reader, 0, 6)) == [b"a", b"b", b"c"], "back again, by the same reader"
 
 
+def test_both_clients_tell_the_same_topic_id(
+    admin: KafkaPythonAdmin, reader: LibrdkafkaOffsetsReader, topic: str, independent: AdminClient
+) -> None:
+    """Breaks when a task takes the topic that the driver read for another one, or another one for it."""
+    described = admin.describe_topic(topic)
+    assert described is not None
+    assert reader.topic_id() == described.topic_id
+    independent.delete_topics([topic])[topic].result(timeout=20)
+    wait_for(lambda: admin.describe_topic(topic) is None)
+    with pytest.raises(KafkaFailure) as caught:
+        reader.topic_id()
+    assert (caught.value.kind, caught.value.code) == (FailureKind.REFUSED, "UNKNOWN_TOPIC_OR_PART")
+    admin.create_topic(topic, partitions=1, replication_factor=1, config={})
+    again = wait_for(lambda: admin.describe_topic(topic))
+    assert again.topic_id != described.topic_id
+    assert reader.topic_id() == again.topic_id
+
+
 def test_an_empty_partition(reader: LibrdkafkaOffsetsReader) -> None:
     assert (reader.log_start(), reader.last_stable_offset(), reader.high_watermark()) == (0, 0, 0)
     assert read(reader) == []
