@@ -81,23 +81,22 @@ class ControlLog:
         read_committed would wait behind the very transactions that are fenced next, and a run number or task count from
         an aborted record is merely too high.
         """
+        return self._read_undecided(self.reader)
+
+    def _read_undecided(self, reader: OffsetsReader) -> JobState:
         seen = JobState(self._job, with_offsets=False)
         with self.kafka_errors("claiming the job"):
-            topic.read_undecided(self.reader, seen, deadline_s=self._deadline_s())
+            topic.read_undecided(reader, seen, deadline_s=self._deadline_s())
         return seen
 
     def look_elsewhere(self, partitions: int) -> ControlRecord | None:
         """Return the job's control record from where it lies if the offsets topic once had fewer than its `partitions`."""
         others = {topic.partition_of(self._job, fewer) for fewer in range(1, partitions)} - {self.partition}
         for partition in sorted(others):
-            seen, reader = JobState(self._job, with_offsets=False), self._kafka.reader(partition)
-            try:
-                with self.kafka_errors("claiming the job"):
-                    topic.read_undecided(reader, seen, deadline_s=self._deadline_s())
-            finally:
-                reader.close()
-            if seen.newest is not None:
-                return seen.newest
+            with contextlib.closing(self._kafka.reader(partition)) as reader:
+                found = self._read_undecided(reader).newest
+            if found is not None:
+                return found
         return None
 
     def read_back(self) -> None:
