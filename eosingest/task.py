@@ -78,7 +78,9 @@ class _StopError(Exception):
 class _Progress:
     """One split on its way: `seen` rows came in, the first `rows` are handed over, `committed` is in the log.
 
-    `position` is where an input that reads bytes goes on behind those rows; None where rows are all that is counted.
+    `position` is where an input that reads bytes is behind those rows; None where rows are all that is counted.
+    `checksum` covers the rows handed over, `seen_checksum` those that came in: where as many came in as are handed over the
+    two are equal, or the split's rows are not those that were sent.
     """
 
     split: TaskSplit
@@ -88,6 +90,7 @@ class _Progress:
     position: int | None = None
     records: int = 0
     checksum: int = 0
+    seen_checksum: int = 0
     ended: bool = False
     failed: bool = False
 
@@ -176,7 +179,7 @@ class Task:
             if isinstance(item, Batch):
                 self._consume(item)
             elif isinstance(item, SplitEnd):
-                progress = self._enter(item.split, item.rows)
+                progress = self._enter(item.split)
                 self._check_place(progress, item.rows)
                 self._end(progress)
             self._commit_if_due()
@@ -283,14 +286,26 @@ class Task:
 
     def _recover(self, failure: KafkaFailure) -> None:
         """After a failure in a transaction: a new producer, and the log's word on what was committed."""
+        once = self._outcome.transactions > 0 or self._timed_out()  # not again and again
         self._close_producer()
         self._count_barren(failure)
         self._start()
         lost = [progress for progress in self._progress.values() if progress.rows > progress.committed_rows]
         if lost and not self._last_attempt:
             raise AttemptLostError(f"{failure}; what was in flight was not committed")
+        if lost and once and failure.kind is FailureKind.FENCED:
+            raise _StopError(
+                EXIT_INCOMPLETE,
+                "attempt-lost",
+                f"a transaction of task {self._outcome.task} was not committed, and Spark gives no further attempt: {failure}",
+                hint="what was committed is kept, nothing was sent twice; run again: it goes on from there",
+            )
         if lost:
             raise self._given_up(failure)
+
+    def _timed_out(self) -> bool:
+        """Say whether the open transaction is older than its timeout: then nobody else need have fenced the producer."""
+        return self._begun_at is not None and self._now() - self._begun_at >= self._settings.transaction_timeout_s
 
     def _count_barren(self, failure: KafkaFailure) -> None:
         """Count a failure without a commit in between. Stop where trying again would not help, or did not."""
@@ -322,7 +337,7 @@ class Task:
     def _consume(self, batch: Batch) -> None:
         for start, end in _segments(batch.splits):
             rows = batch.slice(start, end)
-            progress = self._enter(int(rows.splits[0]), rows.first_row or 0)
+            progress = self._enter(int(rows.splits[0]))
             if rows.first_row is not None:
                 self._check_place(progress, rows.first_row)
             self._take(progress, rows)
@@ -337,11 +352,11 @@ class Task:
                 hint="this is a bug in eosingest, please report it; what was committed is kept, nothing was sent twice",
             )
 
-    def _enter(self, split_hash: int, first_row: int) -> _Progress:
+    def _enter(self, split_hash: int) -> _Progress:
         """Return the split's progress; if it is not the current one, the current one has ended: here is the proof."""
         progress = self._progress.get(split_hash)
         if progress is None:
-            progress = self._first_row_of(split_hash, first_row)
+            progress = self._begin_split(split_hash)
         elif progress is not self._current:
             raise _StopError(
                 EXIT_FATAL,
@@ -355,7 +370,7 @@ class Task:
 
     def _end(self, progress: _Progress) -> None:
         """Take the split as ended. Fewer rows than are committed: it is not the split that was sent before."""
-        if progress.seen < progress.rows and not progress.done:
+        if progress.seen < progress.rows:
             raise _StopError(
                 EXIT_CHANGED,
                 "split-shrank",
@@ -365,8 +380,8 @@ class Task:
             )
         progress.ended = True
 
-    def _first_row_of(self, split_hash: int, first_row: int) -> _Progress:
-        """Begin with a split at its row `first_row`: not the first one where the input goes on at a committed position."""
+    def _begin_split(self, split_hash: int) -> _Progress:
+        """Begin with a split, at its first row: what is committed of it is passed over, and proven on the way."""
         split = self._settings.splits.get(split_hash)
         if split is None:
             raise _StopError(
@@ -376,20 +391,36 @@ class Task:
                 " was listed",
                 hint="its rows were not sent; run again once nothing writes to the source any more (source.min_age)",
             )
-        progress = self._progress[split_hash] = _Progress(split, self._committed(split), seen=first_row)
+        progress = self._progress[split_hash] = _Progress(split, self._committed(split))
         progress.resume()
-        if first_row > progress.rows:
-            raise AttemptLostError(f"{split.file} at byte {split.start} was entered behind what is committed of it")
         return progress
 
     def _take(self, progress: _Progress, rows: Batch) -> None:
-        """Send the rows of one split that are not handed over yet."""
+        """Send the rows of one split that are not handed over yet; the others have to be those that were."""
         skip = len(rows.splits) if progress.done or progress.failed else max(0, progress.rows - progress.seen)
-        progress.seen += min(skip, len(rows.splits))
+        skip = min(skip, len(rows.splits))
+        if skip and not progress.failed:
+            self._pass_over(progress, rows.hashes[:skip])
         if skip < len(rows.splits):
             fresh = self._without_bad_row(progress, rows.slice(skip, len(rows.splits)))
             for start, end in self._chunks(fresh):
                 self._send(progress, fresh.slice(start, end))
+
+    def _pass_over(self, progress: _Progress, hashes: npt.NDArray[np.int64]) -> None:
+        """Count rows that are committed. Stop where they do not give the receipt: what follows belongs to other rows."""
+        progress.seen += len(hashes)
+        progress.seen_checksum = checksum.add(progress.seen_checksum, hashes)
+        reached = progress.seen == progress.rows
+        if progress.seen > progress.rows or (reached and progress.seen_checksum != progress.checksum):
+            raise _StopError(
+                EXIT_CHANGED,
+                "prefix-changed",
+                f"{progress.split.file} at byte {progress.split.start}: its first {progress.rows} rows are not those that were"
+                " sent: they do not give the receipt",
+                hint="nothing more of it was sent; was the file edited and its length and modification time kept, or does an"
+                " expression depend on the day, the host or a library's version? Restore what was and run again;"
+                " or send everything again, beside what is in the topic, with: eosingest run SPEC --from-scratch",
+            )
 
     def _without_bad_row(self, progress: _Progress, rows: Batch) -> Batch:
         """Cut the rows at the first one that cannot be sent, and give up the split there; the other splits go on."""
@@ -442,7 +473,7 @@ class Task:
         progress.rows += count
         progress.position = int(rows.positions[-1]) if rows.positions is not None else None
         progress.records += count
-        progress.checksum = checksum.add(progress.checksum, rows.hashes)
+        progress.checksum = progress.seen_checksum = checksum.add(progress.checksum, rows.hashes)
         try:
             self._begin_if_closed().produce(self._settings.topic, rows.records)
         except KafkaFailure as failure:

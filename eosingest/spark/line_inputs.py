@@ -24,7 +24,7 @@ from eosingest import checksum
 from eosingest.errors import ChangedError, FatalError
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.protocols import Records
-from eosingest.offsets.record import POSITION_KIND_BYTES, OffsetRecord
+from eosingest.offsets.record import OffsetRecord
 from eosingest.plan import Plan
 from eosingest.sources.base import SourceFile
 from eosingest.sources.fingerprint import to_milliseconds
@@ -130,20 +130,17 @@ class LineInputs:
                 yield from self._of_split(split, found)
 
     def _of_split(self, split: LineSplit, found: OffsetRecord | None) -> Iterator[Batch | SplitEnd]:
-        position, rows = None, 0
-        if found is not None and found.position_kind == POSITION_KIND_BYTES:
-            position, rows = found.position, found.rows
+        """Read a split from its first line on, also where some are committed: the task proves that they are those sent."""
         whole, start = is_compressed(split.file.path), split.split.start
         bounds = Bounds(
             start=start,
             end=None if whole else start + split.split.length,
             length=None if whole else split.file.length,
-            position=position,
             longest=self._longest,
         )
+        rows = 0
         with _opened(split) as file:
-            _refuse_shorter(split, file, bounds)
-            for lines in self._lines(file, bounds, 0 if found is None or position is not None else found.rows):
+            for lines in self._lines(file, bounds, 0 if found is None else found.rows):
                 yield _batch(split.key, lines, rows, self._separator)
                 rows += len(lines)
             _refuse_change(split, file)
@@ -196,20 +193,6 @@ def _changed(split: LineSplit) -> ChangedError:
         code="changed-while-read",
         hint="what was committed of it is kept; restore the file, or wait until nothing writes to it (source.min_age)",
     )
-
-
-def _refuse_shorter(split: LineSplit, file: BufferedIOBase, bounds: Bounds) -> None:
-    """A committed position must be there: else the file held more when it was sent, and is as it was before."""
-    if bounds.position is None:
-        return
-    reached = file.seek(bounds.position)
-    if reached < bounds.position or (bounds.length is not None and reached > bounds.length):
-        raise ChangedError(
-            f"{split.file.name} at byte {split.split.start} was committed up to byte {bounds.position}, and ends before:"
-            " the same split must give the same rows",
-            code="split-shrank",
-            hint="nothing of it was sent again; was the file changed and its length and modification time kept?",
-        )
 
 
 def _batch(key: int, lines: Lines, first_row: int, separator: int | None) -> Batch:

@@ -9,6 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
+
 from eosingest.offsets.record import CLAIMED, RUNNING
 from tests.integration.harness import (
     Done,
@@ -24,6 +26,7 @@ from tests.integration.harness import (
     wait_for_state,
     write_tables,
 )
+from tests.integration.witness import assert_exact, committed_state, run_killed_at, write_files
 
 SOURCE = (
     'format = "json"\npath = "data/*.jsonl"\nschema = "n BIGINT, pad STRING"\nsplit_size = "8KiB"\non_change = "error"'
@@ -275,3 +278,27 @@ def test_a_spec_may_be_corrected_until_something_is_sent(job: Job) -> None:
     assert_done(job.run(), 5)
     assert sorted(job.numbers()) == [5, 6, 7, 8, 9]
     assert end_offsets(job.servers, wrong_topic) == {0: 0, 1: 0, 2: 0}
+
+
+@pytest.mark.parametrize("job", ["rows", "lines"], indirect=True)
+def test_an_edit_that_keeps_length_and_time(job: Job) -> None:
+    """Breaks when the rest of a split goes out behind other rows than were sent: nobody sees this edit but the receipt."""
+    write_files(job, files=1, rows=8_000)
+    job.edit_spec("local[2]", "local[1]")
+    job.edit_spec('split_size = "64KiB"', 'split_size = "16MiB"')
+    run_killed_at(job, "task-after-commit@1")
+    (half,) = committed_state(job).offsets.values()
+    assert (half.start, half.done) == (0, False)
+    (file,) = job.data.iterdir()
+    times, good = file.stat(), file.read_bytes()
+    place = good.index(b"1")
+    file.write_bytes(good[:place] + b"2" + good[place + 1 :])
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    assert_refused(job.run(), 12, "prefix-changed", f"data/{file.name} at byte 0", "receipt", "--from-scratch")
+    assert len(job.records()) == half.records
+
+    file.write_bytes(good)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert job.run().exit_code == 0
+    assert_exact(job)

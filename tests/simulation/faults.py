@@ -50,7 +50,7 @@ class Faults:
             "expired-ids": lambda process: world.cluster.expire_ids(),
         }
         loss = self._draw_loss(world.theme)
-        self._due = self._draw(world.theme, loss)[::-1]
+        self._due = self._with_edit(self._draw(world.theme, loss))[::-1]
         self._next = self._due[-1][0] if self._due else 0
         self._passed = 0
         self._aimed = False  # at whoever passes a certain place
@@ -83,6 +83,21 @@ class Faults:
             return [(1, kind, place) for kind, place in theme.strikes]
         random.shuffle(strikes)
         return [(point, kind, place) for point, (kind, place) in zip(points, strikes, strict=True)]
+
+    def _with_edit(self, due: list[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
+        """Put in that somebody edits a file, where the schedule has it: apart, so that the others stay as they were."""
+        if not self.world.edit_after:
+            return due
+        self._kinds["edit"] = self._edit
+        if self.world.theme.in_order:
+            return [*due, (1, "edit", "")]
+        return sorted([*due, (self.world.edit_after, "edit", "")], key=lambda fault: fault[0])
+
+    def _edit(self, process: Process) -> None:
+        """Edit a split so that nobody sees it by length or time: whoever begins to read it finds other rows."""
+        split = self.world.random.choice([split for split, rows in self.world.source.lengths.items() if rows])
+        self.world.edited ^= {split}
+        self.world.scheduler.tell(f"{split} is edited")
 
     def stop(self) -> None:
         """No more faults: from here on everything has to come right."""

@@ -209,6 +209,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
             "if item is Signal.END and self._current is not None: self._current.ended = True\n        if item is Signal.END:",
         ),
     ),
+    "resuming-proves-its-prefix": (Edit(Task, "_pass_over", "if progress.seen > progress.rows or", "if False and"),),
     "rows-only-at-the-attempts-own-position": (Edit(Task, "_send", "if progress.rows != progress.seen:", "if False:"),),
 }
 

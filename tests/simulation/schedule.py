@@ -15,7 +15,7 @@ from eosingest.kafka.memory import Cluster
 from eosingest.offsets import topic as offsets_topic
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler
-from tests.simulation.source import TEMPLATES, template
+from tests.simulation.source import EDITED, TEMPLATES, Rows, SplitId, template
 from tests.simulation.spark import JOB, OFFSETS, Run
 from tests.simulation.themes import NO_THEME, THEMES
 from tests.simulation.witness import ViolationError, Witness
@@ -23,6 +23,7 @@ from tests.simulation.witness import ViolationError, Witness
 _MOST_STEPS = 60_000
 _MOST_RUNS = 12
 _RUN_S = 20_000.0
+_EDITS = 0.1  # part of the schedules in which somebody edits a file and keeps its length and modification time
 _READING_BYTES = 0.3  # part of the schedules in which tasks read the bytes of their splits themselves
 _THEMED = 0.4  # part of the schedules that have a theme
 _THEMES = (*THEMES, "late-orphans", "late-looks", "late-looks")  # these take most chances to come to something
@@ -56,6 +57,9 @@ class World:
         self.slow_input = random.random() < self.theme.slow_input
         # Drawn apart: what is drawn of the other schedules stays as it is.
         self.reads_bytes = Random(f"bytes {seed}").random() < _READING_BYTES
+        edits = Random(f"edits {seed}")
+        self.edit_after = edits.randint(1, 200) if edits.random() < _EDITS else 0  # points that are passed; 0: never
+        self.edited: set[SplitId] = set()
         self.disconnected: set[Process] = set()
         self.runs: list[Run] = []
         self.lost = ""  # what somebody deleted: the job can never be complete again
@@ -117,6 +121,10 @@ class World:
             self.scheduler.tell(f"at {name}")
         self.faults.point(actor.process, name=name)
 
+    def rows_of(self, split: SplitId, version: str) -> Rows:
+        """Return the rows of a split as whoever begins to read it now finds them."""
+        return self.source.rows[version + EDITED if split in self.edited else version][split]
+
     # ---- the operator ----------------------------------------------------------------------------------------------
 
     def start_run(self, version: str = "one", *, from_scratch: bool = False) -> Run:
@@ -156,6 +164,7 @@ class World:
         raise ViolationError("P10", f"not complete after {_MOST_RUNS} runs without faults; the last: {run.codes}")
 
     def _run_to_end(self) -> Run:
+        self.edited = {split for split, edited in self.witness.edited.items() if edited}  # as it was when it was sent
         run = self.start_run(self.witness.version or self.random.choice(("one", "two")))
         assert run.actor is not None
         if not self.scheduler.wait_for(run.actor, _RUN_S):

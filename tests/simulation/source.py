@@ -17,7 +17,9 @@ from eosingest.task_contract import Batch
 
 TEMPLATES = 24
 SPLIT_SIZE = 100
+EDITED = "~"  # behind the version in the values of a split that was edited; length and modification time are as before
 SplitId = tuple[str, int]
+_VERSIONS = ("one", "two", f"one{EDITED}", f"two{EDITED}")
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Rows:
 
 @dataclass
 class SimulatedSource:
-    """A `sources.base.Source`; `rows` by version, file and start. `changed` are files that somebody is said to have touched."""
+    """A `sources.base.Source`; `rows` by version, file and start: those of an edited split under the version with EDITED."""
 
     files: tuple[SourceFile, ...]
     lengths: dict[SplitId, int]  # rows of each split
@@ -77,7 +79,7 @@ def template(number: int) -> SimulatedSource:
     if not any(lengths.values()):
         lengths["file-0", 0] = 2
     source = SimulatedSource(tuple(files), lengths, hashes)
-    source.rows = {version: {split: _rows(source, split, version) for split in lengths} for version in ("one", "two")}
+    source.rows = {version: {split: _rows(source, split, version) for split in lengths} for version in _VERSIONS}
     return source
 
 

@@ -20,7 +20,7 @@ from eosingest.interruption import Interruption
 from eosingest.kafka.memory_clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.protocols import OffsetsReader, Producer, Records
 from eosingest.names import task_id
-from eosingest.offsets.record import POSITION_KIND_BYTES, OffsetRecord
+from eosingest.offsets.record import OffsetRecord
 from eosingest.plan import Plan, PlannedSplit
 from eosingest.report import Progress, RunReport
 from eosingest.task import AttemptLostError, Task
@@ -362,10 +362,10 @@ class _TaskProducer(MemoryProducer):
 
 def _batches(world: World, splits: list[PlannedSplit], version: str) -> list[Batch]:
     """Cut the rows of a task into batches, of one split or of several."""
-    random, rows = world.random, world.source.rows[version]
+    random = world.random
     pieces: list[Batch] = []
     for planned in splits:
-        whole = rows[planned.split.file, planned.split.start].batch
+        whole = world.rows_of((planned.split.file, planned.split.start), version).batch
         count, at = len(whole.splits), 0
         while at < count:
             end = min(count, at + random.choice((1, 2, 3, 10)))
@@ -384,14 +384,14 @@ def _from_bytes(
     settings: TaskSettings,
     committed: Callable[[TaskSplit], OffsetRecord | None],
 ) -> Iterator[Batch | SplitEnd]:
-    """Read the splits as spark/line_inputs.py does: from a committed position in bytes on, and with an end to each."""
+    """Read the splits as spark/line_inputs.py does: from their first row on, and with an end to each."""
     for planned in splits:
         identity = (planned.split.file, planned.split.start)
-        key, whole = world.source.hashes[identity], world.source.rows[version][identity].batch
+        key, whole = world.source.hashes[identity], world.rows_of(identity, version).batch
         found, count = committed(settings.splits[key]), len(whole.splits)
         if found is not None and found.done:
             continue
-        at = found.position // ROW_BYTES if found is not None and found.position_kind == POSITION_KIND_BYTES else 0
+        at = 0
         while at < count:
             end = min(count, at + world.random.choice((1, 2, 3, 10)))
             yield replace(

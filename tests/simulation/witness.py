@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, EXIT_FENCED, EXIT_INCOMPLETE, EXIT_TEMPORARY
 from eosingest.kafka.memory import Entry, State
 from eosingest.names import task_id
-from tests.simulation.source import SplitId
+from tests.simulation.source import EDITED, Rows, SplitId
 from tests.simulation.spark import JOB, OFFSETS, PREFIX, ROW_BYTES, TOPIC, Attempt, Run
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Witness:
         self.world = world
         self.rows: dict[SplitId, int] = dict.fromkeys(world.source.lengths, 0)  # committed rows of each split
         self.version: str | None = None  # of the spec that the committed records were made by
+        self.edited: dict[SplitId, bool] = {}  # whether the committed rows are those of the split as somebody edited it
         self.offsets: dict[SplitId, dict[str, Any]] = {}
         self.control: dict[str, Any] = {}  # the last one committed
         self.control_offset = -1
@@ -73,10 +74,15 @@ class Witness:
             raise ViolationError("P3", f"{split}: rows {numbers} were committed, and {before} had been before")
         if numbers != list(range(before, before + len(numbers))):
             raise ViolationError("P1", f"{split}: rows {numbers} were committed behind {before} rows: some are missing")
-        for _, version in rows:
+        for _, told in rows:
+            version, edited = told.removesuffix(EDITED), told.endswith(EDITED)
             if self.version not in (None, version):
                 raise ViolationError("P1", f"records of two versions of the spec: {self.version} and {version}")
-            self.version = version
+            if before and self.edited.get(split, edited) != edited:
+                raise ViolationError(
+                    "P1", f"{split}: rows {numbers} are of another content than the {before} before them"
+                )
+            self.version, self.edited[split] = version, edited
         self.rows[split] = before + len(numbers)
 
     @staticmethod
@@ -110,6 +116,7 @@ class Witness:
             # everything is sent again, in whatever version
             self.rows = dict.fromkeys(self.rows, 0)
             self.version, self.completed = None, False
+            self.edited.clear()
 
     def _take_offset(self, split: SplitId, new: dict[str, Any]) -> None:
         old, rows = self.offsets.get(split), self.rows[split]
@@ -120,8 +127,7 @@ class Witness:
         unit = ROW_BYTES if new["position_kind"] == "bytes" else 1
         if (new["position"], new["rows"], new["records"]) != (rows * unit, rows, rows):
             raise ViolationError("P4", f"{split}: {new}, and {rows} rows are committed")
-        version = self.version or "one"
-        if int(new["checksum"], 16) != self.world.source.rows[version][split].checksums[rows]:
+        if int(new["checksum"], 16) != self._sent_rows(split).checksums[rows]:
             raise ViolationError("P4", f"{split}: the checksum is not that of the {rows} rows committed")
         if (
             old is not None
@@ -134,6 +140,11 @@ class Witness:
         if self.version is None:  # that a split has no row is what the writer's spec says of it, not a newer run's
             self.version = next(run.version for run in reversed(self.world.runs) if run.number == new["run"])
         self.offsets[split] = new
+
+    def _sent_rows(self, split: SplitId) -> Rows:
+        """Return the rows of a split as those that are committed of it were read."""
+        version = self.version or "one"
+        return self.world.source.rows[version + EDITED if self.edited.get(split) else version][split]
 
     # ---- what processes do -----------------------------------------------------------------------------------------
 
@@ -198,13 +209,15 @@ class Witness:
     def _check_changed(self, run: Run) -> None:
         taken_over = self.control.get("started") != run.started  # what it read was true before
         other_spec = run.codes == ["spec-changed"] and (taken_over or self.version not in (None, run.version))
-        if not self.world.lost and not other_spec:
+        edited = "prefix-changed" in run.codes and self.world.faults.struck["edit"]
+        if not self.world.lost and not other_spec and not edited:
             raise ViolationError("P9", f"exit 12 {run.codes}, and nothing was changed")
 
     def _check_fatal(self, run: Run) -> None:
         struck = self.world.faults.struck
         fencing = struck["foreign-init"] + struck["late-request"] + struck["second-attempt"]
-        fenced = "fenced-again-and-again" in run.codes and set(run.codes) <= {"fenced-again-and-again", "superseded"}
+        beside = {"fenced-again-and-again", "superseded", *(["prefix-changed"] if struck["edit"] else [])}
+        fenced = "fenced-again-and-again" in run.codes and set(run.codes) <= beside
         if not self.world.lost and not (fencing and fenced):
             raise ViolationError("P9", f"exit 7 {run.codes}: {run.error or run.report}")
 
@@ -232,7 +245,7 @@ class Witness:
         """The topic that is there now holds every record once: as read, not as decided."""
         logs = self.world.cluster.topics[TOPIC].logs
         found = sorted(record.value or b"" for log in logs for record in log.fetch(log.start, committed=False)[0])
-        sent = sorted(value for rows in self.world.source.rows[self.version or "one"].values() for value in rows.values)
+        sent = sorted(value for split in self.rows for value in self._sent_rows(split).values)
         missing = [value for value in sent if value not in found]
         if missing:
             raise ViolationError("P9", f"exit 0, and {missing[0].decode()} is not in the topic")

@@ -711,6 +711,22 @@ def test_fenced_three_times_without_a_commit_names_both_causes(world: World) -> 
     assert world.sent == []
 
 
+@pytest.mark.parametrize("batches", [2, 1])
+def test_fenced_once_on_the_last_attempt_is_no_again_and_again(world: World, batches: int) -> None:
+    """Breaks when one transaction timeout behind three killed attempts asks for another prefix, where a run goes on."""
+
+    def late(producer: Producer | None) -> None:
+        world.time += 11  # the transaction timeout is 10 s
+        raise FENCED
+
+    slow = batches == 1
+    world.will("commit", *([late] if slow else [None, FENCED]))
+    outcome = run(world, rows(A, 0, 3), rows(A, 3, 5), attempt_number=3, max_records=5 if slow else 3)
+    assert (outcome.exit_code, outcome.code) == (3, "attempt-lost")
+    assert "run again" in outcome.hint
+    assert world.sent == ([] if slow else values(A, 0, 3))
+
+
 def test_failing_three_times_without_a_commit_is_temporary(world: World) -> None:
     world.will("init", UNCERTAIN, FENCED, UNCERTAIN)
     outcome = run(world, rows(A, 0, 5))
@@ -1034,9 +1050,9 @@ def test_positions_in_bytes_and_ends_that_are_told(world: World) -> None:
 
 
 def test_goes_on_at_a_position_in_bytes(world: World) -> None:
-    """Breaks when rows that the input passed over count as missing, or are waited for."""
+    """Breaks when rows that are committed are sent again, or the position behind them is not taken up."""
     known = in_bytes(committed(A, 2))
-    outcome = run(world, lines(A, 2, 5), SplitEnd(A, 5), known=(known,))
+    outcome = run(world, lines(A, 0, 5), SplitEnd(A, 5), known=(known,))
 
     assert (outcome.exit_code, outcome.records) == (0, 3)
     assert world.sent == values(A, 2, 5)
@@ -1046,7 +1062,7 @@ def test_goes_on_at_a_position_in_bytes(world: World) -> None:
 
 def test_an_end_right_behind_a_position(world: World) -> None:
     """Breaks when a split of which all is committed but its end is not marked as done."""
-    outcome = run(world, SplitEnd(A, 2), SplitEnd(B, 0), known=(in_bytes(committed(A, 2)),))
+    outcome = run(world, lines(A, 0, 2), SplitEnd(A, 2), SplitEnd(B, 0), known=(in_bytes(committed(A, 2)),))
 
     assert (outcome.exit_code, outcome.records) == (0, 0)
     assert [(o.position, o.rows, o.done) for o in world.state().offsets.values()] == [(20, 2, True), (0, 0, True)]
@@ -1068,10 +1084,38 @@ def test_fewer_rows_than_are_committed_at_an_end_that_is_told(world: World) -> N
     assert world.sent == []
 
 
-def test_entered_behind_what_is_committed(world: World) -> None:
-    """Breaks when rows between the committed position and the first one are never sent."""
-    with pytest.raises(AttemptLostError, match="behind"):
-        run(world, lines(A, 3, 5), known=(in_bytes(committed(A, 2)),))
+@pytest.mark.parametrize("kind", [rows, lines])
+@pytest.mark.parametrize("other", [0, 1])
+def test_a_prefix_that_is_not_what_was_sent(world: World, kind: Callable[..., Batch], other: int) -> None:
+    """Breaks when the rest of a split goes out behind rows that were never sent, or instead of some that were."""
+    whole = kind(A, 0, 5)
+    hashes = whole.hashes.copy()
+    hashes[other] += 1
+    outcome = run(world, replace(whole, hashes=hashes), kind(B, 0, 1), known=(committed(A, 2),))
+    assert (outcome.exit_code, outcome.code, world.sent) == (12, "prefix-changed", [])
+    assert "f at byte 0: its first 2 rows are not those that were sent" in outcome.message
+
+
+def test_rows_behind_the_prefix_may_be_any(world: World) -> None:
+    """Breaks when more is compared than the receipt covers, or where a batch ends in the middle of the prefix."""
+    outcome = run(world, rows(A, 0, 1), rows(A, 1, 3), rows(A, 3, 5), known=(committed(A, 2),))
+    assert (outcome.exit_code, world.sent) == (0, values(A, 2, 5))
+
+
+@pytest.mark.parametrize(("given", "code"), [(3, "prefix-changed"), (1, "split-shrank"), (2, "")])
+def test_a_done_split_that_is_read_again(world: World, given: int, code: str) -> None:
+    """Breaks when a split that gives more or fewer rows than it was done with is passed over without a word."""
+    done = replace(committed(A, 2), done=True)
+    outcome = run(world, rows(A, 0, given), rows(B, 0, 1), known=(done,))
+    assert outcome.code == code
+    assert world.sent == ([] if code else values(B, 0, 1))
+
+
+@pytest.mark.parametrize("item", [lines(A, 3, 5), lines(A, 2, 5)])
+def test_entered_behind_the_first_row(world: World, item: Batch) -> None:
+    """Breaks when rows before the first one that came in are never sent, or not proven."""
+    outcome = run(world, item, known=(in_bytes(committed(A, 2)),))
+    assert (outcome.code, world.sent) == ("row-out-of-place", [])
 
 
 @pytest.mark.parametrize("item", [lines(A, 4, 5), SplitEnd(A, 4), SplitEnd(A, 2)])
