@@ -5,10 +5,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test simulate chaos bench unit lint schema clean
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+.PHONY: help install quickstart test test-rest test-all test-integration test-simulation test-chaos test-reading simulate chaos bench unit lint schema clean
 
 help: ## list the commands
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 install: $(READY) ## create .venv with what the tests ran on
 
@@ -27,8 +29,16 @@ quickstart: $(READY) sample_configs/data/flights.csv ## ingest 336,776 flights i
 	@echo; echo "And again: what is sent is sent."; echo
 	$(BIN)/eosingest run sample_configs/flights.toml
 
-test: $(READY) ## run all tests, against a real Kafka and a real Spark, two files at a time
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+test: $(READY) ## run the tests of a quarter of an hour, against a real Kafka and a real Spark, two files at a time
+	$(PYTEST) -m "not slow"
+
+test-rest: $(READY) ## run what test leaves out (tests/slow.txt): each promise again, in its slow variants
+	$(PYTEST) -m slow
+
+test-all: test test-rest ## run all tests; the parts test-reading, test-integration, test-simulation and test-chaos run alone, too
+
+test-reading test-integration test-simulation test-chaos: $(READY)
+	$(PYTEST) tests/$(@:test-%=%)
 
 simulate: $(READY) ## run SCHEDULES=n simulated schedules of driver and tasks, from SEED=s on
 	$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),1000) --seed $(or $(SEED),0)

@@ -1,13 +1,16 @@
-"""What every test leaves as it found it."""
+"""What every test leaves as it found it, and which tests are left to `make test-rest`."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from eosingest.cli.signals import HANDLED
+
+SLOW = Path(__file__).with_name("slow.txt")
 
 
 @pytest.fixture(autouse=True)
@@ -17,3 +20,26 @@ def _signal_handlers() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+def slow_tests() -> list[str]:
+    """Return how the ids of slow tests begin."""
+    lines = SLOW.read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the slow tests. A line of the list that stands for no test would hide that one was renamed."""
+    prefixes = slow_tests()
+    unused = set(prefixes)
+    for item in items:
+        found = [prefix for prefix in prefixes if item.nodeid.startswith(prefix)]
+        unused.difference_update(found)
+        if found:
+            item.add_marker(pytest.mark.slow)
+    collected = {item.nodeid.partition("::")[0] for item in items}
+    selected = any("::" in argument for argument in config.args)
+    stale = [] if selected else sorted(line for line in unused if line.partition("::")[0] in collected)
+    if stale:
+        raise pytest.UsageError(f"{SLOW.name} names tests that are not there: {', '.join(stale)}")

@@ -6,33 +6,54 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 
 import pytest
 
+from tests.simulation import seeds
 from tests.simulation.__main__ import simulate
 from tests.simulation.rules import RULES, without
 from tests.simulation.schedule import run_schedule
 
 SCHEDULES = 20_000
-# Where a rule is missed rarely, and not by the first schedules (one in 10,000 here).
-FIRST_SEEDS = {"task-0-is-always-fenced": 20_000}
+FEW = 1_500  # what `make test` plays
+# Once violations; each is told in docs/verification.md.
+MENDED = [
+    7_351_332,  # three attempts killed, the last one fenced by its transaction timeout: exit 7 instead of 3
+]
 
 
-@pytest.mark.timeout(1200)
-def test_every_promise_is_kept() -> None:
-    summary = simulate(range(SCHEDULES))
+def check(schedules: int, least: int) -> None:
+    summary = simulate(range(schedules))
     assert [f"seed {result.seed}: {result.violation}" for result in summary.violations] == []
-    assert summary.schedules == SCHEDULES
-    assert min(summary.faults.values()) > 100, summary.faults  # every kind of fault had its turn
+    assert summary.schedules == schedules
+    assert min(summary.faults.values()) > least, summary.faults  # every kind of fault had its turn
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(600)
+def test_every_promise_is_kept_in_a_few() -> None:
+    check(FEW, 5)
+
+
+@pytest.mark.timeout(1800)
+def test_every_promise_is_kept() -> None:
+    check(SCHEDULES, 100)
+
+
+@pytest.mark.parametrize("seed", MENDED)
+def test_what_was_mended_once(seed: int) -> None:
+    assert run_schedule(seed).violation is None
+
+
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_that_is_switched_off_is_missed(rule: str) -> None:
-    """A rule that no schedule misses is not needed, or not tested."""
-    first = FIRST_SEEDS.get(rule, 0)
-    summary = simulate(range(first, first + SCHEDULES), rule=rule, until_violated=True)
-    assert summary.violations, f"{summary.schedules} schedules without {rule} broke no promise"
+    """A rule that no schedule misses is not needed, or not tested. Seeds that are known to miss it come first."""
+    if seeds.violated_by_known(rule):
+        return
+    found = seeds.find(rule, 0)
+    assert found, f"{seeds.MOST_SCHEDULES} schedules without {rule} broke no promise"
+    warnings.warn(f"{rule}: no known seed misses it, {found} do: run python -m tests.simulation.seeds", stacklevel=1)
 
 
 def test_a_seed_replays_exactly() -> None:
