@@ -186,8 +186,12 @@ class Driver:
         tombstones = self._forget_progress() if settings.from_scratch else []
         pinned = self._check_life()
         in_force = pins.in_force(self._log.mine, state.offsets)
+        newest = max(settings.digests)
+        self._generation = pins.generation_of(
+            self._log.mine, sent=bool(state.offsets), asked=settings.generation, newest=newest
+        )
         if in_force:
-            pins.refuse_other_digest(self._log.mine, settings.digest)
+            pins.refuse_other_digest(self._log.mine, settings.digests[self._generation])
         plan = make_plan(self._source, state.offsets, self._split_size(in_force), listing)
         plan.refuse_changes(settings.on_change)
         self._note_left_out(plan)
@@ -300,7 +304,12 @@ class Driver:
         if in_force or not plan.pending:
             return mine
         return replace(
-            mine, pinned_since=mine.run, digest=dict(self._settings.digest), split_size=plan.split_size, schema=None
+            mine,
+            pinned_since=mine.run,
+            digest=dict(self._settings.digests[self._generation]),
+            split_size=plan.split_size,
+            schema=None,
+            generation=self._generation,
         )
 
     def _nothing_to_do(self, plan: Plan, control: ControlRecord, tombstones: list[bytes]) -> RunReport:
@@ -313,7 +322,7 @@ class Driver:
 
     def _send(self, plan: Plan, control: ControlRecord, tombstones: list[bytes]) -> RunReport:
         before = self._log.state.records_total
-        prepared = self._launcher.prepare(plan, control.schema)
+        prepared = self._launcher.prepare(plan, control.schema, self._generation)
         self._around.interruption.check()
         fail_point("driver-before-running")
         plan_end = self._log.state.end

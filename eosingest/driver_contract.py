@@ -28,8 +28,9 @@ class TopicCreation:
 class DriverSettings:
     """What a run is told. Times in seconds, sizes in bytes.
 
-    `started` tells this run from any other of the same number. `digest` maps the names of everything that shapes the
-    bytes to a digest of its meaning; names that begin with "version." have the version itself.
+    `started` tells this run from any other of the same number. `digests` maps the names of everything that shapes the
+    bytes to a digest of its meaning, by each generation of defaults (spec/generations.py); names that begin with "version."
+    have the version itself. `generation` is the one that the spec asks for.
     """
 
     job: str
@@ -41,7 +42,8 @@ class DriverSettings:
     create: TopicCreation | None
     offsets_topic: str
     prefix: str
-    digest: Mapping[str, str]
+    digests: Mapping[int, Mapping[str, str]]
+    generation: int | None
     split_size: int
     on_change: str
     transaction_timeout_s: float
@@ -65,8 +67,11 @@ class Prepared:
 class Launcher(Protocol):
     """Spark, as the driver sees it."""
 
-    def prepare(self, plan: Plan, schema: str | None) -> Prepared:
-        """Start Spark, make and check the DataFrame; `schema` is the pinned one. Raises the errors of errors.py."""
+    def prepare(self, plan: Plan, schema: str | None, generation: int) -> Prepared:
+        """Start Spark, make and check the DataFrame; `schema` is the pinned one. Raises the errors of errors.py.
+
+        `generation` is that of the spec's defaults.
+        """
 
     def start(self, settings: TaskSettings) -> None:
         """Start the job in the background."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from eosingest.checksum import MODULUS
-from eosingest.errors import ChangedError
+from eosingest.errors import ChangedError, FatalError
 from eosingest.offsets.record import Audit, ControlRecord, OffsetRecord, Pinned
 from eosingest.offsets.state import JobState, SplitId
 
@@ -39,6 +39,7 @@ def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> Contr
         digest=settled.digest,
         split_size=settled.split_size,
         schema=settled.schema,
+        generation=settled.generation,
         records_total=settled.records_total,
         forgotten=settled.forgotten,
         audit=settled.audit,
@@ -59,6 +60,21 @@ def retired(audit: Audit, receipts: Iterable[OffsetRecord]) -> Audit:
             retired_checksum=(audit.retired_checksum + receipt.checksum) % MODULUS,
         )
     return audit
+
+
+def generation_of(control: ControlRecord, *, sent: bool, asked: int | None, newest: int) -> int:
+    """Return the generation of defaults by which a run reads: as asked, as the job began once it has sent, else the newest.
+
+    Raises FatalError where a newer release began the job, with defaults that are not known here.
+    """
+    found = asked or (control.generation if sent else newest)
+    if found > newest:
+        raise FatalError(
+            f"the job reads by the defaults of generation {found}; this eosingest knows them up to {newest}",
+            code="newer-format",
+            hint="upgrade eosingest; nothing was sent",
+        )
+    return found
 
 
 def in_force(control: ControlRecord, offsets: Mapping[SplitId, OffsetRecord]) -> bool:

@@ -82,8 +82,8 @@ class _LazyLauncher:
         self._verbose = verbose
         self._launcher: Any = None
 
-    def prepare(self, plan: Plan, schema: str | None) -> Prepared:
-        self._launcher = self._make()
+    def prepare(self, plan: Plan, schema: str | None, generation: int) -> Prepared:
+        self._launcher = self._make(self._spec.at_generation(generation))
         prepared: Prepared = self._launcher.prepare(plan, schema)
         return prepared
 
@@ -101,9 +101,9 @@ class _LazyLauncher:
         if self._launcher is not None:
             self._launcher.close()
 
-    def _make(self) -> Any:
+    def _make(self, spec: Spec) -> Any:
         from eosingest.spark.job import SparkLauncher
         from eosingest.spark.settings import spark_settings
 
-        log_file = None if self._verbose else spark_log_file(self._spec.name)
-        return SparkLauncher(spark_settings(self._spec, self._client, self._source, self._check, log_file))
+        log_file = None if self._verbose else spark_log_file(spec.name)
+        return SparkLauncher(spark_settings(spec, self._client, self._source, self._check, log_file))

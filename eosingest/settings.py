@@ -22,7 +22,7 @@ from eosingest.interruption import never
 from eosingest.java import find_java, java_major_version
 from eosingest.paths import cache_directory
 from eosingest.sources.files import FileSource
-from eosingest.spec import Spec, digest_parts
+from eosingest.spec import Spec, digest_parts, generations
 
 _LOGS_KEPT_S = 7 * 86_400
 
@@ -43,8 +43,10 @@ def driver_settings(spec: Spec, bootstrap_servers: str, source: FileSource, *, f
     """Make the driver's settings, with a digest of everything that shapes the bytes."""
     create = spec.sink.create
     versions = versions_now()
-    digest = {name: xxhash.xxh3_64_hexdigest(text.encode()) for name, text in digest_parts(spec).items()}
-    spark_minor = ".".join(versions["spark"].split(".")[:2])
+    of_versions = {
+        "version.spark": ".".join(versions["spark"].split(".")[:2]),
+        "version.java": versions["java"],
+    }
     return DriverSettings(
         job=spec.name,
         started=f"{utc_now()} {secrets.token_hex(4)}",
@@ -55,7 +57,8 @@ def driver_settings(spec: Spec, bootstrap_servers: str, source: FileSource, *, f
         create=TopicCreation(create.partitions, create.replication_factor, create.config) if create else None,
         offsets_topic=spec.sink.offsets_topic,
         prefix=spec.sink.transactional_id_prefix,
-        digest={**digest, "version.spark": spark_minor, "version.java": versions["java"]},
+        digests={known: {**_digest(spec.at_generation(known)), **of_versions} for known in generations.KNOWN},
+        generation=spec.generation,
         split_size=spec.source.split_size,
         on_change=spec.source.on_change,
         transaction_timeout_s=spec.transaction.timeout,
@@ -66,6 +69,10 @@ def driver_settings(spec: Spec, bootstrap_servers: str, source: FileSource, *, f
         pid=os.getpid(),
         versions=versions,
     )
+
+
+def _digest(spec: Spec) -> dict[str, str]:
+    return {name: xxhash.xxh3_64_hexdigest(text.encode()) for name, text in digest_parts(spec).items()}
 
 
 def versions_now() -> dict[str, str]:

@@ -37,7 +37,7 @@ from eosingest.offsets.record import ControlRecord
 from eosingest.offsets.state import JobState
 from eosingest.report import Noting, Observer, VerifyReport
 from eosingest.settings import driver_settings, file_source, spark_log_file
-from eosingest.spec import Spec
+from eosingest.spec import Spec, generations
 
 _AGAIN_S = 0.2
 _NAMED_AT_MOST = 5
@@ -147,12 +147,15 @@ class _Verification:
             raise pins.topic_made_again(settings.topic)
         pins.refuse_lost_progress(state, control, self._offsets_topic.topic_id)
         if self._options.against_source and control.digest:
-            pins.refuse_other_meaning(control, settings.digest)
+            pins.refuse_other_meaning(control, settings.digests[self._spec_generation(control)])
         return sink
 
     def _settings(self) -> DriverSettings:
         servers = self._kafka.client.bootstrap_servers
         return driver_settings(self._spec, servers, self._source, from_scratch=False)
+
+    def _spec_generation(self, control: ControlRecord) -> int:
+        return pins.generation_of(control, sent=True, asked=self._spec.generation, newest=generations.NEWEST)
 
     def _wait_until_decided(self) -> None:
         """Wait until every transaction in what is to be read is committed or aborted; who does not end it is named."""
@@ -178,7 +181,8 @@ class _Verification:
         from eosingest.spark.settings import spark_settings
 
         log_file = None if self._options.verbose else spark_log_file(self._spec.name)
-        spark = SparkAuditor(spark_settings(self._spec, self._kafka.client, self._source, self._check, log_file))
+        spec = self._spec.at_generation(self._spec_generation(self._control))
+        spark = SparkAuditor(spark_settings(spec, self._kafka.client, self._source, self._check, log_file))
         try:
             spark.start(self._control.split_size)
             parts = [part for extent in self._extents for part in extent.slices()]

@@ -202,6 +202,7 @@ class Audit:
 class ControlRecord:
     """The run that owns the job and how far it is. The last committed one is the truth about who may write.
 
+    `generation` is that of the defaults by which the job reads (spec/generations.py); older records are of the first.
     `started` tells two runs of one number apart (UTC time and a random part). `tasks_alive` is how many task ids, from
     0, may still have a producer. `digest`, `split_size` and `schema` are what shapes the bytes since run `pinned_since`; while
     `pin_open` (from `running` until `complete`, carried along by runs that fail) they bind, once anything was committed.
@@ -219,6 +220,7 @@ class ControlRecord:
     digest: Mapping[str, str] = field(default_factory=dict)
     split_size: int = 0
     schema: str | None = None
+    generation: int = 1
     versions: Mapping[str, str] = field(default_factory=dict)
     host: str = ""
     pid: int = 0

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from eosingest.errors import SpecError
+from eosingest.spec import generations
 from eosingest.spec.document import Document, KeyPath, Problem, Table, dotted, get, read_document
 from eosingest.spec.model import Spec
 from eosingest.spec.options import ALLOWED_OPTIONS, canonical_options, refused_conf, refused_options, refused_properties
@@ -48,7 +49,7 @@ def load(path: Path, *, params: Mapping[str, str] = _NOTHING, overrides: Sequenc
     problems += [problem for problem in invalid if problem.path not in seen or not problem.path]
     if problems or spec is None:
         raise _all_problems(document, problems)
-    return spec.attach(path, params, root_as_written)
+    return spec.attach(path, params, root_as_written).at_generation(spec.generation or generations.NEWEST)
 
 
 def _all_problems(document: Document, problems: list[Problem]) -> SpecError:

@@ -20,10 +20,10 @@ from pydantic import (
     Field,
     PrivateAttr,
     WithJsonSchema,
-    model_validator,
 )
 
 from eosingest.errors import SpecError
+from eosingest.spec import generations
 from eosingest.spec.expressions import unstable
 from eosingest.spec.options import reader_options
 from eosingest.spec.references import References, UnresolvedError
@@ -36,8 +36,6 @@ Partitioner = Literal["random", "consistent", "consistent_random", "murmur2", "m
 
 NAME_PATTERN = r"^[A-Za-z0-9._-]{1,100}$"
 TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
-JSON_VALUE = "to_json(struct(*))"
-TEXT_VALUE = "value"
 
 
 def _one_of(choices: object) -> BeforeValidator:
@@ -208,8 +206,9 @@ class Record(_Table):
         default=None, description="The record's key, string or binary. None: records without a key."
     )
     value: Expression = Field(
-        default=JSON_VALUE,
-        description="The record's value, string or binary. For format text the default is the line: value.",
+        default=generations.default_value("json", generations.NEWEST),
+        description="The record's value, string or binary. By default the row as JSON, to_json(struct(*)), with times to the "
+        "microsecond; for format text the line: value.",
     )
     headers: Annotated[dict[Text, Expression], AfterValidator(_sorted)] = Field(
         default_factory=dict,
@@ -292,6 +291,13 @@ class Spec(_Table):
     name: Annotated[str, AfterValidator(_check_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})] = (
         Field(description="The job: identity of its progress and transactional ids. May hold ${param:…}.")
     )
+    generation: Count | None = Field(
+        default=None,
+        ge=generations.FIRST,
+        le=generations.NEWEST,
+        description="Which defaults the job goes by: 2 reads doubled quotes in csv and keeps microseconds in the default "
+        "value, 1 does neither. By default the newest, and for a job that has sent something the one that it began with.",
+    )
     if_running: Annotated[IfRunning, _one_of(IfRunning)] = Field(
         default="fence",
         description="When an earlier run of the job is alive on this host: fence it off, fail, or skip this run.",
@@ -306,17 +312,20 @@ class Spec(_Table):
     _file: Path = PrivateAttr(default=Path())
     _params: dict[str, str] = PrivateAttr(default_factory=dict)
     _root_as_written: str | None = PrivateAttr(default=None)
+    _written: Spec | None = PrivateAttr(default=None)  # without the defaults of a generation
 
-    @model_validator(mode="before")
-    @classmethod
-    def _text_sends_its_lines(cls, data: Any) -> Any:
-        """Fill the default of record.value, the only one that hangs on another key."""
-        if not isinstance(data, Mapping) or not isinstance(data.get("source"), Mapping):
-            return data
-        record = data.get("record", {})
-        if data["source"].get("format") != "text" or not isinstance(record, Mapping) or "value" in record:
-            return data
-        return {**data, "record": {**record, "value": TEXT_VALUE}}
+    def at_generation(self, generation: int) -> Spec:
+        """Return the spec as it was written, with the defaults of a generation (spec/generations.py) where it says nothing."""
+        written = self._written or self
+        source, record = written.source, written.record
+        if "value" not in record.model_fields_set:
+            record = record.model_copy(update={"value": generations.default_value(source.format, generation)})
+        escape = generations.default_escape(source.format, source.options, generation)
+        if escape is not None and "escape" not in source.options:
+            source = source.model_copy(update={"options": {**source.options, "escape": escape}})
+        made = written.model_copy(update={"source": source, "record": record})
+        made._written = written
+        return made
 
     def attach(self, file: Path, params: Mapping[str, str], root_as_written: str | None) -> Spec:
         """Note what is not in the TOML: the file, the parameters (for late references), the root before references."""

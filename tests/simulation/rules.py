@@ -102,7 +102,12 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(topic, "read_to_end", "while state.control is None and", "while False and"),
     ),
     "digest-is-pinned": (
-        Edit(Driver, "_plan_and_send", "pins.refuse_other_digest(self._log.mine, settings.digest)", "pass"),
+        Edit(
+            Driver,
+            "_plan_and_send",
+            "pins.refuse_other_digest(self._log.mine, settings.digests[self._generation])",
+            "pass",
+        ),
     ),
     "pins-come-from-a-committed-record": (
         Edit(Driver, "_run_read", "pins.carried_forward(self._log.mine, self._log.state.settled)", "self._log.mine"),

@@ -112,7 +112,8 @@ class Run:
             create=TopicCreation(world.sink_partitions, 1, {}),
             offsets_topic=OFFSETS,
             prefix=PREFIX,
-            digest={"record.value": self.version},
+            digests={1: {"record.value": self.version}},
+            generation=None,
             split_size=100,
             on_change="error",
             transaction_timeout_s=world.timeout_s,
@@ -157,7 +158,7 @@ class Launcher:
         self.parts: list[list[PlannedSplit]] = []
         self.poll_s = 0.1
 
-    def prepare(self, plan: Plan, schema: str | None) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, generation: int) -> Prepared:
         """Cut what is to be read into tasks, anew in each run: their number is Spark's choice."""
         random, hashes = self.world.random, self.world.source.hashes
         splits = sorted(

@@ -32,7 +32,8 @@ SETTINGS = DriverSettings(
     create=TopicCreation(1, 1, {}),
     offsets_topic="offsets",
     prefix="p.",
-    digest={},
+    digests={1: {}},
+    generation=None,
     split_size=100,
     on_change="error",
     transaction_timeout_s=10,
@@ -107,7 +108,7 @@ class _Admin(MemoryAdmin):
 
 
 class _NoSpark:
-    def prepare(self, plan: Plan, schema: str | None) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, generation: int) -> Prepared:
         raise AssertionError("there is nothing to send")
 
     def start(self, settings: TaskSettings) -> None:

@@ -11,6 +11,7 @@ from eosingest.spec.digest import normalise_ddl
 
 BASE = {
     "name": '"j"',
+    "generation": "1",  # what jobs of before there were generations have in their control records
     "source.format": '"csv"',
     "source.path": '"data"',
     "sink.bootstrap_servers": '"embedded"',
@@ -22,6 +23,20 @@ def _parts(folder: Path, changes: dict[str, str]) -> dict[str, str]:
     file = folder / "job.toml"
     file.write_text("\n".join(f"{key} = {value}" for key, value in {**BASE, **changes}.items()))
     return digest_parts(load(file))
+
+
+def test_the_first_generation_is_what_was_before_there_were_any(tmp_path: Path) -> None:
+    """Breaks when a job that an earlier release left half done is refused for a spec that nobody changed."""
+    parts = _parts(tmp_path, {})
+    assert (parts["source.options"], parts["record.value"]) == ("{}", "to_json ( struct ( * ) )")
+
+
+def test_the_second_generation_says_what_it_means(tmp_path: Path) -> None:
+    """Breaks when `escape = '"'`, written out, is another spec than without it."""
+    parts = _parts(tmp_path, {"generation": "2"})
+    assert parts == _parts(tmp_path, {"generation": "2", "source.options.escape": "'\"'"})
+    assert parts["source.options"] == '{"escape": "\\""}'
+    assert parts == {**_parts(tmp_path, {"source.options.escape": "'\"'"}), "record.value": parts["record.value"]}
 
 
 @pytest.mark.parametrize(

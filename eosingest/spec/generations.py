@@ -1,0 +1,36 @@
+"""Which defaults a job goes by: they changed once, and a job that has sent something keeps those that it began with.
+
+Between the loaded spec, which is of the newest generation or of the one that it names, and whoever knows from the control
+record which one the job has (docs/protocol.md, What is pinned).
+
+| generation | `escape` of csv | `record.value` where the spec has none |
+|---|---|---|
+| 1 | a backslash, as Spark has it | `to_json(struct(*))`: times to the millisecond |
+| 2 | the quote itself, doubled, as RFC 4180 has it | the same, with times to the microsecond |
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+FIRST: Final = 1  # control records that name none are of it
+NEWEST: Final = 2
+KNOWN: Final = range(FIRST, NEWEST + 1)
+
+_VALUES = {
+    1: "to_json(struct(*))",
+    2: "to_json(struct(*), map('timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss[.SSSSSS]XXX',"
+    " 'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss[.SSSSSS]'))",
+}
+
+
+def default_value(format_: str, generation: int) -> str:
+    """Return `record.value` where the spec has none."""
+    return "value" if format_ == "text" else _VALUES[generation]
+
+
+def default_escape(format_: str, options: dict[str, str], generation: int) -> str | None:
+    """Return `escape` where the options have none; None where Spark's own default is meant, or nothing is quoted."""
+    if format_ != "csv" or generation == 1:
+        return None
+    return options.get("quote", '"') or None
