@@ -189,11 +189,15 @@ class Compared:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What else may explain a difference: `removed` in words, `start_known`, `writers` that are not the job's."""
+    """What else may explain a difference: `removed` in words, `start_known`, `writers` that are not the job's.
+
+    `others` names the jobs of ours that were counted with it.
+    """
 
     removed: tuple[str, ...] = ()
     start_known: bool = True
     writers: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

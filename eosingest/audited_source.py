@@ -28,11 +28,15 @@ class Unit:
 
 @dataclass(frozen=True)
 class AuditedSource:
-    """What Spark is to read (`plan`), what to compare it with, and why the rest cannot be read (`unread`)."""
+    """What Spark is to read (`plan`), what to compare it with, and why the rest cannot be read (`unread`).
+
+    `elsewhere` are files that were sent and that `path` does not name now: another day's, where one job sends a day at a time.
+    """
 
     plan: Plan
     units: tuple[Unit, ...]
     unread: tuple[str, ...]
+    elsewhere: tuple[str, ...] = ()
 
     def unlike(self, rows: Mapping[SplitId, Totals]) -> list[Unit]:
         """Return the units whose rows do not give their receipt."""
@@ -55,8 +59,15 @@ def audited_source(
             files.append(replace(entry, pending=planned, skipped=()))
             units += units_here
     read = {entry.file.name for entry in files}
-    unread = [f"{name}: {_why(name, plan, listing)}" for name in sorted(receipts) if name not in read]
-    return AuditedSource(replace(plan, files=tuple(files)), tuple(units), tuple(unread))
+    left = {name: _why(name, plan, listing) for name in sorted(receipts) if name not in read}
+    elsewhere = tuple(name for name, why in left.items() if not why)
+    if elsewhere and not files:
+        left.update(
+            dict.fromkeys(elsewhere, "sent, and not among the files that `path` names now, as nothing else that was")
+        )
+        elsewhere = ()
+    unread = tuple(f"{name}: {why}" for name, why in left.items() if why)
+    return AuditedSource(replace(plan, files=tuple(files)), tuple(units), unread, elsewhere)
 
 
 def _units(
@@ -92,11 +103,12 @@ def _totals(receipts: list[OffsetRecord]) -> Totals:
 
 
 def _why(name: str, plan: Plan, listing: Listing) -> str:
+    """Say why a file that was sent cannot be compared; nothing where `path` does not name it now."""
     if name in plan.changed:
         return "changed since it was sent"
     if name in listing.too_young:
         return "left alone by source.min_age"
-    return "sent, and not among the files that `path` names now"
+    return ""
 
 
 def split_name(file: str, start: int) -> str:

@@ -62,6 +62,12 @@ def _judge_surplus(judgement: Judgement, surplus: Totals, copies: Copies, around
     if not around.start_known:
         text = f"more than the receipts speak of; {_NO_START}"
         judgement.add(INCONCLUSIVE, Finding(SURPLUS, text, number))
+    elif around.others:
+        text = (
+            f"more than this job and {', '.join(around.others)} have sent: doubled, of another producer, or left by a run"
+            " --from-scratch of one of them"
+        )
+        judgement.add(INCONCLUSIVE, Finding(SURPLUS, text + _named(around), number))
     elif copies.copies == surplus or (number == 1 and copies.of_the_surplus > 1):
         text = "in the topic once more than was sent: the checksum proves which"
         judgement.add(MISMATCH, Finding(DOUBLED, text, number, examples=copies.examples))

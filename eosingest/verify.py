@@ -30,13 +30,14 @@ from eosingest.errors import (
     NoSuchJobError,
     TemporaryError,
 )
-from eosingest.kafka.protocols import TopicDescription
+from eosingest.kafka.protocols import OffsetRange, TopicDescription
 from eosingest.offsets import topic
 from eosingest.offsets.held_up import held_up
 from eosingest.offsets.record import ControlRecord
 from eosingest.offsets.state import JobState
 from eosingest.report import Noting, Observer, VerifyReport
 from eosingest.settings import driver_settings, file_source, spark_log_file
+from eosingest.sister_jobs import SisterJob, fold_jobs, sister_jobs, together
 from eosingest.spec import Spec, generations
 
 _AGAIN_S = 0.2
@@ -70,7 +71,7 @@ def verify(
             raise _no_such_job(spec, kafka)
         log = control_log(spec, kafka, description)
         try:
-            report = _Verification(spec, options, kafka, log, description, check).run()
+            report = _Verification(spec, options, kafka, log, description, check, noting).run()
         finally:
             log.close()
     return replace(report, notes=tuple(noting.notes))
@@ -87,8 +88,11 @@ class _Verification:
         log: ControlLog,
         offsets_topic: TopicDescription,
         check: Callable[[], None],
+        observer: Observer,
     ) -> None:
         self._spec = spec
+        self._observer = observer
+        self._sisters: tuple[SisterJob, ...] = ()
         self._options = options
         self._kafka = kafka
         self._log = log
@@ -116,8 +120,9 @@ class _Verification:
         rows = None
         if self._options.against_source:
             rows = audited_source(self._source, self._source.list(), state.offsets, control)
+            self._note_elsewhere(rows)
         found, verdict = self._audit(rows)
-        return self._report(found, verdict, rows, self._live_run())
+        return self._report(found, verdict, rows, self._live_run() or self._live_sister())
 
     def _read_receipts(self) -> None:
         with self._log.kafka_errors("reading the offsets topic"):
@@ -187,6 +192,9 @@ class _Verification:
             spark.start(self._control.split_size)
             parts = [part for extent in self._extents for part in extent.slices()]
             found = spark.read_topic(self._sink.name, parts, patience_s=self._patience_s)
+            if found.total != self._expected and self._count_sisters():
+                parts = [part for extent in self._extents for part in extent.slices()]
+                found = spark.read_topic(self._sink.name, parts, patience_s=self._patience_s)
             compared = self._read_source(spark, rows) if rows is not None else Compared(whole=False)
             if found.total == self._expected and not compared.unlike:
                 return found, judgement.by_source(self._expected, found, Copies(), compared, Circumstances())
@@ -198,6 +206,7 @@ class _Verification:
             return found, judgement.by_receipts(self._expected, found, copies, around)
         compared = replace(
             compared,
+            whole=compared.whole and not self._sisters,  # the source of one job says nothing of the others' records
             missing=counted.missing,
             unknown=counted.unknown,
             unknown_examples=counted.unknown_examples,
@@ -217,21 +226,67 @@ class _Verification:
                 unread.append(f"{unit.name}: sent by run {unit.run}, and not as the spec of a later run makes it")
             else:
                 unlike.append(unit.name)
-        whole = not unread and not self._control.audit.retired_records
+        whole = not unread and not rows.elsewhere and not self._control.audit.retired_records
         return Compared(unlike=tuple(unlike), unread=tuple(unread), whole=whole)
 
     def _circumstances(self) -> Circumstances:
-        prefix, job = self._control.pinned.prefix, self._spec.name
-        ours = re.compile(re.escape(f"{prefix}{job}.") + r"\d+")
+        jobs = [(self._control.pinned.prefix, self._spec.name), *((job.prefix, job.name) for job in self._sisters)]
+        ours = re.compile("|".join(re.escape(f"{prefix}{job}.") + r"\d+" for prefix, job in jobs))
         writers = self._kafka.admin.writers(self._sink.name, self._sink.partitions)
         return Circumstances(
             removed=tuple(_removed(self._sink, self._extents)),
             start_known=self._control.audit.start is not None,
             writers=tuple(sorted(name for name in writers if not ours.fullmatch(name))),
+            others=tuple(job.name for job in self._sisters),
         )
 
-    def _live_run(self) -> int | None:
-        """Return the number of a run that has written since the receipts were read; None where nothing moved."""
+    # ---- other jobs of ours in the topic ---------------------------------------------------------------------------
+
+    def _count_sisters(self) -> bool:
+        """Count what other jobs of ours wrote among the job's records, by their receipts; say whether there are any."""
+        sisters, ranges = self._look_at_sisters()
+        joined, self._sisters = together(audit.extents(self._control.audit, ranges), sisters)
+        if self._sisters:
+            self._extents = joined
+            self._wait_until_decided()
+            self._expected = sum((job.expected for job in self._sisters), self._expected)
+            names = ", ".join(job.name for job in self._sisters)
+            self._observer.note(
+                f"counted with what other jobs wrote to topic {self._sink.name}, by their receipts: {names}"
+            )
+        return bool(self._sisters)
+
+    def _look_at_sisters(self) -> tuple[tuple[SisterJob, ...], list[OffsetRange]]:
+        """Return the jobs, and then the topic's ends: what their receipts speak of lies before those."""
+        states: list[JobState] = []
+        for partition in range(self._offsets_topic.partitions):
+            reader = self._kafka.reader(partition)
+            try:
+                with self._log.kafka_errors("reading the offsets topic"):
+                    bounds = reader.log_start(), reader.high_watermark()
+                    records = reader.read(*bounds, committed=True, deadline_s=self._patience_s)
+                    states += fold_jobs(records).values()
+            finally:
+                reader.close()
+        ranges = list(self._kafka.admin.offset_ranges(self._sink.name, self._sink.partitions))
+        return sister_jobs(states, self._spec.name, self._sink.topic_id, ranges), ranges
+
+    def _live_sister(self) -> str | None:
+        """Return the name of a job that has written since its receipts were read; None where nothing moved."""
+        if not self._sisters:
+            return None
+        now = {job.name: job.expected for job in self._look_at_sisters()[0]}
+        return next((f"job {job.name}" for job in self._sisters if now.get(job.name) != job.expected), None)
+
+    def _note_elsewhere(self, rows: AuditedSource) -> None:
+        if rows.elsewhere:
+            more = "" if len(rows.elsewhere) == 1 else f" and {len(rows.elsewhere) - 1} more files"
+            self._observer.note(
+                f"{rows.elsewhere[0]}{more}: sent, and not among the files that `path` names now; checked by the receipts alone"
+            )
+
+    def _live_run(self) -> str | None:
+        """Return which run has written since the receipts were read; None where nothing moved."""
         self._read_receipts()
         state = self._log.state
         sink = self._kafka.admin.describe_topic(self._sink.name)
@@ -239,12 +294,13 @@ class _Verification:
             raise pins.topic_made_again(self._sink.name)
         if (state.control, state.offsets) == self._before:
             return None
-        return state.control.run if state.control is not None else self._control.run
+        number = state.control.run if state.control is not None else self._control.run
+        return f"run {number} of job {self._spec.name}"
 
     # ---- the report ------------------------------------------------------------------------------------------------
 
     def _report(
-        self, found: Found, verdict: Judgement, rows: AuditedSource | None, live_run: int | None
+        self, found: Found, verdict: Judgement, rows: AuditedSource | None, live_run: str | None
     ) -> VerifyReport:
         if live_run is not None:
             verdict = Judgement(audit.INCONCLUSIVE)
@@ -267,9 +323,9 @@ class _Verification:
             errors=(error,) if error is not None else (),
         )
 
-    def _live_error(self, run: int) -> TemporaryError:
+    def _live_error(self, run: str) -> TemporaryError:
         return TemporaryError(
-            f"inconclusive: run {run} of job {self._spec.name} is writing: the receipts moved while the topic was read",
+            f"inconclusive: {run} is writing: the receipts moved while the topic was read",
             code="inconclusive",
             hint="wait for the run's end, then verify again",
         )

@@ -288,6 +288,43 @@ def test_compaction_is_inconclusive(make_job: MakeJob) -> None:
     inconclusive(job.run("verify"), "is compacted (cleanup.policy=compact)")
 
 
+# ---- several jobs, several days ------------------------------------------------------------------------------------
+
+
+def test_daily_jobs_in_one_topic(make_job: MakeJob) -> None:
+    """Breaks when what another job of ours wrote is a foreign record, or its equal row a double (D7)."""
+    first, second = make_job("monday"), make_job("tuesday")
+    second.edit_spec(f'topic = "{second.name}"', f'topic = "{first.name}"')
+    for job, numbers in ((first, range(1_000)), (second, range(900, 2_500))):
+        job.write_numbers("a.jsonl", numbers)
+        assert_done(job.run(), len(numbers))
+    for job, other in ((first, second), (second, first)):
+        done = job.run("verify", SOURCE)
+        if job is first:
+            verified(done, 2_600)
+            assert any(other.name in note for note in done.data["notes"]), done
+        else:
+            verified(done, 1_600)  # its extent begins behind what the other one wrote
+
+    produce(first, (None, b"from somewhere else"))
+    inconclusive(first.run("verify"), second.name, "somebody-else")
+
+
+def test_a_job_that_sends_a_day_at_a_time(make_job: MakeJob) -> None:
+    """Breaks when the days that `path` does not name now make every audit against the source inconclusive (D8)."""
+    job = make_job("days")
+    job.edit_spec('path = "data/*.jsonl"', 'path = "data/${param:day}/*.jsonl"')
+    for day, numbers in (("20", range(500)), ("21", range(500, 1_500))):
+        (job.data / day).mkdir()
+        job.write_numbers(f"{day}/a.jsonl", numbers)
+        assert_done(job.run("run", "--param", f"day={day}"), len(numbers))
+    done = job.run("verify", SOURCE, "--param", "day=20")
+    verified(done, 1_500)
+    assert any("data/21/a.jsonl" in note and "receipts alone" in note for note in done.data["notes"]), done
+    with edited(job.data / "20" / "a.jsonl", '"n": 42,', '"n": 420,'):
+        inconclusive(job.run("verify", SOURCE, "--param", "day=20"), "data/20/a.jsonl: changed since it was sent")
+
+
 # ---- a source or a job that moves ----------------------------------------------------------------------------------
 
 

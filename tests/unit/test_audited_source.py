@@ -96,6 +96,12 @@ def test_what_cannot_be_read_is_named_with_its_reason() -> None:
     assert source.unread == (
         "changed: changed since it was sent",
         "emptied: changed since it was sent",
-        "gone: sent, and not among the files that `path` names now",
+        "gone: sent, and not among the files that `path` names now, as nothing else that was",
         "young: left alone by source.min_age",
     )
+
+
+def test_what_path_does_not_name_today_is_told_apart() -> None:
+    """Breaks when a job that sends a day at a time can never be verified against its source."""
+    source = audited([receipt("today", 0), receipt("yesterday", 0)], [file("today")])
+    assert (read(source), source.unread, source.elsewhere) == ([("today", 0)], (), ("yesterday",))

@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pins": {"checksum", "errors", "offsets"},
     "audit": {"checksum", "kafka.protocols", "offsets"},
     "judgement": {"audit"},
+    "sister_jobs": {"audit", "errors", "kafka.protocols", "offsets"},
     "audited_source": {"audit", "offsets", "plan", "sources.base"},
     "task_contract": {"errors", "kafka.protocols", "limits", "offsets", "sources.base"},
     "task": {"checksum", "errors", "failpoints", "kafka.protocols", "limits", "offsets", "task_contract"},

@@ -1,0 +1,81 @@
+"""Other jobs in the topic of an audit: which are counted, and from where to where the topic is read then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eosingest.audit import Extent, Totals
+from eosingest.kafka.protocols import LogRecord, OffsetRange
+from eosingest.offsets.record import COMPLETE, Audit, ControlRecord, OffsetRecord, Pinned, control_key, settled_key
+from eosingest.sister_jobs import SisterJob, fold_jobs, sister_jobs, together
+from eosingest.sources.base import Fingerprint
+
+PINNED = Pinned("json", "", "orders", "topic-id", "cluster-id", 5, "p.")
+CONTROL = ControlRecord(1, "first", COMPLETE, 0, PINNED, 1, audit=Audit(start=(5,), end=(9,), retired_records=1))
+RANGES = [OffsetRange(0, 20)]
+
+
+def log_of(job: str, control: ControlRecord, records: int = 3) -> list[LogRecord]:
+    offset = OffsetRecord("a", 0, 9, 3, True, 3, records, 7, Fingerprint(9, 1, "x"), run=1, task=0, sequence=0)
+    entries = [
+        (offset.key(job), offset.encode()),
+        (settled_key(job), control.encode()),
+        (control_key(job), control.encode()),
+    ]
+    return [LogRecord(number, key, value) for number, (key, value) in enumerate(entries)]
+
+
+def test_every_job_is_folded_by_itself() -> None:
+    states = fold_jobs([*log_of("a", CONTROL), *log_of("b", CONTROL, 4)])
+    assert {job: state.records_total for job, state in states.items()} == {"a": 3, "b": 4}
+
+
+def test_a_job_of_a_newer_release_is_left_out() -> None:
+    newer = LogRecord(9, control_key("new"), b'{"v":99}')
+    assert list(fold_jobs([newer, *log_of("a", CONTROL)])) == ["a"]
+
+
+def test_jobs_that_wrote_to_this_topic() -> None:
+    """Breaks when the audited job, one of another topic, or one whose start nobody knows is counted."""
+    states = fold_jobs(
+        [
+            *log_of("mine", CONTROL),
+            *log_of("other-topic", replace(CONTROL, pinned=replace(PINNED, topic_id="made again"))),
+            *log_of("no-start", replace(CONTROL, audit=Audit())),
+            *log_of("sister", CONTROL),
+        ]
+    )
+    (found,) = sister_jobs(states.values(), "mine", "topic-id", RANGES)
+    assert (found.name, found.prefix, found.expected) == ("sister", "p.", Totals(4, 7))
+    assert found.extents == (Extent(0, 5, 5, 9, 20),)
+
+
+def extent(begins: int, end: int, held: int = 0) -> Extent:
+    return Extent(0, begins, max(begins, held), end, 100)
+
+
+def sister(name: str, *own: Extent) -> SisterJob:
+    return SisterJob(name, "p.", Totals(1, 1), own)
+
+
+def test_jobs_that_run_into_one_another_are_read_together() -> None:
+    """Breaks when a job that ended before ours began is asked for records that retention may have taken."""
+    before, into, further = (
+        sister("before", extent(0, 10)),
+        sister("into", extent(15, 30)),
+        sister("far", extent(12, 16)),
+    )
+    joined, taken = together([extent(20, 40)], [before, into, further])
+    assert [job.name for job in taken] == ["far", "into"]
+    assert joined == [Extent(0, 12, 12, 100, 100)]
+
+
+def test_what_lies_behind_our_end_is_read_too() -> None:
+    later = sister("later", extent(60, 70))
+    joined, taken = together([extent(20, 40)], [later])
+    assert (joined, taken) == ([extent(20, 100)], (later,))
+
+
+def test_retention_that_took_a_sisters_beginning_is_told() -> None:
+    joined, _ = together([extent(20, 40)], [sister("into", extent(10, 30, held=25))])
+    assert (joined[0].begins, joined[0].start, joined[0].removed) == (10, 20, 10)
