@@ -27,6 +27,7 @@ from eosingest.kafka.librdkafka import ProducerSettings
 from eosingest.plan import Plan
 from eosingest.sources.files import metadata_file_path
 from eosingest.spark import scan, session
+from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.line_inputs import SCHEMA, LineSource, LineSplit, line_source, takes_lines
 from eosingest.spark.read import ReadSettings, null_columns, record_frame
 from eosingest.spark.worker import OUTPUT_SCHEMA, LineTaskFunction, Outcomes, TaskFunction, WorkerKafka
@@ -96,7 +97,11 @@ class SparkLauncher:
         }
         base_path = settings.base_path(plan)
         try:
-            if takes_lines(settings.read, settings.conf, plan, base_path):
+            if not settings.master.startswith("local["):
+                self._spark.context.addPyFile(package_zip())
+            as_lines = takes_lines(settings.read, settings.conf, plan, base_path)
+            inspect_pending(self._spark.context, settings.read, plan, as_lines=as_lines)
+            if as_lines:
                 return self._prepare_lines(plan, schema)
             return self._prepare_frame(plan, schema, base_path)
         except session.FROM_THE_JVM as error:
@@ -137,8 +142,6 @@ class SparkLauncher:
     def _job(self, task_settings: TaskSettings) -> Any:
         """Return the DataFrame, or the RDD, of the tasks' outcomes."""
         context = self._spark.context
-        if not self._settings.master.startswith("local["):
-            context.addPyFile(package_zip())
         self._outcomes = context.accumulator([], Outcomes())
         producer_settings = ProducerSettings(
             client=self._settings.client,

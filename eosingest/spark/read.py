@@ -21,6 +21,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from eosingest import checksum
 from eosingest.errors import SpecError
 from eosingest.plan import Plan
+from eosingest.sources.codecs import codec_of
 from eosingest.sources.files import escape_for_spark
 from eosingest.spark import scan
 from eosingest.spec.expressions import expand_star, literal_functions, quote_name
@@ -32,6 +33,7 @@ TIMESTAMP = "__eosingest_timestamp"
 PARTITION = "__eosingest_partition"
 HEADER = "__eosingest_header_"  # followed by the header's place in the spec
 
+_CODECS, _ZSTD_CODEC = "io.compression.codecs", "io.airlift.compress.zstd.ZstdCodec"
 _OUR_PREFIX = "__eosingest_"
 _WITH_CORRUPT_ROWS = ("json", "csv")
 _WITH_FOOTERS = ("parquet", "orc")
@@ -78,6 +80,7 @@ class RecordFrame:
 
 def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> RecordFrame:
     """Make the DataFrame. Raises SpecError that names the key whose expression Spark does not take."""
+    _decode_zstd(spark, plan)
     reader = _reader(spark, settings, base_path)
     paths = [escape_for_spark(entry.file.path) for entry in plan.pending_files]
     schema = _schema(spark, settings, plan, base_path, paths)
@@ -99,6 +102,16 @@ def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_p
     # Spark calls its note of the block that is being read non-deterministic, and moves no filter below it: it comes last.
     split = functions.expr("xxhash64(input_file_name(), input_file_block_start())").alias(SPLIT)
     return RecordFrame(records.select("*", split), whole, resolved, scan.BLOCK)
+
+
+def _decode_zstd(spark: SparkSession, plan: Plan) -> None:
+    """Have .zst read by a decoder that lies among Spark's jars: Hadoop's own, of the same suffix, needs a native library."""
+    if not any(codec_of(entry.file.path) == "zstd" for entry in plan.pending_files):
+        return
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    known = conf.get(_CODECS) or ""
+    if _ZSTD_CODEC not in known.split(","):
+        conf.set(_CODECS, f"{known},{_ZSTD_CODEC}".strip(","))  # the last one of a suffix counts
 
 
 def null_columns(settings: ReadSettings) -> tuple[str, ...]:

@@ -1,0 +1,138 @@
+"""What a run will read is inspected before anything of it is sent, wherever Spark's and Hadoop's readers take damage silently.
+
+Between the plan and the job (spark/inspect_files.py):
+
+    look      every text file: do its name and its first bytes agree, and is it read at all?
+    inspect   those that need it, in tasks: read once, through every check that format and name ask for
+
+What is found ends the run: nothing was sent.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedReader
+
+from eosingest.errors import ChangedError, FatalError
+from eosingest.sources import codecs, magic, zstd_frames
+from eosingest.sources.base import SourceFile
+from eosingest.sources.fingerprint import to_milliseconds
+from eosingest.sources.walk import unreadable
+
+TEXT_FORMATS = ("text", "json", "csv")
+_NAMED_AT_MOST = 20
+_CORRECT = "correct it, or move it away"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Why a file cannot be read exactly: `where` in it (a byte, a line; may be empty), and what to do about this one."""
+
+    file: str
+    where: str
+    message: str
+    hint: str = _CORRECT
+
+    def __str__(self) -> str:
+        """Return it as it is said to people."""
+        return ": ".join(part for part in (self.file, self.where, self.message) if part)
+
+
+def needs_inspection(format: str, options: Mapping[str, str], path: str) -> bool:
+    """Say whether Spark cannot be trusted to tell this file's damage, so that it is read before."""
+    # CSV: checks of its text say here which files and options need them.
+    # Of .gz and .deflate Hadoop's decoder tells every damage itself (docs/reading.md).
+    return format in TEXT_FORMATS and codecs.codec_of(path) in ("bzip2", "zstd")
+
+
+def look(file: SourceFile, *, as_lines: bool) -> Finding | None:
+    """Look at a text file's name and first bytes. `as_lines`: tasks read it themselves, not Spark's readers.
+
+    Raises as `inspect` does.
+    """
+    codec = codecs.codec_of(file.path)
+    with _opened(file) as opened:
+        head = opened.read(magic.HEAD_BYTES)
+    refused = magic.refusal(file.path, codec, head, as_lines=as_lines)
+    if refused is not None:
+        return Finding(file.name, "", *refused)
+    try:
+        if codec == "gzip":  # nobody of ours may see its content: it is read by Spark
+            next(codecs.pieces(io.BytesIO(head), file.path), b"")
+    except codecs.DamagedError as damaged:
+        if file.length <= len(head) or damaged.hint:
+            return _finding(file, damaged)
+    return None
+
+
+def inspect(file: SourceFile, format: str, options: Mapping[str, str]) -> Finding | None:
+    """Read a file once, through all the checks it needs; return the first thing that is wrong with it.
+
+    Raises ChangedError where it is not the file that was listed, FatalError where it may not be read.
+    """
+    with _opened(file) as opened:
+        try:
+            # CSV: checks of its text take these pieces here, and return a Finding.
+            for _ in codecs.pieces(opened, file.path):
+                pass
+            if codecs.codec_of(file.path) == "zstd":
+                _refuse_unread_by_spark(opened)
+        except codecs.DamagedError as damaged:
+            return _finding(file, damaged)
+    return None
+
+
+def _refuse_unread_by_spark(opened: BufferedReader) -> None:
+    unread = zstd_frames.unread_by_spark(opened)
+    if unread is not None:
+        message, hint, at = unread
+        raise codecs.DamagedError(message, at=at, hint=hint)
+
+
+def _finding(file: SourceFile, damaged: codecs.DamagedError) -> Finding:
+    where = "" if damaged.at is None else f"near byte {damaged.at:,}"
+    return Finding(file.name, where, damaged.message, damaged.hint or _CORRECT)
+
+
+def error_of(findings: Sequence[Finding]) -> FatalError:
+    """Make the one error of a run for all that was found."""
+    named = [str(finding) for finding in findings[:_NAMED_AT_MOST]]
+    more = f"; and {len(findings) - _NAMED_AT_MOST} more files" if len(findings) > _NAMED_AT_MOST else ""
+    ways_out = "; ".join(dict.fromkeys(finding.hint for finding in findings[:_NAMED_AT_MOST]))
+    return FatalError(
+        f"{'; '.join(named)}{more}",
+        code="bad-data",
+        hint=f"nothing of this run was sent; {ways_out}; then run again",
+    )
+
+
+@contextmanager
+def _opened(file: SourceFile) -> Iterator[BufferedReader]:
+    """Open a file, which must be the one that was listed, before and after it is read."""
+    try:
+        with open(file.path, "rb") as opened:
+            _refuse_change(file, opened)
+            yield opened
+            _refuse_change(file, opened)
+    except FileNotFoundError as error:
+        raise _changed(file) from error
+    except OSError as error:
+        raise unreadable(file.path, error) from error
+
+
+def _refuse_change(file: SourceFile, opened: BufferedReader) -> None:
+    now = os.fstat(opened.fileno())
+    if (now.st_size, to_milliseconds(now.st_mtime_ns)) != (file.length, file.mtime_ms):
+        raise _changed(file)
+
+
+def _changed(file: SourceFile) -> ChangedError:
+    return ChangedError(
+        f"{file.name}: changed after it was listed",
+        code="changed-while-read",
+        hint="nothing of this run was sent; run again once nothing writes to the source any more (source.min_age)",
+    )

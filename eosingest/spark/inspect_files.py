@@ -1,0 +1,59 @@
+"""The inspection of what a run will read (sources/inspection.py), dealt out to Spark's tasks: a job of plain Python.
+
+Called by the launcher (job.py) before the driver commits `running`. The tasks return what they found as values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eosingest.errors import EosingestError
+from eosingest.plan import Plan
+from eosingest.sources.base import SourceFile
+from eosingest.sources.inspection import TEXT_FORMATS, Finding, error_of, inspect, look, needs_inspection
+from eosingest.spark.read import ReadSettings
+
+_TASKS_PER_SLOT = 4  # files are of unlike sizes: many small tasks end at about the same time
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What each task does with its files. Pickled into the tasks."""
+
+    format: str
+    options: Mapping[str, str]
+
+    def __call__(self, files: Iterable[SourceFile]) -> Iterator[Finding | EosingestError]:
+        """Yield what is wrong with the files; an error that is no matter of content as a value, too."""
+        for file in files:
+            try:
+                found = inspect(file, self.format, self.options)
+            except EosingestError as error:
+                yield error
+            else:
+                if found is not None:
+                    yield found
+
+
+def inspect_pending(context: Any, read: ReadSettings, plan: Plan, *, as_lines: bool) -> None:
+    """Inspect the pending files. Raises FatalError for what was found, ChangedError for a file that changed.
+
+    `as_lines`: tasks read them themselves, and tell damage themselves; else Spark's readers do.
+    """
+    if read.format not in TEXT_FORMATS:
+        return
+    refused = [found for entry in plan.pending_files if (found := look(entry.file, as_lines=as_lines)) is not None]
+    if refused:
+        raise error_of(refused)
+    files = [e.file for e in plan.pending_files if needs_inspection(read.format, read.options, e.file.path)]
+    if as_lines or not files:
+        return
+    tasks = min(len(files), _TASKS_PER_SLOT * context.defaultParallelism)
+    found = context.parallelize(files, tasks).mapPartitions(Inspection(read.format, read.options)).collect()
+    for error in found:
+        if isinstance(error, EosingestError):
+            raise error
+    if found:
+        raise error_of(found)
