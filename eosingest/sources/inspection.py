@@ -17,6 +17,7 @@ from eosingest.errors import ChangedError, FatalError
 from eosingest.sources import codecs
 from eosingest.sources.base import SourceFile
 from eosingest.sources.fingerprint import to_milliseconds
+from eosingest.sources.text_checks import BadTextError, check_text, needs_text_check
 from eosingest.sources.walk import unreadable
 
 _NAMED_AT_MOST = 20
@@ -39,20 +40,30 @@ class Finding:
 
 def needs_inspection(format: str, options: Mapping[str, str], path: str) -> bool:
     """Say whether Spark cannot be trusted to tell this file's damage, so that it is read before."""
-    # CSV: checks of its text say here which files and options need them.
-    return format in ("text", "json", "csv") and codecs.codec_of(path) is not None
+    return format in ("text", "json", "csv") and (
+        codecs.codec_of(path) is not None or needs_text_check(format, options)
+    )
 
 
-def inspect(file: SourceFile, format: str, options: Mapping[str, str]) -> Finding | None:
+def inspect(file: SourceFile, format: str, options: Mapping[str, str], split_size: int | None = None) -> Finding | None:
     """Read a file once, through all the checks it needs; return the first thing that is wrong with it.
+
+    `split_size` is how it will be cut, None: not at all.
 
     Raises ChangedError where it is not the file that was listed, FatalError where it may not be read.
     """
     with _opened(file) as opened:
         try:
-            # CSV: checks of its text take these pieces here, and return a Finding.
-            for _ in codecs.pieces(opened, file.path):
+            pieces = codecs.pieces(opened, file.path)
+            if needs_text_check(format, options):
+                is_cut = split_size is not None and file.splittable and file.length > split_size
+                check_text(pieces, format, options, split_size if is_cut else None)
+            for _ in pieces:
                 pass
+        except BadTextError as bad:
+            return Finding(
+                file.name, "" if bad.line is None else f"line {bad.line:,}", bad.message, bad.hint or _CORRECT
+            )
         except codecs.DamagedError as damaged:
             where = "" if damaged.at is None else f"near byte {damaged.at:,}"
             return Finding(file.name, where, damaged.message, damaged.hint or _CORRECT)
