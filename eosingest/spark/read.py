@@ -15,21 +15,22 @@ from dataclasses import dataclass
 from typing import cast
 
 from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession, functions
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, functions
 from pyspark.sql.types import StringType, StructField, StructType
 
 from eosingest import checksum
 from eosingest.errors import SpecError
 from eosingest.plan import Plan
 from eosingest.sources.files import escape_for_spark
-from eosingest.spark import scan
-from eosingest.spec.expressions import expand_star, literal_functions, quote_name
+from eosingest.spark import scan, times
+from eosingest.spec.expressions import expand_star, literal_functions, normalise, quote_name
 
 SPLIT = "__eosingest_split"
 CORRUPT = "__eosingest_corrupt"
 CHECKSUM = "__eosingest_checksum"
 TIMESTAMP = "__eosingest_timestamp"
 PARTITION = "__eosingest_partition"
+NOTHING = "__eosingest_nothing"
 HEADER = "__eosingest_header_"  # followed by the header's place in the spec
 
 _OUR_PREFIX = "__eosingest_"
@@ -77,7 +78,10 @@ class RecordFrame:
 
 
 def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> RecordFrame:
-    """Make the DataFrame. Raises SpecError that names the key whose expression Spark does not take."""
+    """Make the DataFrame. Raises SpecError that names the key whose expression Spark does not take.
+
+    FatalError where a TIMESTAMP of JSON or CSV has no date: Spark would take today's.
+    """
     reader = _reader(spark, settings, base_path)
     paths = [escape_for_spark(entry.file.path) for entry in plan.pending_files]
     schema = _schema(spark, settings, plan, base_path, paths)
@@ -87,18 +91,43 @@ def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_p
         whole = reader.schema(schema).load(paths)
         visible = [name for name in whole.columns if name != CORRUPT]
         resolved = whole.select(*(quote_name(name) for name in visible))._jdf.schema().toDDL()
-        rows = _visible_rows(whole, settings, visible)
-    selected = _selected(_filtered(rows, settings, visible), settings, visible)
-    if CORRUPT in whole.columns and scan.generates_rows(selected):
-        stopping = rows.where(_STOP_AT_CORRUPT_ROW)
-        selected = _selected(_filtered(stopping, settings, visible), settings, visible)
-    records = _records(selected, settings)
+    records = _composed(whole, settings, visible)
+    if CORRUPT in whole.columns and scan.reads_only(records, CORRUPT):
+        needed = [name for name in scan.file_columns(whole) if name != CORRUPT] if settings.format == "csv" else []
+        whole = _with_something_to_read(reader, schema, paths, needed)
+        records = _composed(whole, settings, visible)
+    records = times.guarded(records)
     scan.check_deterministic(records)
     if settings.format in _WITH_FOOTERS:
         return RecordFrame(records, whole, resolved, scan.METADATA)
     # Spark calls its note of the block that is being read non-deterministic, and moves no filter below it: it comes last.
     split = functions.expr("xxhash64(input_file_name(), input_file_block_start())").alias(SPLIT)
     return RecordFrame(records.select("*", split), whole, resolved, scan.BLOCK)
+
+
+def _composed(whole: DataFrame, settings: ReadSettings, visible: Sequence[str]) -> DataFrame:
+    """Return the record columns of the source's rows."""
+    with _naming("source"):
+        rows = _visible_rows(whole, settings, visible)
+    selected = _selected(_filtered(rows, settings, visible), settings, visible)
+    if CORRUPT in whole.columns and scan.generates_rows(selected):
+        stopping = rows.where(_STOP_AT_CORRUPT_ROW)
+        selected = _selected(_filtered(stopping, settings, visible), settings, visible)
+    return _records(selected, settings)
+
+
+def _with_something_to_read(
+    reader: DataFrameReader, schema: StructType, paths: list[str], needed: list[str]
+) -> DataFrame:
+    """Return the source for records that use no column of it: Spark refuses to read the corrupt rows alone.
+
+    The column of corrupt rows is made to need columns of CSV; of JSON and of an empty schema, one that no file has.
+    """
+    if not needed:
+        schema, needed = StructType([*schema.fields, StructField(NOTHING, StringType())]), [NOTHING]
+    whole = reader.schema(schema).load(paths)
+    hashed = ", ".join(map(quote_name, needed))
+    return whole.withColumn(CORRUPT, functions.expr(f"IF(hash({hashed}) % 1 = 5, NULL, {CORRUPT})"))
 
 
 def null_columns(settings: ReadSettings) -> tuple[str, ...]:
@@ -142,8 +171,11 @@ def _schema(
     """Return the schema without our corrupt column: the given one, or what Spark infers."""
     if settings.schema is not None:
         with _naming("source.schema"):
-            given = cast(StructType, StructType.fromDDL(settings.schema))
+            given = cast(StructType, StructType.fromDDL(settings.schema)) if settings.schema else StructType([])
         _refuse_our_names("source.schema", given.names)
+        found = _columns_without_date(spark, settings, base_path, given, paths)
+        if found:
+            raise times.times_without_date(found)
         return given
     if settings.format in _WITH_CORRUPT_ROWS and plan.bytes_to_read > _INFERENCE_MAX_BYTES:
         raise SpecError(
@@ -157,7 +189,24 @@ def _schema(
         if settings.format in _WITH_FOOTERS and "mergeSchema" not in settings.options:
             reader = reader.option("mergeSchema", "true")  # else one file's footer speaks for all, and columns vanish
         inferred = reader.load(paths).schema
-    return StructType([field for field in inferred.fields if field.name != CORRUPT])
+    fields = [field for field in inferred.fields if field.name != CORRUPT]
+    found = _columns_without_date(spark, settings, base_path, StructType(fields), paths)
+    return StructType([_as_text(field) if field.name in found else field for field in fields])
+
+
+def _as_text(field: StructField) -> StructField:
+    return StructField(field.name, times.as_text(field.dataType))
+
+
+def _columns_without_date(
+    spark: SparkSession, settings: ReadSettings, base_path: str | None, schema: StructType, paths: list[str]
+) -> dict[str, str]:
+    """Return the TIMESTAMP columns in which a text has no date, each with such a text."""
+    policy = spark.conf.get("spark.sql.legacy.timeParserPolicy", None)
+    if settings.format not in _WITH_CORRUPT_ROWS or not times.may_fill_in_today(settings.options, policy):
+        return {}
+    reader = _reader(spark, settings, base_path)
+    return times.columns_without_date(lambda as_text: reader.schema(as_text).load(paths), schema)
 
 
 def _sample_ddl(spark: SparkSession, settings: ReadSettings, path: str) -> str:
@@ -175,14 +224,14 @@ def _filtered(rows: DataFrame, settings: ReadSettings, visible: Sequence[str]) -
         return rows
     _refuse_session_functions("transform.where", settings.where, visible)
     with _naming("transform.where"):
-        return rows.where(f"({settings.where}) OR {CORRUPT} IS NOT NULL")
+        return rows.where(functions.expr(settings.where) | functions.col(CORRUPT).isNotNull())
 
 
 def _selected(rows: DataFrame, settings: ReadSettings, visible: Sequence[str]) -> DataFrame:
     expressions: list[str] = []
     for expression in settings.select:
         _refuse_session_functions("transform.select", expression, visible)
-        if expression.strip() == "*":
+        if normalise(expression) == "*":
             expressions += [quote_name(name) for name in visible]
         else:
             expressions.append(expand_star(expression, visible))
@@ -193,56 +242,58 @@ def _selected(rows: DataFrame, settings: ReadSettings, visible: Sequence[str]) -
 
 
 def _records(rows: DataFrame, settings: ReadSettings) -> DataFrame:
-    """Compute the record columns, cast them to binary, and hash each record."""
+    """Compute the record columns, cast them to binary, and hash each record.
+
+    No expression of the user's becomes part of a longer text: a comment or a parenthesis in it would swallow the rest.
+    """
     columns = _theirs(rows, settings)
-    key = (
-        _bytes_column(rows, "record.key", settings.key, columns) if settings.key is not None else "CAST(NULL AS BINARY)"
-    )
-    value = _bytes_column(rows, "record.value", settings.value, columns)
-    headers = [
-        f"{_bytes_column(rows, f'record.headers.{name}', expression, columns)} AS {HEADER}{index}"
-        for index, (name, expression) in enumerate(settings.headers.items())
-    ]
-    timestamp = [f"{_time_column(rows, settings.timestamp, columns)} AS {TIMESTAMP}"] if settings.timestamp else []
-    partition = [f"{_number_column(rows, settings.partition, columns)} AS {PARTITION}"] if settings.partition else []
+    key = functions.lit(None).cast("binary")
+    if settings.key is not None:
+        key = _bytes_column(rows, "record.key", settings.key, columns)
+    computed = [key.alias("key"), _bytes_column(rows, "record.value", settings.value, columns).alias("value")]
+    for index, (name, expression) in enumerate(settings.headers.items()):
+        computed.append(_bytes_column(rows, f"record.headers.{name}", expression, columns).alias(f"{HEADER}{index}"))
+    if settings.timestamp:
+        computed.append(_time_column(rows, settings.timestamp, columns).alias(TIMESTAMP))
+    if settings.partition:
+        computed.append(_number_column(rows, settings.partition, columns).alias(PARTITION))
     # As bytes: the text of a corrupt row need not be UTF-8.
-    corrupt = f"CAST({CORRUPT} AS BINARY) AS {CORRUPT}"
-    split = [name for name in _ours(settings) if name == SPLIT]
-    records = rows.selectExpr(f"{key} AS key", f"{value} AS value", *headers, *timestamp, *partition, *split, corrupt)
+    corrupt = functions.col(CORRUPT).cast("binary").alias(CORRUPT)
+    split = [functions.col(name) for name in _ours(settings) if name == SPLIT]
+    records = rows.select(*computed, *split, corrupt)
     return records.selectExpr("*", f"{checksum.SPARK_EXPRESSION} AS {CHECKSUM}")
 
 
-def _bytes_column(rows: DataFrame, where: str, expression: str, columns: Sequence[str]) -> str:
-    expanded = _checked(rows, where, expression, columns, _BYTES_TYPES, f"CAST({expression} AS STRING)")
-    return f"CAST(({expanded}) AS BINARY)"
+def _bytes_column(rows: DataFrame, where: str, expression: str, columns: Sequence[str]) -> Column:
+    return _checked(rows, where, expression, columns, _BYTES_TYPES, f"CAST({expression} AS STRING)").cast("binary")
 
 
-def _time_column(rows: DataFrame, expression: str, columns: Sequence[str]) -> str:
-    where = "record.timestamp"
-    expanded = _checked(rows, where, expression, columns, _TIME_TYPES, f"timestamp_millis({expression})")
-    return f"unix_millis(CAST(({expanded}) AS TIMESTAMP))"
+def _time_column(rows: DataFrame, expression: str, columns: Sequence[str]) -> Column:
+    instead = f"timestamp_millis({expression})"
+    time = _checked(rows, "record.timestamp", expression, columns, _TIME_TYPES, instead)
+    return functions.unix_millis(time.cast("timestamp"))
 
 
-def _number_column(rows: DataFrame, expression: str, columns: Sequence[str]) -> str:
-    expanded = _checked(rows, "record.partition", expression, columns, _NUMBER_TYPES, f"CAST({expression} AS INT)")
-    return f"CAST(({expanded}) AS INT)"
+def _number_column(rows: DataFrame, expression: str, columns: Sequence[str]) -> Column:
+    instead = f"CAST({expression} AS INT)"
+    return _checked(rows, "record.partition", expression, columns, _NUMBER_TYPES, instead).cast("int")
 
 
 def _checked(
     rows: DataFrame, where: str, expression: str, columns: Sequence[str], types: Sequence[str], instead: str
-) -> str:
+) -> Column:
     """Return the expression with its star expanded. Raises SpecError where it is none, or of another type."""
     _refuse_session_functions(where, expression, columns)
-    expanded = expand_star(expression, columns)
     with _naming(where):
-        found = rows.selectExpr(f"({expanded}) AS checked").schema["checked"].dataType
+        column = functions.expr(expand_star(expression, columns))
+        found = rows.select(column.alias("checked")).schema["checked"].dataType
     if found.typeName() not in types:
         raise SpecError(
             f"{where}: {expression} is of type {found.simpleString()}, not {' or '.join(types[:2])}",
             code="bad-expression",
             hint=f"write {instead}",
         )
-    return expanded
+    return column
 
 
 def _refuse_our_names(where: str, names: Sequence[str]) -> None:

@@ -83,6 +83,26 @@ def generates_rows(frame: DataFrame) -> bool:
     return any(node.getClass().getSimpleName() == "Generate" for node in nodes)
 
 
+def reads_only(frame: DataFrame, column: str) -> bool:
+    """Say whether, of all that the source's files hold, the frame needs this column alone."""
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    used = {
+        name for node in _nodes(plan) if not node.children().isEmpty() for name in _names(node.references().toSeq())
+    }
+    return used & set(file_columns(frame)) <= {column}
+
+
+def file_columns(frame: DataFrame) -> list[str]:
+    """Return the columns that are read from the files themselves, not from the names of their folders."""
+    relation = frame._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation()
+    folders = set(relation.partitionSchema().fieldNames())
+    return [name for name in relation.dataSchema().fieldNames() if name not in folders]
+
+
+def _names(attributes: Any) -> list[str]:
+    return [attributes.apply(index).name() for index in range(attributes.size())]
+
+
 def _nodes(plan: Any) -> Iterator[Any]:
     yield plan
     children = plan.children()

@@ -119,8 +119,9 @@ def start(*, job: str, master: str, conf: Mapping[str, str], split_size: int, lo
     JVM does not start, or a required setting does not hold; IncompleteError where a signal ended the JVM.
     """
     find_java()
-    # pyspark prints every analysis error with its Java stack through a logger of its own; our SpecError says it once.
-    logging.getLogger("SQLQueryContextLogger").disabled = True
+    # pyspark prints every analysis error with its Java stack through loggers of its own; our SpecError says it once.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).disabled = True
     # As does py4j every call that a lost JVM leaves unanswered, through its own loggers and through the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_of_py4j)

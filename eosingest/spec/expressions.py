@@ -138,6 +138,8 @@ _STABLE_METADATA = frozenset({"file_name", "file_size"})
 
 # Spark reads these strings as times wherever a date is wanted: TIMESTAMP 'now', but also ts < 'today' (measured).
 _SPECIAL_DATE = re.compile(r"""['"]\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*['"]""", re.IGNORECASE)
+# A literal without a date is one of today: Spark's parser makes it before anybody could see.
+_NO_DATE = re.compile(r"""[rR]?['"][\x00-\x20\x7f]*(T[0-9]|[0-9]+:).*""", re.DOTALL)
 _TAKES_A_DATE = re.compile(r"(try_)?((to_)?(date|timestamp|timestamp_ntz|timestamp_ltz)|cast)|in|between|and")
 _COMPARES = frozenset({"=", "==", "<=>", "<", ">", "<=", ">=", "!=", "<>"})
 
@@ -197,7 +199,11 @@ def _unstable_name(found: list[Token], index: int) -> str:
 
 
 def _unstable_string(found: list[Token], index: int) -> str:
-    special = _SPECIAL_DATE.fullmatch(found[index].text) if found[index].kind == "string" else None
+    if found[index].kind != "string":
+        return ""
+    if _text(found, index - 1) in ("timestamp", "timestamp_ltz") and _NO_DATE.fullmatch(found[index].text):
+        return _sentence(f"the time without a date {found[index].text}", _TIME)
+    special = _SPECIAL_DATE.fullmatch(found[index].text)
     if special is None or not _is_read_as_date(found, index):
         return ""
     word = f"'{special[1].lower()}'"

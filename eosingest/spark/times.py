@@ -1,0 +1,258 @@
+"""Nothing in a record depends on the day of the read: what Spark would fill in from the clock is refused.
+
+Spark reads a text without a date, `10:30`, as that time of today wherever it casts text to TIMESTAMP, and the words 'now',
+'today', 'tomorrow' and 'yesterday' wherever it casts a constant to a time. A retried or resumed split must give the same
+bytes, on whatever day. Between read.py, which makes the record columns, and the plan that is executed:
+
+- in expressions every cast is found in Spark's own analyzed plan, however it was written; one of a constant is judged at
+  once, one of a column stops at the row (`guarded`);
+- in columns of type TIMESTAMP that JSON and CSV readers fill, the text is looked at before anything is sent
+  (`refuse_times_without_date`).
+
+Reached through py4j as in scan.py: nothing of it is public API of pyspark, and tests hold it to the one that is pinned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, functions
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, TimestampType
+
+from eosingest.errors import FatalError, SpecError
+from eosingest.spec.expressions import quote_name
+
+# As Spark's SparkDateTimeUtils.parseTimestampString tells that there is no date, behind what it trims.
+_NO_DATE = r"^[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
+_NO_DATE_IN_JSON = r'"[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)'
+_NO_DATE_IN_CSV = r"(?:^|[^0-9A-Za-z.\-])[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
+_SAID = "a time without a date, which Spark would take for today's: "
+_SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
+_OF_THE_DAY = "depends on the day of the run, so a retry would send other bytes"
+# These take from a time what does not depend on its date.
+_DATELESS = frozenset({"Hour", "Minute", "Second", "SecondWithFraction"})
+_PARSERS = {"JsonToStructs": _NO_DATE_IN_JSON, "CsvToStructs": _NO_DATE_IN_CSV}
+_TIMES = ("timestamp", "timestamp_ntz", "date")
+
+
+def guarded(frame: DataFrame) -> DataFrame:
+    """Return the frame with every cast of text to TIMESTAMP stopping at a text that has no date.
+
+    Raises SpecError for a constant that means a time of the run, and for a cast that cannot be guarded.
+    """
+    jvm: Any = frame.sparkSession._jvm
+    analyzed = frame._jdf.queryExecution().analyzed()
+    plan = jvm.org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions.apply(analyzed)
+    found = _Guards(jvm)
+    guarded_plan = found.of_plan(plan)
+    if not found.made:
+        return frame
+    dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(frame.sparkSession._jsparkSession, guarded_plan)
+    return DataFrame(dataset, frame.sparkSession)
+
+
+class _Guards:
+    """Walks a plan and puts guards into its expressions; `made` counts them."""
+
+    def __init__(self, jvm: Any) -> None:
+        self._jvm = jvm
+        self._expressions = jvm.org.apache.spark.sql.catalyst.expressions
+        self.made = 0
+
+    def of_plan(self, node: Any) -> Any:
+        children = [node.children().apply(index) for index in range(node.children().size())]
+        below = [self.of_plan(child) for child in children]
+        logical = self._jvm.org.apache.spark.sql.catalyst.plans.logical
+        before = self.made
+        expressions = node.expressions()
+        mine = [self._of(expressions.apply(index)) for index in range(expressions.size())]
+        kind = node.getClass().getSimpleName()
+        if self.made == before:
+            return node.withNewChildren(self._seq(below)) if self.made and below else node
+        if kind == "Project":
+            return logical.Project(self._seq(mine), below[0])
+        if kind == "Filter":
+            return logical.Filter(mine[0], below[0])
+        raise _unguarded("inside a generator such as explode", "cast in transform.select, in an expression of its own")
+
+    def _of(self, expression: Any, parent: str = "") -> Any:
+        kind = expression.getClass().getSimpleName()
+        if kind in ("AttributeReference", "Literal"):
+            return expression
+        size = expression.children().size()
+        children = [expression.children().apply(index) for index in range(size)]
+        mine = [self._of(child, kind) for child in children]
+        made = any(one is not other for one, other in zip(mine, children, strict=True))
+        if kind == "Cast" and expression.dataType().simpleString() in _TIMES:
+            guard = self._guarded_cast(expression, mine[0], parent)
+            made, mine = made or guard is not None, mine if guard is None else [guard]
+        elif kind in ("Cast", "VariantGet"):
+            _refuse_nested(kind, children[0].dataType().simpleString(), expression.dataType().simpleString())
+        elif kind in _PARSERS and _fills_times_by_the_day(expression):
+            made, mine = True, [self._stopping(mine[0], _PARSERS[kind])]
+        return expression.withNewChildren(self._seq(mine)) if made else expression
+
+    def _guarded_cast(self, cast: Any, child: Any, parent: str) -> Any | None:
+        """Return what to cast instead, or None where the cast needs no guard."""
+        from_, to = cast.child().dataType().simpleString(), cast.dataType().simpleString()
+        if from_ == "variant" and to == "timestamp":
+            raise _unguarded("from VARIANT", "CAST(CAST(… AS STRING) AS TIMESTAMP)")
+        if from_ != "string":
+            return None
+        if cast.foldable():
+            _refuse_constant(_constant(cast.child()), to)
+            return None
+        if to != "timestamp" or parent in _DATELESS:
+            return None
+        return self._marked(child)
+
+    def _marked(self, text: Any) -> Any:
+        """Return the text, where it has no date behind words that no cast takes: it fails, or gives null, as it should."""
+        self.made += 1
+        marked = self._expressions.Concat(self._seq([self._literal(_SAID, text.dataType()), text]))
+        return self._expressions.If(self._matches(text, _NO_DATE), marked, text)
+
+    def _stopping(self, text: Any, pattern: str) -> Any:
+        """Return the text behind a check that ends the run: a parser makes null of what it cannot read."""
+        self.made += 1
+        said = self._expressions.Concat(self._seq([self._literal(_SAID, text.dataType()), text]))
+        untyped = self._expressions.RaiseError(said)
+        stop = self._expressions.RaiseError(untyped.errorClass(), untyped.errorParms(), text.dataType())
+        return self._expressions.If(self._matches(text, pattern), stop, text)
+
+    def _matches(self, text: Any, pattern: str) -> Any:
+        return self._expressions.RLike(text, self._literal(pattern, text.dataType()))
+
+    def _literal(self, text: str, kind: Any) -> Any:
+        return self._expressions.Literal(self._jvm.org.apache.spark.unsafe.types.UTF8String.fromString(text), kind)
+
+    def _seq(self, items: list[Any]) -> Any:
+        return self._jvm.PythonUtils.toSeq(items)
+
+
+def _constant(expression: Any) -> str | None:
+    try:
+        value = expression.eval(None)
+    except Exception as error:
+        raise SpecError(
+            f"the constant {expression.toString()} is cast to a time, and what it is cannot be told before the run",
+            code="not-deterministic",
+            hint="write the time itself, or hand it in as '${param:name}'",
+        ) from error
+    return None if value is None else str(value if isinstance(value, str) else value.toString())
+
+
+def _refuse_constant(text: str | None, to: str) -> None:
+    if text is None:
+        return
+    if _SPECIAL.fullmatch(text) or (to == "timestamp" and re.match(_NO_DATE, text)):
+        shown = f"'{text.strip()}'"
+        raise SpecError(
+            f"transform or record casts {shown} to {to.upper()}: that {_OF_THE_DAY}",
+            code="not-deterministic",
+            hint="hand the time in: TIMESTAMP '${param:time}' and --param time=…;"
+            f" if the text is meant: CAST({shown} AS STRING)",
+        )
+
+
+def _refuse_nested(kind: str, from_: str, to: str) -> None:
+    if not re.search(r"\btimestamp\b", to):
+        return
+    if kind == "VariantGet" or "variant" in from_:
+        raise _unguarded("from VARIANT", "take it out as STRING and CAST(… AS TIMESTAMP)")
+    if from_ != "string" and re.search(r"\bstring\b", from_):
+        raise _unguarded(f"inside {from_}", "cast each of its parts: transform(list, x -> CAST(x AS TIMESTAMP))")
+
+
+def _fills_times_by_the_day(parser: Any) -> bool:
+    options = parser.options().toString().lower()
+    by_format = "timestampformat" in options and "enabledatetimeparsingfallback" not in options
+    return bool(re.search(r"\btimestamp\b", parser.dataType().simpleString())) and not by_format
+
+
+def _unguarded(where: str, instead: str) -> SpecError:
+    return SpecError(
+        f"text is cast to TIMESTAMP {where}: a text without a date, 10:30, would become that time of today",
+        code="not-deterministic",
+        hint=f"a retried split must give the same bytes again; {instead}",
+    )
+
+
+# ---- columns that the reader fills ------------------------------------------------------------------------------------
+
+
+def may_fill_in_today(options: Mapping[str, str], conf_policy: str | None) -> bool:
+    """Say whether the JSON or CSV reader takes a text without a date for a time of today: not where a format is given."""
+    lower = {name.lower(): value.lower() for name, value in options.items()}
+    fallback = lower.get("enabledatetimeparsingfallback") == "true" or (conf_policy or "").upper() == "LEGACY"
+    return "timestampformat" not in lower or fallback
+
+
+def has_timestamp(kind: DataType) -> bool:
+    """Say whether there is a TIMESTAMP in a type."""
+    return isinstance(kind, TimestampType) or any(has_timestamp(inner) for inner in _inner(kind))
+
+
+def _inner(kind: DataType) -> list[DataType]:
+    if isinstance(kind, StructType):
+        return [field.dataType for field in kind.fields]
+    if isinstance(kind, ArrayType):
+        return [kind.elementType]
+    return [kind.valueType] if isinstance(kind, MapType) else []
+
+
+def as_text(kind: DataType) -> DataType:
+    """Return the type with STRING in place of TIMESTAMP."""
+    if isinstance(kind, TimestampType):
+        return StringType()
+    if isinstance(kind, StructType):
+        return StructType([StructField(field.name, as_text(field.dataType), True) for field in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(as_text(kind.elementType), True)
+    return MapType(kind.keyType, as_text(kind.valueType), True) if isinstance(kind, MapType) else kind
+
+
+def columns_without_date(read: Callable[[StructType], DataFrame], schema: StructType) -> dict[str, str]:
+    """Read the TIMESTAMP columns as text; return those in which a text has no date, each with such a text.
+
+    One pass for all of them, and none where there is no such column.
+    """
+    suspects = [field for field in schema.fields if has_timestamp(field.dataType)]
+    if not suspects:
+        return {}
+    frame = read(StructType([StructField(f.name, as_text(f.dataType), True) for f in schema.fields]))
+    found = [
+        functions.min(functions.expr(_first_without_date(quote_name(field.name), field.dataType))) for field in suspects
+    ]
+    (row,) = frame.agg(*(column.alias(f"c{index}") for index, column in enumerate(found))).collect()
+    return {field.name: text for field, text in zip(suspects, row, strict=True) if text is not None}
+
+
+def _first_without_date(value: str, kind: DataType, depth: int = 0) -> str:
+    """Return the SQL for some text without a date inside a value that was read `as_text`; null where there is none."""
+    if isinstance(kind, TimestampType):
+        pattern = _NO_DATE.replace("\\", "\\\\")
+        return f"IF({value} RLIKE '{pattern}', {value}, NULL)"
+    if isinstance(kind, StructType):
+        inner = [
+            _first_without_date(f"{value}.{quote_name(field.name)}", field.dataType, depth)
+            for field in kind.fields
+            if has_timestamp(field.dataType)
+        ]
+        return f"coalesce({', '.join(inner)})" if len(inner) > 1 else inner[0]
+    values = f"map_values({value})" if isinstance(kind, MapType) else value
+    name, (element,) = f"x{depth}", _inner(kind)
+    return f"array_min(transform({values}, {name} -> {_first_without_date(name, element, depth + 1)}))"
+
+
+def times_without_date(found: Mapping[str, str]) -> FatalError:
+    """Make the error for columns of type TIMESTAMP in which a text has no date."""
+    columns = ", ".join(f"{name} ('{text}')" for name, text in found.items())
+    return FatalError(
+        f"a column of type TIMESTAMP holds times without a date, which Spark would take for today's: {columns}",
+        code="bad-data",
+        hint="nothing of this run was sent; declare the column as STRING, or say how it is written with"
+        " source.options.timestampFormat",
+    )
