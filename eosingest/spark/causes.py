@@ -15,7 +15,7 @@ _THROWABLE = re.compile(r"^(?:\s*Caused by: |: )?((?:[a-z]\w*\.)+[A-Z][\w$]*)(?:
 _ADVICE = " If necessary set"  # to a setting that is not the user's here
 _WRAPPERS = ("FAILED_READ_FILE", "_LEGACY_ERROR_TEMP_", "TASK_WRITE_FAILED", "CANNOT_READ_FILE_FOOTER")
 _SPARK_WORDS = ("Job aborted", "org.apache.spark.SparkException")
-_SQLSTATE = re.compile(r"\.? ?SQLSTATE: \w+$")
+_SQLSTATE = re.compile(r"(?<=\.) *SQLSTATE: \w+$")
 _HDFS_NOISE = re.compile(r"file:(?://)?(?=/)")
 # Throwables whose name adds nothing to what they say.
 _PLAIN = (
@@ -83,7 +83,7 @@ def _is_wrapper(words: str) -> bool:
 
 
 def _shortened(words: str) -> str:
-    return _SQLSTATE.sub("", _HDFS_NOISE.sub("", words.split(_ADVICE, 1)[0]))
+    return _SQLSTATE.sub("", _HDFS_NOISE.sub("", words.split(_ADVICE, 1)[0])).rstrip()
 
 
 def _first_line(text: str) -> str:

@@ -281,8 +281,8 @@ def _oldest_day(statistics: Any) -> int | None:
 def refuse_misread(footers: Sequence[Footer], schema: StructType, format: str, *, given: bool, case: bool) -> None:
     """Raise FatalError where a column would be read as a type that does not hold all that its file's own type does.
 
-    `schema` is that of the data, without folder columns. `given`: the schema is from the spec; else it was inferred, and there is no other to be had. `case`: names are told
-    apart by upper and lower case.
+    `schema` is that of the data, without folder columns. `given`: it is from the spec; else it was inferred, and there is no
+    other to be had. `case`: names are told apart by upper and lower case.
     """
     for footer in footers:
         _refuse_packed(footer, schema, case)
@@ -361,7 +361,9 @@ def _problems_by_place(footer: Footer, schema: StructType, format: str, given: b
     problems = []
     for wanted, (name, kind) in zip(schema.fields, footer.columns.items(), strict=False):
         if wanted.name != name and (not given or wanted.name.startswith(_NUMBERED)):
-            return [f"{footer.example}: its columns are read by their place, and {name} would be taken for {wanted.name}"]
+            return [
+                f"{footer.example}: its columns are read by their place, and {name} would be taken for {wanted.name}"
+            ]
         problems += [f"{footer.example}: {text}" for text in _differences(wanted, name, kind, format, case)]
     return problems
 
