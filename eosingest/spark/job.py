@@ -145,7 +145,7 @@ class SparkLauncher:
             topic=task_settings.topic,
             transaction_timeout_s=task_settings.transaction_timeout_s,
             partitioner=self._settings.partitioner,
-            message_max_bytes=max(1_000, task_settings.limits.max_message_bytes),
+            message_max_bytes=task_settings.limits.max_message_bytes,
         )
         task_settings = replace(task_settings, max_attempts=_max_attempts(self._settings.master))
         kafka = WorkerKafka(task_settings, producer_settings, self._settings.prefix)
