@@ -1,20 +1,41 @@
-"""Compressed text files: what a name and the first bytes say a file is, and its bytes decompressed and proven.
+"""Compressed text files, decompressed and proven: each stream to its last byte, by decoders that take no damage silently.
 
-Under the inspection (inspection.py), before Spark reads a file: Hadoop's decoders take some damage without a word. The
-decoders here are those of other libraries, and everything a format has to prove itself by is checked to the last byte.
+Under the inspection (inspection.py), since Hadoop's decoders do take some, and under the lines that tasks read themselves
+(lines.py) where Hadoop has no decoder. What a format has to prove itself by is checked: magic, structure, lengths and,
+where they are there, checksums (docs/reading.md). Memory is bounded, whatever a file decompresses to.
 """
 
 from __future__ import annotations
 
 import bz2
-from collections.abc import Iterator
-from io import BufferedIOBase, RawIOBase
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from io import SEEK_SET, BufferedIOBase, RawIOBase
+from typing import Protocol
+
+import lz4.frame
+import zstandard
+
+from eosingest.sources import magic
 
 PIECE_BYTES = 1 << 20
+_INPUT_BYTES = 1 << 17
+_ZSTD_INPUT_BYTES = 1 << 11  # 4 bytes can decompress to 128 KiB, and its decoder knows no other bound
+# Suffixes that Hadoop's codecs go by, without regard to case. A longer name's end counts, as `.csv.gz`.
+_CODECS = {
+    ".gz": "gzip",
+    ".bz2": "bzip2",
+    ".zst": "zstd",
+    ".lz4": "lz4",
+    ".deflate": "deflate",
+    ".snappy": "snappy",
+}
+Readable = BufferedIOBase | RawIOBase
 
 
 class DamagedError(Exception):
-    """A file is not what its name says, from about byte `at` on (None: from somewhere on)."""
+    """A file is not what its name says, from about byte `at` on (None: nowhere in particular)."""
 
     def __init__(self, message: str, *, at: int | None = None, hint: str = "") -> None:
         super().__init__(message)
@@ -22,39 +43,190 @@ class DamagedError(Exception):
         self.at = at
         self.hint = hint
 
+    def __str__(self) -> str:
+        """Return place and message."""
+        return self.message if self.at is None else f"near byte {self.at:,}: {self.message}"
+
 
 def codec_of(path: str) -> str | None:
-    """Return the codec that a name's suffix stands for, without regard to case as Hadoop; None for a plain file."""
-    return "bz2" if path.lower().endswith(".bz2") else None
+    """Return the codec that a name's suffix stands for; None for a plain file, and for a suffix that Hadoop does not know."""
+    name = path.lower()
+    return next((codec for suffix, codec in _CODECS.items() if name.endswith(suffix)), None)
 
 
-def pieces(file: BufferedIOBase | RawIOBase, path: str) -> Iterator[bytes]:
+def pieces(file: Readable, path: str) -> Iterator[bytes]:
     """Yield what a file holds, decompressed as its name says. Raises DamagedError, at the latest behind the last piece."""
-    return _bz2_pieces(file) if codec_of(path) == "bz2" else _plain_pieces(file)
+    codec = codec_of(path)
+    if codec is None:
+        return _plain(file)
+    if codec not in _DECODERS:
+        raise DamagedError(f"{codec} cannot be proven whole")
+    return _decompressed(file, codec, _DECODERS[codec])
 
 
-def _plain_pieces(file: BufferedIOBase | RawIOBase) -> Iterator[bytes]:
+class Decompressed(BufferedIOBase):
+    """What a compressed file holds, as a file to be read forwards; going back begins anew."""
+
+    def __init__(self, path: str) -> None:
+        """Open the file. `read` and `seek` raise DamagedError."""
+        self._path = path
+        self._file = open(path, "rb")  # noqa: SIM115 - closed by close()
+        self._restart()
+
+    def _restart(self) -> None:
+        self._file.seek(0)
+        self._pieces = pieces(self._file, self._path)
+        self._rest = b""
+        self._at = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the next `size` bytes, fewer at the end only; everything where it is negative."""
+        wanted = sys.maxsize if size is None or size < 0 else size
+        found, length = [], 0
+        while length < wanted:
+            piece = self._rest or next(self._pieces, b"")
+            if not piece:
+                break
+            found.append(piece[: wanted - length])
+            self._rest = piece[wanted - length :]
+            length += len(found[-1])
+        self._at += length
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def seek(self, offset: int, whence: int = SEEK_SET, /) -> int:
+        """Go to a byte, or to the end where there are fewer; return where that is."""
+        assert whence == SEEK_SET, "nobody seeks from elsewhere"
+        if offset < self._at:
+            self._restart()
+        while self._at < offset and self.read(min(PIECE_BYTES, offset - self._at)):
+            pass
+        return self._at
+
+    def readable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def fileno(self) -> int:
+        """Return the compressed file's descriptor."""
+        return self._file.fileno()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
+class _Decoder(Protocol):
+    """A decoder of one stream, or frame, as Python's bz2 has it."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes | None: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+def _plain(file: Readable) -> Iterator[bytes]:
     while piece := file.read(PIECE_BYTES):
         yield piece
 
 
-def _bz2_pieces(file: BufferedIOBase | RawIOBase) -> Iterator[bytes]:
-    decoder, at = bz2.BZ2Decompressor(), 0
-    data = file.read(PIECE_BYTES) or b""
-    while data:
+def _decompressed(file: Readable, codec: str, new: Callable[[], _Decoder]) -> Iterator[bytes]:
+    """Yield what one stream after the other holds, until the file ends where one does."""
+    decoder, begun, first, at, data = new(), False, True, 0, b""
+    while True:
+        if not data and decoder.needs_input:
+            data = file.read(_INPUT_BYTES) or b""
+            if not data:
+                break
+        begun, given, data = True, data, b""
         try:
-            piece = (
-                decoder.decompress(data, PIECE_BYTES) if decoder.needs_input else decoder.decompress(b"", PIECE_BYTES)
-            )
-        except OSError as error:
-            raise DamagedError(f"not bzip2, or damaged: {error}", at=at) from error
+            piece = decoder.decompress(given, PIECE_BYTES)
+        except _ERRORS as error:
+            raise DamagedError(f"it is damaged, or not {codec}: {error}", at=at) from error
+        at += len(given)
         if piece:
+            if first:
+                _refuse_packed_again(piece)
+            first = False
             yield piece
         if decoder.eof:
-            at, data = at + len(data) - len(decoder.unused_data), decoder.unused_data
-            data = data or file.read(PIECE_BYTES) or b""
-            decoder = bz2.BZ2Decompressor() if data else decoder
-        elif decoder.needs_input:
-            at, data = at + len(data), file.read(PIECE_BYTES) or b""
-    if not decoder.eof:
-        raise DamagedError("it ends in the middle of a bzip2 stream", at=at)
+            data = decoder.unused_data or b""
+            at -= len(data)
+            decoder, begun = new(), False
+    if begun:
+        raise DamagedError(f"it ends in the middle of a {codec} stream", at=at)
+
+
+def _refuse_packed_again(content: bytes) -> None:
+    kind = magic.kind_of(content)
+    if kind is not None:
+        raise DamagedError(f"what is compressed in it is {kind} again, not text", hint=magic.RECOMPRESS)
+
+
+class _Zlib:
+    """zlib's decoder, of gzip or of bare zlib streams, as bz2's."""
+
+    def __init__(self, window_bits: int) -> None:
+        self._decoder = zlib.decompressobj(window_bits)
+
+    @property
+    def eof(self) -> bool:
+        return self._decoder.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._decoder.unconsumed_tail
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decoder.unused_data
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        return self._decoder.decompress(self._decoder.unconsumed_tail + data, max_length)
+
+
+class _Zstd:
+    """zstandard's decoder of one frame, as bz2's: it is given little at a time, and the rest is kept here."""
+
+    def __init__(self) -> None:
+        self._decoder = zstandard.ZstdDecompressor().decompressobj()
+        self._rest = memoryview(b"")
+
+    @property
+    def eof(self) -> bool:
+        return self._decoder.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._rest
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decoder.unused_data + bytes(self._rest)
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        rest = memoryview(data) if data else self._rest
+        found, length = [], 0
+        while rest and length < max_length and not self._decoder.eof:
+            found.append(self._decoder.decompress(rest[:_ZSTD_INPUT_BYTES]))
+            length += len(found[-1])
+            rest = rest[_ZSTD_INPUT_BYTES:]
+        self._rest = rest
+        return b"".join(found)
+
+
+_DECODERS: dict[str, Callable[[], _Decoder]] = {
+    "bzip2": bz2.BZ2Decompressor,
+    "gzip": lambda: _Zlib(16 + zlib.MAX_WBITS),
+    "deflate": lambda: _Zlib(zlib.MAX_WBITS),
+    "zstd": _Zstd,
+    "lz4": lz4.frame.LZ4FrameDecompressor,
+}
+_ERRORS = (OSError, ValueError, RuntimeError, EOFError, zlib.error, zstandard.ZstdError)

@@ -1,12 +1,16 @@
 """What a run will read is inspected before anything of it is sent, wherever Spark's and Hadoop's readers take damage silently.
 
-Between the plan and the job: `SparkLauncher.prepare` has the pending files inspected in tasks (spark/inspect_files.py).
-Each file is read once, and its bytes go through every check that its format and its name ask for; a file that needs none
-is not opened. What is found ends the run: nothing was sent.
+Between the plan and the job (spark/inspect_files.py):
+
+    look      every text file: do its name and its first bytes agree, and is it read at all?
+    inspect   those that need it, in tasks: read once, through every check that format and name ask for
+
+What is found ends the run: nothing was sent.
 """
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,11 +18,12 @@ from dataclasses import dataclass
 from io import BufferedReader
 
 from eosingest.errors import ChangedError, FatalError
-from eosingest.sources import codecs
+from eosingest.sources import codecs, magic, zstd_frames
 from eosingest.sources.base import SourceFile
 from eosingest.sources.fingerprint import to_milliseconds
 from eosingest.sources.walk import unreadable
 
+TEXT_FORMATS = ("text", "json", "csv")
 _NAMED_AT_MOST = 20
 _CORRECT = "correct it, or move it away"
 
@@ -40,7 +45,28 @@ class Finding:
 def needs_inspection(format: str, options: Mapping[str, str], path: str) -> bool:
     """Say whether Spark cannot be trusted to tell this file's damage, so that it is read before."""
     # CSV: checks of its text say here which files and options need them.
-    return format in ("text", "json", "csv") and codecs.codec_of(path) is not None
+    # Of .gz and .deflate Hadoop's decoder tells every damage itself (docs/reading.md).
+    return format in TEXT_FORMATS and codecs.codec_of(path) in ("bzip2", "zstd")
+
+
+def look(file: SourceFile, *, as_lines: bool) -> Finding | None:
+    """Look at a text file's name and first bytes. `as_lines`: tasks read it themselves, not Spark's readers.
+
+    Raises as `inspect` does.
+    """
+    codec = codecs.codec_of(file.path)
+    with _opened(file) as opened:
+        head = opened.read(magic.HEAD_BYTES)
+    refused = magic.refusal(file.path, codec, head, as_lines=as_lines)
+    if refused is not None:
+        return Finding(file.name, "", *refused)
+    try:
+        if codec == "gzip":  # nobody of ours may see its content: it is read by Spark
+            next(codecs.pieces(io.BytesIO(head), file.path), b"")
+    except codecs.DamagedError as damaged:
+        if file.length <= len(head) or damaged.hint:
+            return _finding(file, damaged)
+    return None
 
 
 def inspect(file: SourceFile, format: str, options: Mapping[str, str]) -> Finding | None:
@@ -53,10 +79,23 @@ def inspect(file: SourceFile, format: str, options: Mapping[str, str]) -> Findin
             # CSV: checks of its text take these pieces here, and return a Finding.
             for _ in codecs.pieces(opened, file.path):
                 pass
+            if codecs.codec_of(file.path) == "zstd":
+                _refuse_unread_by_spark(opened)
         except codecs.DamagedError as damaged:
-            where = "" if damaged.at is None else f"near byte {damaged.at:,}"
-            return Finding(file.name, where, damaged.message, damaged.hint or _CORRECT)
+            return _finding(file, damaged)
     return None
+
+
+def _refuse_unread_by_spark(opened: BufferedReader) -> None:
+    unread = zstd_frames.unread_by_spark(opened)
+    if unread is not None:
+        message, hint, at = unread
+        raise codecs.DamagedError(message, at=at, hint=hint)
+
+
+def _finding(file: SourceFile, damaged: codecs.DamagedError) -> Finding:
+    where = "" if damaged.at is None else f"near byte {damaged.at:,}"
+    return Finding(file.name, where, damaged.message, damaged.hint or _CORRECT)
 
 
 def error_of(findings: Sequence[Finding]) -> FatalError:

@@ -21,11 +21,13 @@ from io import BufferedIOBase
 import numpy as np
 import numpy.typing as npt
 
+from eosingest.sources.codecs import Decompressed, codec_of
+
 _BLOCK_BYTES = 1 << 20
 _BEYOND_BYTES = 1 << 14  # what a line may take behind its split, mostly
 _LF, _CR = 10, 13
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-GZIP_SUFFIX = ".gz"
+_OUR_CODECS = ("gzip", "zstd", "lz4")
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,18 @@ class Lines:
 
 
 def open_file(path: str) -> BufferedIOBase:
-    """Open a file to be read from any position; one that ends in `.gz` gives what is compressed in it."""
-    return gzip.open(path, "rb") if is_compressed(path) else open(path, "rb")
+    """Open a file to be read from any position; a compressed one gives what is compressed in it.
+
+    Reading raises DamagedError, or what gzip raises, where the file is not what its name says.
+    """
+    if not is_compressed(path):
+        return open(path, "rb")
+    return gzip.open(path, "rb") if codec_of(path) == "gzip" else Decompressed(path)
 
 
 def is_compressed(path: str) -> bool:
-    """Say whether a file is read through gzip: then positions are not those of the file's own bytes."""
-    return path.lower().endswith(GZIP_SUFFIX)
+    """Say whether a file is decompressed here: then positions are not those of the file's own bytes."""
+    return codec_of(path) in _OUR_CODECS
 
 
 @dataclass(frozen=True)

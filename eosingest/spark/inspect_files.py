@@ -12,7 +12,7 @@ from typing import Any
 from eosingest.errors import EosingestError
 from eosingest.plan import Plan
 from eosingest.sources.base import SourceFile
-from eosingest.sources.inspection import Finding, error_of, inspect, needs_inspection
+from eosingest.sources.inspection import TEXT_FORMATS, Finding, error_of, inspect, look, needs_inspection
 from eosingest.spark.read import ReadSettings
 
 _TASKS_PER_SLOT = 4  # files are of unlike sizes: many small tasks end at about the same time
@@ -37,10 +37,18 @@ class Inspection:
                     yield found
 
 
-def inspect_pending(context: Any, read: ReadSettings, plan: Plan) -> None:
-    """Inspect the pending files that need it. Raises FatalError for what was found, ChangedError for a file that changed."""
+def inspect_pending(context: Any, read: ReadSettings, plan: Plan, *, as_lines: bool) -> None:
+    """Inspect the pending files. Raises FatalError for what was found, ChangedError for a file that changed.
+
+    `as_lines`: tasks read them themselves, and tell damage themselves; else Spark's readers do.
+    """
+    if read.format not in TEXT_FORMATS:
+        return
+    refused = [found for entry in plan.pending_files if (found := look(entry.file, as_lines=as_lines)) is not None]
+    if refused:
+        raise error_of(refused)
     files = [e.file for e in plan.pending_files if needs_inspection(read.format, read.options, e.file.path)]
-    if not files:
+    if as_lines or not files:
         return
     tasks = min(len(files), _TASKS_PER_SLOT * context.defaultParallelism)
     found = context.parallelize(files, tasks).mapPartitions(Inspection(read.format, read.options)).collect()

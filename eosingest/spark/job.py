@@ -97,9 +97,10 @@ class SparkLauncher:
         try:
             if not settings.master.startswith("local["):
                 self._spark.context.addPyFile(package_zip())
-            if takes_lines(settings.read, settings.conf, plan, base_path):
+            as_lines = takes_lines(settings.read, settings.conf, plan, base_path)
+            inspect_pending(self._spark.context, settings.read, plan, as_lines=as_lines)
+            if as_lines:
                 return self._prepare_lines(plan, schema)
-            inspect_pending(self._spark.context, settings.read, plan)
             return self._prepare_frame(plan, schema, base_path)
         except session.FROM_THE_JVM as error:
             explained = self._explain(error)

@@ -27,6 +27,7 @@ from eosingest.kafka.protocols import Records
 from eosingest.offsets.record import POSITION_KIND_BYTES, OffsetRecord
 from eosingest.plan import Plan
 from eosingest.sources.base import SourceFile
+from eosingest.sources.codecs import DamagedError
 from eosingest.sources.fingerprint import to_milliseconds
 from eosingest.sources.lines import Bounds, Lines, is_compressed, open_file, read_lines
 from eosingest.sources.splits import is_splittable
@@ -74,7 +75,7 @@ def takes_lines(settings: ReadSettings, conf: Mapping[str, str], plan: Plan, bas
 
 
 def _is_readable(path: str) -> bool:
-    """Say whether a file is plain, or compressed with gzip: of bzip2, which can be cut, and others Hadoop knows more."""
+    """Say whether a file is plain, or compressed and never cut: of bzip2, which can be cut, Hadoop knows more."""
     plain = is_splittable("text", path) and not path.lower().endswith(".bz2")
     return plain or is_compressed(path)
 
@@ -176,7 +177,7 @@ def _opened(split: LineSplit) -> Iterator[BufferedIOBase]:
             yield file
     except FileNotFoundError as error:
         raise _changed(split) from error
-    except (EOFError, zlib.error, gzip.BadGzipFile, PermissionError) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile, DamagedError, PermissionError) as error:
         raise FatalError(
             f"{split.file.name}: the data could not be read: {error}",
             code="bad-data",

@@ -20,6 +20,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from eosingest import checksum
 from eosingest.errors import SpecError
 from eosingest.plan import Plan
+from eosingest.sources.codecs import codec_of
 from eosingest.sources.files import escape_for_spark
 from eosingest.sources.partitions import partition_columns
 from eosingest.spark import scan, times
@@ -34,6 +35,7 @@ PARTITION = "__eosingest_partition"
 NOTHING = "__eosingest_nothing"
 HEADER = "__eosingest_header_"  # followed by the header's place in the spec
 
+_CODECS, _ZSTD_CODEC = "io.compression.codecs", "io.airlift.compress.zstd.ZstdCodec"
 _OUR_PREFIX = "__eosingest_"
 _WITH_CORRUPT_ROWS = ("json", "csv")
 _INFERENCE_MAX_BYTES = 1 << 30
@@ -82,6 +84,7 @@ def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_p
 
     FatalError where a TIMESTAMP of JSON or CSV has no date: Spark would take today's.
     """
+    _decode_zstd(spark, plan)
     reader = _reader(spark, settings, base_path)
     paths = [escape_for_spark(entry.file.path) for entry in plan.pending_files]
     files = [entry.file for entry in plan.pending_files]
@@ -130,6 +133,16 @@ def _with_something_to_read(
     whole = reader.schema(schema).load(paths)
     hashed = ", ".join(map(quote_name, needed))
     return whole.withColumn(CORRUPT, functions.expr(f"IF(hash({hashed}) % 1 = 5, NULL, {CORRUPT})"))
+
+
+def _decode_zstd(spark: SparkSession, plan: Plan) -> None:
+    """Have .zst read by a decoder that lies among Spark's jars: Hadoop's own, of the same suffix, needs a native library."""
+    if not any(codec_of(entry.file.path) == "zstd" for entry in plan.pending_files):
+        return
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    known = conf.get(_CODECS) or ""
+    if _ZSTD_CODEC not in known.split(","):
+        conf.set(_CODECS, f"{known},{_ZSTD_CODEC}".strip(","))  # the last one of a suffix counts
 
 
 def null_columns(settings: ReadSettings) -> tuple[str, ...]:

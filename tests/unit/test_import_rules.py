@@ -76,6 +76,8 @@ ONLY_IN = {
     "pydantic": {"spec"},
     "pydantic_core": {"spec"},
     "tomli": {"spec"},
+    "lz4": {"sources"},
+    "zstandard": {"sources"},
     "confluent_kafka": {"kafka", "broker"},  # the broker is asked whether it answers
     "kafka": {"kafka"},
 }

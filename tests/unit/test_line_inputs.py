@@ -86,7 +86,8 @@ def test_which_specs(tmp_path: Path, settings: ReadSettings, takes: bool) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "takes"), [("a.txt", True), ("a.GZ", True), ("a.bz2", False), ("a.zst", False), ("a.snappy", False)]
+    ("name", "takes"),
+    [("a.txt", True), ("a.GZ", True), ("a.bz2", False), ("a.zst", True), ("a.lz4", True), ("a.snappy", False)],
 )
 def test_which_files(tmp_path: Path, name: str, takes: bool) -> None:
     """Breaks when bytes that Hadoop would decompress are sent."""

@@ -1,0 +1,111 @@
+"""What a text file's name and its first bytes say it is: compressed bytes are never sent as lines.
+
+For the inspection (inspection.py), which looks at every file before a run sends anything, and for the decoders (codecs.py),
+which look at what was compressed. Hadoop goes by the name alone, and takes what it does not know for plain text.
+"""
+
+from __future__ import annotations
+
+import re
+
+HEAD_BYTES = 4096  # what `refusal` wants to see of a file
+
+RECOMPRESS = "decompress it, or compress it with gzip (.gz), bzip2 (.bz2) or zstd (.zst)"
+_AS_LINES = 'where lines are sent as they are (format = "text", value = "value", no other expression)'
+_SKIPPABLE = rb"[\x50-\x5f]\x2a\x4d\x18"  # a frame of lz4 or zstd that holds nothing
+
+# What nobody's text begins with, and the suffix it is read by here.
+_MAGIC: tuple[tuple[str, re.Pattern[bytes], str], ...] = tuple(
+    (name, re.compile(pattern, re.DOTALL), suffix)
+    for name, pattern, suffix in (
+        ("gzip", rb"\x1f\x8b\x08", ".gz"),
+        ("bzip2", rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)", ".bz2"),
+        ("zstd", rb"\x28\xb5\x2f\xfd", ".zst"),
+        ("lz4", rb"\x04\x22\x4d\x18", ".lz4"),
+        ("lz4's legacy format", rb"\x02\x21\x4c\x18", ""),
+        ("zstd or lz4", _SKIPPABLE, ""),
+        ("xz", rb"\xfd7zXZ\x00", ""),
+        ("lzma", rb"\x5d\x00\x00..(?:\xff{8}|.{6}\x00\x00)\x00", ""),
+        ("zip", rb"PK(?:\x03\x04|\x05\x06|\x07\x08)", ""),
+        ("7-Zip", rb"7z\xbc\xaf\x27\x1c", ""),
+        ("RAR", rb"Rar!\x1a\x07", ""),
+        ("compress", rb"\x1f\x9d[\x80-\x90]", ""),
+        ("lzip", rb"LZIP[\x00\x01]", ""),
+        ("lzop", rb"\x89LZO\x00\r\n\x1a\n", ""),
+        ("snappy", rb"\xff\x06\x00\x00sNaPpY", ""),
+        ("tar", rb".{257}ustar", ""),
+    )
+)
+# Names of what Hadoop has no decoder for. A plain text of such a name is refused with them: it says what it is not.
+_FOREIGN = {
+    **dict.fromkeys((".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.zst", ".tzst"), "a tar archive"),
+    **dict.fromkeys((".tar.xz", ".txz", ".tar.lz4", ".tar.lz", ".tlz", ".tar.z", ".taz"), "a tar archive"),
+    **dict.fromkeys((".zip", ".zipx"), "a zip archive"),
+    ".7z": "a 7-Zip archive",
+    ".rar": "a RAR archive",
+    ".gzip": "gzip, which is known by the name .gz",
+    **dict.fromkeys((".bzip2", ".bz"), "bzip2, which is known by the name .bz2"),
+    **dict.fromkeys((".zstd", ".zstandard"), "zstd, which is known by the name .zst"),
+    ".xz": "xz",
+    ".lzma": "lzma",
+    ".lz": "lzip",
+    ".lzo": "lzop",
+    ".br": "brotli",
+    ".sz": "snappy",
+    ".z": "compress",
+}
+# What a file must begin with, by its codec.
+_BEGINS = {
+    "gzip": re.compile(rb"\x1f\x8b"),
+    "bzip2": re.compile(rb"BZh"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd|" + _SKIPPABLE),
+    "lz4": re.compile(rb"\x04\x22\x4d\x18|" + _SKIPPABLE),
+}
+
+
+def kind_of(head: bytes) -> str | None:
+    """Return what compressed or packed format some bytes are the beginning of; None where it is none that is known."""
+    return next((name for name, pattern, _ in _MAGIC if pattern.match(head)), None)
+
+
+def refusal(path: str, codec: str | None, head: bytes, *, as_lines: bool) -> tuple[str, str] | None:
+    """Return why a file cannot be read by its name, and what to do; None where name and first bytes agree.
+
+    `as_lines`: tasks read it themselves, not Spark's readers.
+    """
+    foreign = next((what for suffix, what in _FOREIGN.items() if path.lower().endswith(suffix)), None)
+    if foreign is not None:
+        return f"by its name it is {foreign}: that is not read", f"rename it, or {RECOMPRESS}"
+    if codec is None:
+        return _plain(head)
+    if codec == "snappy":
+        return (
+            "snappy files of Hadoop carry no checksum and may end anywhere: damage cannot be told",
+            RECOMPRESS,
+        )
+    if codec in _BEGINS and not _BEGINS[codec].match(head):
+        return _not_begun(codec, head)
+    if codec == "lz4" and not as_lines:
+        return f".lz4 is read only {_AS_LINES}", RECOMPRESS
+    return None
+
+
+def _plain(head: bytes) -> tuple[str, str] | None:
+    for name, pattern, suffix in _MAGIC:
+        if pattern.match(head) and suffix:
+            return f"it is {name}-compressed, but its name does not end in {suffix}", f"rename it to end in {suffix}"
+        if pattern.match(head):
+            return f"its first bytes are those of {name}, which is not read", RECOMPRESS
+    return None
+
+
+def _not_begun(codec: str, head: bytes) -> tuple[str, str]:
+    kind = kind_of(head)
+    if kind is not None:
+        return f"by its name it is {codec}, but its first bytes are those of {kind}", f"rename it, or {RECOMPRESS}"
+    if codec == "lz4":
+        return (
+            "it is not in lz4's frame format: Hadoop's own, which carries no checksum and may end anywhere, is not read",
+            f"compress it with the lz4 tool, or {RECOMPRESS}",
+        )
+    return f"by its name it is {codec}, but it does not begin as such", "correct it, or give it the name of what it is"

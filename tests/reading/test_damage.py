@@ -1,0 +1,195 @@
+"""Damaged files, format by codec by damage: refused before anything is sent, or read as the independent reader reads them.
+
+Not here: what Spark reads of the files that pass (test_spark_reads.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eosingest.sources import codecs
+from eosingest.sources.inspection import inspect, look, needs_inspection
+from eosingest.sources.lines import open_file
+from tests.reading.files import COMPRESS, SKIPPABLE, damages, hadoop_lz4, independently, listed, text_of, zstd
+
+TEXT = text_of("text", 3000)
+
+
+def lines_way(folder: Path, name: str) -> bytes | None:
+    """Return what a task reads of a file where lines are sent as they are; None where it refuses it."""
+    file = listed(folder, name)
+    if look(file, as_lines=True) is not None:
+        return None
+    try:
+        with open_file(file.path) as opened:
+            return opened.read()
+    except (codecs.DamagedError, OSError, EOFError):
+        return None
+
+
+@pytest.mark.parametrize(("format", "suffix"), [("text", "bz2"), ("json", "bz2"), ("csv", "zst")])
+def test_what_hadoop_takes_silently_is_proven_before(tmp_path: Path, format: str, suffix: str) -> None:
+    """Breaks when a damaged file gets to Spark, or a good one does not."""
+    name = f"a.{suffix}"
+    text = text_of(format, 4000)
+    taken = []
+    for what, data in [("good", COMPRESS[suffix](text)), *damages(suffix, text)]:
+        (tmp_path / name).write_bytes(data)
+        file = listed(tmp_path, name, format)
+        assert needs_inspection(format, {}, file.path)
+        found = look(file, as_lines=False) or inspect(file, format, {})
+        known = independently(suffix, data)
+        if what == "packed twice":
+            assert found is not None and "again" in found.message
+            continue
+        assert (found is None) == (known == text), (
+            f"{what}: {found}, the independent reader finds {known and len(known)}"
+        )
+        if found is None:
+            taken.append(what)
+    assert taken[0] == "good"
+    assert len(taken) < 5, "bits that mean nothing are few"
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst", "lz4"])
+def test_lines_are_those_of_a_whole_file(tmp_path: Path, suffix: str) -> None:
+    """Breaks when a task ends a damaged file as if it were whole, or takes other bytes from it."""
+    name = f"a.{suffix}"
+    good = COMPRESS[suffix](TEXT)
+    (tmp_path / name).write_bytes(good)
+    assert lines_way(tmp_path, name) == TEXT
+    for what, data in damages(suffix, TEXT):
+        (tmp_path / name).write_bytes(data)
+        known = None if what == "packed twice" else independently(suffix, data)
+        assert lines_way(tmp_path, name) == known, what
+        assert known in (None, TEXT), what
+
+
+@pytest.mark.parametrize("suffix", sorted(COMPRESS))
+def test_streams_in_a_row_are_one_file(tmp_path: Path, suffix: str) -> None:
+    compress, half = COMPRESS[suffix], len(TEXT) // 2
+    data = compress(TEXT[:half]) + compress(b"") + compress(TEXT[half:]) + compress(b"")
+    (tmp_path / f"a.{suffix}").write_bytes(data)
+    file = listed(tmp_path, f"a.{suffix}")
+    assert look(file, as_lines=suffix == "lz4") is None
+    assert inspect(file, "text", {}) is None
+    with open(file.path, "rb") as opened:
+        assert b"".join(codecs.pieces(opened, file.path)) == TEXT
+
+
+@pytest.mark.parametrize("suffix", ["zst", "lz4"])
+def test_going_back_and_forth_in_what_was_decompressed(tmp_path: Path, suffix: str) -> None:
+    """Breaks when a task that goes on at a committed position gets the bytes of another place."""
+    (tmp_path / f"a.{suffix}").write_bytes(COMPRESS[suffix](TEXT))
+    with open_file(str(tmp_path / f"a.{suffix}")) as opened:
+        assert opened.read(10) == TEXT[:10]
+        assert opened.seek(100_000) == 100_000
+        assert opened.read(7) == TEXT[100_000:100_007]
+        assert opened.seek(3) == 3
+        assert opened.read() == TEXT[3:]
+        assert opened.read(5) == b""
+        assert opened.seek(len(TEXT) + 9) == len(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (zstd(TEXT, window_log=24), "window of 16 MiB"),
+        (zstd(TEXT) + zstd(TEXT, window_log=27), "window of 128 MiB"),
+        (SKIPPABLE + zstd(TEXT), "skippable frame"),
+        (zstd(TEXT) + SKIPPABLE, "skippable frame"),
+    ],
+    ids=["a large window", "a large window behind a small one", "skippable frame first", "skippable frame last"],
+)
+def test_zstd_that_only_tasks_read(tmp_path: Path, data: bytes, words: str) -> None:
+    """Breaks when a file that Spark's decoder does not know comes to it, or one that tasks can read is refused."""
+    (tmp_path / "a.zst").write_bytes(data)
+    found = inspect(listed(tmp_path, "a.zst"), "json", {})
+    assert found is not None
+    assert words in found.message
+    assert lines_way(tmp_path, "a.zst") == independently("zst", data)
+
+
+def test_the_windows_that_spark_reads(tmp_path: Path) -> None:
+    for window_log in (10, 17, 23):
+        (tmp_path / "a.zst").write_bytes(zstd(TEXT, window_log=window_log))
+        assert inspect(listed(tmp_path, "a.zst"), "json", {}) is None
+
+
+@pytest.mark.parametrize("as_lines", [True, False], ids=["lines", "spark"])
+@pytest.mark.parametrize("name", ["a.snappy", "a.SNAPPY", "a.lz4", "b.json.LZ4"])
+def test_framings_without_a_checksum_are_refused(tmp_path: Path, name: str, as_lines: bool) -> None:
+    (tmp_path / name).write_bytes(hadoop_lz4(TEXT))
+    found = look(listed(tmp_path, name), as_lines=as_lines)
+    assert found is not None
+    assert "checksum" in found.message
+    assert ".zst" in found.hint
+
+
+def test_lz4_of_the_tool_is_read_by_tasks_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.lz4").write_bytes(COMPRESS["lz4"](TEXT))
+    assert look(listed(tmp_path, "a.lz4"), as_lines=True) is None
+    found = look(listed(tmp_path, "a.lz4"), as_lines=False)
+    assert found is not None
+    assert "lines are sent as they are" in found.message
+
+
+@pytest.mark.parametrize("as_lines", [True, False], ids=["lines", "spark"])
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (COMPRESS["gz"](TEXT), "gzip"),
+        (COMPRESS["bz2"](TEXT), "bzip2"),
+        (COMPRESS["bz2"](b""), "bzip2"),
+        (COMPRESS["zst"](TEXT), "zstd"),
+        (COMPRESS["lz4"](TEXT), "lz4"),
+        (b"\xfd7zXZ\x00\x00\x04rest", "xz"),
+        (b"\x5d\x00\x00\x80\x00" + b"\xff" * 8 + b"\x00rest", "lzma"),
+        (b"PK\x03\x04rest", "zip"),
+        (b"7z\xbc\xaf\x27\x1c\x00\x04", "7-Zip"),
+        (b"\x1f\x9d\x90rest", "compress"),
+        (b"a.txt" + b"\0" * 252 + b"ustar\x0000", "tar"),
+    ],
+)  # fmt: skip
+def test_what_is_compressed_is_not_text(tmp_path: Path, data: bytes, kind: str, as_lines: bool) -> None:
+    """Breaks when compressed bytes are sent as lines since the name does not say that they are compressed."""
+    for name in ("data", "data.csv", "data.csv.1"):
+        (tmp_path / name).write_bytes(data)
+        found = look(listed(tmp_path, name), as_lines=as_lines)
+        assert found is not None
+        assert kind in found.message
+    (tmp_path / "data.gz").write_bytes(COMPRESS["gz"](data))
+    found = look(listed(tmp_path, "data.gz"), as_lines=as_lines)
+    assert found is not None
+    assert f"{kind} again" in found.message
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.xz", "a.zip", "a.tgz", "a.tar", "a.tar.gz", "a.TAR.BZ2", "a.gzip", "a.7z", "a.br", "a.Z", "a.lzo", "a.zstd"],
+)
+def test_names_of_what_is_not_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"\x8b\x02\x80whatever")
+    found = look(listed(tmp_path, name), as_lines=True)
+    assert found is not None
+    assert found.message.startswith("by its name it is ")
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"PK", b"BZh9 is a word\n", b"BZ\n", b"\x1f\n", b"\xef\xbb\xbfa\n", b"ustar\n", b"\xff\xfea\0"]
+)
+def test_plain_files_pass(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.txt").write_bytes(data + b"\n")
+    assert look(listed(tmp_path, "a.txt"), as_lines=True) is None
+    assert look(listed(tmp_path, "a.txt", "json"), as_lines=False) is None
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "zst", "lz4"])
+def test_a_name_that_says_the_wrong_codec(tmp_path: Path, suffix: str) -> None:
+    for data, words in ((b"plain text\n", "begin" if suffix != "lz4" else "frame format"), (b"PK\x03\x04", "zip")):
+        (tmp_path / f"a.{suffix}").write_bytes(data)
+        found = look(listed(tmp_path, f"a.{suffix}"), as_lines=True)
+        assert found is not None
+        assert words in found.message
