@@ -30,6 +30,7 @@ from eosingest.task_contract import Outcome
 _NAMED_AT_MOST = 10
 _CHANGED = "changed-while-read"  # of a file; tasks that read its bytes say it too
 _RUN_AGAIN = "what was committed is kept, nothing was sent twice; run again: it goes on from here"
+_MEND_IT = "what was committed is kept, nothing was sent twice; mend the cause and run again: it goes on from here"
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,9 @@ def _outcome_error(outcome: Outcome) -> EosingestError:
         EXIT_INCOMPLETE: IncompleteError,
     }
     error_class = classes.get(outcome.exit_code, FatalError)
-    return error_class(outcome.message, code=outcome.code, hint=outcome.hint or _RUN_AGAIN)
+    return error_class(
+        outcome.message, code=outcome.code, hint=outcome.hint or (_MEND_IT if error_class is FatalError else _RUN_AGAIN)
+    )
 
 
 def _says_so_too(outcome: Outcome, changed: Sequence[str]) -> bool:

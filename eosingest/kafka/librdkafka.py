@@ -79,6 +79,8 @@ _LEADER_MOVES = frozenset(
 )
 # What is said of a producer that is broken already. Purged are the records of a transaction that had failed before.
 _NOT_SAID_WHY = frozenset({"_FATAL", "_INCONSISTENT", "_PURGE_INFLIGHT", "_PURGE_QUEUE", "_STATE"})
+_BATCH_BYTES = 1_000_000  # librdkafka's own default
+_LEAST_MESSAGE_MAX_BYTES = 1_000  # it takes no less
 _POLL_S = 0.1
 _INIT_S = 30.0
 _STEP_S = 1.0
@@ -114,13 +116,23 @@ def failures() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ProducerSettings:
-    """How a task's producer is made. Sizes in bytes, times in seconds. `topic` is where it will write first."""
+    """How a task's producer is made. Sizes in bytes, times in seconds. `topic` is where it will write first.
+
+    `message_max_bytes` is the topic's max.message.bytes, which is a limit of batches: no batch is made larger.
+    """
 
     client: ClientSettings
     topic: str
     transaction_timeout_s: float
     partitioner: str = "murmur2_random"
     message_max_bytes: int = 1_000_000
+
+
+def _batch_size(settings: ProducerSettings) -> int:
+    """Return how large a batch may get: as the user has it, or librdkafka by default, and never more than the topic takes."""
+    wanted = settings.client.properties.get("batch.size", "")
+    most = int(wanted) if wanted.isdecimal() else _BATCH_BYTES
+    return max(1, min(most, settings.message_max_bytes))
 
 
 class LibrdkafkaProducer:
@@ -140,8 +152,9 @@ class LibrdkafkaProducer:
         config = {
             "linger.ms": 20,
             "queue.buffering.max.kbytes": _QUEUE_KBYTES,
-            "message.max.bytes": settings.message_max_bytes,
+            "message.max.bytes": max(_LEAST_MESSAGE_MAX_BYTES, settings.message_max_bytes),
             **settings.client.librdkafka(),
+            "batch.size": _batch_size(settings),
             "transactional.id": transactional_id,
             "transaction.timeout.ms": int(settings.transaction_timeout_s * 1000),
             "retry.backoff.ms": _RETRY_BACKOFF_MS,

@@ -42,6 +42,13 @@ def partition_base(files: Iterable[SourceFile]) -> str | None:
     return next(iter(layouts)).base if layouts else None
 
 
+def partition_columns(files: Iterable[SourceFile]) -> tuple[str, ...]:
+    """Return the columns of the tree's `k=v` folders, in lower case; see `partition_base`."""
+    for file in files:  # the layout is common to all
+        return _layout(file.name.rpartition("/")[0], file.path.rpartition("/")[0]).columns
+    return ()
+
+
 def _layout(name: str, path: str) -> _Layout:
     """Read the folders of one file; `name` is the end of `path`, or is relative with `..` in front of such an end."""
     segments = name.split("/")

@@ -17,13 +17,12 @@ from eosingest.audit import Compared, Copies, Found, Slice, Totals, shares
 from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
 from eosingest.kafka.librdkafka import REFUSALS
 from eosingest.plan import Plan
-from eosingest.spark import scan, session
+from eosingest.spark import causes, scan, session
 from eosingest.spark.audit import SourceData, TopicData, compare
 from eosingest.spark.job import SparkSettings, package_zip
 from eosingest.spark.read import record_frame
 
 _JVM_END_WAIT_S = 2.0
-_ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
 _KAFKA_FAILURE = re.compile(r"KafkaFailure: (\w[\w-]*): (.+)")
 _T = TypeVar("_T")
 
@@ -91,14 +90,14 @@ class SparkAuditor:
         try:
             return session.in_thread(step, self._settings.check, "spark-audit")
         except session.FROM_THE_JVM as error:
-            raise self._explain(str(error)) from error
+            raise self._explain(causes.text_of(error)) from error
         except IncompleteError as error:  # Spark that did not start: what of a run may be incomplete is not asked here
             raise TemporaryError(error.message, code=error.code, hint=self._again()) from error
 
     def _explain(self, text: str) -> EosingestError:
         """Turn a failure of Spark into an error: the brokers and the JVM may be better next time, data is not."""
         log = self._log_hint()
-        kafka, data = _KAFKA_FAILURE.search(text), _ERROR_CLASS.search(text)
+        kafka = _KAFKA_FAILURE.search(text)
         if kafka is not None and kafka.group(1) in REFUSALS:
             return FatalError(
                 f"the topic could not be read, Kafka refused: {kafka.group(1)}: {kafka.group(2)}", code="kafka-refused"
@@ -115,16 +114,16 @@ class SparkAuditor:
                 code="jvm-ended",
                 hint=self._again(),
             )
-        if data is not None:
+        if causes.is_lasting(text):
             return FatalError(
-                f"the source could not be read or computed: {data.group(0)}",
+                f"the source could not be read or computed: {causes.innermost(text)}",
                 code="bad-data",
                 hint=f"without --against-source the receipts alone are asked{log}",
             )
         if "Traceback (most recent call last)" in text:
             return EosingestError(f"a Spark task failed by a bug of ours:\n{text[-3000:]}", hint=log.removeprefix("; "))
         return TemporaryError(
-            f"the Spark job failed: {session.first_line(text)}", code="spark-job", hint=f"verify again{log}"
+            f"the Spark job failed: {causes.innermost(text)}", code="spark-job", hint=f"verify again{log}"
         )
 
     def _again(self) -> str:

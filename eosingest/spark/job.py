@@ -26,7 +26,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import ProducerSettings
 from eosingest.plan import Plan
 from eosingest.sources.files import metadata_file_path
-from eosingest.spark import scan, session
+from eosingest.spark import causes, scan, session
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.line_inputs import SCHEMA, LineSource, LineSplit, line_source, takes_lines
 from eosingest.spark.read import ReadSettings, null_columns, record_frame
@@ -38,10 +38,8 @@ _CANCEL_WAIT_S = 4.0
 _CANCEL_EVERY_S = 0.5
 _JVM_END_WAIT_S = 2.0
 _NO_SOCKET = "Connection refused"  # in what pyspark says where the JVM no longer serves a job's result
-_ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
 _READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
-_ADVICE = " If necessary set"  # to a setting that is not the user's here
 _BAD_HEADER = "CSV header does not conform to the schema"
 
 
@@ -148,7 +146,7 @@ class SparkLauncher:
             topic=task_settings.topic,
             transaction_timeout_s=task_settings.transaction_timeout_s,
             partitioner=self._settings.partitioner,
-            message_max_bytes=max(1_000, task_settings.limits.max_message_bytes),
+            message_max_bytes=task_settings.limits.max_message_bytes,
         )
         task_settings = replace(task_settings, max_attempts=_max_attempts(self._settings.master))
         kafka = WorkerKafka(task_settings, producer_settings, self._settings.prefix)
@@ -189,7 +187,7 @@ class SparkLauncher:
 
     def _explain(self, error: Exception) -> EosingestError:
         """Turn the failure of the job into an error: bad data is fatal, the rest can be run again."""
-        text = str(error)
+        text = causes.text_of(error)
         log = session.log_hint(self._settings.log_file)
         kept = "what was committed is kept, nothing was sent twice"
         expected = isinstance(error, (*session.FROM_THE_JVM, OSError))
@@ -204,7 +202,13 @@ class SparkLauncher:
             traced = "".join(traceback.format_exception(error))
             return EosingestError(f"the Spark job failed by a bug of ours:\n{traced[-3000:]}", hint=f"{kept}{log}")
         reason = _reason(text)
-        if _ERROR_CLASS.search(text) or _BAD_HEADER in text:
+        if causes.out_of_memory(text):
+            return FatalError(
+                f"{self._files_of(text)}: the JVM's heap is too small for it: {reason}",
+                code="out-of-memory",
+                hint=f'{kept}; give it more, [spark] conf = {{ "spark.driver.memory" = "4g" }}, and run again{log}',
+            )
+        if causes.is_lasting(text) or _BAD_HEADER in text:
             return FatalError(
                 f"{self._files_of(text)}: the data could not be read or computed: {reason}",
                 code="bad-data",
@@ -234,8 +238,11 @@ class SparkLauncher:
     def _files_of(self, text: str) -> str:
         """Name the file that Spark was reading, or all that it may have been."""
         found = _READING.search(text)
-        if found is not None:
-            return self._names.get(found.group(1), found.group(1))
+        if found is not None and found.group(1) in self._names:
+            return self._names[found.group(1)]
+        said = [path for path in self._names if path in text]
+        if said:
+            return self._names[max(said, key=len)]
         names = sorted(self._names.values())
         return f"one of {', '.join(names[:10])}{' …' if len(names) > 10 else ''}" if len(names) > 1 else names[0]
 
@@ -244,10 +251,7 @@ def _reason(text: str) -> str:
     """Return what of a Spark error says why: the innermost cause that has a text."""
     if _BAD_HEADER in text:
         return " ".join(text[text.index(_BAD_HEADER) :].split("CSV file:", 1)[0].split())
-    found = _ERROR_CLASS.search(text)
-    if found is not None:
-        return found.group(0).split(_ADVICE, 1)[0]
-    return session.first_line(text)
+    return causes.innermost(text)
 
 
 def _max_attempts(master: str) -> int:

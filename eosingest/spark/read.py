@@ -12,7 +12,6 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, functions
@@ -23,7 +22,9 @@ from eosingest.errors import SpecError
 from eosingest.plan import Plan
 from eosingest.sources.codecs import codec_of
 from eosingest.sources.files import escape_for_spark
+from eosingest.sources.partitions import partition_columns
 from eosingest.spark import scan, times
+from eosingest.spark.data_schema import WITH_FOOTERS, Files, from_ddl
 from eosingest.spec.expressions import expand_star, literal_functions, normalise, quote_name
 
 SPLIT = "__eosingest_split"
@@ -37,7 +38,6 @@ HEADER = "__eosingest_header_"  # followed by the header's place in the spec
 _CODECS, _ZSTD_CODEC = "io.compression.codecs", "io.airlift.compress.zstd.ZstdCodec"
 _OUR_PREFIX = "__eosingest_"
 _WITH_CORRUPT_ROWS = ("json", "csv")
-_WITH_FOOTERS = ("parquet", "orc")
 _INFERENCE_MAX_BYTES = 1 << 30
 _SAMPLE_ROWS = 10_000
 # explode of a corrupt row's null gives no row at all: with such a select the JVM has to stop at the row itself.
@@ -87,7 +87,9 @@ def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_p
     _decode_zstd(spark, plan)
     reader = _reader(spark, settings, base_path)
     paths = [escape_for_spark(entry.file.path) for entry in plan.pending_files]
-    schema = _schema(spark, settings, plan, base_path, paths)
+    files = [entry.file for entry in plan.pending_files]
+    data = Files(spark, settings.format, files, partition_columns(files) if base_path is not None else ())
+    schema = _schema(spark, settings, plan, base_path, paths, data)
     if settings.format in _WITH_CORRUPT_ROWS:
         schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
     with _naming("source"):
@@ -101,7 +103,7 @@ def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_p
         records = _composed(whole, settings, visible)
     records = times.guarded(records)
     scan.check_deterministic(records)
-    if settings.format in _WITH_FOOTERS:
+    if settings.format in WITH_FOOTERS:
         return RecordFrame(records, whole, resolved, scan.METADATA)
     # Spark calls its note of the block that is being read non-deterministic, and moves no filter below it: it comes last.
     split = functions.expr("xxhash64(input_file_name(), input_file_block_start())").alias(SPLIT)
@@ -156,7 +158,7 @@ def _visible_rows(whole: DataFrame, settings: ReadSettings, visible: Sequence[st
     """
     corrupt = functions.col(CORRUPT) if CORRUPT in whole.columns else functions.lit(None).cast("string").alias(CORRUPT)
     columns = [*map(functions.col, map(quote_name, visible)), corrupt]
-    if settings.format in _WITH_FOOTERS:
+    if settings.format in WITH_FOOTERS:
         metadata = whole.metadataColumn("_metadata")  # also where a column of the data has that name
         columns.append(functions.xxhash64(metadata["file_path"], metadata["file_block_start"]).alias(SPLIT))
     return whole.select(*columns)
@@ -164,7 +166,7 @@ def _visible_rows(whole: DataFrame, settings: ReadSettings, visible: Sequence[st
 
 def _ours(settings: ReadSettings) -> tuple[str, ...]:
     """Name the columns that go along with the user's, behind them."""
-    return (CORRUPT, SPLIT) if settings.format in _WITH_FOOTERS else (CORRUPT,)
+    return (CORRUPT, SPLIT) if settings.format in WITH_FOOTERS else (CORRUPT,)
 
 
 def _theirs(rows: DataFrame, settings: ReadSettings) -> list[str]:
@@ -179,13 +181,14 @@ def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) 
 
 
 def _schema(
-    spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, paths: list[str]
+    spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, paths: list[str], data: Files
 ) -> StructType:
     """Return the schema without our corrupt column: the given one, or what Spark infers."""
     if settings.schema is not None:
         with _naming("source.schema"):
-            given = cast(StructType, StructType.fromDDL(settings.schema)) if settings.schema else StructType([])
+            given = from_ddl(settings.schema)
         _refuse_our_names("source.schema", given.names)
+        data.check(given, given=True)
         found = _columns_without_date(spark, settings, base_path, given, paths)
         if found:
             raise times.times_without_date(found)
@@ -198,10 +201,9 @@ def _schema(
             f'schema = "{_sample_ddl(spark, settings, paths[0])}"',
         )
     with _naming("source"):
-        reader = _reader(spark, settings, base_path)
-        if settings.format in _WITH_FOOTERS and "mergeSchema" not in settings.options:
-            reader = reader.option("mergeSchema", "true")  # else one file's footer speaks for all, and columns vanish
-        inferred = reader.load(paths).schema
+        # Without mergeSchema one file's footer speaks for all, and columns vanish.
+        inferred = data.infer(_reader(spark, settings, None), paths, merge="mergeSchema" not in settings.options)
+    data.check(inferred, given=False)
     fields = [field for field in inferred.fields if field.name != CORRUPT]
     found = _columns_without_date(spark, settings, base_path, StructType(fields), paths)
     return StructType([_as_text(field) if field.name in found else field for field in fields])

@@ -35,6 +35,12 @@ from eosingest.spark import class_archive
 MAX_ATTEMPTS = 4
 # What a call of the JVM raises; py4j lets the last one through where no connection is left.
 FROM_THE_JVM = (Py4JError, PySparkException, ConnectionError)
+# What the user may set otherwise.
+DEFAULTS = {
+    "spark.ui.enabled": "false",
+    # Else a column of `k=v` folders is a number or a text by which folders are pending, and 02 becomes 2.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
 _TICK_S = 0.1
 _STOP_S = 3.0
 _END_KNOWN_S = 2.0  # a JVM that was lost over py4j has ended, or is about to
@@ -64,6 +70,8 @@ def required_settings(split_size: int) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.jsonGenerator.ignoreNullFields": "false",
+        # A flipped bit in a page that carries a checksum would be sent as it is.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
         "spark.sql.csv.parser.columnPruning.enabled": "false",
         "spark.sql.variable.substitute": "false",
         # Hadoop's line reader drops longer lines without a word, wherever this is set lower.
@@ -128,7 +136,7 @@ def start(*, job: str, master: str, conf: Mapping[str, str], split_size: int, lo
     required = required_settings(split_size)
     spark_conf = SparkConf(loadDefaults=False)
     settings = {
-        "spark.ui.enabled": "false",
+        **DEFAULTS,
         **_local_settings(master),
         **conf,
         **required,

@@ -204,6 +204,7 @@ _OWNED = {
     "spark.sql.jsonGenerator.ignoreNullFields": "null fields are always kept",
     "spark.sql.variable.substitute": "it would put this machine's environment into expressions",
     "spark.hadoop.mapreduce.input.linerecordreader.line.maxlength": "longer lines would be dropped",
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "checksums that a file carries are always verified",
     "spark.ui.showConsoleProgress": "eosingest shows its own progress",
 }
 PROTECTED_SPARK_CONF: frozenset[str] = frozenset(_OWNED)

@@ -193,6 +193,25 @@ def test_a_record_that_the_broker_refuses_is_named(servers: str, admin: KafkaPyt
     assert read_committed(servers, name) == []
 
 
+@pytest.mark.parametrize("most", [200, 500, 3_000])
+def test_no_batch_is_larger_than_the_topic_takes(servers: str, admin: KafkaPythonAdmin, most: int) -> None:
+    """Breaks when batches grow to librdkafka's own least limit, or past the user's batch.size: the broker refuses each."""
+    name = f"batch-{uuid.uuid4().hex[:8]}"
+    admin.create_topic(name, partitions=1, replication_factor=1, config={"max.message.bytes": str(most)})
+    values: list[bytes | None] = [b"%05d" % number + b"x" * 55 for number in range(1_000)]
+    for in_columns in (True, False):
+        client = ClientSettings(servers, {"batch.size": "900000"})
+        made = LibrdkafkaProducer(f"{name}.0", ProducerSettings(client, name, 30, message_max_bytes=most))
+        made.init_transactions()
+        made.begin()
+        keys: list[bytes | None] = [b"k"] * len(values)
+        made.produce(name, columns(keys, values) if in_columns else Records(keys, values))
+        made.flush()
+        made.commit()
+        made.close()
+    assert [record.value for record in read_committed(servers, name)] == [*values, *values]
+
+
 def test_a_fenced_producer_is_told_so(servers: str, admin: KafkaPythonAdmin, topic: str) -> None:
     settings = ProducerSettings(ClientSettings(servers), "eosingest-offsets", 30)
     made = LibrdkafkaProducer(f"{topic}.0", settings)

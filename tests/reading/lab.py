@@ -45,6 +45,7 @@ class Lab:
         folder = self.folder / str(next(self.numbers))
         folder.mkdir()
         for name, content in ({f"a.{format}": data} if isinstance(data, bytes) else data).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
         options = settings.pop("options", {})
         schema = settings.pop("schema", None)
@@ -64,7 +65,7 @@ class Lab:
         )
         self.spark.conf.set("spark.sql.files.maxPartitionBytes", str(split_size))
         inspect_pending(self.spark.sparkContext, read, plan, as_lines=False)
-        rows = record_frame(self.spark, read, plan, None).records.coalesce(1).collect()
+        rows = record_frame(self.spark, read, plan, source.partition_base(files)).records.coalesce(1).collect()
         for row in rows:
             if row[CORRUPT] is not None:
                 raise ValueError(f"corrupt row: {bytes(row[CORRUPT])!r}")
@@ -77,9 +78,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).disabled = True
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = SparkSession.builder.master("local[2]")
     builder = builder.config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
-    for key, value in session.required_settings(SPLIT_SIZE).items():
+    for key, value in {**session.DEFAULTS, **session.required_settings(SPLIT_SIZE)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")

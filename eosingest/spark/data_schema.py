@@ -1,0 +1,102 @@
+"""Which columns the files' data has, and as what types they are read: the given schema, the pinned one, or an inferred one.
+
+Between the plan and read.py, which adds what JSON and CSV need. Parquet and ORC say in each file what they hold, and every
+pending file is asked (columnar.py). The columns of `k=v` folders are no data: Spark appends them, as strings where the
+schema does not say otherwise (session.py), so that their type never depends on which folders are pending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import cast
+
+from pyspark.sql import DataFrameReader, SparkSession
+from pyspark.sql.types import DataType, StructType
+
+from eosingest.errors import FatalError
+from eosingest.sources.base import SourceFile
+from eosingest.spark.columnar import Footer, Unreadable, read_footers, refuse_misread, refuse_unreadable
+from eosingest.spark.session import FROM_THE_JVM
+
+WITH_FOOTERS = ("parquet", "orc")
+
+
+class Files:
+    """The pending files of one format, as far as their own words about their columns go."""
+
+    def __init__(self, spark: SparkSession, format: str, files: Iterable[SourceFile], folders: Sequence[str]) -> None:
+        """Read the footers of formats that have some. `folders` are the columns of the `k=v` folders, in lower case."""
+        self._format = format
+        self._folders = folders
+        self._case = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+        self.footers = read_footers(spark, format, files) if format in WITH_FOOTERS else []
+        for footer in self.footers:
+            self._refuse_folder_columns(footer.columns, f"{footer.example} has")
+
+    def infer(self, reader: DataFrameReader, paths: list[str], merge: bool) -> StructType:
+        """Return what Spark infers from all files, without the folders' columns.
+
+        `reader` must not know the base of the folders. `merge`: of Parquet and ORC, all files count, not one's footer.
+        """
+        if self._format in WITH_FOOTERS:
+            refuse_unreadable(self.footers, self._format)
+            if merge:
+                reader = reader.option("mergeSchema", "true")
+        try:
+            inferred = reader.load(paths).schema
+        except FROM_THE_JVM:
+            self._refuse_conflict()
+            raise
+        self._refuse_folder_columns(inferred.names, "the data has")
+        return inferred
+
+    def check(self, schema: StructType, *, given: bool) -> None:
+        """Raise FatalError where a file's column would not be read exactly. `given`: the schema is not from these files."""
+        if self.footers:
+            data = StructType([field for field in schema.fields if field.name.lower() not in self._folders])
+            refuse_misread(self.footers, data, self._format, given=given, case=self._case)
+
+    def _refuse_folder_columns(self, columns: Iterable[str], who: str) -> None:
+        """The folder's value would take the place of the data's, without a word."""
+        twice = [name for name in columns if name.lower() in self._folders]
+        if twice:
+            raise FatalError(
+                f"{who} a column {twice[0]}, and the files lie in folders {twice[0]}=…: Spark would send the folder's value"
+                " in place of the data's",
+                code="column-twice",
+                hint="nothing of this run was sent; rename the folders, or leave the column out of the data",
+            )
+
+    def _refuse_conflict(self) -> None:
+        """Name two files that have a column of one name as two types that have no common one, where there are some."""
+        seen: dict[str, list[tuple[Footer, DataType | Unreadable]]] = {}
+        for footer in self.footers:
+            for name, kind in footer.columns.items():
+                seen.setdefault(name if self._case else name.lower(), []).append((footer, kind))
+        for name, kinds in seen.items():
+            for (one, first), (other, second) in pairwise(kinds):
+                if first != second and not _mergeable(first, second):
+                    raise FatalError(
+                        f"column {name} is {_words(first)} in {one.example} and {_words(second)} in {other.example}",
+                        code="type-mismatch",
+                        hint="nothing of this run was sent; give the column a type in source.schema that holds both, or give"
+                        " these files a job of their own",
+                    )
+
+
+def _mergeable(one: DataType | Unreadable, other: DataType | Unreadable) -> bool:
+    """Say whether Spark may merge the two: structs with other fields. Integers of two lengths it does not merge."""
+    if not (isinstance(one, StructType) and isinstance(other, StructType)):
+        return False
+    kinds = {field.name: field.dataType for field in one.fields}
+    return all(kinds.get(field.name, field.dataType) == field.dataType for field in other.fields)
+
+
+def _words(kind: DataType | Unreadable) -> str:
+    return kind.words if isinstance(kind, Unreadable) else kind.simpleString().upper()
+
+
+def from_ddl(ddl: str) -> StructType:
+    """Return the schema that a DDL stands for; an empty one has no columns."""
+    return cast(StructType, StructType.fromDDL(ddl)) if ddl else StructType([])
