@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from eosingest import __version__
-from eosingest.cli import broker, check, init, plan, prepare, run, schema, status, verify
+from eosingest.cli import broker, check, init, plan, prepare, preview, run, schema, status, verify
 from eosingest.cli.options import Output, output_asked_for
 from eosingest.cli.render import REPORT_A_BUG, Renderer, logging_to
 from eosingest.cli.result import Action, Result
@@ -146,6 +146,7 @@ def _app() -> typer.Typer:
     app.command("schema")(schema.schema)
     app.command("check")(check.check)
     app.command("plan")(plan.plan)
+    app.command("preview")(preview.preview)
     app.command("run")(run.run)
     app.command("status")(status.status)
     app.command("verify")(verify.verify)

@@ -213,7 +213,7 @@ def test_every_flag_has_a_variable() -> None:
     assert variables.pop("--version") is False
     assert set(variables) == {
         "--output", "--verbose", "--param", "--set", "--exit-code", "--if-running", "--from-scratch", "--force",
-        "--against-source", "--remove-data",
+        "--against-source", "--remove-data", "--rows",
     }  # fmt: skip
     assert all(variables.values()), variables
 
@@ -326,7 +326,7 @@ def test_check_says_every_mistake_once(spec: str, capsys: pytest.CaptureFixture[
 
 
 def test_spec_errors_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    for verb in ("check", "plan", "run", "status", "verify"):
+    for verb in ("check", "plan", "preview", "run", "status", "verify"):
         assert cli.exit_code_of([verb, "missing.toml", "--output", "json"]) == 2
         said = envelope(capsys)
         assert (said["command"], said["status"]) == (verb, "error")

@@ -1,0 +1,116 @@
+"""A look at the records before they are sent for good (`preview`): schema and first records, as a run would make them.
+
+    listing ─▶ a plan as of a first run ─▶ Spark: record columns of all files ─▶ schema
+                                               └─ of one file after the other ─▶ the first rows
+
+The brokers are not asked: what was sent already is not known here, and nothing is claimed, sent or written.
+"""
+
+from __future__ import annotations
+
+import builtins
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from eosingest.errors import FatalError, InterruptedRunError
+from eosingest.kafka.config import ClientSettings
+from eosingest.plan import Plan, make_plan
+from eosingest.report import Noting, Observer, PreviewReport, ShownRecord
+from eosingest.settings import file_source, spark_log_file
+from eosingest.sources.base import Fingerprint, Listing, SourceFile, Split
+from eosingest.sources.files import FileSource
+from eosingest.spec import Spec
+
+_FILES_AT_MOST = 20  # where `where` takes no row of these, somebody who waits for a look has waited enough
+
+
+def preview(
+    spec: Spec, rows: int, observer: Observer, interrupted: Callable[[], int | None], *, verbose: bool = False
+) -> PreviewReport:
+    """Return schema and first records. Raises what a run would raise before it sends anything."""
+    noting = Noting(observer)
+
+    def check() -> None:
+        number = interrupted()
+        if number is not None:
+            name = signal.Signals(number).name
+            raise InterruptedRunError(f"stopped by {name}; nothing was sent", signal_number=number)
+
+    source = file_source(spec, check)
+    plan = make_plan(_Unread(source), {}, spec.source.split_size, source.list())
+    log_file = None if verbose else spark_log_file(spec.name)
+    report = PreviewReport(
+        job=spec.name,
+        topic=spec.sink.topic,
+        format=spec.source.format,
+        files=len(plan.files),
+        schema=None,
+        log=str(log_file) if log_file else None,
+    )
+    if plan.files:
+        observer.note("starting Spark; the brokers are not asked, and nothing is sent")
+        report = _look(spec, rows, source, plan, report, check)
+    return replace(report, notes=tuple(noting.notes) + report.notes)
+
+
+def _look(
+    spec: Spec, rows: int, source: FileSource, plan: Plan, report: PreviewReport, check: Callable[[], None]
+) -> PreviewReport:
+    from eosingest.spark.preview import SparkPreviewer
+    from eosingest.spark.settings import spark_settings
+
+    log_file = Path(report.log) if report.log else None
+    client = ClientSettings(spec.sink.bootstrap_servers)  # never connected
+    spark = SparkPreviewer(spark_settings(spec, client, source, check, log_file))
+    try:
+        schema = spark.open(plan)
+        records: list[ShownRecord] = []
+        for single in _one_by_one(plan):
+            if len(records) >= rows:
+                break
+            records += spark.first_records(single, plan, schema, rows - len(records))
+    finally:
+        spark.close()
+    notes: tuple[str, ...] = ()
+    if len(records) < rows and len(plan.files) > _FILES_AT_MOST:
+        notes = (f"only the first {_FILES_AT_MOST} of {len(plan.files):,} files were looked at",)
+    return replace(report, schema=schema, records=tuple(records), errors=tuple(_corrupt(records)), notes=notes)
+
+
+def _one_by_one(plan: Plan) -> Iterator[Plan]:
+    """Yield plans of one file each, in the plan's order: in a plan of many Spark takes the longest file first."""
+    for entry in plan.files[:_FILES_AT_MOST]:
+        yield replace(plan, files=(entry,))
+
+
+def _corrupt(records: Iterable[ShownRecord]) -> Iterator[FatalError]:
+    for number, record in enumerate(records, start=1):
+        if record.corrupt is not None:
+            yield FatalError(
+                f"{record.file}: record {number} of the preview: the row cannot be parsed by the schema:"
+                f" {record.corrupt[:200]}",
+                code="corrupt-row",
+                hint="nothing was sent; correct the file, source.schema or source.options. A run would stop here",
+            )
+            return
+
+
+class _Unread:
+    """A source whose files are not fingerprinted: of a look nothing is remembered, so no file need be read for it."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+
+    def list(self) -> Listing:
+        return self._source.list()
+
+    def fingerprint(self, file: SourceFile) -> Fingerprint:
+        return Fingerprint(file.length, file.mtime_ms, "")
+
+    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
+        return self._source.splits(file, split_size)
+
+    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+        return self._source.look_again(files)
