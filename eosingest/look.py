@@ -22,6 +22,7 @@ from eosingest.plan import Plan, PlannedFile, half_done_files, make_plan
 from eosingest.report import Noting, Observer, PlanReport, StatusReport
 from eosingest.settings import driver_settings, file_source
 from eosingest.spec import Spec, resolve_properties
+from eosingest.spec.model import LOCAL_MASTER
 
 
 def check(spec: Spec) -> list[str]:
@@ -35,6 +36,11 @@ def check(spec: Spec) -> list[str]:
         raise SpecError("\n".join(problems), code="bad-property", problems=problems)
     java = find_java()
     notes = [f"Java {java_major_version(java)} at {java}"]
+    if not LOCAL_MASTER.fullmatch(spec.spark.master):
+        notes.append(
+            f"spark.master: this version was tested with local[N] only, not with {spec.spark.master.split(':')[0]}: every"
+            " executor must see the files under the same path, and its Python must have eosingest"
+        )
     if spec.source.format == "csv" and "escape" not in spec.source.options:
         notes.append(
             "csv: a quote inside a quoted field is expected as \\\" (Spark's default); for doubled quotes (RFC 4180) set"

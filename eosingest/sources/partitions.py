@@ -42,6 +42,14 @@ def partition_base(files: Iterable[SourceFile]) -> str | None:
     return next(iter(layouts)).base if layouts else None
 
 
+def folder_columns(files: Iterable[SourceFile]) -> tuple[str, ...]:
+    """Return the columns that the folders of the files give. Raises as `partition_base` does."""
+    listed = list(files)
+    partition_base(listed)
+    first = listed[0] if listed else None
+    return _layout(first.name.rpartition("/")[0], first.path.rpartition("/")[0]).columns if first is not None else ()
+
+
 def _layout(name: str, path: str) -> _Layout:
     """Read the folders of one file; `name` is the end of `path`, or is relative with `..` in front of such an end."""
     segments = name.split("/")

@@ -10,6 +10,7 @@ import difflib
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import (
@@ -306,6 +307,7 @@ class Spec(_Table):
     _file: Path = PrivateAttr(default=Path())
     _params: dict[str, str] = PrivateAttr(default_factory=dict)
     _root_as_written: str | None = PrivateAttr(default=None)
+    _lines: Mapping[str, int] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -318,9 +320,19 @@ class Spec(_Table):
             return data
         return {**data, "record": {**record, "value": TEXT_VALUE}}
 
-    def attach(self, file: Path, params: Mapping[str, str], root_as_written: str | None) -> Spec:
-        """Note what is not in the TOML: the file, the parameters (for late references), the root before references."""
+    def attach(
+        self,
+        file: Path,
+        params: Mapping[str, str],
+        root_as_written: str | None,
+        lines: Mapping[str, int] = MappingProxyType({}),
+    ) -> Spec:
+        """Note what is not in the TOML: the file, the parameters (for late references), the root before references.
+
+        `lines` says where the keys stand, for errors that come later.
+        """
         self._file = file.absolute()
+        self._lines = lines
         self._params = dict(params)
         self._root_as_written = root_as_written
         return self
@@ -334,6 +346,10 @@ class Spec(_Table):
     def directory(self) -> Path:
         """The folder of the spec's file, absolute: what relative paths are relative to."""
         return self._file.parent
+
+    def line_of(self, key: str) -> int | None:
+        """Return the line of a dotted key in the file, None where it is not there."""
+        return self._lines.get(key)
 
     @property
     def root_as_written(self) -> str | None:
