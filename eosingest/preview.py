@@ -8,7 +8,6 @@ The brokers are not asked: what was sent already is not known here, and nothing 
 
 from __future__ import annotations
 
-import builtins
 import re
 import signal
 from collections.abc import Callable, Iterable, Iterator
@@ -18,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from eosingest.errors import FatalError, InterruptedRunError, SpecError, SpecProblem
 from eosingest.kafka.config import ClientSettings
-from eosingest.plan import Plan, make_plan
+from eosingest.plan import Plan, make_plan, notes_of
 from eosingest.report import Noting, Observer, PreviewReport, ShownRecord
 from eosingest.settings import file_source, spark_log_file
-from eosingest.sources.base import Fingerprint, Listing, SourceFile, Split
 from eosingest.sources.files import FileSource
+from eosingest.sources.unread import Unread
 from eosingest.spec import Spec
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def preview(
     noting = Noting(observer)
     check = _check_of(interrupted)
     source = file_source(spec, check)
-    plan = make_plan(_Unread(source), {}, spec.source.split_size, source.list())
+    plan = make_plan(Unread(source), {}, spec.source.split_size, source.list())
     log_file = None if verbose else spark_log_file(spec.name)
     report = PreviewReport(
         job=spec.name,
@@ -49,6 +48,8 @@ def preview(
         schema=None,
         log=str(log_file) if log_file else None,
     )
+    for note in notes_of(plan, source):
+        noting.note(note)
     if plan.files:
         observer.note("starting Spark; the brokers are not asked, and nothing is sent")
         report = _look(spec, rows, source, plan, report, check)
@@ -62,7 +63,7 @@ def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | No
     """
     check = _check_of(interrupted)
     source = file_source(spec, check)
-    plan = make_plan(_Unread(source), {}, spec.source.split_size, source.list())
+    plan = make_plan(Unread(source), {}, spec.source.split_size, source.list())
     if not plan.files:
         return "Spark was not asked: there is no file with anything in it"
     if spec.source.ddl is not None:
@@ -142,22 +143,3 @@ def _corrupt(records: Iterable[ShownRecord]) -> Iterator[FatalError]:
                 hint="nothing was sent; correct the file, source.schema or source.options. A run would stop here",
             )
             return
-
-
-class _Unread:
-    """A source whose files are not fingerprinted: of a look nothing is remembered, so no file need be read for it."""
-
-    def __init__(self, source: FileSource) -> None:
-        self._source = source
-
-    def list(self) -> Listing:
-        return self._source.list()
-
-    def fingerprint(self, file: SourceFile) -> Fingerprint:
-        return Fingerprint(file.length, file.mtime_ms, "")
-
-    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
-        return self._source.splits(file, split_size)
-
-    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
-        return self._source.look_again(files)

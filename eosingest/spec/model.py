@@ -177,6 +177,11 @@ class Source(_Table):
         description="Leave files alone that were changed less than this long ago: they may still be being written.",
         json_schema_extra=_shown("0s"),
     )
+    allow_empty: bool | None = Field(
+        default=None,
+        description="Whether it is fine that no file is there: false ends with exit 2, true with exit 0. By default false, "
+        "and true where a glob matches folders without files.",
+    )
     on_change: Annotated[OnChange, _one_of(OnChange)] = Field(
         default="error",
         description="What to do when a file has changed since it was sent: stop, or send it again as a whole.",
