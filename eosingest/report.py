@@ -288,3 +288,21 @@ class PreviewReport:
         """Return the report as the `data` of the JSON envelope; the errors have their own place there."""
         data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "errors"}
         return {**data, "records": [record.to_json() for record in self.records], "notes": list(self.notes)}
+
+
+@dataclass(frozen=True)
+class PeekReport:
+    """Records of a topic as read_committed shows them. `offsets` is how many the partitions hold, markers included."""
+
+    topic: str
+    bootstrap_servers: str
+    partitions: int
+    offsets: int
+    last: bool
+    records: tuple[ShownRecord, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as the `data` of the JSON envelope."""
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**data, "records": [record.to_json() for record in self.records], "notes": list(self.notes)}

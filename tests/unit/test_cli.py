@@ -213,7 +213,8 @@ def test_every_flag_has_a_variable() -> None:
     assert variables.pop("--version") is False
     assert set(variables) == {
         "--output", "--verbose", "--param", "--set", "--exit-code", "--if-running", "--from-scratch", "--force",
-        "--against-source", "--remove-data", "--rows", "--spark",
+        "--against-source", "--remove-data", "--rows", "--spark", "--number", "--last",
+        "--bootstrap-servers",
     }  # fmt: skip
     assert all(variables.values()), variables
 
