@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from eosingest import broker
 from eosingest.control import ControlLog
-from eosingest.errors import SpecError
+from eosingest.errors import SpecError, TemporaryError
 from eosingest.interruption import never
 from eosingest.kafka.config import ClientSettings, refuse_one_sided
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
@@ -46,10 +46,19 @@ class Connection:
 
 
 @contextlib.contextmanager
-def connected(spec: Spec, observer: Observer, check: Callable[[], None] = never) -> Iterator[Connection]:
-    """Connect, starting the embedded broker where it is asked for. `check` ends waits by raising."""
+def connected(
+    spec: Spec, observer: Observer, check: Callable[[], None] = never, *, start: bool = True
+) -> Iterator[Connection]:
+    """Connect, starting the embedded broker where it is asked for. `check` ends waits by raising.
+
+    Who only looks starts nothing (`start` False): then an embedded broker that is down is a TemporaryError.
+    """
     servers = spec.sink.bootstrap_servers
-    if servers == EMBEDDED:
+    if servers == EMBEDDED and not start:
+        servers = broker.status().bootstrap_servers
+        if not servers:
+            raise embedded_is_down()
+    elif servers == EMBEDDED:
         status_now = broker.up()
         servers = status_now.bootstrap_servers
         if status_now.started_now:
@@ -60,6 +69,13 @@ def connected(spec: Spec, observer: Observer, check: Callable[[], None] = never)
         yield Connection(client, admin, spec.sink.offsets_topic, spec.transaction.timeout, check)
     finally:
         admin.close()
+
+
+def embedded_is_down() -> TemporaryError:
+    """Make the error for a look at an embedded broker that nobody has started."""
+    return TemporaryError(
+        "the embedded broker is not running", code="broker-down", hint="start it with: eosingest broker up"
+    )
 
 
 def control_log(spec: Spec, kafka: Connection, offsets_topic: TopicDescription) -> ControlLog:

@@ -33,7 +33,7 @@ from eosingest.names import control_id, task_id
 from eosingest.offsets import record, topic
 from eosingest.offsets.record import Audit, ControlRecord, Pinned
 from eosingest.offsets.state import JobState
-from eosingest.plan import Plan, half_done_files, make_plan
+from eosingest.plan import Plan, half_done_files, make_plan, notes_of
 from eosingest.report import Observer, Progress, RunReport
 from eosingest.sources.base import Listing, Source
 from eosingest.task_contract import TaskSettings
@@ -291,10 +291,16 @@ class Driver:
         return wanted
 
     def _note_left_out(self, plan: Plan) -> None:
+        for note in notes_of(plan, self._source):
+            self._observer.note(note)
         if plan.too_young:
-            self._observer.note(f"{len(plan.too_young)} files are younger than source.min_age: left for a later run")
+            young = len(plan.too_young)
+            are = "1 file is" if young == 1 else f"{young:,} files are"
+            self._observer.note(f"{are} younger than source.min_age: left for a later run")
         if plan.changed:
-            self._observer.note(f"{len(plan.changed)} changed files are sent again as a whole; their old records stay")
+            changed = len(plan.changed)
+            are = "1 changed file is" if changed == 1 else f"{changed:,} changed files are"
+            self._observer.note(f"{are} sent again as a whole; the old records stay in the topic")
 
     def _planned_control(self, pinned: Pinned, in_force: bool, plan: Plan) -> ControlRecord:
         """Return our control record with what this run pins; what was pinned before stays where it is in force, and where

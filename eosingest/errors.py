@@ -19,6 +19,7 @@ All classes pickle with their fields: they cross the border between Spark's Pyth
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 EXIT_DONE = 0
@@ -68,15 +69,42 @@ def _rebuild(
     return error
 
 
+@dataclass(frozen=True)
+class SpecProblem:
+    """One thing that is wrong with a spec: where it stands, for an editor or a CI's annotation, and what mends it.
+
+    `file` and `line` are None for what a flag gave, `line` and `key` also where there is none.
+    """
+
+    message: str
+    code: str = "spec-invalid"
+    file: str | None = None
+    line: int | None = None
+    key: str | None = None
+    hint: str = ""
+
+
 class SpecError(EosingestError):
-    """The spec or the command line is wrong. `problems` lists every one, so that one look mends them all."""
+    """The spec or the command line is wrong. `problems` lists every one, so that one look mends them all.
+
+    `details` are the same problems as objects, where they have a place in a file.
+    """
 
     exit_code = EXIT_SPEC
     default_code = "spec"
 
-    def __init__(self, message: str, *, code: str = "", hint: str = "", problems: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "",
+        hint: str = "",
+        problems: Iterable[str] = (),
+        details: Iterable[SpecProblem] = (),
+    ) -> None:
         super().__init__(message, code=code, hint=hint)
         self.problems = list(problems)
+        self.details = list(details)
 
 
 class IncompleteError(EosingestError):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from eosingest import pins
-from eosingest.connection import Connection, connected, control_log, refuse_unusable_properties
+from eosingest import broker, pins
+from eosingest.connection import EMBEDDED, Connection, connected, control_log, refuse_unusable_properties
 from eosingest.driver_contract import DriverSettings
 from eosingest.errors import EosingestError, FatalError, NoSuchJobError, SpecError
 from eosingest.java import find_java, java_major_version
@@ -18,10 +18,14 @@ from eosingest.kafka.protocols import Admin
 from eosingest.names import control_id, task_id
 from eosingest.offsets import topic
 from eosingest.offsets.state import JobState
-from eosingest.plan import Plan, PlannedFile, half_done_files, make_plan
+from eosingest.plan import Plan, PlannedFile, gone_note, half_done_files, make_plan, notes_of
 from eosingest.report import Noting, Observer, PlanReport, StatusReport
 from eosingest.settings import driver_settings, file_source
+from eosingest.sources.base import Listing
+from eosingest.sources.files import FileSource
+from eosingest.sources.unread import Unread
 from eosingest.spec import Spec, resolve_properties
+from eosingest.spec.model import LOCAL_MASTER
 
 
 def check(spec: Spec) -> list[str]:
@@ -35,6 +39,11 @@ def check(spec: Spec) -> list[str]:
         raise SpecError("\n".join(problems), code="bad-property", problems=problems)
     java = find_java()
     notes = [f"Java {java_major_version(java)} at {java}"]
+    if not LOCAL_MASTER.fullmatch(spec.spark.master):
+        notes.append(
+            f"spark.master: this version was tested with local[N] only, not with {spec.spark.master.split(':')[0]}: every"
+            " executor must see the files under the same path, and its Python must have eosingest"
+        )
     if spec.source.format == "csv" and "escape" not in spec.source.options:
         notes.append(
             "csv: a quote inside a quoted field is expected as \\\" (Spark's default); for doubled quotes (RFC 4180) set"
@@ -49,7 +58,9 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
     source = file_source(spec)
     listing = source.list()
     noting = Noting(observer)
-    with connected(spec, noting) as kafka:
+    if spec.sink.bootstrap_servers == EMBEDDED and not broker.status().running:
+        return _first_plan(spec, source, listing, noting)
+    with connected(spec, noting, start=False) as kafka:
         state = _look(spec, kafka, noting)
         settings = driver_settings(spec, kafka.client.bootstrap_servers, source, from_scratch=False)
         errors = _pinned_errors(spec, kafka.admin, state, settings)
@@ -60,13 +71,29 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
         with _collected(errors):
             made.refuse_changes(spec.source.on_change)
         report = _plan_report(spec, kafka.client.bootstrap_servers, made, errors)
+    return _with_notes(report, made, source, noting)
+
+
+def _first_plan(spec: Spec, source: FileSource, listing: Listing, noting: Noting) -> PlanReport:
+    """Plan as if nothing had been sent: the embedded broker, which would know, is down, and a look does not start it."""
+    noting.note(
+        "the embedded broker is not running, so what was sent to it is not known: this is the plan of a first run"
+        " (start it with: eosingest broker up)"
+    )
+    made = make_plan(Unread(source), {}, spec.source.split_size, listing)
+    return _with_notes(_plan_report(spec, EMBEDDED, made, []), made, source, noting)
+
+
+def _with_notes(report: PlanReport, made: Plan, source: FileSource, noting: Noting) -> PlanReport:
+    for note in notes_of(made, source):
+        noting.note(note)
     return replace(report, notes=tuple(noting.notes))
 
 
 def status(spec: Spec, observer: Observer) -> StatusReport:
     """Say what the offsets topic knows of the job. Raises NoSuchJobError where that is nothing."""
     refuse_unusable_properties(spec)
-    with connected(spec, observer) as kafka:
+    with connected(spec, observer, start=False) as kafka:
         state = _look(spec, kafka, observer)
         control = state.control
         if control is None:
@@ -81,6 +108,9 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
         partition = topic.partition_of(spec.name, description.partitions if description else topic.PARTITIONS)
         open_now = kafka.admin.open_transactions(spec.sink.offsets_topic, partition)
         files = {file for file, _ in state.offsets}
+        gone = file_source(spec).missing(sorted(files - set(half_done_files(state.offsets))))
+        if gone:
+            observer.note(gone_note(gone))
         return StatusReport(
             job=spec.name,
             topic=control.pinned.topic,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from eosingest.errors import ChangedError
 from eosingest.offsets.record import OffsetRecord
 from eosingest.offsets.state import SplitId
-from eosingest.sources.base import Fingerprint, Listing, Source, SourceFile, Split
+from eosingest.sources.base import Fingerprint, Listing, Rememberable, Source, SourceFile, Split
 
 _NAMED_AT_MOST = 20
 
@@ -54,7 +54,8 @@ class PlannedFile:
 class Plan:
     """What a run would do. `changed` and `vanished` name files that are not what their offset records speak of.
 
-    `stale` are the keys of offset records of changed files, to be tombstoned before such a file is read anew.
+    `stale` are the keys of offset records of changed files, to be tombstoned before such a file is read anew. `passed` are
+    files that were sent whole and are not listed any more. `nothing` are paths that name no file.
     """
 
     split_size: int
@@ -66,6 +67,8 @@ class Plan:
     too_young: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
     committed_records: int = 0
+    passed: tuple[str, ...] = ()
+    nothing: tuple[str, ...] = ()
 
     @property
     def pending_files(self) -> tuple[PlannedFile, ...]:
@@ -109,6 +112,23 @@ class Plan:
             )
 
 
+def notes_of(plan: Plan, source: object) -> list[str]:
+    """Return what is to be said of a plan that nothing is wrong with: paths without files, sent files that are gone."""
+    notes = [f"'{path}' names no file" for path in plan.nothing]
+    gone = source.missing(plan.passed) if isinstance(source, Rememberable) else []
+    return notes + ([gone_note(gone)] if gone else [])
+
+
+def gone_note(names: Iterable[str]) -> str:
+    """Return the note about files that were sent whole and are not there any more."""
+    listed = list(names)
+    more = f" and {len(listed) - 5:,} more files" if len(listed) > 5 else ""
+    are = (
+        "was sent whole and is not there any more" if len(listed) == 1 else "were sent whole and are not there any more"
+    )
+    return f"{', '.join(listed[:5])}{more} {are}; the records stay in the topic"
+
+
 def _names(names: Iterable[str]) -> str:
     listed = list(names)
     more = f" and {len(listed) - _NAMED_AT_MOST} more files" if len(listed) > _NAMED_AT_MOST else ""
@@ -136,6 +156,8 @@ def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_siz
         files=tuple(files),
         changed=tuple(changed),
         vanished=tuple(name for name in recorded if name not in present and not _covered(recorded[name])),
+        passed=tuple(sorted(name for name in recorded if name not in present and _covered(recorded[name]))),
+        nothing=listing.nothing,
         stale=tuple(stale),
         hidden=listing.hidden,
         too_young=listing.too_young,

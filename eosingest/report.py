@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from eosingest.errors import EosingestError
@@ -205,3 +207,102 @@ class VerifyReport:
         data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("errors", "counts")}
         numbers = {"seconds": round(self.seconds, 3), "records_per_second": round(self.records_per_second)}
         return {**data, **self.counts, **numbers}
+
+
+@dataclass(frozen=True)
+class ShownRecord:
+    """A record that somebody looks at: of a preview (`file`, maybe `corrupt`), or of a topic (`offset`).
+
+    A `timestamp_ms` of None is the time of sending, a `partition` of None the partitioner's choice.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_ms: int | None = None
+    partition: int | None = None
+    offset: int | None = None
+    file: str | None = None
+    corrupt: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of key, value and headers."""
+        headers = sum(len(name.encode()) + len(value or b"") for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + headers
+
+    @property
+    def time(self) -> str | None:
+        """Return the timestamp in UTC, None where it is the time of sending, or none that a calendar has."""
+        if self.timestamp_ms is None:
+            return None
+        try:
+            moment = datetime.fromtimestamp(self.timestamp_ms / 1000, UTC)
+        except (OverflowError, ValueError, OSError):
+            return f"{self.timestamp_ms} ms"
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record whole. Bytes that are UTF-8 are a string, others {"base64": …}."""
+        data: dict[str, Any] = {"file": self.file} if self.offset is None else {"offset": self.offset}
+        if self.corrupt is not None:
+            return {**data, "corrupt": self.corrupt}
+        return {
+            **data,
+            "partition": self.partition,
+            "timestamp": self.time,
+            "key": _json_of(self.key),
+            "value": _json_of(self.value),
+            "headers": [[name, _json_of(value)] for name, value in self.headers],
+            "size": self.size,
+        }
+
+
+def _json_of(value: bytes | None) -> str | dict[str, str] | None:
+    if value is None:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode()}
+
+
+@dataclass(frozen=True)
+class PreviewReport:
+    """What a first run would send: the resolved schema (DDL) and the first records. `files` is how many there are.
+
+    `log` is the file with Spark's own words, None where they went to stderr.
+    """
+
+    job: str
+    topic: str
+    format: str
+    files: int
+    schema: str | None
+    records: tuple[ShownRecord, ...] = ()
+    log: str | None = None
+    errors: tuple[EosingestError, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as the `data` of the JSON envelope; the errors have their own place there."""
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "errors"}
+        return {**data, "records": [record.to_json() for record in self.records], "notes": list(self.notes)}
+
+
+@dataclass(frozen=True)
+class PeekReport:
+    """Records of a topic as read_committed shows them. `offsets` is how many the partitions hold, markers included."""
+
+    topic: str
+    bootstrap_servers: str
+    partitions: int
+    offsets: int
+    last: bool
+    records: tuple[ShownRecord, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as the `data` of the JSON envelope."""
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**data, "records": [record.to_json() for record in self.records], "notes": list(self.notes)}

@@ -35,6 +35,8 @@ def file_source(spec: Spec, check: Callable[[], None] = never) -> FileSource:
         directory=spec.directory,
         root=spec.source.root,
         min_age_s=spec.source.min_age,
+        allow_empty=spec.source.allow_empty,
+        refuse_empty=True,
         check=check,
     )
 

@@ -65,7 +65,7 @@ def verify(
             name = signal.Signals(number).name
             raise InterruptedRunError(f"stopped by {name}; the topic was not judged", signal_number=number)
 
-    with connected(spec, noting, check) as kafka:
+    with connected(spec, noting, check, start=False) as kafka:
         description = kafka.admin.describe_topic(spec.sink.offsets_topic)
         if description is None:
             raise _no_such_job(spec, kafka)

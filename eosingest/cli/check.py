@@ -3,32 +3,60 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from eosingest.cli import words
 from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
+from eosingest.cli.signals import Signals
 
 if TYPE_CHECKING:
     from eosingest.spec import Spec
 
 
 def check(
-    spec: SpecFile, param: Params = None, set_: Overrides = None, output: Output = None, verbose: Verbose = False
+    spec: SpecFile,
+    param: Params = None,
+    set_: Overrides = None,
+    with_spark: Annotated[
+        bool,
+        typer.Option(
+            "--spark",
+            envvar="EOSINGEST_SPARK",
+            help="Let Spark itself look at schema, options and expressions too, with the files that are there.",
+        ),
+    ] = False,
+    output: Output = None,
+    verbose: Verbose = False,
 ) -> Action:
-    """Check a spec, offline: all mistakes at once, each with its line."""
+    """Check a spec, offline: all mistakes at once, each with its line; expressions too."""
 
     def perform(renderer: Renderer) -> Result:
         from eosingest.look import check as check_spec
 
-        loaded = load_spec(spec, param, set_)
+        loaded = load_spec(spec, param, set_, thorough=True)
         notes = tuple(check_spec(loaded))
+        if with_spark:
+            notes += (_ask_spark(loaded, renderer, verbose=verbose),)
         data = {"file": str(spec), "valid": True, **_values(loaded), "notes": list(notes)}
         lines = (f"{spec}: the spec is valid", *words.table(_summary(loaded)))
         return Result("check", data=data, lines=lines, notes=notes)
 
     return Action("check", perform, output, verbose)
+
+
+def _ask_spark(spec: Spec, renderer: Renderer, *, verbose: bool) -> str:
+    """Return what Spark made of the spec, as a note. Raises SpecError with the line where Spark does not take it."""
+    from eosingest.preview import ask_spark
+
+    signals = Signals(renderer.line_from_signal_handler)
+    signals.install()
+    with Watcher(renderer) as watcher:
+        return ask_spark(spec, watcher, signals.received, verbose=verbose)
 
 
 def _values(spec: Spec) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from eosingest import __version__
-from eosingest.cli import broker, check, init, plan, prepare, run, schema, status, verify
+from eosingest.cli import broker, check, init, peek, plan, prepare, preview, run, schema, status, verify
 from eosingest.cli.options import Output, output_asked_for
 from eosingest.cli.render import REPORT_A_BUG, Renderer, logging_to
 from eosingest.cli.result import Action, Result
@@ -131,6 +131,10 @@ def _root(
     """Take the flags that stand before a verb."""
 
 
+def _topics() -> None:
+    """The topics that runs write to."""
+
+
 def _version() -> Action:
     result = Result("version", data={"eosingest": __version__}, lines=(f"eosingest {__version__}",))
     return Action("version", lambda renderer: result)
@@ -146,6 +150,7 @@ def _app() -> typer.Typer:
     app.command("schema")(schema.schema)
     app.command("check")(check.check)
     app.command("plan")(plan.plan)
+    app.command("preview")(preview.preview)
     app.command("run")(run.run)
     app.command("status")(status.status)
     app.command("verify")(verify.verify)
@@ -155,4 +160,8 @@ def _app() -> typer.Typer:
     brokers.command("down")(broker.down)
     brokers.command("status")(broker.status)
     app.add_typer(brokers, name="broker")
+    topics = typer.Typer(help="The topics that runs write to.", **_GROUP_SETTINGS)
+    topics.callback()(_topics)
+    topics.command("peek")(peek.peek)
+    app.add_typer(topics, name="topic")
     return app

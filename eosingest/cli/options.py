@@ -7,7 +7,8 @@ which hold one NAME=VALUE a line: values may have spaces and commas in them.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,6 +18,7 @@ from eosingest.errors import SpecError
 
 if TYPE_CHECKING:
     from eosingest.spec import Spec
+    from eosingest.spec.document import Problem, Table
 
 OUTPUT_VARIABLE = "EOSINGEST_OUTPUT"
 PARAM_VARIABLE = "EOSINGEST_PARAM"
@@ -72,14 +74,26 @@ def output_asked_for(arguments: Sequence[str]) -> str:
     return "json" if asked == "json" else "text"
 
 
-def load_spec(file: Path, params: Sequence[str] | None, overrides: Sequence[str] | None) -> Spec:
-    """Return the spec as the command line and the environment have it. Raises SpecError."""
+def load_spec(
+    file: Path, params: Sequence[str] | None, overrides: Sequence[str] | None, *, thorough: bool = False
+) -> Spec:
+    """Return the spec as the command line and the environment have it. Raises SpecError.
+
+    `thorough` looks for mistakes too that a run would meet later.
+    """
     from eosingest.spec import load
+
+    more: Callable[[Table], Iterable[Problem]] | None = None
+    if thorough:
+        from eosingest.further_checks import further_problems
+
+        more = partial(further_problems, spec=file)
 
     return load(
         file,
         params=_pairs([*_lines(PARAM_VARIABLE), *(params or ())]),
         overrides=[*_lines(SET_VARIABLE), *(overrides or ())],
+        more=more,
     )
 
 

@@ -30,7 +30,7 @@ def plan(
     output: Output = None,
     verbose: Verbose = False,
 ) -> Action:
-    """Show what a run would send: files, splits, bytes. Sends nothing and disturbs no other run."""
+    """Show what a run would send: files, splits, bytes. Sends nothing, starts nothing and disturbs no other run."""
 
     def perform(renderer: Renderer) -> Result:
         from eosingest.look import plan as plan_job

@@ -14,10 +14,10 @@ import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from eosingest.cli.result import Result
-from eosingest.errors import EXIT_FATAL, EosingestError
+from eosingest.errors import EXIT_FATAL, EosingestError, SpecError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -144,14 +144,18 @@ def _envelope(result: Result) -> str:
             "status": result.status,
             "exit_code": result.exit_code,
             "data": result.data,
-            "errors": [_error(error) for error in result.errors],
+            "errors": [each for error in result.errors for each in _errors(error)],
         },
         default=str,
     )
 
 
-def _error(error: EosingestError) -> dict[str, str]:
-    return {"code": error.code, "message": error.message, "hint": error.hint}
+def _errors(error: EosingestError) -> list[dict[str, Any]]:
+    """Return an error as an object; problems of a spec that have a place each as one, for editors and annotations."""
+    if isinstance(error, SpecError) and error.details:
+        places = ("code", "message", "hint", "file", "line", "key")
+        return [{name: getattr(each, name) for name in places} for each in error.details]
+    return [{"code": error.code, "message": error.message, "hint": error.hint}]
 
 
 def _write(stream: TextIO | None, text: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import confluent_kafka
 from confluent_kafka import TopicPartition
@@ -93,3 +94,31 @@ def _end_of(message: confluent_kafka.Message) -> int:
         return int(message.offset())
     raise_unless_passing(error)
     return -1
+
+
+class TopicRecord(NamedTuple):
+    """A record of a topic, as plain values; a time of None is one that the topic does not keep."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+def record_of(message: confluent_kafka.Message) -> TopicRecord:
+    """Return the values of a message."""
+    kind, timestamp = message.timestamp()
+    return TopicRecord(
+        message.partition(),
+        message.offset(),
+        timestamp if kind != confluent_kafka.TIMESTAMP_NOT_AVAILABLE else None,
+        _bytes(message.key()),
+        _bytes(message.value()),
+        tuple((name, _bytes(value)) for name, value in message.headers() or ()),
+    )
+
+
+def _bytes(value: bytes | str | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

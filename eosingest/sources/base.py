@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,14 @@ class Listing:
 
     `hidden` counts names passed over because Spark hides them. `too_young` are names left alone by `min_age`; `empty`
     are files of zero bytes, which have no split. Neither of the two is in `files`, and neither has vanished.
+    `nothing` are the paths, as written, that name no file at all.
     """
 
     files: tuple[SourceFile, ...]
     hidden: int
     too_young: tuple[str, ...]
     empty: tuple[str, ...]
+    nothing: tuple[str, ...] = field(default=(), compare=False)
 
 
 class Source(Protocol):
@@ -93,3 +95,11 @@ class Source(Protocol):
 
     def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
         """Return the names of those whose length or modification time differ now, or that are gone."""
+
+
+@runtime_checkable
+class Rememberable(Protocol):
+    """A source that can find again what it once listed by its name alone."""
+
+    def missing(self, names: Iterable[str]) -> builtins.list[str]:
+        """Return the names of files that are not there any more, named by the spec or not."""

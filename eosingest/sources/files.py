@@ -19,7 +19,7 @@ from eosingest.errors import FatalError, SpecError
 from eosingest.interruption import never
 from eosingest.sources.base import Fingerprint, Listing, SourceFile, Split
 from eosingest.sources.fingerprint import fingerprint_file, to_milliseconds
-from eosingest.sources.globs import may_be_literal
+from eosingest.sources.globs import is_plain, may_be_literal
 from eosingest.sources.names import check_readable_name, escape_for_spark, is_hidden, metadata_file_path
 from eosingest.sources.partitions import partition_base
 from eosingest.sources.splits import cut, is_splittable
@@ -46,6 +46,10 @@ class _Written:
     def absolute(self) -> str:
         return os.path.join(self.folder, self.pattern)
 
+    @property
+    def is_glob(self) -> bool:
+        return not exists(self.absolute) and not is_plain(self.pattern)
+
 
 class FileSource:
     """The files of `[source]`: implements `base.Source` for the local disk.
@@ -61,6 +65,8 @@ class FileSource:
         directory: Path,
         root: str | None,
         min_age_s: float,
+        allow_empty: bool | None = None,
+        refuse_empty: bool = False,
         now: Callable[[], float] = time.time,
         check: Callable[[], None] = never,
     ) -> None:
@@ -68,6 +74,7 @@ class FileSource:
 
         `directory` is the spec's folder: relative paths start there, and without `root` their identities are relative
         to it; `root` itself may be. Files younger than `min_age_s` seconds by the clock `now` are left alone.
+        With `refuse_empty` somewhere a file must be, unless `allow_empty` (None: where the path that finds none is a glob).
         `check` is called between files, and raises to end a long look.
         """
         self._format = format
@@ -76,6 +83,8 @@ class FileSource:
         self._root_text = root
         self._root = None if root is None else self._parse(root).absolute
         self._min_age_s = min_age_s
+        self._allow_empty = allow_empty
+        self._refuse_empty = refuse_empty
         self._now = now
         self._check = check
 
@@ -89,14 +98,21 @@ class FileSource:
     def list(self) -> Listing:
         """Look at the disk once.
 
-        Raises SpecError for a path that names nothing ("path-not-found"), a file outside `root`, a mixed column=value
-        tree; FatalError for a file that cannot be read, or whose name Spark cannot take.
+        Raises SpecError for a path that names nothing ("path-not-found"), where there is no file at all and that is not
+        allowed ("source-empty"), for a file outside `root`, a mixed column=value tree; FatalError for a file that cannot be
+        read, or whose name Spark cannot take.
         """
         walk = Walk()
         names: dict[str, str] = {}
+        nothing = list[_Written]()
         # Relative paths last: a file named both ways keeps its relative identity, whatever the order in the spec.
         for written in sorted(self._paths, key=lambda path: path.relative):
-            names.update((path, self._identity(path, written)) for path in _find(walk, written))
+            found = _find(walk, written, may_match_nothing=self._allow_empty is True)
+            names.update((path, self._identity(path, written)) for path in found)
+            if not found:
+                nothing.append(written)
+        if not names:
+            self._refuse_nothing(nothing, walk.hidden)
         youngest_ms = (self._now() - self._min_age_s) * 1000 if self._min_age_s > 0 else float("inf")
         files, too_young, empty = list[SourceFile](), list[str](), list[str]()
         for path in sorted(names, key=names.__getitem__):
@@ -110,7 +126,27 @@ class FileSource:
             else:
                 files.append(file)
         partition_base(files)
-        return Listing(tuple(files), walk.hidden, tuple(too_young), tuple(empty))
+        return Listing(
+            tuple(files), walk.hidden, tuple(too_young), tuple(empty), tuple(sorted(path.text for path in nothing))
+        )
+
+    def _refuse_nothing(self, nothing: Iterable[_Written], hidden: int) -> None:
+        """Raise SpecError where no path names a file, and somebody who waits for data is better told so."""
+        if self._allow_empty or not self._refuse_empty:
+            return
+        refused = [path for path in nothing if self._allow_empty is False or not path.is_glob]
+        if refused:
+            passed_over = f"; {hidden} names that begin with '_' or '.' were passed over" if hidden else ""
+            raise SpecError(
+                f"'{refused[0].text}' holds no file; looked in {refused[0].absolute}{passed_over}.",
+                code="source-empty",
+                hint="nothing was sent; correct path in [source]; if there may be no file, write allow_empty = true there",
+            )
+
+    def missing(self, names: Iterable[str]) -> builtins.list[str]:
+        """Return the names of files that are not there any more, whether `path` names them or not."""
+        base = self._root if self._root is not None else self._directory
+        return [name for name in names if not exists(os.path.normpath(os.path.join(base, name)))]
 
     def fingerprint(self, file: SourceFile) -> Fingerprint:
         """Hash the content; see `fingerprint.fingerprint_file` for what of it, and for the errors."""
@@ -201,7 +237,7 @@ def _normalised(path: str) -> str:
     return (os.path.normpath(before) if before else "") + slash + after + path[path.index("{") :]
 
 
-def _find(walk: Walk, written: _Written) -> list[str]:
+def _find(walk: Walk, written: _Written, *, may_match_nothing: bool = False) -> list[str]:
     """Return the files that one path of the spec stands for; SpecError when it names nothing."""
     literal = may_be_literal(written.pattern) and exists(written.absolute)
     path = os.path.normpath(written.absolute)
@@ -216,7 +252,7 @@ def _find(walk: Walk, written: _Written) -> list[str]:
             walk.hidden += 1
         else:
             files.append(match.path)
-    if not matches:
+    if not matches and not (may_match_nothing and written.is_glob):
         raise _not_found(written)
     if not files and walk.too_deep > too_deep:
         raise _only_deeper(written)
@@ -235,7 +271,7 @@ def _not_found(written: _Written) -> SpecError:
     return SpecError(
         f"'{written.text}' names no file or folder; looked for {written.absolute}.",
         code="path-not-found",
-        hint="Relative paths start at the folder of the spec. Mend path in [source], or create what it names.",
+        hint="Relative paths start at the folder of the spec. Correct path in [source], or create what it names.",
     )
 
 

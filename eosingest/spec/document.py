@@ -13,7 +13,7 @@ from typing import Any
 
 import tomli
 
-from eosingest.errors import SpecError
+from eosingest.errors import SpecError, SpecProblem
 
 KeyPath = tuple[str | int, ...]
 Table = dict[str, Any]
@@ -29,10 +29,12 @@ FLAT_TABLES: tuple[KeyPath, ...] = (
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong with the value at a key path. `text` holds names and rules, never a value."""
+    """Something wrong with the value at a key path. `text` holds names and rules; a value only where it is an expression."""
 
     path: KeyPath
     text: str
+    hint: str = ""
+    code: str = "spec-invalid"
 
 
 @dataclass
@@ -50,6 +52,22 @@ class Document:
         line = self._line(problem.path)
         where = "--set " if self._is_overridden(problem.path) else f"{self.file}:{line}: " if line else f"{self.file}: "
         return f"{where}{dotted(problem.path)}: {problem.text}" if problem.path else f"{where}{problem.text}"
+
+    def detail(self, problem: Problem) -> SpecProblem:
+        """Return the problem as one object, with its place."""
+        overridden = self._is_overridden(problem.path)
+        return SpecProblem(
+            message=self.describe(problem),
+            code=problem.code,
+            file=None if overridden else str(self.file),
+            line=None if overridden else self._line(problem.path) or None,
+            key=dotted(problem.path) or None,
+            hint=problem.hint,
+        )
+
+    def lines_by_key(self) -> dict[str, int]:
+        """Return the lines of the keys that the file, and not the command line, gives, by their dotted names."""
+        return {dotted(path): line for path, line in self.lines.items() if not self._is_overridden(path)}
 
     def position(self, problem: Problem) -> tuple[bool, int]:
         """Return a sort key: the file's problems in the order of their lines, those of the command line last."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -30,9 +30,16 @@ _LATE: KeyPath = ("sink", "properties")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def load(path: Path, *, params: Mapping[str, str] = _NOTHING, overrides: Sequence[str] = ()) -> Spec:
+def load(
+    path: Path,
+    *,
+    params: Mapping[str, str] = _NOTHING,
+    overrides: Sequence[str] = (),
+    more: Callable[[Table], Iterable[Problem]] | None = None,
+) -> Spec:
     """Return the spec in a file. `params` are the values of `${param:…}`, `overrides` are `key=value` of `--set`.
 
+    `more` looks for further problems in the tables, with references resolved (for `check`, which takes its time).
     Raises SpecError with all problems, one line each; exit 2.
     """
     document = read_document(path, overrides)
@@ -47,16 +54,20 @@ def load(path: Path, *, params: Mapping[str, str] = _NOTHING, overrides: Sequenc
     spec, invalid = _validate(_keep_late(document.tables, resolved))
     seen = {problem.path for problem in problems}
     problems += [problem for problem in invalid if problem.path not in seen or not problem.path]
+    if more is not None:
+        seen = {problem.path for problem in problems}
+        problems += [problem for problem in more(resolved) if problem.path not in seen]
     if problems or spec is None:
         raise _all_problems(document, problems)
-    return spec.attach(path, params, root_as_written).at_generation(spec.generation or generations.NEWEST)
+    attached = spec.attach(path, params, root_as_written, document.lines_by_key())
+    return attached.at_generation(spec.generation or generations.NEWEST)
 
 
 def _all_problems(document: Document, problems: list[Problem]) -> SpecError:
-    lines = [document.describe(problem) for problem in sorted(problems, key=document.position)]
-    lines = list(dict.fromkeys(lines))
+    details = list(dict.fromkeys(map(document.detail, sorted(problems, key=document.position))))
+    lines = [f"{each.message}; {each.hint}" if each.hint else each.message for each in details]
     count = f"{document.file}: {len(lines)} problems\n" if len(lines) > 1 else ""
-    return SpecError(count + "\n".join(lines), code="spec-invalid", problems=lines)
+    return SpecError(count + "\n".join(lines), code="spec-invalid", problems=lines, details=details)
 
 
 def _unrooted_paths(tables: Table) -> Iterator[Problem]:

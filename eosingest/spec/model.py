@@ -10,6 +10,7 @@ import difflib
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import (
@@ -174,6 +175,11 @@ class Source(_Table):
         description="Leave files alone that were changed less than this long ago: they may still be being written.",
         json_schema_extra=_shown("0s"),
     )
+    allow_empty: bool | None = Field(
+        default=None,
+        description="Whether it is fine that no file is there: false ends with exit 2, true with exit 0. By default false, "
+        "and true where a glob matches folders without files.",
+    )
     on_change: Annotated[OnChange, _one_of(OnChange)] = Field(
         default="error",
         description="What to do when a file has changed since it was sent: stop, or send it again as a whole.",
@@ -313,6 +319,7 @@ class Spec(_Table):
     _params: dict[str, str] = PrivateAttr(default_factory=dict)
     _root_as_written: str | None = PrivateAttr(default=None)
     _written: Spec | None = PrivateAttr(default=None)  # without the defaults of a generation
+    _lines: Mapping[str, int] = PrivateAttr(default_factory=dict)
 
     def at_generation(self, generation: int) -> Spec:
         """Return the spec as it was written, with the defaults of a generation (spec/generations.py) where it says nothing."""
@@ -327,9 +334,19 @@ class Spec(_Table):
         made._written = written
         return made
 
-    def attach(self, file: Path, params: Mapping[str, str], root_as_written: str | None) -> Spec:
-        """Note what is not in the TOML: the file, the parameters (for late references), the root before references."""
+    def attach(
+        self,
+        file: Path,
+        params: Mapping[str, str],
+        root_as_written: str | None,
+        lines: Mapping[str, int] = MappingProxyType({}),
+    ) -> Spec:
+        """Note what is not in the TOML: the file, the parameters (for late references), the root before references.
+
+        `lines` says where the keys stand, for errors that come later.
+        """
         self._file = file.absolute()
+        self._lines = lines
         self._params = dict(params)
         self._root_as_written = root_as_written
         return self
@@ -343,6 +360,10 @@ class Spec(_Table):
     def directory(self) -> Path:
         """The folder of the spec's file, absolute: what relative paths are relative to."""
         return self._file.parent
+
+    def line_of(self, key: str) -> int | None:
+        """Return the line of a dotted key in the file, None where it is not there."""
+        return self._lines.get(key)
 
     @property
     def root_as_written(self) -> str | None:

@@ -213,7 +213,8 @@ def test_every_flag_has_a_variable() -> None:
     assert variables.pop("--version") is False
     assert set(variables) == {
         "--output", "--verbose", "--param", "--set", "--exit-code", "--if-running", "--from-scratch", "--force",
-        "--against-source", "--remove-data",
+        "--against-source", "--remove-data", "--rows", "--spark", "--number", "--last",
+        "--bootstrap-servers",
     }  # fmt: skip
     assert all(variables.values()), variables
 
@@ -325,8 +326,25 @@ def test_check_says_every_mistake_once(spec: str, capsys: pytest.CaptureFixture[
     assert written.err.count("if_running") == 1
 
 
+def test_each_problem_of_a_spec_is_an_object_with_its_place(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = Path(spec).read_text().replace("[sink]", '[record]\nkey = "a b c"\n\n[sink]')
+    Path(spec).write_text(text.replace("topic =", "topci ="))
+    assert (
+        cli.exit_code_of(["check", spec, "--param", "date=mon", "--set", "if_running='wait'", "--output", "json"]) == 2
+    )
+    errors = json.loads(capsys.readouterr().out)["errors"]
+    assert [(error["key"], error["file"], error["line"]) for error in errors] == [
+        ("record.key", "orders.toml", 8),
+        ("sink.topic", "orders.toml", 10),
+        ("sink.topci", "orders.toml", 12),
+        ("if_running", None, None),
+    ]
+    assert errors[0]["code"] == "bad-expression"
+    assert errors[2]["message"] == 'orders.toml:12: sink.topci: unknown key; did you mean "topic"?'
+
+
 def test_spec_errors_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    for verb in ("check", "plan", "run", "status", "verify"):
+    for verb in ("check", "plan", "preview", "run", "status", "verify"):
         assert cli.exit_code_of([verb, "missing.toml", "--output", "json"]) == 2
         said = envelope(capsys)
         assert (said["command"], said["status"]) == (verb, "error")

@@ -1,0 +1,72 @@
+"""`eosingest preview SPEC`: the first records as they would be sent, and the schema; nothing is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from eosingest.cli import records, words
+from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.progress import Watcher
+from eosingest.cli.render import Renderer
+from eosingest.cli.result import Action, Result
+from eosingest.cli.signals import Signals
+from eosingest.errors import worst_exit_code
+from eosingest.report import PreviewReport
+
+
+def preview(
+    spec: SpecFile,
+    param: Params = None,
+    set_: Overrides = None,
+    rows: Annotated[
+        int, typer.Option("--rows", "-n", min=1, max=1000, envvar="EOSINGEST_ROWS", help="How many records to show.")
+    ] = 5,
+    output: Output = None,
+    verbose: Verbose = False,
+) -> Action:
+    """Show the first records as they would be sent, and the schema. Sends nothing, and asks no broker."""
+
+    def perform(renderer: Renderer) -> Result:
+        signals = Signals(renderer.line_from_signal_handler)
+        signals.install()
+        from eosingest.preview import preview as preview_job
+
+        loaded = load_spec(spec, param, set_)
+        with Watcher(renderer) as watcher:
+            report = preview_job(loaded, rows, watcher, signals.received, verbose=verbose)
+        return result_of(report)
+
+    return Action("preview", perform, output, verbose)
+
+
+def result_of(report: PreviewReport) -> Result:
+    """Return a preview as a result; a corrupt row in it is an error, as it would be for a run."""
+    return Result(
+        "preview",
+        data=report.to_json(),
+        lines=tuple(_lines(report)),
+        exit_code=worst_exit_code(error.exit_code for error in report.errors),
+        errors=report.errors,
+    )
+
+
+def _lines(report: PreviewReport) -> Iterator[str]:
+    of = f"of {words.count(report.files, 'file')} for topic {report.topic}"
+    if not report.files:
+        yield f"{report.job}: there is no file with anything in it; nothing would be sent."
+        return
+    yield f"{report.job}: the first {words.count(len(report.records), 'record')} {of}; nothing was sent."
+    if report.schema and report.format != "text":
+        yield "The schema, as it would stand under [source]:"
+        yield f"schema = {toml_string(report.schema)}"
+    for number, record in enumerate(report.records, start=1):
+        yield from records.lines_of(record, f"Record {number} ({record.file})")
+
+
+def toml_string(text: str) -> str:
+    """Return a text as a basic string of TOML: JSON's escapes are TOML's, but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

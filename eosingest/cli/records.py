@@ -1,0 +1,49 @@
+"""Records as a person reads them, for `preview` and `topic peek`: bytes as text where they are text, long values cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eosingest.cli import words
+from eosingest.report import ShownRecord
+
+_SHOWN = 500
+_SHOWN_BINARY = 64
+
+
+def lines_of(record: ShownRecord, title: str) -> Iterator[str]:
+    """Yield a record as a title and an indented table."""
+    if record.corrupt is not None:
+        yield f"{title}: no record, the row cannot be parsed:"
+        yield from words.table([("corrupt", _cut(record.corrupt))])
+        return
+    yield f"{title}, {words.count(record.size, 'byte')}"
+    rows = [("key", text_of(record.key, absent="none")), ("value", text_of(record.value, absent="null (a tombstone)"))]
+    rows += [(f"header {name}", text_of(value, absent="null")) for name, value in record.headers]
+    if record.time is not None:
+        rows.append(("timestamp", record.time))
+    if record.partition is not None and record.offset is None:
+        rows.append(("partition", str(record.partition)))
+    yield from words.table(rows)
+
+
+def text_of(value: bytes | None, *, absent: str) -> str:
+    """Return bytes as text where they are some, as hexadecimal where not; what is long is cut, and says so."""
+    if value is None:
+        return absent
+    if not value:
+        return "(empty)"
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        text = ""
+    if text and all(character.isprintable() or character in "\n\r\t" for character in text):
+        return _cut(text.replace("\r", "\\r").replace("\n", "\\n"))
+    more = f"… ({words.count(len(value), 'byte')} in all)" if len(value) > _SHOWN_BINARY else ""
+    return f"0x{value[:_SHOWN_BINARY].hex()}{more}"
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _SHOWN:
+        return text
+    return f"{text[:_SHOWN]}… ({len(text):,} characters in all; --output json shows them)"

@@ -1,0 +1,107 @@
+"""The first records of a source as a run would send them, made by Spark and looked at: nothing of Kafka is in here.
+
+Between preview.py, which decides which files are looked at, and read.py, which makes the records: the same way as in a
+run, so that the same mistakes are found. One session serves all looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from eosingest.errors import FatalError, IncompleteError, TemporaryError
+from eosingest.plan import Plan
+from eosingest.report import ShownRecord
+from eosingest.sources.files import metadata_file_path
+from eosingest.spark import scan, session
+from eosingest.spark.job import SparkLauncher
+from eosingest.spark.read import CORRUPT, HEADER, PARTITION, TIMESTAMP, record_frame
+
+
+class SparkPreviewer(SparkLauncher):
+    """A launcher that launches nothing: it makes the record columns and brings a few rows back."""
+
+    def open(self, plan: Plan) -> str:
+        """Start Spark, make the records of the whole plan, and return the resolved schema as DDL."""
+        return session.in_thread(lambda: self._open(plan), self._settings.check, "spark-preview")
+
+    def first_records(self, plan: Plan, whole: Plan, schema: str, count: int) -> list[ShownRecord]:
+        """Return the first records of the plan's files, at most `count`; `whole` says what folder columns are made from.
+
+        Raises the errors of errors.py where a row cannot be computed.
+        """
+        return session.in_thread(
+            lambda: self._first_records(plan, whole, schema, count), self._settings.check, "spark-preview"
+        )
+
+    def _open(self, plan: Plan) -> str:
+        settings = self._settings
+        try:
+            self._spark = session.start(
+                job=settings.job,
+                master=settings.master,
+                conf=settings.conf,
+                split_size=plan.split_size,
+                log_file=settings.log_file,
+            )
+        except IncompleteError as error:  # nothing of a look can be incomplete
+            raise TemporaryError(error.message, code=error.code, hint="preview again") from error
+        self._names = {
+            metadata_file_path(entry.file.path).removeprefix("file:"): entry.file.name for entry in plan.pending_files
+        }
+        try:
+            self._session = self._spark.sql()
+            frame = record_frame(self._session, settings.read, plan, settings.base_path(plan))
+            scan.check_narrow(frame.records)
+        except session.FROM_THE_JVM as error:
+            raise self._explained(error) from error
+        return frame.schema
+
+    def _first_records(self, plan: Plan, whole: Plan, schema: str, count: int) -> list[ShownRecord]:
+        settings = self._settings
+        try:
+            read = replace(settings.read, schema=schema)
+            frame = record_frame(self._session, read, plan, settings.base_path(whole))
+            rows = frame.records.limit(count).collect()
+        except session.FROM_THE_JVM as error:
+            raise self._explained(error) from error
+        file = plan.pending_files[0].file.name
+        return [_shown(row, file, tuple(read.headers)) for row in rows]
+
+    def _explained(self, error: Exception) -> Exception:
+        """Turn a failure of Spark into an error, as a run does; of a look nothing is kept, and nothing goes on."""
+        explained = self._explain(error)
+        if isinstance(explained, IncompleteError):
+            again = "preview again" if explained.code == "jvm-ended" else "correct the spec"
+            kind = TemporaryError if explained.code == "jvm-ended" else FatalError
+            return kind(
+                explained.message,
+                code=explained.code,
+                hint=f"nothing was sent; {again}{session.log_hint(self._settings.log_file)}",
+            )
+        return explained
+
+
+def _shown(row: Any, file: str, headers: tuple[str, ...]) -> ShownRecord:
+    """Return a row of the record columns as what would be sent. A corrupt row has its text, and no record."""
+    columns = row.asDict()
+    corrupt = columns.get(CORRUPT)
+    return ShownRecord(
+        file=file,
+        key=_bytes(columns.get("key")),
+        value=_bytes(columns.get("value")),
+        headers=tuple(_headers(columns, headers)),
+        timestamp_ms=columns.get(TIMESTAMP),
+        partition=columns.get(PARTITION),
+        corrupt=bytes(corrupt).decode(errors="replace") if corrupt is not None else None,
+    )
+
+
+def _headers(columns: dict[str, Any], names: tuple[str, ...]) -> Iterator[tuple[str, bytes | None]]:
+    for index, name in enumerate(names):
+        yield name, _bytes(columns.get(f"{HEADER}{index}"))
+
+
+def _bytes(value: Any) -> bytes | None:
+    return bytes(value) if value is not None else None
