@@ -15,9 +15,10 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
-from eosingest import pins, verdict
+from eosingest import acceptance, pins, verdict
+from eosingest.audited_source import audited_source
 from eosingest.control import ControlLog, DriverKafka
-from eosingest.driver_contract import DriverSettings, Launcher, Prepared, Surroundings
+from eosingest.driver_contract import DriverSettings, Launcher, Prepared, Proof, Surroundings
 from eosingest.errors import (
     EXIT_DONE,
     EosingestError,
@@ -190,8 +191,10 @@ class Driver:
         self._generation = pins.generation_of(
             self._log.mine, sent=bool(state.offsets), asked=settings.generation, newest=newest
         )
-        if in_force:
+        if in_force and not settings.accept_change:
             pins.refuse_other_digest(self._log.mine, settings.digests[self._generation])
+        if in_force and settings.accept_change:
+            self._accept_change(listing)
         plan = make_plan(self._source, state.offsets, self._split_size(in_force), listing)
         plan.refuse_changes(settings.on_change)
         self._note_left_out(plan)
@@ -203,6 +206,27 @@ class Driver:
         if not plan.pending:
             return self._nothing_to_do(plan, control, tombstones)
         return self._send(plan, control, tombstones)
+
+    def _accept_change(self, listing: Listing) -> None:
+        """Take a changed spec in, behind the proof that all that was sent since the pin stays. Raises ChangedError.
+
+        The new pins are committed with `running` alone: a newer claim in between fences this run, and nothing of it counts.
+        """
+        mine, digest = self._log.mine, self._settings.digests[self._generation]
+        changed = pins.changed_parts(mine.digest, digest)
+        if not changed:
+            return
+        acceptance.refuse_unprovable(changed, receipts_cover=self._settings.receipts_cover)
+        sent = acceptance.sent_since_pinned(mine, self._log.state.offsets)
+        rows = audited_source(self._source, listing, sent, mine)
+        proof = self._launcher.prove(rows.plan, self._generation) if rows.plan.files else Proof({}, None)
+        acceptance.refuse_unproven(rows, proof.sums)
+        self._around.interruption.check()
+        proven = sum(offset.records for offset in sent.values())
+        self._observer.note(
+            f"{', '.join(changed)}: changed; the {proven:,} records sent so far stay as they are, proven"
+        )
+        self._log.mine = replace(mine, digest=dict(digest), schema=proof.schema, generation=self._generation)
 
     def _forget_progress(self) -> list[bytes]:
         """Return tombstones for all of the job's offset records, and go on as if there were none."""

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from eosingest.audit import Totals
 from eosingest.interruption import Interruption
+from eosingest.offsets.state import SplitId
 from eosingest.plan import Plan
 from eosingest.task_contract import TaskSettings, TaskSplit
 from eosingest.verdict import JobResult
@@ -30,7 +32,8 @@ class DriverSettings:
 
     `started` tells this run from any other of the same number. `digests` maps the names of everything that shapes the
     bytes to a digest of its meaning, by each generation of defaults (spec/generations.py); names that begin with "version."
-    have the version itself. `generation` is the one that the spec asks for.
+    have the version itself. `generation` is the one that the spec asks for. `accept_change`: take a changed spec in where
+    what was sent is proven to stay; `receipts_cover`: a record is key and value alone, so that a receipt can prove it.
     """
 
     job: str
@@ -50,6 +53,8 @@ class DriverSettings:
     max_records: int
     max_bytes: int
     from_scratch: bool
+    accept_change: bool
+    receipts_cover: bool
     host: str
     pid: int
     versions: Mapping[str, str]
@@ -64,6 +69,14 @@ class Prepared:
     splits: Mapping[int, TaskSplit]
 
 
+@dataclass(frozen=True)
+class Proof:
+    """What the rows of splits add up to, as far as their receipts go, and the resolved schema that they were read by (DDL)."""
+
+    sums: Mapping[SplitId, Totals]
+    schema: str | None
+
+
 class Launcher(Protocol):
     """Spark, as the driver sees it."""
 
@@ -72,6 +85,9 @@ class Launcher(Protocol):
 
         `generation` is that of the spec's defaults.
         """
+
+    def prove(self, plan: Plan, generation: int) -> Proof:
+        """Read what was sent of the plan's splits, under the spec as it is now. Raises the errors of errors.py."""
 
     def start(self, settings: TaskSettings) -> None:
         """Start the job in the background."""

@@ -106,21 +106,22 @@ def topic_made_again(topic: str) -> ChangedError:
 
 def refuse_other_digest(control: ControlRecord, digest: Mapping[str, str]) -> None:
     """Raise ChangedError where anything that shapes the bytes differs from what is pinned."""
-    changed = _changed(control.digest, digest)
+    changed = changed_parts(control.digest, digest)
     if not changed:
         return
     finish = "finish with the earlier version" if any(name.startswith("version.") for name in changed) else "restore it"
     raise ChangedError(
         f"{_what(changed, control.digest, digest)}: changed in the middle of the job (pinned since run {control.pinned_since})",
         code="spec-changed",
-        hint=f"nothing was sent; {finish} and run again until the job is complete, then change it; or take a new job"
+        hint=f"nothing was sent; {finish} and run again until the job is complete, then change it; or, where what was sent"
+        " stays as it is, have that proven and go on with the change: eosingest run SPEC --accept-change; or take a new job"
         f" name{from_scratch_hint()}",
     )
 
 
 def refuse_other_meaning(control: ControlRecord, digest: Mapping[str, str]) -> None:
     """Raise ChangedError where the source would not give the records that were sent, complete or not: for an audit."""
-    changed = _changed(control.digest, digest)
+    changed = changed_parts(control.digest, digest)
     if changed:
         raise ChangedError(
             f"{_what(changed, control.digest, digest)}: changed since run {control.pinned_since} of the job",
@@ -129,7 +130,8 @@ def refuse_other_meaning(control: ControlRecord, digest: Mapping[str, str]) -> N
         )
 
 
-def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+def changed_parts(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """Return the names of what shapes the bytes and differs."""
     return sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
 
 

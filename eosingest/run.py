@@ -9,7 +9,7 @@ from typing import Any
 
 from eosingest.connection import connected, refuse_unusable_properties
 from eosingest.driver import Driver
-from eosingest.driver_contract import Prepared, Surroundings
+from eosingest.driver_contract import Prepared, Proof, Surroundings
 from eosingest.errors import ActiveRunError
 from eosingest.host_lock import HostLock
 from eosingest.interruption import Interruption
@@ -28,6 +28,7 @@ class RunOptions:
     """What the command line says of a run beside the spec. `if_running` None: as the spec says."""
 
     from_scratch: bool = False
+    accept_change: bool = False
     if_running: str | None = None
     verbose: bool = False
 
@@ -61,7 +62,13 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
             utc=utc_now,
             interruption=interruption,
         )
-        settings = driver_settings(spec, kafka.client.bootstrap_servers, source, from_scratch=options.from_scratch)
+        settings = driver_settings(
+            spec,
+            kafka.client.bootstrap_servers,
+            source,
+            from_scratch=options.from_scratch,
+            accept_change=options.accept_change,
+        )
         try:
             report = Driver(settings, kafka, source, launcher, noting, around).run()
         finally:
@@ -87,6 +94,18 @@ class _LazyLauncher:
         prepared: Prepared = self._launcher.prepare(plan, schema)
         return prepared
 
+    def prove(self, plan: Plan, generation: int) -> Proof:
+        """Read what was sent under the spec as it is now, as an audit does, in a Spark of its own."""
+        from eosingest.spark.auditor import SparkAuditor
+
+        spark = SparkAuditor(self._spark_settings(self._spec.at_generation(generation)))
+        try:
+            spark.start(plan.split_size)
+            sums = spark.read_source(plan, None)
+            return Proof(sums, spark.schema)
+        finally:
+            spark.close()
+
     def start(self, settings: TaskSettings) -> None:
         self._launcher.start(settings)
 
@@ -103,7 +122,11 @@ class _LazyLauncher:
 
     def _make(self, spec: Spec) -> Any:
         from eosingest.spark.job import SparkLauncher
+
+        return SparkLauncher(self._spark_settings(spec))
+
+    def _spark_settings(self, spec: Spec) -> Any:
         from eosingest.spark.settings import spark_settings
 
         log_file = None if self._verbose else spark_log_file(spec.name)
-        return SparkLauncher(spark_settings(spec, self._client, self._source, self._check, log_file))
+        return spark_settings(spec, self._client, self._source, self._check, log_file)

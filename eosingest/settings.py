@@ -41,7 +41,9 @@ def file_source(spec: Spec, check: Callable[[], None] = never) -> FileSource:
     )
 
 
-def driver_settings(spec: Spec, bootstrap_servers: str, source: FileSource, *, from_scratch: bool) -> DriverSettings:
+def driver_settings(
+    spec: Spec, bootstrap_servers: str, source: FileSource, *, from_scratch: bool, accept_change: bool = False
+) -> DriverSettings:
     """Make the driver's settings, with a digest of everything that shapes the bytes."""
     create = spec.sink.create
     versions = versions_now()
@@ -67,6 +69,8 @@ def driver_settings(spec: Spec, bootstrap_servers: str, source: FileSource, *, f
         max_records=spec.transaction.max_records,
         max_bytes=spec.transaction.max_bytes,
         from_scratch=from_scratch,
+        accept_change=accept_change,
+        receipts_cover=not spec.record.headers and spec.record.timestamp is None,
         host=socket.gethostname(),
         pid=os.getpid(),
         versions=versions,

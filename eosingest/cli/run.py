@@ -43,6 +43,15 @@ def run(
             help="Forget the job's progress and send everything again, also what is in the topic already.",
         ),
     ] = False,
+    accept_change: Annotated[
+        bool,
+        typer.Option(
+            "--accept-change",
+            envvar="EOSINGEST_ACCEPT_CHANGE",
+            help="Go on with a spec that was changed in the middle of the job, once it is proven that what was sent stays as "
+            "it is; otherwise exit 12, naming the splits.",
+        ),
+    ] = False,
     output: Output = None,
     verbose: Verbose = False,
 ) -> Action:
@@ -55,7 +64,9 @@ def run(
         from eosingest.run import run as run_job
 
         loaded = load_spec(spec, param, set_)
-        options = RunOptions(from_scratch=from_scratch, if_running=if_running, verbose=verbose)
+        options = RunOptions(
+            from_scratch=from_scratch, accept_change=accept_change, if_running=if_running, verbose=verbose
+        )
         try:
             with Watcher(renderer) as watcher:
                 report = run_job(loaded, options, watcher, signals.received)

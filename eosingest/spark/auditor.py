@@ -37,6 +37,7 @@ class SparkAuditor:
         self._session: Any = None
         self._topic: TopicData | None = None
         self._source: SourceData | None = None
+        self.schema: str | None = None  # by which the source was read, as DDL
 
     def start(self, split_size: int) -> None:
         """Start Spark, which cuts files by `split_size` bytes."""
@@ -69,6 +70,7 @@ class SparkAuditor:
     def _read_source(self, plan: Plan, schema: str | None) -> dict[tuple[str, int], Totals]:
         read = replace(self._settings.read, schema=schema) if schema is not None else self._settings.read
         frame = record_frame(self._session, read, plan, self._settings.base_path(plan))
+        self.schema = frame.schema
         scan.check_narrow(frame.records)
         splits, partitions = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
         tasks = max(1, min(partitions, self._spark.context.defaultParallelism))

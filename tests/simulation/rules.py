@@ -109,6 +109,9 @@ RULES: dict[str, tuple[Edit, ...]] = {
             "pass",
         ),
     ),
+    "a-changed-spec-is-proven": (
+        Edit(Driver, "_accept_change", "acceptance.refuse_unproven(rows, proof.sums)", "pass"),
+    ),
     "pins-come-from-a-committed-record": (
         Edit(Driver, "_run_read", "pins.carried_forward(self._log.mine, self._log.state.settled)", "self._log.mine"),
     ),

@@ -60,6 +60,8 @@ class World:
         edits = Random(f"edits {seed}")
         self.edit_after = edits.randint(1, 200) if edits.random() < _EDITS else 0  # points that are passed; 0: never
         self.edited: set[SplitId] = set()
+        self._accepting = Random(f"accepting {seed}")
+        self._accepts = self._accepting.choice((0.0, 0.0, 0.0, 0.5))
         self.disconnected: set[Process] = set()
         self.runs: list[Run] = []
         self.lost = ""  # what somebody deleted: the job can never be complete again
@@ -129,7 +131,8 @@ class World:
 
     def start_run(self, version: str = "one", *, from_scratch: bool = False) -> Run:
         """Start a run."""
-        run = Run(self, len(self.runs), version, from_scratch)
+        accept_change = self._accepting.random() < self._accepts
+        run = Run(self, len(self.runs), version, from_scratch, accept_change)
         self.runs.append(run)
         run.actor = self.scheduler.start(run.process, run.body)
         return run

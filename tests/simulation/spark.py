@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eosingest.audit import Totals
 from eosingest.driver import Driver
-from eosingest.driver_contract import DriverSettings, Prepared, Surroundings, TopicCreation
+from eosingest.driver_contract import DriverSettings, Prepared, Proof, Surroundings, TopicCreation
 from eosingest.errors import EosingestError, IncompleteError
 from eosingest.interruption import Interruption
 from eosingest.kafka.memory_clients import MemoryAdmin, MemoryProducer, MemoryReader
@@ -41,8 +42,11 @@ _LONGEST_POLL_S = 60.0
 class Run:
     """One `eosingest run`: what is asked of it, its processes, and how it ended."""
 
-    def __init__(self, world: World, index: int, version: str, from_scratch: bool = False) -> None:
+    def __init__(
+        self, world: World, index: int, version: str, from_scratch: bool = False, accept_change: bool = False
+    ) -> None:
         self.world = world
+        self.accept_change = accept_change
         self.index = index
         self.version = version
         self.from_scratch = from_scratch
@@ -120,6 +124,8 @@ class Run:
             max_records=world.max_records,
             max_bytes=1_000_000,
             from_scratch=self.from_scratch,
+            accept_change=self.accept_change,
+            receipts_cover=True,
             host="host",
             pid=self.index,
             versions={},
@@ -180,6 +186,18 @@ class Launcher:
         }
         self.world.scheduler.pause(self.world.latency())
         return Prepared(tasks, schema or "schema", by_hash)
+
+    def prove(self, plan: Plan, generation: int) -> Proof:
+        """Add up what is sent of the splits, as whoever reads them now finds their rows."""
+        sums = {}
+        for planned in plan.pending:
+            split, receipt = (planned.split.file, planned.split.start), planned.committed
+            assert receipt is not None
+            rows = self.world.rows_of(split, self.run.version)
+            count = len(rows.values) if receipt.done else min(receipt.rows, len(rows.values))
+            sums[split] = Totals(count, rows.checksums[count])
+        self.world.scheduler.pause(self.world.latency())
+        return Proof(sums, "schema")
 
     def start(self, settings: TaskSettings) -> None:
         self.run.job = Job(self.run, settings, self.parts)

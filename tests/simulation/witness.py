@@ -76,7 +76,7 @@ class Witness:
             raise ViolationError("P1", f"{split}: rows {numbers} were committed behind {before} rows: some are missing")
         for _, told in rows:
             version, edited = told.removesuffix(EDITED), told.endswith(EDITED)
-            if self.version not in (None, version):
+            if self.version not in (None, version) and any(self.rows.values()):
                 raise ViolationError("P1", f"records of two versions of the spec: {self.version} and {version}")
             if before and self.edited.get(split, edited) != edited:
                 raise ViolationError(
@@ -208,7 +208,8 @@ class Witness:
 
     def _check_changed(self, run: Run) -> None:
         taken_over = self.control.get("started") != run.started  # what it read was true before
-        other_spec = run.codes == ["spec-changed"] and (taken_over or self.version not in (None, run.version))
+        refused = run.codes in (["spec-changed"], ["change-not-proven"])
+        other_spec = refused and (taken_over or self.version not in (None, run.version))
         edited = "prefix-changed" in run.codes and self.world.faults.struck["edit"]
         if not self.world.lost and not other_spec and not edited:
             raise ViolationError("P9", f"exit 12 {run.codes}, and nothing was changed")

@@ -41,9 +41,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "task_contract": {"errors", "kafka.protocols", "limits", "offsets", "sources.base"},
     "task": {"checksum", "errors", "failpoints", "kafka.protocols", "limits", "offsets", "task_contract"},
     "verdict": {"errors", "interruption", "offsets", "plan", "task_contract"},
-    "driver_contract": {"interruption", "plan", "task_contract", "verdict"},
+    "driver_contract": {"audit", "interruption", "offsets", "plan", "task_contract", "verdict"},
+    "acceptance": {"audit", "audited_source", "errors", "offsets", "pins"},
     "control": {"errors", "kafka.protocols", "names", "offsets"},
     "driver": {
+        "acceptance",
+        "audited_source",
         "control",
         "driver_contract",
         "errors",

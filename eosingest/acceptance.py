@@ -1,0 +1,59 @@
+"""A changed spec in the middle of a job (`run --accept-change`): what may be taken in, and what has to be proven first. Pure.
+
+Between the driver, which has the old pins and the receipts, and a pass over the source under the new spec: every split of which
+anything was sent since the pins are in force must give its receipt, done ones over their whole length. Nothing is sent before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from eosingest.audit import Totals
+from eosingest.audited_source import AuditedSource
+from eosingest.errors import ChangedError
+from eosingest.offsets.record import ControlRecord, OffsetRecord
+from eosingest.offsets.state import SplitId
+from eosingest.pins import from_scratch_hint
+
+# What a receipt says nothing of: where a record went, and what it carries beside key and value.
+_BEYOND_RECEIPTS = frozenset({"record.headers", "record.timestamp", "record.partition", "sink.partitioner"})
+_NAMED_AT_MOST = 5
+
+
+def sent_since_pinned(control: ControlRecord, offsets: Mapping[SplitId, OffsetRecord]) -> dict[SplitId, OffsetRecord]:
+    """Return the receipts that the changed spec has to give: those of runs since the pins are in force."""
+    return {split: offset for split, offset in offsets.items() if offset.run >= control.pinned_since}
+
+
+def refuse_unprovable(changed: Iterable[str], *, receipts_cover: bool) -> None:
+    """Raise ChangedError where a receipt could not tell whether what was sent stays as it is.
+
+    `receipts_cover`: the records have neither headers nor a timestamp of their own.
+    """
+    beyond = sorted(_BEYOND_RECEIPTS & set(changed))
+    if beyond:
+        raise _refused(f"{', '.join(beyond)} cannot be changed in the middle of a job: receipts say nothing of it")
+    if not receipts_cover:
+        raise _refused("the records have headers or timestamps, and receipts say nothing of those")
+
+
+def refuse_unproven(rows: AuditedSource, sums: Mapping[SplitId, Totals]) -> None:
+    """Raise ChangedError where a split that was sent does not give its receipt under the new spec, or cannot be read."""
+    left = [*rows.unread, *(f"{name}: sent, and not among the files that `path` names now" for name in rows.elsewhere)]
+    unlike = [f"{unit.name}: the changed spec gives other rows than were sent" for unit in rows.unlike(sums)]
+    if left or unlike:
+        raise _refused("; ".join(_some([*unlike, *left])))
+
+
+def _some(texts: list[str]) -> list[str]:
+    more = [f"and {len(texts) - _NAMED_AT_MOST} more"] if len(texts) > _NAMED_AT_MOST else []
+    return texts[:_NAMED_AT_MOST] + more
+
+
+def _refused(text: str) -> ChangedError:
+    return ChangedError(
+        f"the changed spec was not taken in: {text}",
+        code="change-not-proven",
+        hint="nothing was sent; restore the spec and run again until the job is complete, then change it; or take a new job"
+        f" name{from_scratch_hint()}",
+    )

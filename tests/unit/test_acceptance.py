@@ -1,0 +1,59 @@
+"""A changed spec in the middle of a job: taken in only where every receipt since the pin is given again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eosingest import acceptance
+from eosingest.audit import Totals
+from eosingest.audited_source import AuditedSource, Unit
+from eosingest.errors import ChangedError
+from eosingest.offsets.record import FAILED, ControlRecord, OffsetRecord, Pinned
+from eosingest.plan import Plan
+from eosingest.sources.base import Fingerprint
+
+CONTROL = ControlRecord(4, "4th", FAILED, 2, Pinned("csv", "", "t", "id", "c", 5, "p."), pinned_since=3, pin_open=True)
+RECEIPT = OffsetRecord("a", 0, 9, 5, False, 5, 5, 77, Fingerprint(9, 1, "x"), run=3, task=0, sequence=0)
+ROWS = AuditedSource(Plan(64, ()), (Unit("a, split at byte 0", (("a", 0),), Totals(5, 77), 3),), ())
+
+
+def refused(rows: AuditedSource, **sums: Totals) -> str:
+    with pytest.raises(ChangedError) as raised:
+        acceptance.refuse_unproven(rows, {(name, 0): total for name, total in sums.items()})
+    assert raised.value.code == "change-not-proven"
+    assert "nothing was sent" in raised.value.hint
+    return raised.value.message
+
+
+def test_what_earlier_jobs_sent_needs_no_proof() -> None:
+    """Breaks when the files of a run that was complete must agree with a spec that came after it."""
+    offsets = {("a", 0): RECEIPT, ("old", 0): replace(RECEIPT, file="old", run=2), ("new", 0): replace(RECEIPT, run=4)}
+    assert list(acceptance.sent_since_pinned(CONTROL, offsets)) == [("a", 0), ("new", 0)]
+
+
+def test_receipts_that_are_given_again() -> None:
+    acceptance.refuse_unproven(ROWS, {("a", 0): Totals(5, 77)})
+
+
+@pytest.mark.parametrize("found", [Totals(5, 78), Totals(6, 77), Totals()])
+def test_a_split_that_gives_other_rows_is_named(found: Totals) -> None:
+    assert "a, split at byte 0: the changed spec gives other rows than were sent" in refused(ROWS, a=found)
+
+
+def test_what_cannot_be_read_is_not_proven() -> None:
+    """Breaks when a file that vanished, changed or is too young counts as proven."""
+    unread = replace(ROWS, unread=("b: changed since it was sent",), elsewhere=("c",))
+    message = refused(unread, a=Totals(5, 77))
+    assert "b: changed since it was sent" in message
+    assert "c: sent, and not among the files" in message
+
+
+@pytest.mark.parametrize("part", ["record.headers", "record.timestamp", "record.partition", "sink.partitioner"])
+def test_what_receipts_say_nothing_of(part: str) -> None:
+    with pytest.raises(ChangedError, match=part):
+        acceptance.refuse_unprovable(["record.value", part], receipts_cover=True)
+    with pytest.raises(ChangedError, match="headers or timestamps"):
+        acceptance.refuse_unprovable(["record.value"], receipts_cover=False)
+    acceptance.refuse_unprovable(["record.value", "source.options"], receipts_cover=True)
