@@ -29,7 +29,10 @@ FLAT_TABLES: tuple[KeyPath, ...] = (
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong with the value at a key path. `text` holds names and rules; a value only where it is an expression."""
+    """Something wrong with the value at a key path. `text` holds names and rules; a value only where it is an expression.
+
+    `code` is that of the error where all problems have it.
+    """
 
     path: KeyPath
     text: str

@@ -212,7 +212,8 @@ def test_every_flag_has_a_variable() -> None:
         variables[flag] = option.envvar == variable or f"env var: {variable}" in option.help
     assert variables.pop("--version") is False
     assert set(variables) == {
-        "--output", "--verbose", "--param", "--set", "--exit-code", "--if-running", "--from-scratch", "--accept-change", "--force",
+        "--output", "--verbose", "--param", "--set", "--exit-code", "--if-running", "--from-scratch", "--force",
+        "--accept-change",
         "--against-source", "--remove-data", "--rows", "--spark", "--number", "--last",
         "--bootstrap-servers",
     }  # fmt: skip
