@@ -300,7 +300,12 @@ class Driver:
         if in_force or not plan.pending:
             return mine
         return replace(
-            mine, pinned_since=mine.run, digest=dict(self._settings.digest), split_size=plan.split_size, schema=None
+            mine,
+            pinned_since=mine.run,
+            digest=dict(self._settings.digest),
+            split_size=plan.split_size,
+            schema=None,
+            schema_files="",
         )
 
     def _nothing_to_do(self, plan: Plan, control: ControlRecord, tombstones: list[bytes]) -> RunReport:
@@ -313,7 +318,8 @@ class Driver:
 
     def _send(self, plan: Plan, control: ControlRecord, tombstones: list[bytes]) -> RunReport:
         before = self._log.state.records_total
-        prepared = self._launcher.prepare(plan, control.schema)
+        files = plan.list_digest
+        prepared = self._launcher.prepare(plan, control.schema, same_files=files == control.schema_files)
         self._around.interruption.check()
         fail_point("driver-before-running")
         plan_end = self._log.state.end
@@ -326,6 +332,7 @@ class Driver:
                 pin_open=True,
                 forgotten=False,
                 schema=prepared.schema,
+                schema_files=files,
                 audit=replace(control.audit, end=None),
             ),
             tombstones=tombstones,

@@ -65,8 +65,12 @@ class Prepared:
 class Launcher(Protocol):
     """Spark, as the driver sees it."""
 
-    def prepare(self, plan: Plan, schema: str | None) -> Prepared:
-        """Start Spark, make and check the DataFrame; `schema` is the pinned one. Raises the errors of errors.py."""
+    def prepare(self, plan: Plan, schema: str | None, *, same_files: bool) -> Prepared:
+        """Start Spark, make and check the DataFrame. Raises the errors of errors.py.
+
+        `schema` is the pinned one; unless it was held against the `same_files` already, and if it was inferred, ChangedError
+        where the files have columns that it would drop.
+        """
 
     def start(self, settings: TaskSettings) -> None:
         """Start the job in the background."""

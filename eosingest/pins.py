@@ -39,6 +39,7 @@ def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> Contr
         digest=settled.digest,
         split_size=settled.split_size,
         schema=settled.schema,
+        schema_files=settled.schema_files,
         records_total=settled.records_total,
         forgotten=settled.forgotten,
         audit=settled.audit,

@@ -82,9 +82,9 @@ class _LazyLauncher:
         self._verbose = verbose
         self._launcher: Any = None
 
-    def prepare(self, plan: Plan, schema: str | None) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, same_files: bool) -> Prepared:
         self._launcher = self._make()
-        prepared: Prepared = self._launcher.prepare(plan, schema)
+        prepared: Prepared = self._launcher.prepare(plan, schema, same_files=same_files)
         return prepared
 
     def start(self, settings: TaskSettings) -> None:

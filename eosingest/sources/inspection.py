@@ -21,6 +21,7 @@ from eosingest.errors import ChangedError, FatalError
 from eosingest.sources import codecs, magic, zstd_frames
 from eosingest.sources.base import SourceFile
 from eosingest.sources.fingerprint import to_milliseconds
+from eosingest.sources.text_checks import BadTextError, check_text, needs_text_check
 from eosingest.sources.walk import unreadable
 
 TEXT_FORMATS = ("text", "json", "csv")
@@ -44,9 +45,8 @@ class Finding:
 
 def needs_inspection(format: str, options: Mapping[str, str], path: str) -> bool:
     """Say whether Spark cannot be trusted to tell this file's damage, so that it is read before."""
-    # CSV: checks of its text say here which files and options need them.
     # Of .gz and .deflate Hadoop's decoder tells every damage itself (docs/reading.md).
-    return format in TEXT_FORMATS and codecs.codec_of(path) in ("bzip2", "zstd")
+    return needs_text_check(format, options) or (format in TEXT_FORMATS and codecs.codec_of(path) in ("bzip2", "zstd"))
 
 
 def look(file: SourceFile, *, as_lines: bool) -> Finding | None:
@@ -69,19 +69,29 @@ def look(file: SourceFile, *, as_lines: bool) -> Finding | None:
     return None
 
 
-def inspect(file: SourceFile, format: str, options: Mapping[str, str]) -> Finding | None:
+def inspect(file: SourceFile, format: str, options: Mapping[str, str], split_size: int | None = None) -> Finding | None:
     """Read a file once, through all the checks it needs; return the first thing that is wrong with it.
+
+    `split_size` is how it will be cut, None: not at all.
 
     Raises ChangedError where it is not the file that was listed, FatalError where it may not be read.
     """
     with _opened(file) as opened:
         try:
-            # CSV: checks of its text take these pieces here, and return a Finding.
-            for _ in codecs.pieces(opened, file.path):
+            pieces = codecs.pieces(opened, file.path)
+            if needs_text_check(format, options):
+                is_cut = split_size is not None and file.splittable and file.length > split_size
+                check_text(pieces, format, options, split_size if is_cut else None)
+            for _ in pieces:
                 pass
             if codecs.codec_of(file.path) == "zstd":
                 _refuse_unread_by_spark(opened)
+        except BadTextError as bad:
+            where = "" if bad.line is None else f"line {bad.line:,}"
+            return Finding(file.name, where, bad.message, bad.hint or _CORRECT)
         except codecs.DamagedError as damaged:
+            if codecs.codec_of(file.path) in ("gzip", "deflate"):  # Hadoop tells it, at the row: what is before is sent
+                return None
             return _finding(file, damaged)
     return None
 

@@ -336,7 +336,7 @@ def _way_out(name: str, kind: Unreadable) -> str:
     nanos = f"{_NANOS_AS_LONG}; or " if "TIMESTAMP(NANOS" in kind.words else ""
     if kind.stored is None:
         return f"{nanos}write the column as another type, or list the columns to read, without {name}, in source.schema"
-    return f"{nanos}list the columns in source.schema: {name} {kind.stored.simpleString().upper()} gives what is stored"
+    return f"{nanos}list the columns in source.schema: {name} {type_words(kind.stored)} gives what is stored"
 
 
 def _problems(footer: Footer, schema: StructType, format: str, given: bool, case: bool) -> list[str]:
@@ -373,16 +373,16 @@ def _folded(name: str, case: bool) -> str:
 
 
 def _differences(wanted: StructField, name: str, kind: DataType | Unreadable, format: str, case: bool) -> list[str]:
-    as_type = wanted.dataType.simpleString().upper()
+    as_type = type_words(wanted.dataType)
     if isinstance(kind, Unreadable):
         if kind.stored is not None and kind.stored == wanted.dataType:
             return []
         return [
             f"column {name} is of type {kind.words}, which Spark does not have, and would be read as {as_type}"
-            + (f" ({kind.stored.simpleString().upper()} gives what is stored)" if kind.stored is not None else "")
+            + (f" ({type_words(kind.stored)} gives what is stored)" if kind.stored is not None else "")
         ]
     return [
-        f"column {path} is {own.simpleString().upper()}, and would be read as {read.simpleString().upper()}"
+        f"column {path} is {type_words(own)}, and would be read as {type_words(read)}"
         for path, own, read in _narrowed(name, kind, wanted.dataType, format, case)
     ]
 
@@ -405,6 +405,12 @@ def _narrowed(
         keys = _narrowed(f"{path}.key", own.keyType, read.keyType, format, case)
         return keys + _narrowed(f"{path}.value", own.valueType, read.valueType, format, case)
     return [] if holds(own, read, format) else [(path, own, read)]
+
+
+def type_words(kind: DataType) -> str:
+    """Return a type as it is written in a schema; the names of its fields keep their case."""
+    nested = isinstance(kind, StructType | ArrayType | MapType)
+    return kind.simpleString() if nested else kind.simpleString().upper()
 
 
 def holds(own: DataType, read: DataType, format: str) -> bool:

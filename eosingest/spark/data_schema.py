@@ -16,7 +16,7 @@ from pyspark.sql.types import DataType, StructType
 
 from eosingest.errors import FatalError
 from eosingest.sources.base import SourceFile
-from eosingest.spark.columnar import Footer, Unreadable, read_footers, refuse_misread, refuse_unreadable
+from eosingest.spark.columnar import Footer, Unreadable, read_footers, refuse_misread, refuse_unreadable, type_words
 from eosingest.spark.session import FROM_THE_JVM
 
 WITH_FOOTERS = ("parquet", "orc")
@@ -94,7 +94,7 @@ def _mergeable(one: DataType | Unreadable, other: DataType | Unreadable) -> bool
 
 
 def _words(kind: DataType | Unreadable) -> str:
-    return kind.words if isinstance(kind, Unreadable) else kind.simpleString().upper()
+    return kind.words if isinstance(kind, Unreadable) else type_words(kind)
 
 
 def from_ddl(ddl: str) -> StructType:

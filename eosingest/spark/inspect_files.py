@@ -24,12 +24,13 @@ class Inspection:
 
     format: str
     options: Mapping[str, str]
+    split_size: int
 
     def __call__(self, files: Iterable[SourceFile]) -> Iterator[Finding | EosingestError]:
         """Yield what is wrong with the files; an error that is no matter of content as a value, too."""
         for file in files:
             try:
-                found = inspect(file, self.format, self.options)
+                found = inspect(file, self.format, self.options, self.split_size)
             except EosingestError as error:
                 yield error
             else:
@@ -51,7 +52,11 @@ def inspect_pending(context: Any, read: ReadSettings, plan: Plan, *, as_lines: b
     if as_lines or not files:
         return
     tasks = min(len(files), _TASKS_PER_SLOT * context.defaultParallelism)
-    found = context.parallelize(files, tasks).mapPartitions(Inspection(read.format, read.options)).collect()
+    found = (
+        context.parallelize(files, tasks)
+        .mapPartitions(Inspection(read.format, read.options, plan.split_size))
+        .collect()
+    )
     for error in found:
         if isinstance(error, EosingestError):
             raise error

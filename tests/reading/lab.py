@@ -64,7 +64,7 @@ class Lab:
             split_size=split_size,
         )
         self.spark.conf.set("spark.sql.files.maxPartitionBytes", str(split_size))
-        inspect_pending(self.spark.sparkContext, read, plan)
+        inspect_pending(self.spark.sparkContext, read, plan, as_lines=False)
         rows = record_frame(self.spark, read, plan, source.partition_base(files)).records.coalesce(1).collect()
         for row in rows:
             if row[CORRUPT] is not None:

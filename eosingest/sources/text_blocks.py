@@ -1,0 +1,164 @@
+"""A text file's bytes as decoded blocks of whole lines, cut where Spark cuts lines: what the checks of CSV and JSON look at.
+
+Between the decompressed pieces of a file (codecs.py) and csv_scan.py, json_scan.py. Spark replaces what it cannot decode
+without a word; here it ends the run. The names of encodings are those that `spec/options.py` lets through: of each of
+them Python refuses what Java would replace (tests/reading/test_encodings.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+_UTF_8_MARK = b"\xef\xbb\xbf"
+_LONGEST = 256 << 20
+_WIDTHS = {"utf-16": 2, "utf-32": 4}
+# What Jackson decodes although it is no UTF-8: overlong forms, surrogates, what lies beyond the last character.
+_NOT_SEEN_BY_JACKSON = re.compile(
+    rb"[\xc0\xc1]|\xe0[\x80-\x9f]|\xed[\xa0-\xbf]|\xf0[\x80-\x8f]|\xf4[\x90-\xbf]|[\xf5-\xf7]"
+)
+
+
+class BadTextError(Exception):
+    """The text cannot be read exactly, from `line` on (counted from 1; None: as a whole)."""
+
+    def __init__(self, message: str, *, line: int | None = None, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines: `text` with its ends of line, which is at byte `offset` and begins with line `line`."""
+
+    text: str
+    line: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file's text is encoded and where its lines end; `separator` None: line feeds and carriage returns.
+
+    `jackson` says that the parser itself refuses most bytes that are no UTF-8, each as a corrupt row.
+    """
+
+    encoding: str
+    separator: str | None
+    jackson: bool = False
+
+    @property
+    def end(self) -> bytes | None:
+        """What ends a line, in bytes."""
+        return None if self.separator is None else self.separator.encode(self.encoding)
+
+    @property
+    def width(self) -> int:
+        """Of how many bytes each unit of the encoding is."""
+        return next((width for name, width in _WIDTHS.items() if self.encoding.lower().startswith(name)), 1)
+
+    def lines(self, text: str) -> list[str]:
+        """Return the lines of a block's text, without their ends."""
+        if self.separator is None:
+            text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+        end = "\n" if self.separator is None else self.separator
+        lines = text.split(end)
+        return lines[:-1] if not lines[-1] else lines
+
+    def count(self, text: str) -> int:
+        """Return how many lines end in a text."""
+        if self.separator is not None:
+            return text.count(self.separator)
+        returns = text.count("\r")
+        return text.count("\n") + (returns - text.count("\r\n") if returns else 0)
+
+
+def layout(format: str, options: Mapping[str, str]) -> Layout:
+    """Return how the reader takes files of a format with these options."""
+    lower = {name.lower(): value for name, value in options.items()}
+    encoding = lower.get("encoding", lower.get("charset"))
+    return Layout(encoding or "UTF-8", lower.get("linesep"), jackson=format == "json" and encoding is None)
+
+
+def ambiguous_separator(separator: bytes | None) -> bool:
+    """Say whether Hadoop may cut lines otherwise at a split's border than inside: measured, where the first byte recurs."""
+    return separator is not None and separator[:1] in separator[1:]
+
+
+def blocks(pieces: Iterable[bytes], layout: Layout) -> Iterator[Block]:
+    """Yield the text. Raises BadTextError for bytes that are not of the encoding."""
+    line, offset, rest, began = 1, 0, b"", False
+    for piece in pieces:
+        data = rest + piece
+        if not began and len(data) >= len(_UTF_8_MARK):
+            began, data, offset = True, *_without_mark(data, layout)
+        cut = _last_end(data, offset, layout)
+        if cut == 0:
+            rest = data
+            if len(rest) > _LONGEST:
+                raise BadTextError(f"a line of more than {_LONGEST >> 20} MiB", line=line)
+            continue
+        text = _decoded(data[:cut], layout, line)
+        yield Block(text, line, offset)
+        line, offset, rest = line + layout.count(text), offset + cut, data[cut:]
+    if not began:
+        rest, offset = _without_mark(rest, layout)
+    if rest:
+        yield Block(_decoded(rest, layout, line), line, offset)
+
+
+def _without_mark(data: bytes, layout: Layout) -> tuple[bytes, int]:
+    """Take UTF-8's byte order mark off, as Hadoop does whatever the encoding; another one would become part of the data."""
+    if data.startswith(_UTF_8_MARK) and layout.width == 1:
+        return data[len(_UTF_8_MARK) :], len(_UTF_8_MARK)
+    if layout.width > 1 and data.startswith((_UTF_8_MARK, "\ufeff".encode(layout.encoding))):
+        raise BadTextError(
+            "a byte order mark, which would become part of the first field", line=1, hint=_to_utf_8(layout)
+        )
+    return data, 0
+
+
+def _to_utf_8(layout: Layout) -> str:
+    encoding = layout.encoding.upper().removesuffix("LE").removesuffix("BE")
+    return f"write it as UTF-8 without a mark: iconv -f {encoding} -t UTF-8"
+
+
+def _last_end(data: bytes, offset: int, layout: Layout) -> int:
+    """Return where the last line that ends in the data has ended; 0 where none does."""
+    end = layout.end
+    if end is None:
+        feed = data.rfind(b"\n") + 1
+        # A carriage return as the last byte may have a line feed behind it.
+        return feed if feed or b"\r" not in data else data.rfind(b"\r", 0, len(data) - 1) + 1
+    if layout.width == 1 and not ambiguous_separator(end):
+        at = data.rfind(end)
+        return at + len(end) if at >= 0 else 0
+    last = 0
+    for match in re.finditer(re.escape(end), data):
+        if (offset + match.start()) % layout.width:
+            message = "bytes of two characters that look like an end of line together"
+            raise BadTextError(message, hint=_to_utf_8(layout))
+        last = match.end()
+    return last
+
+
+def _decoded(data: bytes, layout: Layout, line: int) -> str:
+    try:
+        return data.decode(layout.encoding)
+    except UnicodeDecodeError as error:
+        start = error.start
+        if layout.jackson:
+            found = _NOT_SEEN_BY_JACKSON.search(data)
+            if found is None:
+                return data.decode(layout.encoding, "replace")
+            start = found.start()
+        before = data[:start].decode(layout.encoding, "replace")
+        shown = data[max(0, start - 20) : start + 4].rsplit(b"\n", 1)[-1].decode("ascii", "backslashreplace")
+        raise BadTextError(
+            f"bytes that are no {layout.encoding}: {shown}",
+            line=line + layout.count(before),
+            hint="name the file's encoding in source.options.encoding, or write it as UTF-8: iconv -f … -t UTF-8",
+        ) from error
