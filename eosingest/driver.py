@@ -470,6 +470,7 @@ class Driver:
             records_total=state.records_total,
             seconds=self._around.now() - self._began,
             errors=tuple(errors),
+            records_resent=self._log.mine.audit.retired_records,
         )
 
 
