@@ -30,6 +30,7 @@ name = "{topic}"
 format = "{format}"
 path = "{path}/*"
 {schema}
+{options}
 [transform]
 {where}
 [record]
@@ -71,6 +72,7 @@ class Order:
                 format=work.format,
                 value=work.value,
                 schema=f'schema = "{work.schema}"' if work.schema else "",
+                options="options = { header = false }" if work.format == "csv" else "",
                 where=f'where = "{work.where}"' if work.where else "",
                 key=f'key = "{work.key}"' if work.key else "",
                 properties=", ".join(f'"{name}" = "{value}"' for name, value in self.properties.items()),

@@ -19,6 +19,7 @@ from eosingest.sources.text_blocks import BadTextError, Block, layout
 
 _ESCAPES = {"\\t": "\t", "\\r": "\r", "\\b": "\b", "\\f": "\f", '\\"': '"', "\\'": "'", "\\\\": "\\", "\\u0000": "\0"}
 _SPACE = "\x00-\x20"
+CONTROLS = "".join(map(chr, range(0x21)))  # what Spark strips from a line to see whether it is blank
 _BLANK_FIRST = re.compile(r"[\x00-\t\x0b\x0c\x0e-\x20]+(?=\n|\Z)")
 _BLANK = re.compile(r"\n[\x00-\t\x0b\x0c\x0e-\x20]+(?=\n|\Z)")  # begins with one character: searched ten times faster
 _WAY_OUT = "a record over several lines cannot be read: write it in one"
@@ -94,7 +95,7 @@ class CsvScan:
             number = 0 if first else text.count("\n", 0, found.start() + 1) if found else None
         else:
             lines = self._layout.lines(text)
-            number = next((n for n, line in enumerate(lines) if line and not line.strip(_CONTROLS)), None)
+            number = next((n for n, line in enumerate(lines) if line and not line.strip(CONTROLS)), None)
         if number is not None:
             raise BadTextError(
                 "a line of white space only, which Spark passes over without a word",
@@ -106,7 +107,7 @@ class CsvScan:
         """The header must begin in the first split: from another one it would be sent as a row."""
         before = 0
         for line in self._layout.lines(block.text):
-            if line.strip(_CONTROLS) and not (self._dialect.comment and line.startswith(self._dialect.comment)):
+            if line.strip(CONTROLS) and not (self._dialect.comment and line.startswith(self._dialect.comment)):
                 self._header_found = True
                 at = block.offset + len(block.text[:before].encode(self._layout.encoding))
                 if self._first_split is not None and at > self._first_split:
@@ -178,9 +179,6 @@ class CsvScan:
         quote = self._dialect.quote
         wanted = f"'{quote}'" if quote == '"' else f'"{quote}"'
         return f"; if quotes are doubled inside fields, as in most CSV, set source.options.escape = {wanted}"
-
-
-_CONTROLS = "".join(map(chr, range(0x21)))
 
 
 def _shown(line: str, at: int) -> str:

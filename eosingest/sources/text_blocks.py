@@ -2,7 +2,7 @@
 
 Between the decompressed pieces of a file (codecs.py) and csv_scan.py, json_scan.py. Spark replaces what it cannot decode
 without a word; here it ends the run. The names of encodings are those that `spec/options.py` lets through: of each of
-them Python refuses what Java would replace (tests/reading/test_encodings.py).
+them Python refuses what Java would replace (tests/reading/test_json_csv_rows.py).
 """
 
 from __future__ import annotations
@@ -80,7 +80,11 @@ def layout(format: str, options: Mapping[str, str]) -> Layout:
     """Return how the reader takes files of a format with these options."""
     lower = {name.lower(): value for name, value in options.items()}
     encoding = lower.get("encoding", lower.get("charset"))
-    return Layout(encoding or "UTF-8", lower.get("linesep"), jackson=format == "json" and encoding is None)
+    return Layout(
+        encoding or "UTF-8",
+        lower.get("linesep"),
+        jackson=format == "json" and (encoding or "UTF-8").upper() in ("UTF-8", "UTF8"),
+    )
 
 
 def ambiguous_separator(separator: bytes | None) -> bool:
@@ -93,8 +97,11 @@ def blocks(pieces: Iterable[bytes], layout: Layout) -> Iterator[Block]:
     line, offset, rest, began = 1, 0, b"", False
     for piece in pieces:
         data = rest + piece
-        if not began and len(data) >= len(_UTF_8_MARK):
-            began, data, offset = True, *_without_mark(data, layout)
+        if not began and len(data) < len(_UTF_8_MARK):
+            rest = data
+            continue
+        if not began:
+            began, (data, offset) = True, _without_mark(data, layout)
         cut = _last_end(data, offset, layout)
         if cut == 0:
             rest = data
@@ -156,7 +163,8 @@ def _decoded(data: bytes, layout: Layout, line: int) -> str:
                 return data.decode(layout.encoding, "replace")
             start = found.start()
         before = data[:start].decode(layout.encoding, "replace")
-        shown = data[max(0, start - 20) : start + 4].rsplit(b"\n", 1)[-1].decode("ascii", "backslashreplace")
+        begin = max(data.rfind(b"\n", 0, start) + 1, start - 20)
+        shown = data[begin : start + 4].decode("ascii", "backslashreplace").strip()
         raise BadTextError(
             f"bytes that are no {layout.encoding}: {shown}",
             line=line + layout.count(before),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
@@ -20,6 +20,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from eosingest import checksum
 from eosingest.errors import SpecError
 from eosingest.plan import Plan
+from eosingest.sources import csv_header
 from eosingest.sources.codecs import codec_of
 from eosingest.sources.files import escape_for_spark
 from eosingest.sources.partitions import partition_columns
@@ -88,6 +89,8 @@ def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_p
     reader = _reader(spark, settings, base_path)
     paths = [escape_for_spark(entry.file.path) for entry in plan.pending_files]
     schema = read_schema(spark, settings, plan, base_path)
+    if _headers_are_the_names(spark, settings, plan, lambda: reader.schema(schema).load(paths)):
+        reader = reader.option("enforceSchema", "true")  # names that Spark gave are in no header
     if settings.format in _WITH_CORRUPT_ROWS:
         schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
     with _naming("source"):
@@ -178,6 +181,23 @@ def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) 
     return reader.option("basePath", base_path) if base_path is not None else reader
 
 
+def _headers_are_the_names(
+    spark: SparkSession, settings: ReadSettings, plan: Plan, whole: Callable[[], DataFrame]
+) -> bool:
+    """Say whether each CSV file's header gives the columns their names by Spark's own rule for empty and doubled ones.
+
+    Asked only where Spark may have given a name; else Spark compares the headers itself.
+    """
+    if settings.format != "csv" or settings.options.get("enforceSchema") != "false":
+        return False
+    columns = scan.file_columns(whole())
+    sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+    return csv_header.may_be_given(columns) and all(
+        csv_header.names_as_given(entry.file.path, settings.options, columns, case_sensitive=sensitive)
+        for entry in plan.pending_files
+    )
+
+
 def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> StructType:
     """Return the schema without our corrupt column: the given one, or what Spark infers of all that is pending.
 
@@ -233,7 +253,8 @@ def _columns_without_date(
     policy = spark.conf.get("spark.sql.legacy.timeParserPolicy", None)
     if settings.format not in _WITH_CORRUPT_ROWS or not times.may_fill_in_today(settings.options, policy):
         return {}
-    reader = _reader(spark, settings, base_path)
+    # By their places: what is wrong with a header is said where the rows are read.
+    reader = _reader(spark, settings, base_path).option("enforceSchema", "true")
     return times.columns_without_date(lambda as_text: reader.schema(as_text).load(paths), schema)
 
 

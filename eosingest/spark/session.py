@@ -45,6 +45,8 @@ _TICK_S = 0.1
 _STOP_S = 3.0
 _END_KNOWN_S = 2.0  # a JVM that was lost over py4j has ended, or is about to
 _COLLECTOR = re.compile(r"-XX:[+-]Use\w*GC\b")
+_SAME_EVERYWHERE = "-Duser.timezone=UTC -Duser.language=en -Duser.country=US -Dfile.encoding=UTF-8"
+_LOCALE, _LANGUAGE = "en_US", "the JVM's language"  # _JAVA_OPTIONS go over what the command line says
 _OPTIONS_OF_EVERY_JVM = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _AT_START = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.master", "spark.submit.")
 _TOO_NEW = "getSubject is not supported"  # by Java 23 and newer; the Hadoop in pyspark 4.0 needs it (HADOOP-19212)
@@ -106,6 +108,8 @@ class Spark:
         core = {key: value for key, value in self.required.items() if not key.startswith("spark.sql.")}
         live = self.context._conf  # the JVM's own; getConf() would copy it, in hundreds of calls
         _check_settings({key: live.get(key) for key in core}, core)
+        jvm: Any = self.context._jvm
+        _check_settings({_LANGUAGE: str(jvm.java.util.Locale.getDefault().toString())}, {_LANGUAGE: _LOCALE})
 
     def stop(self) -> None:
         """Stop Spark within a few seconds, by force where it does not answer."""
@@ -215,13 +219,15 @@ def _for_the_command_line(conf: SparkConf) -> SparkConf:
 
 
 def _java_options(master: str, conf: Mapping[str, str]) -> dict[str, str]:
-    """ORC's timestamps without a zone are read by the JVM's zone, not the session's (measured): it is UTC everywhere.
+    """Zone, language and encoding of the JVM are the same everywhere, whatever the machine's are.
+
+    ORC's timestamps without a zone are read by the JVM's zone, not the session's (measured); upper() follows its language.
 
     A local Spark that runs for seconds in a heap of a gigabyte takes a tenth less time with the parallel collector than with
     G1, the JVM's choice (docs/performance.md). The user's choice stays: a JVM that is told two collectors does not start.
     """
     driver, executor = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
-    options = {key: f"{conf.get(key, '')} -Duser.timezone=UTC".strip() for key in (driver, executor)}
+    options = {key: f"{conf.get(key, '')} {_SAME_EVERYWHERE}".strip() for key in (driver, executor)}
     given = (
         conf.get("spark.driver.defaultJavaOptions", ""),
         options[driver],

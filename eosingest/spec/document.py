@@ -29,10 +29,14 @@ FLAT_TABLES: tuple[KeyPath, ...] = (
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong with the value at a key path. `text` holds names and rules, never a value."""
+    """Something wrong with the value at a key path. `text` holds names and rules, never a value.
+
+    `code` is that of the error where all problems have it.
+    """
 
     path: KeyPath
     text: str
+    code: str = "spec-invalid"
 
 
 @dataclass

@@ -26,6 +26,10 @@ from eosingest.spec.references import References, UnresolvedError, leading_refer
 from eosingest.spec.units import parse_duration
 
 _LATE: KeyPath = ("sink", "properties")
+_NO_HEADER = "csv-header"
+_HINTS = {
+    _NO_HEADER: "look at the file's first line: are these the columns' names, header = true; is it a row, header = false"
+}
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -55,7 +59,9 @@ def _all_problems(document: Document, problems: list[Problem]) -> SpecError:
     lines = [document.describe(problem) for problem in sorted(problems, key=document.position)]
     lines = list(dict.fromkeys(lines))
     count = f"{document.file}: {len(lines)} problems\n" if len(lines) > 1 else ""
-    return SpecError(count + "\n".join(lines), code="spec-invalid", problems=lines)
+    codes = {problem.code for problem in problems}
+    code = codes.pop() if len(codes) == 1 else "spec-invalid"
+    return SpecError(count + "\n".join(lines), code=code, hint=_HINTS.get(code, ""), problems=lines)
 
 
 def _unrooted_paths(tables: Table) -> Iterator[Problem]:
@@ -105,6 +111,9 @@ def _refusals(tables: Table) -> Iterator[Problem]:
         for key, text in refused_options(format_, options, has_schema=has_schema):
             yield Problem(("source", "options", key), text)
         tables["source"]["options"] = canonical_options(format_, options)
+    if format_ == "csv" and not _says_header(options if isinstance(options, dict) else {}):
+        text = "does not say whether a CSV file's first line holds the columns' names; write header = true or header = false"
+        yield Problem(("source", "options"), text, _NO_HEADER)
     if format_ == "text" and has_schema:
         yield Problem(
             ("source", "schema"), "text has one column, value STRING, beside those of its folders; drop schema"
@@ -119,6 +128,11 @@ def _refusals(tables: Table) -> Iterator[Problem]:
     topic = get(tables, "sink", "topic")
     if topic is not None and topic == (get(tables, "sink", "offsets_topic") or "eosingest-offsets"):
         yield Problem(("sink", "offsets_topic"), "must not be the topic that records are written to")
+
+
+def _says_header(options: Mapping[str, str]) -> bool:
+    """Say whether the options speak of a header, if misspelt: that is a problem of its own."""
+    return bool(difflib.get_close_matches("header", [name.lower() for name in options], n=1, cutoff=0.8))
 
 
 def _timeout(tables: Table) -> float:

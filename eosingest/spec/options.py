@@ -7,6 +7,7 @@ alternative. Every function yields (key, text) pairs; `load` puts file and line 
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import re
 from collections.abc import Iterator, Mapping
@@ -109,8 +110,38 @@ def refused_options(format_: str, options: Mapping[str, str], *, has_schema: boo
     for one, other in (("sep", "delimiter"), ("encoding", "charset")):
         if one in lower and other in lower:
             yield allowed.get(other, other), f"is the same option as {one}; write one of them"
+    if format_ in ("csv", "json"):
+        yield from _refused_encoding(lower, allowed)
     if format_ == "csv":
         yield from _refused_csv(lower, has_schema)
+
+
+# By Python's names. Of each, Python refuses all that Java would replace without a word (tests/reading/test_json_csv_rows.py).
+_ONE_BYTE = (
+    *(f"iso8859-{number}" for number in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 15, 16)),
+    *(f"cp125{number}" for number in range(9)),
+    *("koi8-r", "koi8-u", "cp437", "cp850", "cp852", "cp855", "cp857", "cp858", "cp862", "cp866"),
+)
+ENCODINGS = frozenset(("utf-8", "ascii", *_ONE_BYTE, "shift_jis", "gbk", "gb2312", "euc_kr"))
+_WIDE = frozenset(("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"))
+_ICONV = "write the files as UTF-8: iconv -f … -t UTF-8"
+
+
+def _refused_encoding(options: Mapping[str, str], allowed: Mapping[str, str]) -> Refusals:
+    name = next((name for name in ("encoding", "charset") if name in options), None)
+    if name is None:
+        return
+    try:
+        encoding = codecs.lookup(options[name]).name
+    except LookupError:
+        encoding = ""
+    if encoding in ("utf-16", "utf-32"):
+        wide = encoding.upper()
+        yield allowed[name], f"lines are decoded one by one, so say the order of bytes: {wide}LE or {wide}BE"
+    elif encoding in _WIDE and "linesep" not in options:
+        yield allowed[name], 'a line would be cut in the middle of its end; say where lines end: lineSep = "\\n"'
+    elif encoding not in ENCODINGS | _WIDE:
+        yield allowed[name], f"not an encoding that is known to be read exactly; {_ICONV}"
 
 
 def _refused_csv(options: Mapping[str, str], has_schema: bool) -> Refusals:
@@ -210,6 +241,10 @@ _OWNED = {
 PROTECTED_SPARK_CONF: frozenset[str] = frozenset(_OWNED)
 
 
+_JAVA_OPTIONS = re.compile(r"spark\.(driver|executor)\.(extra|default)JavaOptions", re.IGNORECASE)
+_OF_THE_MACHINE = re.compile(r"-D(user\.(language|country|region|variant|script|extensions)|file\.encoding)\b")
+
+
 def protects(key: str) -> str | None:
     """Return why a Spark setting is not the user's to set, or None. Upper and lower case are one here."""
     lower = key.lower()
@@ -226,6 +261,11 @@ def refused_conf(conf: Mapping[str, str]) -> Refusals:
         reason = protects(key)
         if reason is not None:
             yield key, f"not allowed: {reason}"
+        elif _JAVA_OPTIONS.fullmatch(key) and _OF_THE_MACHINE.search(conf[key]):
+            yield (
+                key,
+                "not allowed: the JVM's language and encoding are always the same, or the same rows gave other bytes",
+            )
         elif not key.startswith("spark."):
             yield key, 'not a Spark setting; its keys begin with "spark.", Hadoop\'s with "spark.hadoop."'
 

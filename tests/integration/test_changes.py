@@ -62,7 +62,7 @@ EDITS = [
 # Pinned for the job's life.
 LIFE_EDITS = [
     ('format = "json"', 'root = "data"\nformat = "json"', "source.root"),
-    ('format = "json"', 'format = "csv"', "source.format"),
+    ('format = "json"', 'format = "csv"\noptions = { header = false }', "source.format"),
     ("[sink]", '[sink]\ntransactional_id_prefix = "other."', "sink.transactional_id_prefix"),
 ]
 

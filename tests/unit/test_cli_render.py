@@ -213,7 +213,9 @@ def test_what_lies_in_the_topic_is_said_as_it_is() -> None:
     failed = run.result_of(replace(RUN, exit_code=7, records_sent=0, records_total=0, errors=(FatalError("bad row"),)))
     assert not any("isolation.level" in line for line in failed.lines)
     again = run.result_of(replace(RUN, records_resent=1))
-    assert "; 1,203,450 by all runs, beside 1 record of files as they were before they were sent again." in again.lines[0]
+    assert (
+        "; 1,203,450 by all runs, beside 1 record of files as they were before they were sent again." in again.lines[0]
+    )
     idle = run.result_of(replace(RUN, splits_planned=0, splits_done=0, records_resent=2))
     assert "by all runs, beside 2 records of files" in idle.lines[0]
 

@@ -13,6 +13,7 @@ BASE = {
     "name": '"j"',
     "source.format": '"csv"',
     "source.path": '"data"',
+    "source.options": "{ header = false }",
     "sink.bootstrap_servers": '"embedded"',
     "sink.topic": '"t"',
 }
@@ -47,13 +48,17 @@ def test_what_shapes_no_bytes_changes_nothing(tmp_path: Path, changes: dict[str,
     assert _parts(tmp_path, changes) == _parts(tmp_path, {})
 
 
+def test_a_header_of_false_is_what_it_was_without_a_word(tmp_path: Path) -> None:
+    assert _parts(tmp_path, {})["source.options"] == "{}"
+
+
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"source.format": '"json"'}, "source.format"),
+        ({"source.format": '"json"', "source.options": "{}"}, "source.format"),
         ({"source.schema": '"a INT"'}, "source.schema"),
         ({"source.options": "{ header = true }"}, "source.options"),
-        ({"source.options": "{ inferSchema = false }"}, "source.options"),
+        ({"source.options": "{ header = false, inferSchema = false }"}, "source.options"),
         ({"transform.where": '"a > 0"'}, "transform.where"),
         ({"transform.select": '["a", "b"]'}, "transform.select"),
         ({"record.key": '"a"'}, "record.key"),

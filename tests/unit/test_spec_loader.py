@@ -466,3 +466,21 @@ def test_no_repr_shows_a_value(loads: Loads, monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_a_local_master_always_retries(loads: Loads, master: str, expected: str) -> None:
     assert spark_master(loads(MINIMAL, f'spark.master="{master}"')) == expected
+
+
+CSV_WITHOUT_A_WORD = MINIMAL.replace('format = "json"', 'format = "csv"')
+
+
+def test_csv_says_whether_it_has_a_header(tmp_path: Path) -> None:
+    """A header that is sent as a record cannot be taken back."""
+    file = tmp_path / "job.toml"
+    for options in ("", "\n[source.options]\nsep = ';'\n"):
+        file.write_text(CSV_WITHOUT_A_WORD + options)
+        with pytest.raises(SpecError) as caught:
+            load(file)
+        assert caught.value.code == "csv-header"
+        assert "header = true or header = false" in caught.value.message
+        assert "first line" in caught.value.hint
+    for said in ("true", "false", "'false'"):
+        file.write_text(CSV_WITHOUT_A_WORD + f"\n[source.options]\nHeader = {said}\n")
+        load(file)

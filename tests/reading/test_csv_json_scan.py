@@ -1,0 +1,259 @@
+"""The look through CSV and JSON text: what Spark would read otherwise than it is written is refused, with its line."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eosingest.sources.base import SourceFile
+from eosingest.sources.csv_header import names_as_given
+from eosingest.sources.inspection import inspect
+from eosingest.sources.json_scan import behind_first_value, unusual_lines
+from eosingest.sources.text_checks import BadTextError, check_text
+from eosingest.spec.options import refused_options
+
+DOUBLED = {"escape": '"'}
+BIG = 1 << 20
+
+
+def pieces(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[at : at + size] for at in range(0, len(data), size))
+
+
+def found(format: str, data: bytes, options: dict[str, str], first_split: int | None = None) -> BadTextError | None:
+    """Return what is wrong, the same in pieces of whatever size."""
+    seen: list[BadTextError | None] = []
+    for size in (BIG, 7, 1):
+        try:
+            check_text(pieces(data, size), format, options, first_split)
+            seen.append(None)
+        except BadTextError as bad:
+            seen.append(bad)
+    assert len({None if bad is None else (bad.message.split(":")[0], bad.line) for bad in seen}) == 1, seen
+    return seen[0]
+
+
+# (data, options, line, words of message and hint)
+REFUSED_CSV: list[tuple[bytes, dict[str, str], int, str]] = [
+    (b'id,note\n1,"hello\nfoo,bar"\n2,ok\n', DOUBLED, 2, "does not end in its line"),
+    (b'1,"one, two\nthree, four"\n', DOUBLED, 1, "does not end"),
+    (b'"one\ntwo"\n', DOUBLED, 1, "does not end"),
+    (b'a\n"two', DOUBLED, 2, "does not end"),
+    (b'a,"b\r\nc"\r\n', DOUBLED, 1, "does not end"),
+    (b'a\rb\r"c\rd"\r', DOUBLED, 3, "does not end"),
+    (b'a,"""\nb"\n', DOUBLED, 1, "does not end"),
+    (b'"a","b""\nc"\n', DOUBLED, 1, "does not end"),
+    (b'a,"b \\" c\nd"\n', {}, 1, "does not end"),
+    (b'x,"C:\\"\ny,z\n', {}, 1, "source.options.escape = '\"'"),
+    (b"a,'b\nc'\n", {"quote": "'"}, 1, "does not end"),
+    (b'a||"b\nc"\n', {"sep": "||", **DOUBLED}, 1, "does not end"),
+    (b'a\t"b\nc"\n', {"sep": "\\t", **DOUBLED}, 1, "does not end"),
+    (b'a, "b\nc"\n', {"ignoreLeadingWhiteSpace": "true", **DOUBLED}, 1, "does not end"),
+    (b'a,"b;x\nc";', {"lineSep": ";", **DOUBLED}, 1, "does not end"),
+    ('a,«b\nc«\n'.encode(), {"quote": "«", "escape": "«"}, 1, "does not end"),
+    ('é,"b\nc"\n'.encode("latin-1"), {"encoding": "ISO-8859-1", **DOUBLED}, 1, "does not end"),
+    ('a,"b\nc"\n'.encode("utf-16-le"), {"encoding": "UTF-16LE", "lineSep": "\n", **DOUBLED}, 1, "does not end"),
+    (b'#"x\n"a\n', {"comment": "#", **DOUBLED}, 2, "does not end"),
+    (b'1,Ann\n2,"he said ""hi"", then left"\n', {}, 2, "source.options.escape = '\"'"),
+    (b'2,"say ""hi"""\n', {}, 1, "source.options.escape = '\"'"),
+    (b'2,"a"b\n', DOUBLED, 1, "not escaped"),
+    (b'2,"a" ,b\n', DOUBLED, 1, "ignoreTrailingWhiteSpace"),
+    (b"a\n   \nb\n", {}, 2, "white space"),
+    (b"\t\t\na\tb\tc\n", {"sep": "\t"}, 1, "white space"),
+    (b"a\r\n\x01\x02\r\nb\r\n", {}, 2, "white space"),
+    (b"a\n ", {}, 2, "white space"),
+    (b"a; ;b", {"lineSep": ";"}, 2, "white space"),
+    (b"caf\xe9\n", {}, 1, "no UTF-8: caf\\xe9"),
+    (b"a\nb,\xed\xa0\x80\n", {}, 2, "no UTF-8"),
+    (b"\xc0\xaf\n", {"encoding": "UTF-8"}, 1, "no UTF-8"),
+    (b"a\x80\n", {"encoding": "US-ASCII"}, 1, "no US-ASCII"),
+    (b"a\n\x81\n", {"charset": "windows-1252"}, 2, "no windows-1252"),
+    (b"\xff\xfea\x00,\x00b\x00\n\x00", {}, 1, "no UTF-8"),
+    (b"a\x00,\x00b\x00\n\x00", {}, 1, "iconv -f UTF-16"),
+    ("\ufeffa\n".encode("utf-16-le"), {"encoding": "UTF-16LE", "lineSep": "\n"}, 1, "byte order mark"),
+]  # fmt: skip
+TAKEN_CSV: list[tuple[bytes, dict[str, str]]] = [
+    (b'id,note\n1,"a, ""b"" c"\n"",""""\n', DOUBLED),
+    (b'a,"b \\" c","\\\\"\n', {}),
+    (b'5" pipe,a"b,""c\n'.replace(b',""c', b""), {}),
+    (b"no quote at all, it's\n", {}),
+    (b'"open\nhere"\n', {"quote": ""}),
+    (b'#"open\n\na\n', {"comment": "#"}),
+    (b"\n\r\n\na\n\n", {}),
+    (b" a\n\tb\n", {}),
+    (b'a,"b" \n', {"ignoreTrailingWhiteSpace": "true"}),
+    (b'a,"x"y,z\n', {"unescapedQuoteHandling": "STOP_AT_DELIMITER"}),
+    (b"caf\xe9\n", {"encoding": "ISO-8859-1"}),
+    (b"\xef\xbb\xbfa,b\n1,2", {}),
+    ("a,ž\nb\n".encode("utf-16-be"), {"encoding": "UTF-16BE", "lineSep": "\n"}),
+    ("é,\u20ac,\U0001f600\n".encode(), {}),
+    (b"", {}),
+]  # fmt: skip
+
+
+def test_csv() -> None:
+    for data, options, line, words in REFUSED_CSV:
+        bad = found("csv", data, options)
+        assert bad is not None, data
+        assert bad.line == line, (data, bad.line)
+        assert words in f"{bad.message} {bad.hint}", (data, bad.message, bad.hint)
+    for data, options in TAKEN_CSV:
+        assert found("csv", data, options) is None, data
+
+
+def test_two_characters_that_look_like_an_end_of_line() -> None:
+    """Gurmukhi's third letter and a capital A with a macron, in UTF-16LE, hold the bytes of a line feed between them."""
+    data = "id\n\u0a05\u0100x\n".encode("utf-16-le")
+    for format in ("csv", "json"):
+        bad = found(format, data, {"encoding": "UTF-16LE", "lineSep": "\n"})
+        assert bad is not None
+        assert "look like an end of line" in bad.message
+
+
+def test_a_header_behind_the_first_split() -> None:
+    options = {"header": "true", "comment": "#"}
+    for start in (b"#" * 3000 + b"\n", b"\n" * 3000, b"# x\r\n" * 600):
+        bad = found("csv", start + b"a,b\n1,2\n", options, first_split=1024)
+        assert bad is not None
+        assert "header begins at byte" in bad.message
+        assert found("csv", start + b"a,b\n1,2\n", options, first_split=4096) is None
+        assert found("csv", start + b"a,b\n1,2\n", options) is None
+    at_the_border = b"#" * 1023 + b"\n" + b"a,b\n1,2\n"  # a line that begins at a split's end is that split's
+    assert found("csv", at_the_border, options, first_split=1024) is None
+    assert found("csv", b"#" + at_the_border, options, first_split=1024) is not None
+
+
+REFUSED_JSON: list[tuple[bytes, dict[str, str], int, str]] = [
+    (b'[\n{"n":1},\n{"n":2}\n]\n', {}, 1, "jq -c '.[]'"),
+    (b'\n  [{"n":1},\n{"n":2}]', {}, 2, "jq -c '.[]'"),
+    (b'{\n  "n": 1\n}\n', {}, 1, "jq -c '.'"),
+    (b'{"n":1}\n{"n":1}{"n":2}\n', {}, 2, 'drops: {"n":2}'),
+    (b'{"n":1},\n{"n":2}\n', {}, 1, "drops: ,"),
+    (b'{"n":{"m":1}},{"n":2}\n', {}, 1, "drops: ,{"),
+    (b'{"n":[1]}]\n', {}, 1, "drops: ]"),
+    (b'{"n":"}"}}\n', {}, 1, "drops: }"),
+    (b'{}\n[1] x\n', {}, 2, "drops: x"),
+    (b'{"n":1}\r\n{"n":{}} // x\r\n', {}, 2, "drops: // x"),
+    (b'{"n":{"m":1}};{"n":{"m":1}} 7;', {"lineSep": ";"}, 2, "drops: 7"),
+    (b'{"s":"\\ud800x"}\n', {}, 1, "surrogate"),
+    (b'{"s":"ok"}\n{"s":"\\uDE00\\uD83D"}\n', {}, 2, "surrogate"),
+    (b'{"s":"\\\\\\ud83d"}\n', {}, 1, "surrogate"),
+    (b'{"s":"x\xc0\xaf"}\n', {}, 1, "no UTF-8"),
+    (b'{"s":1}\n{"s":"\xed\xa0\xbd\xed\xb8\x80"}\n', {}, 2, "no UTF-8"),
+    (b'{"s":"\xf4\x90\x80\x80"}\n', {}, 1, "no UTF-8"),
+    (b'{"s":"\x81"}\n', {"encoding": "windows-1252", "lineSep": "\n"}, 1, "no windows-1252"),
+    ('{"n":1}\n'.encode("utf-16-le"), {}, 1, "zero byte"),
+]  # fmt: skip
+TAKEN_JSON: list[tuple[bytes, dict[str, str]]] = [
+    (b'{"n":1}\n\n  \n{"n":{"m":[{}]}} \t\r\n[{"n":1},{"n":2}]\n', {}),
+    (b'{"s":"}{ \\" ]["}\n{"s":"\\\\","t":{}}\n', {}),
+    (b'{"s":"\\ud83d\\uDE00 \\\\ud800"}\n', {}),
+    (b"{'s':'}{','t':{}}\n", {}),
+    (b'{"n":{}} // x\n', {"allowComments": "true"}),
+    (b'{"n":1}\n{"n" BROKEN\n{"n":"open }\n', {}),  # corrupt rows, which Spark tells
+    (b'{"s":"caf\xe9"}\n', {}),
+    (b'\xef\xbb\xbf{"n":1}', {}),
+    (b"", {}),
+]
+
+
+def test_json() -> None:
+    for data, options, line, words in REFUSED_JSON:
+        bad = found("json", data, options)
+        assert bad is not None, data
+        assert bad.line == line, (data, bad.line)
+        assert words in f"{bad.message} {bad.hint}", (data, bad.message, bad.hint)
+    for data, options in TAKEN_JSON:
+        assert found("json", data, options) is None, (data, found("json", data, options))
+
+
+def _value(chance: random.Random, depth: int = 0) -> object:
+    kind = chance.random() if depth < 3 else 1.0
+    if kind < 0.3:
+        return {chance.choice('ab"}{\\'): _value(chance, depth + 1) for _ in range(chance.randint(0, 3))}
+    if kind < 0.5:
+        return [_value(chance, depth + 1) for _ in range(chance.randint(0, 3))]
+    return chance.choice([1, "x", '"', "}{", "]\\", '\\"', None, "a,b"])
+
+
+def test_json_text_behind_a_value_as_pythons_decoder_sees_it() -> None:
+    chance, decoder = random.Random(20), json.JSONDecoder()
+    for _ in range(1500):
+        lines = ['{"first":1}']
+        for _ in range(chance.randint(1, 5)):
+            line = json.dumps({"k": _value(chance)}) + chance.choice(["", " "])
+            lines.append(line + chance.choice(["", "", "", "", ",", "{}", "}", "]", " x", line]))
+        data = "\n".join(lines)
+        behind = [bool(line.strip()[decoder.raw_decode(line.strip())[1] :].strip()) for line in lines]
+        bad = found("json", data.encode(), {})
+        assert (bad.line if bad is not None else None) == (behind.index(True) + 1 if True in behind else None), data
+        usual = set(range(len(lines))) - set(unusual_lines(data))
+        assert not any(behind_first_value(lines[number]).strip() for number in usual), data
+
+
+def test_separators_that_meet_themselves() -> None:
+    """Where the first byte recurs Hadoop cuts otherwise at a split's border: one split a file, or refused."""
+    for separator in ("\n\n", "||", "aba", "aab", "abac"):
+        for format in ("text", "csv", "json"):
+            bad = found(format, b"", {"lineSep": separator}, first_split=1024)
+            assert bad is not None
+            assert "split_size" in bad.hint
+            assert found(format, b"", {"lineSep": separator}) is None
+    for separator in ("\n", "\r\n", "ab", "abb", "::x"[1:]):
+        assert found("csv", b"", {"lineSep": separator}, first_split=1024) is None
+    assert found("csv", b"", {"lineSep": "\r\n", "encoding": "UTF-16BE"}, first_split=1024) is not None
+
+
+def test_the_inspection_names_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "a b.csv"
+    path.write_bytes(b'1,2\n3,"4\n')
+    status = path.stat()
+    file = SourceFile("data/a b.csv", str(path), status.st_size, status.st_mtime_ns // 1_000_000, True)
+    finding = inspect(file, "csv", {}, BIG)
+    assert finding is not None
+    assert str(finding).startswith("data/a b.csv: line 2: a quoted field does not end")
+    path.write_bytes(b"1||2||3")
+    status = path.stat()
+    file = SourceFile("data/a b.csv", str(path), status.st_size, status.st_mtime_ns // 1_000_000, True)
+    assert inspect(file, "text", {"lineSep": "||"}, 4) is not None
+    assert inspect(file, "text", {"lineSep": "||"}, 7) is None
+
+
+@pytest.mark.parametrize(
+    ("encoding", "line_sep", "words"),
+    [
+        ("UTF-16", "\n", "UTF-16LE or UTF-16BE"),
+        ("utf-16le", None, "lineSep"),
+        ("UTF-32BE", None, "lineSep"),
+        ("EUC-JP", "\n", "iconv"),
+        ("nonsense", "\n", "iconv"),
+        ("UTF-16LE", "\n", None),
+        ("latin1", None, None),
+        ("windows-1252", None, None),
+        ("utf8", None, None),
+    ],
+)
+def test_encodings_that_may_be_named(encoding: str, line_sep: str | None, words: str | None) -> None:
+    for format in ("csv", "json"):
+        options = {"encoding": encoding} | ({} if line_sep is None else {"lineSep": line_sep})
+        said = dict(refused_options(format, options, has_schema=False))
+        assert (words in said["encoding"]) if words else not said, said
+
+
+def test_names_that_spark_gives_to_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    for header, columns in [
+        (b",a,b\n", ["_c0", "a", "b"]),
+        (b"a,a,b\n", ["a0", "a1", "b"]),
+        (b"# x\n\na,A,\n", ["a0", "A1", "_c2"]),
+        (b'"","x, y"\n', ["_c0", "x, y"]),
+        (b"\n", ["_c0", "b"]),
+    ]:
+        path.write_bytes(header)
+        options = {"comment": "#", "header": "true"}
+        assert names_as_given(str(path), options, columns, case_sensitive=False), header
+        assert names_as_given(str(path), options, ["_c0", "z"], case_sensitive=False) is (header == b"\n")
