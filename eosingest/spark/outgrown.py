@@ -29,8 +29,8 @@ from pyspark.sql.types import (
 
 from eosingest.errors import ChangedError, EosingestError
 from eosingest.plan import Plan, PlannedFile
-from eosingest.spark import columnar
 from eosingest.spark.data_schema import WITH_FOOTERS, from_ddl
+from eosingest.spark.exact_types import holds, type_words
 from eosingest.spark.read import ReadSettings, columns_with_values, read_schema
 
 _NAMED_AT_MOST = 10
@@ -51,10 +51,10 @@ class Difference:
 
     def __str__(self) -> str:
         """Say it in the words of an error message."""
-        kind = columnar.type_words(self.found)
+        kind = type_words(self.found)
         if self.pinned is None:
             return f"{self.path} {kind} is new"
-        return f"{self.path} is {kind} now, and was {columnar.type_words(self.pinned)}"
+        return f"{self.path} is {kind} now, and was {type_words(self.pinned)}"
 
 
 def refuse_outgrown(
@@ -201,7 +201,7 @@ def joined(one: DataType, other: DataType, format: str) -> DataType:
 
 def _takes(pinned: DataType, found: DataType, format: str) -> bool:
     """Say whether what is of type `found` is read by the `pinned` one as inference over both would have it."""
-    if pinned == found or columnar.holds(found, pinned, format):
+    if pinned == found or holds(found, pinned, format):
         return True
     if format in WITH_FOOTERS:
         return False
