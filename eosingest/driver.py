@@ -226,7 +226,9 @@ class Driver:
         self._observer.note(
             f"{', '.join(changed)}: changed; the {proven:,} records sent so far stay as they are, proven"
         )
-        self._log.mine = replace(mine, digest=dict(digest), schema=proof.schema, generation=self._generation)
+        self._log.mine = replace(
+            mine, digest=dict(digest), schema=proof.schema, schema_files="", generation=self._generation
+        )
 
     def _forget_progress(self) -> list[bytes]:
         """Return tombstones for all of the job's offset records, and go on as if there were none."""
@@ -340,6 +342,7 @@ class Driver:
             split_size=plan.split_size,
             schema=None,
             generation=self._generation,
+            schema_files="",
         )
 
     def _nothing_to_do(self, plan: Plan, control: ControlRecord, tombstones: list[bytes]) -> RunReport:
@@ -352,7 +355,10 @@ class Driver:
 
     def _send(self, plan: Plan, control: ControlRecord, tombstones: list[bytes]) -> RunReport:
         before = self._log.state.records_total
-        prepared = self._launcher.prepare(plan, control.schema, self._generation)
+        files = plan.list_digest
+        prepared = self._launcher.prepare(
+            plan, control.schema, generation=self._generation, same_files=files == control.schema_files
+        )
         self._around.interruption.check()
         fail_point("driver-before-running")
         plan_end = self._log.state.end
@@ -365,6 +371,7 @@ class Driver:
                 pin_open=True,
                 forgotten=False,
                 schema=prepared.schema,
+                schema_files=files,
                 audit=replace(control.audit, end=None),
             ),
             tombstones=tombstones,
@@ -502,6 +509,7 @@ class Driver:
             records_total=state.records_total,
             seconds=self._around.now() - self._began,
             errors=tuple(errors),
+            records_resent=self._log.mine.audit.retired_records,
         )
 
 

@@ -40,6 +40,7 @@ def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> Contr
         split_size=settled.split_size,
         schema=settled.schema,
         generation=settled.generation,
+        schema_files=settled.schema_files,
         records_total=settled.records_total,
         forgotten=settled.forgotten,
         audit=settled.audit,

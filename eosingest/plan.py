@@ -6,6 +6,8 @@ Spark job on the other. The driver plans after it has fenced and read; the verb 
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -89,6 +91,14 @@ class Plan:
     def bytes_to_send(self) -> int:
         """The length of the splits that are left: the source's bytes behind the records to come, at most."""
         return sum(planned.split.length for planned in self.pending)
+
+    @property
+    def list_digest(self) -> str:
+        """A digest of the listed files, done ones as well: names, lengths and modification times."""
+        digest = hashlib.blake2b(digest_size=8)
+        for entry in self.files:
+            digest.update(json.dumps([entry.file.name, entry.file.length, entry.file.mtime_ms]).encode())
+        return digest.hexdigest()
 
     @property
     def half_done(self) -> bool:

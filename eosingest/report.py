@@ -63,8 +63,8 @@ class Noting:
 
 @dataclass(frozen=True)
 class RunReport:
-    """The result of a run. `records_sent` by this run, `records_total` by all runs of the job, as the offset records say.
-
+    """The result of a run. `records_sent` by this run, `records_total` by all runs of the job, as the offset records say;
+    `records_resent` lie in the topic beside them: of files as they were before they were sent again as a whole.
     `notes` is what the observer was told on the way.
     """
 
@@ -82,6 +82,7 @@ class RunReport:
     seconds: float
     errors: tuple[EosingestError, ...] = ()
     notes: tuple[str, ...] = ()
+    records_resent: int = 0
 
     @property
     def complete(self) -> bool:
@@ -102,6 +103,7 @@ class RunReport:
             "splits_done": self.splits_done,
             "records_sent": self.records_sent,
             "records_total": self.records_total,
+            "records_resent": self.records_resent,
             "seconds": round(self.seconds, 3),
             "records_per_second": round(self.records_sent / self.seconds) if self.seconds else 0,
             "isolation_level_to_read_with": "read_committed",

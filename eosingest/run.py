@@ -89,9 +89,9 @@ class _LazyLauncher:
         self._verbose = verbose
         self._launcher: Any = None
 
-    def prepare(self, plan: Plan, schema: str | None, generation: int) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_files: bool) -> Prepared:
         self._launcher = self._make(self._spec.at_generation(generation))
-        prepared: Prepared = self._launcher.prepare(plan, schema)
+        prepared: Prepared = self._launcher.prepare(plan, schema, same_files=same_files)
         return prepared
 
     def prove(self, plan: Plan, generation: int) -> Proof:

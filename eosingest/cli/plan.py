@@ -75,12 +75,14 @@ def _rows(report: PlanReport) -> list[tuple[str, str]]:
     states = Counter(file["state"] for file in report.files)
     files = ", ".join(f"{states[state]:,} {state}" for state in _STATES if states[state])
     done, split_size = report.splits - report.splits_pending, words.size(report.split_size)
+    # At which byte the next row of a half done split begins nobody knows without reading it.
+    at_most = "at most " if states["half done"] else ""
     rows = [
         ("topic", f"{report.topic} on {report.bootstrap_servers}"),
         ("files", f"{len(report.files):,}: {files}" if files else "0"),
         ("splits", f"{report.splits:,}: {done:,} done, {report.splits_pending:,} pending; size {split_size}"),
         ("to read", words.size(report.bytes_to_read)),
-        ("to send", f"{words.size(report.bytes_to_send)} of {words.size(report.bytes_total)}"),
+        ("to send", f"{at_most}{words.size(report.bytes_to_send)} of {words.size(report.bytes_total)}"),
         ("committed", words.count(report.records_committed, "record")),
     ]
     return rows + [("passed over", text) for text in [_passed_over(report)] if text]

@@ -106,19 +106,28 @@ def result_of(report: RunReport) -> Result:
 def _lines(report: RunReport) -> Iterator[str]:
     name = f"{report.job} run {report.run}"
     if report.complete and not report.splits_planned:
-        yield f"{name}: nothing to do. {words.count(report.records_total, 'record')} in topic {report.topic} by all runs."
+        total = words.count(report.records_total, "record")
+        yield f"{name}: nothing to do. {total} in topic {report.topic} by all runs{_resent(report)}."
         yield f"Files {report.files_done:,} of {report.files:,} done."
         return
     rate = f" ({report.records_sent / report.seconds:,.0f} records/s)" if report.records_sent and report.seconds else ""
     yield (
         f"{name}: {_outcome(report)}. {words.count(report.records_sent, 'record')} sent to topic {report.topic} in "
-        f"{words.duration(report.seconds)}{rate}; {report.records_total:,} by all runs."
+        f"{words.duration(report.seconds)}{rate}; {report.records_total:,} by all runs{_resent(report)}."
     )
     yield (
         f"Files {report.files_done:,} of {report.files:,} done, splits {report.splits_done:,} of "
         f"{report.splits_planned:,}{_left(report)}."
     )
-    yield "Read it with isolation.level=read_committed (not the default of the Java client)."
+    if report.records_total or report.records_resent:
+        yield "Read it with isolation.level=read_committed (not the default of the Java client)."
+
+
+def _resent(report: RunReport) -> str:
+    """Say what else of the job lies in the topic: the old records of files that were sent again as a whole."""
+    if not report.records_resent:
+        return ""
+    return f", beside {words.count(report.records_resent, 'record')} of files as they were before they were sent again"
 
 
 def _outcome(report: RunReport) -> str:

@@ -206,6 +206,8 @@ class ControlRecord:
     `started` tells two runs of one number apart (UTC time and a random part). `tasks_alive` is how many task ids, from
     0, may still have a producer. `digest`, `split_size` and `schema` are what shapes the bytes since run `pinned_since`; while
     `pin_open` (from `running` until `complete`, carried along by runs that fail) they bind, once anything was committed.
+    `schema_files` is a digest of the list of files that the schema was last held against (`Plan.list_digest`), "" in older
+    records: while it is the same, the files need not be looked at again for columns that the schema does not have.
     `forgotten` says that `--from-scratch` claimed a job whose progress was lost: until it sends, only another such run may.
     `records_total` is the sum over the job's offset records at that time: fewer later means that progress was lost.
     """
@@ -221,6 +223,7 @@ class ControlRecord:
     split_size: int = 0
     schema: str | None = None
     generation: int = 1
+    schema_files: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     host: str = ""
     pid: int = 0

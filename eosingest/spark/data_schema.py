@@ -1,8 +1,8 @@
 """Which columns the files' data has, and as what types they are read: the given schema, the pinned one, or an inferred one.
 
 Between the plan and read.py, which adds what JSON and CSV need. Parquet and ORC say in each file what they hold, and every
-pending file is asked (columnar.py). The columns of `k=v` folders are no data: Spark appends them, as strings where the
-schema does not say otherwise (session.py), so that their type never depends on which folders are pending.
+pending file is asked (columnar.py, exact_types.py). The columns of `k=v` folders are no data: Spark appends them, as strings
+where the schema does not say otherwise (session.py), so that their type never depends on which folders are pending.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pyspark.sql.types import DataType, StructType
 
 from eosingest.errors import FatalError
 from eosingest.sources.base import SourceFile
-from eosingest.spark.columnar import Footer, Unreadable, read_footers, refuse_misread, refuse_unreadable
+from eosingest.spark.columnar import Footer, Unreadable, read_footers
+from eosingest.spark.exact_types import refuse_misread, refuse_unreadable, type_words
 from eosingest.spark.session import FROM_THE_JVM
 
 WITH_FOOTERS = ("parquet", "orc")
@@ -94,7 +95,7 @@ def _mergeable(one: DataType | Unreadable, other: DataType | Unreadable) -> bool
 
 
 def _words(kind: DataType | Unreadable) -> str:
-    return kind.words if isinstance(kind, Unreadable) else kind.simpleString().upper()
+    return kind.words if isinstance(kind, Unreadable) else type_words(kind)
 
 
 def from_ddl(ddl: str) -> StructType:

@@ -29,6 +29,7 @@ from eosingest.sources.files import metadata_file_path
 from eosingest.spark import causes, scan, session
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.line_inputs import SCHEMA, LineSource, LineSplit, line_source, takes_lines
+from eosingest.spark.outgrown import refuse_outgrown
 from eosingest.spark.read import ReadSettings, null_columns, record_frame
 from eosingest.spark.worker import OUTPUT_SCHEMA, LineTaskFunction, Outcomes, TaskFunction, WorkerKafka
 from eosingest.task_contract import Outcome, TaskSettings
@@ -74,14 +75,14 @@ class SparkLauncher:
         self._outcomes: Any = None
         self._error: EosingestError | None = None
 
-    def prepare(self, plan: Plan, schema: str | None) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, same_files: bool) -> Prepared:
         """Start Spark, make the DataFrame, check that it is narrow and reads each planned split once.
 
         A signal ends the wait at once.
         """
-        return session.in_thread(lambda: self._prepare(plan, schema), self._settings.check, "spark-prepare")
+        return session.in_thread(lambda: self._prepare(plan, schema, same_files), self._settings.check, "spark-prepare")
 
-    def _prepare(self, plan: Plan, schema: str | None) -> Prepared:
+    def _prepare(self, plan: Plan, schema: str | None, same_files: bool) -> Prepared:
         settings = self._settings
         self._spark = session.start(
             job=settings.job,
@@ -101,6 +102,8 @@ class SparkLauncher:
             inspect_pending(self._spark.context, settings.read, plan, as_lines=as_lines)
             if as_lines:
                 return self._prepare_lines(plan, schema)
+            if schema is not None and settings.read.schema is None and not same_files:
+                refuse_outgrown(self._spark.sql(), settings.read, plan, base_path, schema)
             return self._prepare_frame(plan, schema, base_path)
         except session.FROM_THE_JVM as error:
             explained = self._explain(error)

@@ -88,9 +88,7 @@ def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_p
     _decode_zstd(spark, plan)
     reader = _reader(spark, settings, base_path)
     paths = [escape_for_spark(entry.file.path) for entry in plan.pending_files]
-    files = [entry.file for entry in plan.pending_files]
-    data = Files(spark, settings.format, files, partition_columns(files) if base_path is not None else ())
-    schema = _schema(spark, settings, plan, base_path, paths, data)
+    schema = read_schema(spark, settings, plan, base_path)
     if _headers_are_the_names(spark, settings, plan, lambda: reader.schema(schema).load(paths)):
         reader = reader.option("enforceSchema", "true")  # names that Spark gave are in no header
     if settings.format in _WITH_CORRUPT_ROWS:
@@ -200,10 +198,14 @@ def _headers_are_the_names(
     )
 
 
-def _schema(
-    spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, paths: list[str], data: Files
-) -> StructType:
-    """Return the schema without our corrupt column: the given one, or what Spark infers."""
+def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> StructType:
+    """Return the schema without our corrupt column: the given one, or what Spark infers of all that is pending.
+
+    Raises FatalError where the files do not fit it: Spark would not say so.
+    """
+    files = [entry.file for entry in plan.pending_files]
+    paths = [escape_for_spark(file.path) for file in files]
+    data = Files(spark, settings.format, files, partition_columns(files) if base_path is not None else ())
     if settings.schema is not None:
         with _naming("source.schema"):
             given = from_ddl(settings.schema)
@@ -227,6 +229,17 @@ def _schema(
     fields = [field for field in inferred.fields if field.name != CORRUPT]
     found = _columns_without_date(spark, settings, base_path, StructType(fields), paths)
     return StructType([_as_text(field) if field.name in found else field for field in fields])
+
+
+def columns_with_values(
+    spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, schema: StructType
+) -> set[str]:
+    """Return the columns that have a value in any row of the pending files: one pass."""
+    paths = [escape_for_spark(entry.file.path) for entry in plan.pending_files]
+    frame = _reader(spark, settings, base_path).schema(schema).load(paths)
+    found = [functions.max(functions.col(quote_name(name)).isNotNull()) for name in schema.names]
+    (row,) = frame.agg(*(column.alias(f"c{index}") for index, column in enumerate(found))).collect()
+    return {name for name, has_value in zip(schema.names, row, strict=True) if has_value}
 
 
 def _as_text(field: StructField) -> StructField:

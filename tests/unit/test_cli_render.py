@@ -169,7 +169,7 @@ def test_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
         "  files        3: 1 done, 1 half done, 1 new",
         "  splits       6: 4 done, 2 pending; size 1 MiB",
         "  to read      4 MiB",
-        "  to send      2 MiB of 6 MiB",
+        "  to send      at most 2 MiB of 6 MiB",
         "  committed    1,203,450 records",
         "  passed over  2 empty, 1 too young, 1 hidden",
         "Files to send:",
@@ -206,6 +206,18 @@ def test_exit_code_of_pending_work_and_of_errors(capsys: pytest.CaptureFixture[s
     out, err = shown(failed, capsys)
     assert out.startswith("orders-backfill: 2 of 3 files")
     assert err == "error: slow\nerror: b.jsonl changed\nhint: restore it\n"
+
+
+def test_what_lies_in_the_topic_is_said_as_it_is() -> None:
+    """Nothing there: nothing to read. Beside the job's records, what was sent of files as they were before."""
+    failed = run.result_of(replace(RUN, exit_code=7, records_sent=0, records_total=0, errors=(FatalError("bad row"),)))
+    assert not any("isolation.level" in line for line in failed.lines)
+    again = run.result_of(replace(RUN, records_resent=1))
+    assert (
+        "; 1,203,450 by all runs, beside 1 record of files as they were before they were sent again." in again.lines[0]
+    )
+    idle = run.result_of(replace(RUN, splits_planned=0, splits_done=0, records_resent=2))
+    assert "by all runs, beside 2 records of files" in idle.lines[0]
 
 
 # ---- status ----------------------------------------------------------------------------------------------------------

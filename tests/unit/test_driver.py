@@ -110,7 +110,7 @@ class _Admin(MemoryAdmin):
 
 
 class _NoSpark:
-    def prepare(self, plan: Plan, schema: str | None, generation: int) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_files: bool) -> Prepared:
         raise AssertionError("there is nothing to send")
 
     def start(self, settings: TaskSettings) -> None:

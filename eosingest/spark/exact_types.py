@@ -1,0 +1,196 @@
+"""Whether a column of Parquet or ORC would be read exactly: the type that it is read as, held against the file's own.
+
+Between the footers (columnar.py) and the schema that is given, pinned or inferred (data_schema.py). Spark casts ORC to whatever
+type it is given, with nulls where a value does not fit, and reads Parquet's 32-bit integers as shorter ones, as dates, and the
+other way round: without a word. Here a type that is not the file's own must be one that holds every value of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+)
+
+from eosingest.errors import FatalError
+from eosingest.spark.columnar import FORMAT_NAMES, NUMBERED, Footer, Unreadable
+
+_NAMED_AT_MOST = 10
+_DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
+_ORDER = list(_DIGITS)
+_NANOS_AS_LONG = (
+    '[spark] conf = { "spark.sql.legacy.parquet.nanosAsLong" = "true" } reads it as a BIGINT of nanoseconds'
+)
+
+
+def refuse_misread(footers: Sequence[Footer], schema: StructType, format: str, *, given: bool, case: bool) -> None:
+    """Raise FatalError where a column would be read as a type that does not hold all that its file's own type does.
+
+    `schema` is that of the data, without folder columns. `given`: it is from the spec; else it was inferred, and there is no
+    other to be had. `case`: names are told apart by upper and lower case.
+    """
+    for footer in footers:
+        _refuse_packed(footer, schema, case)
+    problems = [problem for footer in footers for problem in _problems(footer, schema, format, given, case)]
+    if problems:
+        more = f"; and {len(problems) - _NAMED_AT_MOST} more" if len(problems) > _NAMED_AT_MOST else ""
+        way_out = (
+            "write the file's own type into source.schema, and cast in record.value"
+            if given
+            else "give the column one type in source.schema that holds both, or give these files a job of their own"
+        )
+        raise FatalError(
+            "; ".join(problems[:_NAMED_AT_MOST]) + more,
+            code="type-mismatch",
+            hint=f"nothing of this run was sent; {way_out}",
+        )
+
+
+def _refuse_packed(footer: Footer, schema: StructType, case: bool) -> None:
+    """Raise FatalError where a column that is read is compressed by a codec that this Spark does not have."""
+    read = {_folded(name, case) for name in schema.names}
+    for name, codec in footer.packed.items():
+        if _folded(name, case) in read:
+            raise FatalError(
+                f"{footer.example}: column {name} is compressed with {codec}, which Spark does not bring along",
+                code="unreadable-column",
+                hint="nothing of this run was sent; write the file with zstd, snappy or gzip",
+            )
+
+
+def refuse_unreadable(footers: Sequence[Footer], format: str) -> None:
+    """Raise FatalError for columns of types that Spark does not have, where the schema is to be inferred from the files."""
+    found = [
+        (footer, name, kind)
+        for footer in footers
+        for name, kind in footer.columns.items()
+        if isinstance(kind, Unreadable)
+    ]
+    if not found:
+        return
+    footer, name, kind = found[0]
+    more = f"; and {len(found) - 1} more columns" if len(found) > 1 else ""
+    raise FatalError(
+        f"{footer.example}: column {name} is of {FORMAT_NAMES[format]}'s type {kind.words}, which Spark does not have{more}",
+        code="unreadable-column",
+        hint=f"nothing of this run was sent; {_way_out(name, kind)}",
+    )
+
+
+def _way_out(name: str, kind: Unreadable) -> str:
+    nanos = f"{_NANOS_AS_LONG}; or " if "TIMESTAMP(NANOS" in kind.words else ""
+    if kind.stored is None:
+        return f"{nanos}write the column as another type, or list the columns to read, without {name}, in source.schema"
+    return f"{nanos}list the columns in source.schema: {name} {type_words(kind.stored)} gives what is stored"
+
+
+def _problems(footer: Footer, schema: StructType, format: str, given: bool, case: bool) -> list[str]:
+    if footer.positional:
+        return _problems_by_place(footer, schema, format, given, case)
+    columns = {_folded(name, case): (name, kind) for name, kind in footer.columns.items()}
+    problems = []
+    for wanted in schema.fields:
+        found = columns.get(_folded(wanted.name, case))
+        if found is not None:
+            problems += [f"{footer.example}: {text}" for text in _differences(wanted, *found, format, case)]
+    return problems
+
+
+def _problems_by_place(footer: Footer, schema: StructType, format: str, given: bool, case: bool) -> list[str]:
+    """As `_problems`, where Spark takes the file's first column for the schema's first, whatever they are called."""
+    if len(footer.columns) > len(schema.fields):
+        return [
+            f"{footer.example}: it has {len(footer.columns)} columns without names, and is read by their place: the schema has"
+            f" {len(schema.fields)}"
+        ]
+    problems = []
+    for wanted, (name, kind) in zip(schema.fields, footer.columns.items(), strict=False):
+        if wanted.name != name and (not given or wanted.name.startswith(NUMBERED)):
+            return [
+                f"{footer.example}: its columns are read by their place, and {name} would be taken for {wanted.name}"
+            ]
+        problems += [f"{footer.example}: {text}" for text in _differences(wanted, name, kind, format, case)]
+    return problems
+
+
+def _folded(name: str, case: bool) -> str:
+    return name if case else name.lower()
+
+
+def _differences(wanted: StructField, name: str, kind: DataType | Unreadable, format: str, case: bool) -> list[str]:
+    as_type = type_words(wanted.dataType)
+    if isinstance(kind, Unreadable):
+        if kind.stored is not None and kind.stored == wanted.dataType:
+            return []
+        return [
+            f"column {name} is of type {kind.words}, which Spark does not have, and would be read as {as_type}"
+            + (f" ({type_words(kind.stored)} gives what is stored)" if kind.stored is not None else "")
+        ]
+    return [
+        f"column {path} is {type_words(own)}, and would be read as {type_words(read)}"
+        for path, own, read in _narrowed(name, kind, wanted.dataType, format, case)
+    ]
+
+
+def _narrowed(
+    path: str, own: DataType, read: DataType, format: str, case: bool
+) -> list[tuple[str, DataType, DataType]]:
+    """Return path, own and read type of everything in a column that would not be read exactly."""
+    if isinstance(own, StructType) and isinstance(read, StructType):
+        inner = {_folded(f.name, case): f for f in own.fields}
+        found = []
+        for wanted in read.fields:
+            mine = inner.get(_folded(wanted.name, case))
+            if mine is not None:
+                found += _narrowed(f"{path}.{mine.name}", mine.dataType, wanted.dataType, format, case)
+        return found
+    if isinstance(own, ArrayType) and isinstance(read, ArrayType):
+        return _narrowed(f"{path}[]", own.elementType, read.elementType, format, case)
+    if isinstance(own, MapType) and isinstance(read, MapType):
+        keys = _narrowed(f"{path}.key", own.keyType, read.keyType, format, case)
+        return keys + _narrowed(f"{path}.value", own.valueType, read.valueType, format, case)
+    return [] if holds(own, read, format) else [(path, own, read)]
+
+
+def type_words(kind: DataType) -> str:
+    """Return a type as it is written in a schema; the names of its fields keep their case."""
+    nested = isinstance(kind, StructType | ArrayType | MapType)
+    return kind.simpleString() if nested else kind.simpleString().upper()
+
+
+def holds(own: DataType, read: DataType, format: str) -> bool:
+    """Say whether Spark reads every value of the file's `own` type as the same value of type `read`."""
+    if own == read:
+        return True
+    kind, to = type(own), type(read)
+    if kind in _DIGITS and to in _DIGITS:
+        return _ORDER.index(kind) < _ORDER.index(to)
+    if kind in _DIGITS and isinstance(read, DecimalType):
+        return read.precision - read.scale >= _DIGITS[kind]
+    if isinstance(own, DecimalType) and isinstance(read, DecimalType):
+        return read.scale >= own.scale and read.precision - read.scale >= own.precision - own.scale
+    if format == "parquet" and (kind, to) in ((BinaryType, StringType), (DateType, TimestampNTZType)):
+        return True
+    return (kind, to) in (
+        (FloatType, DoubleType),
+        (ByteType, DoubleType),
+        (ShortType, DoubleType),
+        (IntegerType, DoubleType),
+        (StringType, BinaryType),
+    )

@@ -1,0 +1,214 @@
+"""Whether an inferred schema that is pinned still takes all that the files hold, where other files are pending than it knew.
+
+Called by the launcher (job.py) in the middle of a job, before anything is sent. Spark drops a field that the schema does not
+have, and a value that does not fit is a corrupt row: the schema is inferred anew over what is pending, and what it would add
+or widen stops the run, with the file and the schema that would take both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegralType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from eosingest.errors import ChangedError, EosingestError
+from eosingest.plan import Plan, PlannedFile
+from eosingest.spark.data_schema import WITH_FOOTERS, from_ddl
+from eosingest.spark.exact_types import holds, type_words
+from eosingest.spark.read import ReadSettings, columns_with_values, read_schema
+
+_NAMED_AT_MOST = 10
+_ASKED_AT_MOST = 20  # files that are inferred one by one, to name those that differ
+_WAY_OUT = (
+    "nothing of this run was sent; move these files away until the job is complete, then bring them back: a new run infers"
+    " anew"
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A column, or a field in one, that is `found` now; `pinned` is what the schema has of it, None where it is new."""
+
+    path: str
+    found: DataType
+    pinned: DataType | None
+
+    def __str__(self) -> str:
+        """Say it in the words of an error message."""
+        kind = type_words(self.found)
+        if self.pinned is None:
+            return f"{self.path} {kind} is new"
+        return f"{self.path} is {kind} now, and was {type_words(self.pinned)}"
+
+
+def refuse_outgrown(
+    spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, pinned_ddl: str
+) -> None:
+    """Raise ChangedError where pending files hold what the pinned schema, which was inferred, would drop or not take."""
+    pinned = from_ddl(pinned_ddl)
+    found = _inferred(spark, settings, plan, base_path)
+    differences = list(compare(found, pinned, settings.format))
+    if any(difference.pinned is not None for difference in differences) and settings.format not in WITH_FOOTERS:
+        # A column without any value is inferred as STRING: that is no other type than the pinned one.
+        found = _with_values_only(spark, settings, plan, base_path, found, pinned)
+        differences = list(compare(found, pinned, settings.format))
+    if not differences:
+        return
+    names = _files_of(spark, settings, plan, base_path, pinned)
+    where = f"{', '.join(names)}: " if names else ""
+    said = "; ".join(map(str, differences[:_NAMED_AT_MOST]))
+    more = f"; and {len(differences) - _NAMED_AT_MOST} more" if len(differences) > _NAMED_AT_MOST else ""
+    raise ChangedError(
+        f"{where}the job's schema, which was inferred when it began, does not take what the files hold: {said}{more}",
+        code="schema-outgrown",
+        hint=f"{_WAY_OUT}. {_for_both(spark, found, pinned, settings.format)}",
+    )
+
+
+def _for_both(spark: SparkSession, found: StructType, pinned: StructType, format: str) -> str:
+    """Say by which schema everything could be sent again; Parquet and ORC are not read as any type that holds both."""
+    both = _joined(pinned, found, format)
+    if format in WITH_FOOTERS and [*compare(found, both, format), *compare(pinned, both, format)]:
+        return "No type holds both: or give these files a job of their own"
+    nothing: list[tuple[object, ...]] = []
+    ddl = spark.createDataFrame(nothing, both)._jdf.schema().toDDL()
+    return f'Or take a schema that holds both, under a new job name or with --from-scratch:\nschema = "{ddl}"'
+
+
+def _inferred(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> StructType:
+    try:
+        return read_schema(spark, replace(settings, schema=None), plan, base_path)
+    except EosingestError as error:
+        if error.code == "schema-needed":
+            raise ChangedError(
+                "other files are pending than those that the job's schema was inferred from, too many to infer it again",
+                code="schema-outgrown",
+                hint=_WAY_OUT,
+            ) from error
+        raise
+
+
+def _with_values_only(
+    spark: SparkSession,
+    settings: ReadSettings,
+    plan: Plan,
+    base_path: str | None,
+    found: StructType,
+    pinned: StructType,
+) -> StructType:
+    """Return what was found, with the pinned type for all that has no value in these files."""
+    if settings.format == "json":
+        options = {**settings.options, "dropFieldIfAllNull": "true"}
+        return _pinned_where_null(_inferred(spark, replace(settings, options=options), plan, base_path), found, pinned)
+    valued = columns_with_values(spark, settings, plan, base_path, found)
+    return _pinned_where_null(StructType([f for f in found.fields if f.name in valued]), found, pinned)
+
+
+def _pinned_where_null(valued: StructType, found: StructType, pinned: StructType) -> StructType:
+    """Return the fields of `found`, each as `valued` has it, or as `pinned` has it where `valued` does not."""
+    with_values = {field.name: field.dataType for field in valued.fields}
+    before = {field.name: field.dataType for field in pinned.fields}
+    fields = []
+    for field in found.fields:
+        kind, was = with_values.get(field.name), before.get(field.name)
+        if kind is None:
+            kind = was if was is not None else field.dataType
+        elif isinstance(kind, StructType) and isinstance(field.dataType, StructType) and isinstance(was, StructType):
+            kind = _pinned_where_null(kind, field.dataType, was)
+        fields.append(StructField(field.name, kind))
+    return StructType(fields)
+
+
+def _files_of(
+    spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, pinned: StructType
+) -> list[str]:
+    """Name the pending files that differ, where they are few enough to ask each."""
+    if len(plan.pending_files) > _ASKED_AT_MOST:
+        return []
+    return [
+        entry.file.name
+        for entry in plan.pending_files
+        if list(compare(_inferred(spark, settings, _alone(plan, entry), base_path), pinned, settings.format))
+    ]
+
+
+def _alone(plan: Plan, entry: PlannedFile) -> Plan:
+    return replace(plan, files=(entry,))
+
+
+# ---- pure ------------------------------------------------------------------------------------------------------------
+
+
+def compare(found: DataType, pinned: DataType, format: str, path: str = "") -> Iterator[Difference]:
+    """Yield what a reader by the `pinned` type would drop of what was `found`, or not take."""
+    if isinstance(found, StructType) and isinstance(pinned, StructType):
+        kinds = {field.name: field.dataType for field in pinned.fields}
+        for field in found.fields:
+            name = f"{path}.{field.name}" if path else field.name
+            if field.name in kinds:
+                yield from compare(field.dataType, kinds[field.name], format, name)
+            else:
+                yield Difference(name, field.dataType, None)
+    elif isinstance(found, ArrayType) and isinstance(pinned, ArrayType):
+        yield from compare(found.elementType, pinned.elementType, format, f"{path}[]")
+    elif isinstance(found, MapType) and isinstance(pinned, MapType):
+        yield from compare(found.valueType, pinned.valueType, format, f"{path}.value")
+    elif not _takes(pinned, found, format):
+        yield Difference(path, found, pinned)
+
+
+def _joined(one: StructType, other: StructType, format: str) -> StructType:
+    more = {field.name: field.dataType for field in other.fields}
+    both = [
+        StructField(f.name, joined(f.dataType, more.pop(f.name), format) if f.name in more else f.dataType)
+        for f in one.fields
+    ]
+    return StructType(both + [StructField(name, kind) for name, kind in more.items()])
+
+
+def joined(one: DataType, other: DataType, format: str) -> DataType:
+    """Return a type that takes both."""
+    if isinstance(one, StructType) and isinstance(other, StructType):
+        return _joined(one, other, format)
+    if isinstance(one, ArrayType) and isinstance(other, ArrayType):
+        return ArrayType(joined(one.elementType, other.elementType, format))
+    if isinstance(one, MapType) and isinstance(other, MapType):
+        return MapType(one.keyType, joined(one.valueType, other.valueType, format))
+    if _takes(one, other, format):
+        return one
+    if _takes(other, one, format):
+        return other
+    if isinstance(one, DecimalType | IntegralType) and isinstance(other, DecimalType | FloatType | DoubleType):
+        return DoubleType()
+    return StringType()
+
+
+def _takes(pinned: DataType, found: DataType, format: str) -> bool:
+    """Say whether what is of type `found` is read by the `pinned` one as inference over both would have it."""
+    if pinned == found or holds(found, pinned, format):
+        return True
+    if format in WITH_FOOTERS:
+        return False
+    if isinstance(pinned, StringType):
+        return True
+    if isinstance(pinned, DoubleType):
+        return isinstance(found, IntegralType | DecimalType | FloatType)
+    if isinstance(pinned, TimestampType | TimestampNTZType):
+        return isinstance(found, DateType | TimestampNTZType)
+    return False

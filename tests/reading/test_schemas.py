@@ -1,0 +1,109 @@
+"""Inferred schemas in the middle of a job, and the columns of `k=v` folders."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eosingest.errors import ChangedError, FatalError
+from eosingest.plan import make_plan
+from eosingest.sources.files import FileSource
+from eosingest.spark.outgrown import refuse_outgrown
+from eosingest.spark.read import ReadSettings
+from eosingest.spec.options import reader_options
+from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
+from tests.reading.test_parquet_orc_types import packed
+
+_HEADER = {"header": "true"}
+# Format, files, the pinned schema; what is said of them, "" where they fit; the schema for both.
+PENDING: list[tuple[str, dict[str, bytes], str, str, str]] = [
+    ("json", {"a.json": b'{"n":1}\n'}, "n BIGINT,m STRING", "", ""),
+    (
+        "json",
+        {"a.json": b'{"n":1}\n', "b.json": b'{"n":1,"m":"x"}\n'},
+        "n BIGINT",
+        "^[^ ]*b.json: .*m STRING is new",
+        "n BIGINT,m STRING",
+    ),
+    ("json", {"a.json": b'{"n":1.5}\n'}, "n BIGINT", "a.json: .*n is DOUBLE now, and was BIGINT", "n DOUBLE"),
+    ("json", {"a.json": b'{"n":1,"m":null}\n'}, "n BIGINT", "m STRING is new", "n BIGINT,m STRING"),
+    ("json", {"a.json": b'{"n":null,"s":null,"l":[]}\n'}, "l ARRAY<BIGINT>,n BIGINT,s STRUCT<x: BIGINT>", "", ""),
+    (
+        "json",
+        {"a.json": b'{"s":{"x":null,"y":1}}\n'},
+        "s STRUCT<x: BIGINT>",
+        "s.y BIGINT is new",
+        "s STRUCT<x: BIGINT, y: BIGINT>",
+    ),
+    ("json", {"k=1/a.json": b'{"n":1}\n'}, "n BIGINT,k INT", "", ""),
+    ("csv", {"a.csv": b"n,s\n,x\n,y\n"}, "n INT,s STRING", "", ""),
+    ("csv", {"a.csv": b"n,s\nabc,x\n"}, "n INT,s STRING", "a.csv: .*n is STRING now, and was INT", "n STRING,s STRING"),
+    ("csv", {"a.csv": b"n,s,t\n1,x,\n"}, "n INT,s STRING", "t STRING is new", "n INT,s STRING,t STRING"),
+    ("parquet", {"a.x": packed("parquet", pa.array([1]), names="n")}, "n BIGINT,m STRING", "", ""),
+    (
+        "parquet",
+        {f"{n}.x": packed("parquet", pa.array([1]), pa.array(["x"]), names="n,m") for n in (1, 2)},
+        "n BIGINT",
+        "1.x.*2.x.*m STRING is new",
+        "n BIGINT,m STRING",
+    ),
+    ("orc", {"a.x": packed("orc", pa.array([1.5]), names="n")}, "n BIGINT", "n is DOUBLE now, and was BIGINT", ""),
+]  # fmt: skip
+
+
+def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
+    """Spark would drop a new field without a word, and call a wider value corrupt."""
+    for number, (format, files, pinned, said, both) in enumerate(PENDING):
+        folder = tmp_path / str(number)
+        for name, content in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        source = FileSource(format=format, paths=[str(folder)], directory=folder, root=None, min_age_s=0)
+        listing = source.list()
+        plan = make_plan(source, {}, 1 << 20, listing)
+        options = reader_options(format, _HEADER if format == "csv" else {}, has_schema=False)
+        settings = ReadSettings(format, options, None, None, ("*",), None, "to_json(struct(*))", {}, None)
+        arguments: Any = (lab.spark, settings, plan, source.partition_base(listing.files), pinned)
+        if not said:
+            refuse_outgrown(*arguments)
+            continue
+        with pytest.raises(ChangedError, match=said) as caught:
+            refuse_outgrown(*arguments)
+        assert caught.value.code == "schema-outgrown"
+        assert (f'schema = "{both}"' if both else "a job of their own") in caught.value.hint
+        assert "until the job is complete" in caught.value.hint
+
+
+def test_folder_columns_are_strings(lab: Lab) -> None:  # noqa: F811
+    """Whatever the other folders are called: breaks when a number or a date is made of them."""
+    row = {"json": b'{"n":1}\n', "csv": b"n\n1\n", "parquet": packed("parquet", pa.array([1]), names="n")}
+    texts = ["01", "1.0", "1e3", "2026-11-23", "2026-11-23 10:30:00", "a%20b", "true", "-0", "9" * 30]
+    for format, content in row.items():
+        options = _HEADER if format == "csv" else {}
+        for text in texts:
+            (value,) = lab.values(format, {f"k={text}/a.x": content}, options=options)
+            assert json.loads(value or b"") == {"n": 1, "k": text.replace("%20", " ")}
+        (value,) = lab.values(format, {"k=__HIVE_DEFAULT_PARTITION__/a.x": content}, options=options)
+        assert json.loads(value or b"") == {"n": 1, "k": None}
+        both = lab.values(
+            format, {"k=02/a.x": content, "k=3/a.x": content}, options=options, schema="n BIGINT, k INT", where="k >= 3"
+        )
+        assert [json.loads(value or b"") for value in both] == [{"n": 1, "k": 3}]
+        both = lab.values(format, {"k=02/a.x": content, "k=3/a.x": content}, options=options, where="k >= 3")
+        assert [json.loads(value or b"") for value in both] == [{"n": 1, "k": "3"}]
+
+
+def test_a_folder_column_that_the_data_has_too(lab: Lab) -> None:  # noqa: F811
+    """Spark would send the folder's value in its place."""
+    for format, content in (
+        ("json", b'{"n":1,"K":2}\n'),
+        ("csv", b"n,K\n1,2\n"),
+        ("parquet", packed("parquet", pa.array([1]), pa.array([2]), names="n,K")),
+        ("orc", packed("orc", pa.array([1]), pa.array([2]), names="n,K")),
+    ):
+        with pytest.raises(FatalError, match="a column K, and the files lie in folders"):
+            lab.values(format, {"k=1/a.x": content}, options=_HEADER if format == "csv" else {})
