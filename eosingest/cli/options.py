@@ -7,6 +7,7 @@ which hold one NAME=VALUE a line: values may have spaces and commas in them.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,25 @@ if TYPE_CHECKING:
 OUTPUT_VARIABLE = "EOSINGEST_OUTPUT"
 PARAM_VARIABLE = "EOSINGEST_PARAM"
 SET_VARIABLE = "EOSINGEST_SET"
+
+_DATA = frozenset(
+    [
+        ".csv",
+        ".tsv",
+        ".json",
+        ".jsonl",
+        ".ndjson",
+        ".parquet",
+        ".orc",
+        ".txt",
+        ".log",
+        ".gz",
+        ".bz2",
+        ".zst",
+        ".avro",
+        ".xlsx",
+    ]
+)
 
 SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The job's TOML file.", show_default=False)]
 Params = Annotated[
@@ -83,6 +103,7 @@ def load_spec(
     """
     from eosingest.spec import load
 
+    _refuse_data(file)
     more: Callable[[Table], Iterable[Problem]] | None = None
     if thorough:
         from eosingest.further_checks import further_problems
@@ -95,6 +116,16 @@ def load_spec(
         overrides=[*_lines(SET_VARIABLE), *(overrides or ())],
         more=more,
     )
+
+
+def _refuse_data(file: Path) -> None:
+    """Raise SpecError where a data file is named instead of a spec."""
+    if file.suffix.lower() in _DATA and file.is_file():
+        raise SpecError(
+            f"{file} is data, not a spec",
+            code="not-a-spec",
+            hint=f"write a spec for it: eosingest init --from {shlex.quote(str(file))}",
+        )
 
 
 def _lines(variable: str) -> list[str]:

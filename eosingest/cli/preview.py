@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -61,12 +60,9 @@ def _lines(report: PreviewReport) -> Iterator[str]:
         return
     yield f"{report.job}: the first {words.count(len(report.records), 'record')} {of}; nothing was sent."
     if report.schema and report.format != "text":
+        from eosingest.spec import toml_string
+
         yield "The schema, as it would stand under [source]:"
         yield f"schema = {toml_string(report.schema)}"
     for number, record in enumerate(report.records, start=1):
         yield from records.lines_of(record, f"Record {number} ({record.file})")
-
-
-def toml_string(text: str) -> str:
-    """Return a text as a basic string of TOML: JSON's escapes are TOML's, but for DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -214,7 +214,7 @@ def test_every_flag_has_a_variable() -> None:
     assert set(variables) == {
         "--output", "--verbose", "--param", "--set", "--exit-code", "--if-running", "--from-scratch", "--force",
         "--against-source", "--remove-data", "--rows", "--spark", "--number", "--last",
-        "--bootstrap-servers",
+        "--bootstrap-servers", "--from",
     }  # fmt: skip
     assert all(variables.values()), variables
 
