@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from eosingest.cli.options import Output, Verbose
+from eosingest.cli.options import Output, Quiet, Verbose
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
 from eosingest.errors import FatalError, SpecError
@@ -40,6 +40,7 @@ def init(
     ] = False,
     output: Output = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> Action:
     """Write a commented spec to start from. Beside it goes the JSON Schema that editors check it with."""
 
@@ -74,7 +75,7 @@ def init(
             notes=(*found, *notes),
         )  # fmt: skip
 
-    return Action("init", perform, output, verbose)
+    return Action("init", perform, output, verbose, quiet)
 
 
 def _spec_file(path: str) -> Path:

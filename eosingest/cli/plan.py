@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from eosingest.cli import words
-from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
@@ -21,7 +21,7 @@ _STATES = ("done", "half done", "changed", "new")
 
 
 def plan(
-    spec: SpecFile,
+    spec: SpecFile = None,
     param: Params = None,
     set_: Overrides = None,
     exit_code: Annotated[
@@ -29,6 +29,7 @@ def plan(
     ] = False,
     output: Output = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> Action:
     """Show what a run would send: files, splits, bytes. Sends nothing, starts nothing and disturbs no other run."""
 
@@ -40,7 +41,7 @@ def plan(
             report = plan_job(loaded, watcher)
         return result_of(report, exit_code=exit_code, verbose=verbose)
 
-    return Action("plan", perform, output, verbose)
+    return Action("plan", perform, output, verbose, quiet)
 
 
 def result_of(report: PlanReport, *, exit_code: bool, verbose: bool) -> Result:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from eosingest.cli import records, words
-from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
@@ -18,7 +18,7 @@ from eosingest.report import PreviewReport
 
 
 def preview(
-    spec: SpecFile,
+    spec: SpecFile = None,
     param: Params = None,
     set_: Overrides = None,
     rows: Annotated[
@@ -26,6 +26,7 @@ def preview(
     ] = 5,
     output: Output = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> Action:
     """Show the first records as they would be sent, and the schema. Sends nothing, and asks no broker."""
 
@@ -39,7 +40,7 @@ def preview(
             report = preview_job(loaded, rows, watcher, signals.received, verbose=verbose)
         return result_of(report)
 
-    return Action("preview", perform, output, verbose)
+    return Action("preview", perform, output, verbose, quiet)
 
 
 def result_of(report: PreviewReport) -> Result:

@@ -56,7 +56,7 @@ class Watcher:
         """Move the bar, or say a line when it is time."""
         if self._live:
             self._draw(lambda: self._move(progress))
-        elif self._now() - self._said >= self._interval_s:
+        elif not self._renderer.quiet and self._now() - self._said >= self._interval_s:
             self._said = self._now()
             self._renderer.line(line_of(progress))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from eosingest.cli import words
-from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
@@ -14,7 +14,12 @@ from eosingest.report import StatusReport
 
 
 def status(
-    spec: SpecFile, param: Params = None, set_: Overrides = None, output: Output = None, verbose: Verbose = False
+    spec: SpecFile = None,
+    param: Params = None,
+    set_: Overrides = None,
+    output: Output = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> Action:
     """Show how far a job is: its last run, files, splits, records. Exit 10 where it has not run yet."""
 
@@ -26,7 +31,7 @@ def status(
             report = status_of_job(loaded, watcher)
         return result_of(report)
 
-    return Action("status", perform, output, verbose)
+    return Action("status", perform, output, verbose, quiet)
 
 
 def result_of(report: StatusReport) -> Result:
