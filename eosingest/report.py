@@ -148,7 +148,11 @@ class PlanReport:
 
 @dataclass(frozen=True)
 class StatusReport:
-    """What the offsets topic says of a job. `state` as in the control record, of run `run`; times as text in UTC."""
+    """What the offsets topic says of a job. `state` as in the control record, of run `run`; times as text in UTC.
+
+    `alive`: whether the run's process is, where it goes on and is of this host. `said`: the errors that it ended with, where
+    this host knows them (code, message, hint).
+    """
 
     job: str
     topic: str
@@ -165,6 +169,8 @@ class StatusReport:
     records_total: int
     open_transactions: tuple[dict[str, Any], ...]
     versions: dict[str, str]
+    alive: bool | None = None
+    said: tuple[dict[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as the `data` of the JSON envelope."""

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from eosingest import last_words
 from eosingest.connection import connected, refuse_unusable_properties
 from eosingest.driver import Driver
 from eosingest.driver_contract import Prepared, Surroundings
-from eosingest.errors import ActiveRunError
+from eosingest.errors import ActiveRunError, EosingestError, FencedError
 from eosingest.host_lock import HostLock
 from eosingest.interruption import Interruption
 from eosingest.kafka.config import ClientSettings
@@ -64,8 +65,14 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
         settings = driver_settings(spec, kafka.client.bootstrap_servers, source, from_scratch=options.from_scratch)
         try:
             report = Driver(settings, kafka, source, launcher, noting, around).run()
+        except FencedError:
+            raise  # a newer run has the last word
+        except EosingestError as error:
+            last_words.keep(lock.cluster_id, spec.name, [error])
+            raise
         finally:
             launcher.close()
+        last_words.keep(lock.cluster_id, spec.name, report.errors)
         return replace(report, notes=tuple(noting.notes))
 
 

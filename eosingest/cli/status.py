@@ -40,9 +40,10 @@ def result_of(report: StatusReport) -> Result:
 
 
 def _lines(report: StatusReport) -> Iterator[str]:
-    yield f"{report.job}: {report.state}, run {report.run}."
+    yield f"{report.job}: {report.state}, run {report.run}{_alive(report)}."
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     rows = [
+        *((("said" if not number else ""), _said(error)) for number, error in enumerate(report.said)),
         ("since", f"{report.time} on {report.host} (pid {report.pid})"),
         ("topic", f"{report.topic} on {report.bootstrap_servers}"),
         ("files", f"{report.files_done:,} of {report.files:,} done"),
@@ -53,6 +54,20 @@ def _lines(report: StatusReport) -> Iterator[str]:
     transactions = [_transaction(entry) for entry in report.open_transactions]
     names = ["open transactions", *[""] * len(transactions)]
     yield from words.table(rows + list(zip(names, transactions or ["none"], strict=False)))
+
+
+def _alive(report: StatusReport) -> str:
+    """Say of a run that has not ended whether it can still do so."""
+    if report.alive is None:
+        return ""
+    if report.alive:
+        return " (its process is alive)"
+    return " (its process is gone: it was killed; the next run goes on from what is committed)"
+
+
+def _said(error: dict[str, str]) -> str:
+    first, *more = error["message"].splitlines() or [""]
+    return f"{first}{' …' if more else ''} ({error['code']})"
 
 
 def _transaction(entry: dict[str, Any]) -> str:

@@ -322,3 +322,14 @@ def test_duration(seconds: float, text: str) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0, "00:00:00"), (80, "00:01:20"), (360_000, "100:00:00")])
 def test_clock(seconds: float, text: str) -> None:
     assert words.clock(seconds) == text
+
+
+def test_status_says_whether_a_run_is_alive_and_what_a_failed_one_said() -> None:
+    claimed = replace(STATUS, state="claimed")
+    assert status.result_of(replace(claimed, alive=True)).lines[0].endswith("run 7 (its process is alive).")
+    assert "was killed" in status.result_of(replace(claimed, alive=False)).lines[0]
+    assert status.result_of(claimed).lines[0] == "orders-backfill: claimed, run 7."
+    said = ({"code": "corrupt-row", "message": "a.csv: row 2: no\nmore", "hint": "mend it"},)
+    result = status.result_of(replace(STATUS, said=said))
+    assert "a.csv: row 2: no … (corrupt-row)" in result.lines[1]
+    assert result.data["said"] == said

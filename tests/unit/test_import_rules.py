@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "interruption": {"errors"},
     "java": {"errors"},
     "host_lock": {"paths"},
+    "last_words": {"errors", "paths"},
     "report": {"errors"},
     "sources": {"errors", "interruption"},
     "kafka": {"errors", "interruption"},
