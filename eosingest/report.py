@@ -12,7 +12,11 @@ from eosingest.errors import EosingestError
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is, as the offsets topic tells it. `seconds` since the run began, bytes are the source's."""
+    """How far a run is, as the offsets topic tells it. `seconds` since the run began, bytes are the source's.
+
+    `bytes_done` are of done splits, and of others as far as they are committed: where they are read by rows, by the size of a
+    row so far. `records_before` is what earlier runs have sent.
+    """
 
     records_sent: int
     splits_done: int
@@ -20,6 +24,7 @@ class Progress:
     bytes_done: int
     bytes_planned: int
     seconds: float
+    records_before: int = 0
 
     @property
     def records_per_second(self) -> float:
@@ -65,7 +70,8 @@ class Noting:
 class RunReport:
     """The result of a run. `records_sent` by this run, `records_total` by all runs of the job, as the offset records say.
 
-    `notes` is what the observer was told on the way.
+    `records_retired` are records of files that were sent again as a whole since: in the topic beside `records_total`.
+    `notes` is what the observer was told on the way, `log` the file with Spark's own words, None where it was not started.
     """
 
     job: str
@@ -82,6 +88,8 @@ class RunReport:
     seconds: float
     errors: tuple[EosingestError, ...] = ()
     notes: tuple[str, ...] = ()
+    records_retired: int = 0
+    log: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -102,9 +110,11 @@ class RunReport:
             "splits_done": self.splits_done,
             "records_sent": self.records_sent,
             "records_total": self.records_total,
+            "records_retired": self.records_retired,
             "seconds": round(self.seconds, 3),
             "records_per_second": round(self.records_sent / self.seconds) if self.seconds else 0,
             "isolation_level_to_read_with": "read_committed",
+            "log": self.log,
             "notes": list(self.notes),
         }
 

@@ -54,7 +54,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
                 )
             lock.keep_trying()  # the next run is to see this one, not only the one that is fenced now
         source = file_source(spec, interruption.check)
-        launcher = _LazyLauncher(spec, kafka.client, source, options.verbose, interruption.check)
+        launcher = _LazyLauncher(spec, kafka.client, source, options.verbose, interruption.check, observer)
         around = Surroundings(
             now=time.monotonic,
             sleep=time.sleep,
@@ -73,23 +73,34 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
         finally:
             launcher.close()
         last_words.keep(lock.cluster_id, spec.name, report.errors)
-        return replace(report, notes=tuple(noting.notes))
+        return replace(report, notes=tuple(noting.notes), log=launcher.log)
 
 
 class _LazyLauncher:
     """A SparkLauncher that imports pyspark when it is first asked to prepare: a run with nothing to do never is."""
 
     def __init__(
-        self, spec: Spec, client: ClientSettings, source: FileSource, verbose: bool, check: Callable[[], None]
+        self,
+        spec: Spec,
+        client: ClientSettings,
+        source: FileSource,
+        verbose: bool,
+        check: Callable[[], None],
+        observer: Observer,
     ) -> None:
         self._check = check
         self._spec = spec
         self._client = client
         self._source = source
         self._verbose = verbose
+        self._observer = observer
         self._launcher: Any = None
+        self.log: str | None = None
 
     def prepare(self, plan: Plan, schema: str | None) -> Prepared:
+        # To who watches only, not to the report: until records are committed there is nothing else to see.
+        files = "1 file" if len(plan.pending_files) == 1 else f"{len(plan.pending_files):,} files"
+        self._observer.note(f"starting Spark to read {files}")
         self._launcher = self._make()
         prepared: Prepared = self._launcher.prepare(plan, schema)
         return prepared
@@ -113,4 +124,5 @@ class _LazyLauncher:
         from eosingest.spark.settings import spark_settings
 
         log_file = None if self._verbose else spark_log_file(self._spec.name)
+        self.log = str(log_file) if log_file is not None else None
         return SparkLauncher(spark_settings(self._spec, self._client, self._source, self._check, log_file))

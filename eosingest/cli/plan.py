@@ -79,12 +79,20 @@ def _rows(report: PlanReport) -> list[tuple[str, str]]:
     rows = [
         ("topic", f"{report.topic} on {report.bootstrap_servers}"),
         ("files", f"{len(report.files):,}: {files}" if files else "0"),
-        ("splits", f"{report.splits:,}: {done:,} done, {report.splits_pending:,} pending; size {split_size}"),
+        (
+            "splits",
+            f"{report.splits:,}: {done:,} done, {report.splits_pending:,} pending; files are cut every {split_size}",
+        ),
         ("to read", words.size(report.bytes_to_read)),
-        ("to send", f"{words.size(report.bytes_to_send)} of {words.size(report.bytes_total)}"),
+        ("to send", f"{_at_most(states)}{words.size(report.bytes_to_send)} of {words.size(report.bytes_total)}"),
         ("committed", words.count(report.records_committed, "record")),
     ]
     return rows + [("passed over", text) for text in [_passed_over(report)] if text]
+
+
+def _at_most(states: Counter[str]) -> str:
+    """A split that is half committed counts as a whole: how many bytes are left of it is known to its reader alone."""
+    return "at most " if states["half done"] else ""
 
 
 def _passed_over(report: PlanReport) -> str:

@@ -102,13 +102,25 @@ def _lines(report: RunReport) -> Iterator[str]:
     rate = f" ({report.records_sent / report.seconds:,.0f} records/s)" if report.records_sent and report.seconds else ""
     yield (
         f"{name}: {_outcome(report)}. {words.count(report.records_sent, 'record')} sent to topic {report.topic} in "
-        f"{words.duration(report.seconds)}{rate}; {report.records_total:,} by all runs."
+        f"{words.duration(report.seconds)}{rate}; {report.records_total:,} by all runs{_retired(report)}."
     )
     yield (
         f"Files {report.files_done:,} of {report.files:,} done, splits {report.splits_done:,} of "
         f"{report.splits_planned:,}{_left(report)}."
     )
-    yield "Read it with isolation.level=read_committed (not the default of the Java client)."
+    if report.records_total:
+        yield "Read it with isolation.level=read_committed (not the default of the Java client)."
+    if report.log is not None and not report.complete:
+        yield f"Spark's own words: {report.log}"
+
+
+def _retired(report: RunReport) -> str:
+    """Say of records that lie in the topic too: those of files that changed and were sent again as a whole."""
+    if not report.records_retired:
+        return ""
+    return (
+        f" (and {report.records_retired:,} of files that were sent again as a whole since, which are in the topic too)"
+    )
 
 
 def _outcome(report: RunReport) -> str:
