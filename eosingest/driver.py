@@ -34,7 +34,7 @@ from eosingest.names import control_id, task_id
 from eosingest.offsets import record, topic
 from eosingest.offsets.record import Audit, ControlRecord, Pinned
 from eosingest.offsets.state import JobState
-from eosingest.plan import Plan, half_done_files, make_plan, notes_of
+from eosingest.plan import Plan, PlannedSplit, half_done_files, make_plan, notes_of
 from eosingest.report import Observer, Progress, RunReport
 from eosingest.sources.base import Listing, Source
 from eosingest.task_contract import TaskSettings
@@ -524,12 +524,31 @@ def progress_of(plan: Plan, seen: JobState, seconds: float) -> Progress:
     """Return the progress of a run over its plan, from the offset records seen since planning."""
     committed = {(p.split.file, p.split.start): p.committed.records if p.committed else 0 for p in plan.pending}
     sent = sum(offset.records - committed.get(split, 0) for split, offset in seen.offsets.items())
-    done = [p.split.length for p in plan.pending if seen.is_done((p.split.file, p.split.start))]
+    done = [p for p in plan.pending if seen.is_done((p.split.file, p.split.start))]
+    bytes_done = sum(p.split.length for p in done)
+    rows_done = sum(seen.offsets[p.split.file, p.split.start].rows for p in done)
+    row_bytes = bytes_done / rows_done if rows_done else 0.0
+    halves = (_bytes_within(p, seen, row_bytes) for p in plan.pending)
     return Progress(
         records_sent=sent,
         splits_done=len(done),
         splits_planned=len(plan.pending),
-        bytes_done=sum(done),
+        bytes_done=bytes_done + sum(halves),
         bytes_planned=plan.bytes_to_send,
         seconds=seconds,
+        records_before=plan.committed_records,
     )
+
+
+def _bytes_within(planned: PlannedSplit, seen: JobState, row_bytes: float) -> int:
+    """Return how far this run is within a split that is not done: exactly where positions are bytes, else by its rows."""
+    split, before = planned.split, planned.committed
+    now = seen.offsets.get((split.file, split.start))
+    if now is None or now.done:
+        return 0
+    if now.position_kind == record.POSITION_KIND_BYTES:
+        begun = before.position if before is not None else split.start
+        behind = now.position - begun
+    else:
+        behind = round((now.rows - (before.rows if before is not None else 0)) * row_bytes)
+    return max(0, min(behind, split.length - 1))

@@ -22,6 +22,7 @@ class HostLock:
 
     def __init__(self, cluster_id: str, job: str) -> None:
         """Name the lock; nothing is locked yet."""
+        self.cluster_id = cluster_id
         digest = hashlib.sha256(f"{cluster_id}\0{job}".encode()).hexdigest()[:16]
         self._path = cache_directory() / "locks" / f"{job}-{digest}.lock"
         self._descriptor = -1

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from eosingest import broker, pins
+from eosingest import broker, last_words, pins
 from eosingest.connection import EMBEDDED, Connection, connected, control_log, refuse_unusable_properties
 from eosingest.driver_contract import DriverSettings
 from eosingest.errors import EosingestError, FatalError, NoSuchJobError, SpecError
@@ -16,7 +16,7 @@ from eosingest.kafka.config import ClientSettings, refuse_one_sided
 from eosingest.kafka.librdkafka import check_properties
 from eosingest.kafka.protocols import Admin
 from eosingest.names import control_id, task_id
-from eosingest.offsets import topic
+from eosingest.offsets import record, topic
 from eosingest.offsets.state import JobState
 from eosingest.plan import Plan, PlannedFile, gone_note, half_done_files, make_plan, notes_of
 from eosingest.report import Noting, Observer, PlanReport, StatusReport
@@ -26,6 +26,8 @@ from eosingest.sources.files import FileSource
 from eosingest.sources.unread import Unread
 from eosingest.spec import Spec, resolve_properties
 from eosingest.spec.model import LOCAL_MASTER
+
+_ENDED = (record.COMPLETE, record.FAILED)
 
 
 def check(spec: Spec) -> list[str]:
@@ -129,6 +131,8 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
                 {**entry._asdict(), "of_this_job": entry.transactional_id in ours} for entry in open_now
             ),
             versions=dict(control.versions),
+            alive=last_words.lives(control.host, control.pid) if control.state not in _ENDED else None,
+            said=tuple(last_words.recall(kafka.admin.cluster_id(), spec.name, control.host, control.pid)),
         )
 
 

@@ -12,7 +12,11 @@ from eosingest.errors import EosingestError
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is, as the offsets topic tells it. `seconds` since the run began, bytes are the source's."""
+    """How far a run is, as the offsets topic tells it. `seconds` since the run began, bytes are the source's.
+
+    `bytes_done` are of done splits, and of others as far as they are committed: where they are read by rows, by the size of a
+    row so far. `records_before` is what earlier runs have sent.
+    """
 
     records_sent: int
     splits_done: int
@@ -20,6 +24,7 @@ class Progress:
     bytes_done: int
     bytes_planned: int
     seconds: float
+    records_before: int = 0
 
     @property
     def records_per_second(self) -> float:
@@ -65,7 +70,7 @@ class Noting:
 class RunReport:
     """The result of a run. `records_sent` by this run, `records_total` by all runs of the job, as the offset records say;
     `records_resent` lie in the topic beside them: of files as they were before they were sent again as a whole.
-    `notes` is what the observer was told on the way.
+    `notes` is what the observer was told on the way, `log` the file with Spark's own words, None where it was not started.
     """
 
     job: str
@@ -83,6 +88,7 @@ class RunReport:
     errors: tuple[EosingestError, ...] = ()
     notes: tuple[str, ...] = ()
     records_resent: int = 0
+    log: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -107,6 +113,7 @@ class RunReport:
             "seconds": round(self.seconds, 3),
             "records_per_second": round(self.records_sent / self.seconds) if self.seconds else 0,
             "isolation_level_to_read_with": "read_committed",
+            "log": self.log,
             "notes": list(self.notes),
         }
 
@@ -150,7 +157,11 @@ class PlanReport:
 
 @dataclass(frozen=True)
 class StatusReport:
-    """What the offsets topic says of a job. `state` as in the control record, of run `run`; times as text in UTC."""
+    """What the offsets topic says of a job. `state` as in the control record, of run `run`; times as text in UTC.
+
+    `alive`: whether the run's process is, where it goes on and is of this host. `said`: the errors that it ended with, where
+    this host knows them (code, message, hint).
+    """
 
     job: str
     topic: str
@@ -167,6 +178,8 @@ class StatusReport:
     records_total: int
     open_transactions: tuple[dict[str, Any], ...]
     versions: dict[str, str]
+    alive: bool | None = None
+    said: tuple[dict[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as the `data` of the JSON envelope."""

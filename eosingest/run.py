@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from eosingest import last_words
 from eosingest.connection import connected, refuse_unusable_properties
 from eosingest.driver import Driver
 from eosingest.driver_contract import Prepared, Proof, Surroundings
-from eosingest.errors import ActiveRunError
+from eosingest.errors import ActiveRunError, EosingestError, FencedError
 from eosingest.host_lock import HostLock
 from eosingest.interruption import Interruption
 from eosingest.kafka.config import ClientSettings
@@ -54,7 +55,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
                 )
             lock.keep_trying()  # the next run is to see this one, not only the one that is fenced now
         source = file_source(spec, interruption.check)
-        launcher = _LazyLauncher(spec, kafka.client, source, options.verbose, interruption.check)
+        launcher = _LazyLauncher(spec, kafka.client, source, options.verbose, interruption.check, observer)
         around = Surroundings(
             now=time.monotonic,
             sleep=time.sleep,
@@ -71,25 +72,42 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
         )
         try:
             report = Driver(settings, kafka, source, launcher, noting, around).run()
+        except FencedError:
+            raise  # a newer run has the last word
+        except EosingestError as error:
+            last_words.keep(lock.cluster_id, spec.name, [error])
+            raise
         finally:
             launcher.close()
-        return replace(report, notes=tuple(noting.notes))
+        last_words.keep(lock.cluster_id, spec.name, report.errors)
+        return replace(report, notes=tuple(noting.notes), log=launcher.log)
 
 
 class _LazyLauncher:
     """A SparkLauncher that imports pyspark when it is first asked to prepare: a run with nothing to do never is."""
 
     def __init__(
-        self, spec: Spec, client: ClientSettings, source: FileSource, verbose: bool, check: Callable[[], None]
+        self,
+        spec: Spec,
+        client: ClientSettings,
+        source: FileSource,
+        verbose: bool,
+        check: Callable[[], None],
+        observer: Observer,
     ) -> None:
         self._check = check
         self._spec = spec
         self._client = client
         self._source = source
         self._verbose = verbose
+        self._observer = observer
         self._launcher: Any = None
+        self.log: str | None = None
 
     def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_files: bool) -> Prepared:
+        # To who watches only, not to the report: until records are committed there is nothing else to see.
+        files = "1 file" if len(plan.pending_files) == 1 else f"{len(plan.pending_files):,} files"
+        self._observer.note(f"starting Spark to read {files}")
         self._launcher = self._make(self._spec.at_generation(generation))
         prepared: Prepared = self._launcher.prepare(plan, schema, same_files=same_files)
         return prepared
@@ -129,4 +147,5 @@ class _LazyLauncher:
         from eosingest.spark.settings import spark_settings
 
         log_file = None if self._verbose else spark_log_file(spec.name)
+        self.log = str(log_file) if log_file is not None else None
         return spark_settings(spec, self._client, self._source, self._check, log_file)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eosingest.cli import words
-from eosingest.cli.options import Output, Verbose
+from eosingest.cli.options import Output, Quiet, Verbose
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from eosingest.broker import BrokerStatus
 
 
-def up(output: Output = None, verbose: Verbose = False) -> Action:
+def up(output: Output = None, verbose: Verbose = False, quiet: Quiet = False) -> Action:
     """Start the broker, or find it running. The first time Apache Kafka is fetched (44 MB)."""
 
     def perform(renderer: Renderer) -> Result:
@@ -26,7 +26,7 @@ def up(output: Output = None, verbose: Verbose = False) -> Action:
         what = "started" if now.started_now else "running already"
         return _result("broker up", now, f"Apache Kafka {now.version} {what} at {now.bootstrap_servers}.")
 
-    return Action("broker up", perform, output, verbose)
+    return Action("broker up", perform, output, verbose, quiet)
 
 
 def down(
@@ -36,6 +36,7 @@ def down(
     ] = False,
     output: Output = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> Action:
     """End the broker. Its data is kept for the next start, unless --remove-data is given."""
 
@@ -46,10 +47,10 @@ def down(
         kept = "its data is removed" if remove_data else "its data is kept"
         return _result("broker down", now, f"The embedded broker is down; {kept}.")
 
-    return Action("broker down", perform, output, verbose)
+    return Action("broker down", perform, output, verbose, quiet)
 
 
-def status(output: Output = None, verbose: Verbose = False) -> Action:
+def status(output: Output = None, verbose: Verbose = False, quiet: Quiet = False) -> Action:
     """Say whether the broker runs, and where."""
 
     def perform(renderer: Renderer) -> Result:
@@ -59,7 +60,7 @@ def status(output: Output = None, verbose: Verbose = False) -> Action:
         where = f"running at {now.bootstrap_servers}" if now.running else "not running"
         return _result("broker status", now, f"The embedded broker (Apache Kafka {now.version}) is {where}.")
 
-    return Action("broker status", perform, output, verbose)
+    return Action("broker status", perform, output, verbose, quiet)
 
 
 def _result(command: str, now: BrokerStatus, line: str) -> Result:

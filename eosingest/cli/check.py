@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eosingest.cli import words
-from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec, spec_file
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def check(
-    spec: SpecFile,
+    spec: SpecFile = None,
     param: Params = None,
     set_: Overrides = None,
     with_spark: Annotated[
@@ -32,6 +32,7 @@ def check(
     ] = False,
     output: Output = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> Action:
     """Check a spec, offline: all mistakes at once, each with its line; expressions too."""
 
@@ -42,11 +43,12 @@ def check(
         notes = tuple(check_spec(loaded))
         if with_spark:
             notes += (_ask_spark(loaded, renderer, verbose=verbose),)
-        data = {"file": str(spec), "valid": True, **_values(loaded), "notes": list(notes)}
-        lines = (f"{spec}: the spec is valid", *words.table(_summary(loaded)))
+        file = spec_file(spec)
+        data = {"file": str(file), "valid": True, **_values(loaded), "notes": list(notes)}
+        lines = (f"{file}: the spec is valid", *words.table(_summary(loaded)))
         return Result("check", data=data, lines=lines, notes=notes)
 
-    return Action("check", perform, output, verbose)
+    return Action("check", perform, output, verbose, quiet)
 
 
 def _ask_spark(spec: Spec, renderer: Renderer, *, verbose: bool) -> str:

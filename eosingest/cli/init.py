@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from eosingest.cli.options import Output, Verbose
+from eosingest.cli.options import Output, Quiet, Verbose
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
 from eosingest.errors import FatalError, SpecError
@@ -19,23 +21,36 @@ SCHEMA_NAME = "eosingest.schema.json"
 
 
 def init(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="The file to write, or the folder to write it in.")] = (
-        Path(DEFAULT_NAME)
+    path: Annotated[str, typer.Argument(metavar="PATH", help="The file to write, or the folder to write it in.")] = (
+        DEFAULT_NAME
     ),
+    from_: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            envvar="EOSINGEST_FROM",
+            help="A data file (csv, tsv, json lines, text, parquet, orc; also .gz, .bz2, .zst): the spec is written for it,"
+            " with format, options and schema found out.",
+            show_default=False,
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", envvar="EOSINGEST_FORCE", help="Overwrite files that are there already.")
     ] = False,
     output: Output = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> Action:
     """Write a commented spec to start from. Beside it goes the JSON Schema that editors check it with."""
 
     def perform(renderer: Renderer) -> Result:
         from eosingest.spec import TEMPLATE, json_schema
 
-        spec = path / DEFAULT_NAME if path.is_dir() else path
+        spec = _spec_file(path)
         schema = spec.parent / SCHEMA_NAME
-        if not _write(spec, TEMPLATE, force=force):
+        text, found = (TEMPLATE, ()) if from_ is None else _for_file(from_, spec)
+        if not _write(spec, text, force=force):
             raise SpecError(
                 f"{spec} is there already; it was left as it is",
                 code="exists",
@@ -46,14 +61,65 @@ def init(
         notes = () if wrote_schema or _reads(schema, schema_text) else (_kept(schema),)
         wrote = [spec, schema] if wrote_schema else [spec]
         lines = [f"wrote {file}" for file in wrote]
+        named = shlex.quote(str(spec))
+        if from_ is None:
+            lines.append(f"Edit it, then: eosingest check {named}")
+        else:
+            lines.append(f"Look at what would be sent: eosingest preview {named}; then: eosingest run {named}")
         return Result(
             "init",
-            data={"spec": str(spec), "schema": str(schema), "wrote": [str(file) for file in wrote]},
-            lines=(*lines, f"Edit it, then: eosingest check {shlex.quote(str(spec))}"),
-            notes=notes,
-        )
+            data={
+                "spec": str(spec), "schema": str(schema), "wrote": [str(file) for file in wrote], "notes": [*found, *notes],
+            },
+            lines=tuple(lines),
+            notes=(*found, *notes),
+        )  # fmt: skip
 
-    return Action("init", perform, output, verbose)
+    return Action("init", perform, output, verbose, quiet)
+
+
+def _spec_file(path: str) -> Path:
+    """Return the file to write: in a folder where one is there, or where the path ends like one; then it is made."""
+    if path.endswith(os.sep):
+        try:
+            Path(path).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FatalError(
+                f"the folder {path} cannot be made: {error.strerror}", code="cannot-write", hint="name another folder"
+            ) from None
+    return Path(path) / DEFAULT_NAME if Path(path).is_dir() else Path(path)
+
+
+def _for_file(data: Path, spec: Path) -> tuple[str, tuple[str, ...]]:
+    """Return a spec for a data file, and what there is to say of it."""
+    from eosingest.sniff import sniff
+    from eosingest.spec import spec_for
+
+    found = sniff(data)
+    notes = list(found.notes)
+    if not found.whole:
+        notes.append(
+            "only the beginning of the file was looked at: types that later rows do not fit end the run; see preview"
+        )
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", data.name.split(".")[0]).strip("-.")[:100] or "my-job"
+    text = spec_for(
+        data=str(data),
+        name=name,
+        path=_path_from(data, spec.parent),
+        format_=found.format,
+        options=found.options,
+        schema=found.schema,
+        key=found.key,
+        conf=found.conf,
+        notes=notes,
+    )
+    return text, tuple(notes)
+
+
+def _path_from(data: Path, folder: Path) -> str:
+    """Return the path as it stands in a spec of the folder: relative where the file lies below it."""
+    absolute, base = os.path.abspath(data), os.path.abspath(folder)
+    return os.path.relpath(absolute, base) if absolute.startswith(base.rstrip("/") + "/") else absolute
 
 
 def _kept(schema: Path) -> str:

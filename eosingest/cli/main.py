@@ -17,7 +17,7 @@ import typer
 
 from eosingest import __version__
 from eosingest.cli import broker, check, init, peek, plan, prepare, preview, run, schema, status, verify
-from eosingest.cli.options import Output, output_asked_for
+from eosingest.cli.options import Output, Quiet, Verbose, behind_the_verb, output_asked_for
 from eosingest.cli.render import REPORT_A_BUG, Renderer, logging_to
 from eosingest.cli.result import Action, Result
 from eosingest.cli.signals import ignore_signals
@@ -26,10 +26,24 @@ from eosingest.errors import EosingestError, InterruptedRunError, SpecError
 PROGRAM = "eosingest"
 _GROUP_SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
-    "add_completion": False,
     "rich_markup_mode": None,
     "pretty_exceptions_enable": False,
     "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+_EXAMPLES = {
+    "init": ("init --from orders.csv", "init jobs/orders/"),
+    "schema": ("schema > eosingest.schema.json",),
+    "check": ("check orders.toml --param date=2026-11-20", "check --spark"),
+    "plan": ("plan orders.toml --exit-code",),
+    "preview": ("preview orders.toml --rows 3",),
+    "run": ("run orders.toml --param date=2026-11-20", "run --if-running skip --quiet"),
+    "status": ("status orders.toml",),
+    "verify": ("verify orders.toml --against-source",),
+    "prepare": ("prepare",),
+    "broker up": ("broker up",),
+    "broker down": ("broker down --remove-data",),
+    "broker status": ("broker status --output json",),
+    "topic peek": ("topic peek orders.toml --last -n 3", "topic peek orders --bootstrap-servers localhost:9092"),
 }
 _EXIT_CODES = """\b
 Exit codes, the same for every verb:
@@ -67,10 +81,10 @@ def _fill_closed_streams() -> None:
 def exit_code_of(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code; whatever happens is said, and nothing is raised."""
     renderer = Renderer(output_asked_for(arguments))
-    parsed = _guarded(renderer, PROGRAM, lambda: _parse(arguments))
+    parsed = _guarded(renderer, PROGRAM, lambda: _parse(behind_the_verb(arguments)))
     if not isinstance(parsed, Action):
         return parsed if isinstance(parsed, int) else renderer.result(parsed)
-    renderer = Renderer(parsed.output or renderer.output)
+    renderer = Renderer(parsed.output or renderer.output, quiet=parsed.quiet)
     with logging_to(renderer, verbose=parsed.verbose):
         return renderer.result(_guarded(renderer, parsed.command, lambda: parsed.perform(renderer)))
 
@@ -127,8 +141,16 @@ def _root(
         bool, typer.Option("--version", "-V", callback=_ask_version, is_eager=True, help="Print the version.")
     ] = False,
     output: Output = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Take the flags that stand before a verb."""
+    """Take the flags that stand before a verb; those of the verb are put behind it before all is parsed."""
+
+
+def _example(verb: str) -> str:
+    """Return the end of a verb's help."""
+    lines = "".join(f"  {PROGRAM} {example}\n" for example in _EXAMPLES[verb])
+    return f"\b\nExample:\n{lines}"
 
 
 def _topics() -> None:
@@ -143,25 +165,28 @@ def _version() -> Action:
 def _app() -> typer.Typer:
     """Return the grammar of the command line. Plain help: nothing that a CI log would show as escape codes."""
     app = typer.Typer(
-        help="One-shot, exactly-once ingestion runs into Apache Kafka.", epilog=_EXIT_CODES, **_GROUP_SETTINGS
+        help="One-shot, exactly-once ingestion runs into Apache Kafka.",
+        epilog=_EXIT_CODES,
+        add_completion=True,
+        **_GROUP_SETTINGS,
     )
     app.callback()(_root)
-    app.command("init")(init.init)
-    app.command("schema")(schema.schema)
-    app.command("check")(check.check)
-    app.command("plan")(plan.plan)
-    app.command("preview")(preview.preview)
-    app.command("run")(run.run)
-    app.command("status")(status.status)
-    app.command("verify")(verify.verify)
-    app.command("prepare")(prepare.prepare)
+    app.command("init", epilog=_example("init"))(init.init)
+    app.command("schema", epilog=_example("schema"))(schema.schema)
+    app.command("check", epilog=_example("check"))(check.check)
+    app.command("plan", epilog=_example("plan"))(plan.plan)
+    app.command("preview", epilog=_example("preview"))(preview.preview)
+    app.command("run", epilog=_example("run"))(run.run)
+    app.command("status", epilog=_example("status"))(status.status)
+    app.command("verify", epilog=_example("verify"))(verify.verify)
+    app.command("prepare", epilog=_example("prepare"))(prepare.prepare)
     brokers = typer.Typer(help="The embedded broker: a real Apache Kafka on this machine.", **_GROUP_SETTINGS)
-    brokers.command("up")(broker.up)
-    brokers.command("down")(broker.down)
-    brokers.command("status")(broker.status)
+    brokers.command("up", epilog=_example("broker up"))(broker.up)
+    brokers.command("down", epilog=_example("broker down"))(broker.down)
+    brokers.command("status", epilog=_example("broker status"))(broker.status)
     app.add_typer(brokers, name="broker")
     topics = typer.Typer(help="The topics that runs write to.", **_GROUP_SETTINGS)
     topics.callback()(_topics)
-    topics.command("peek")(peek.peek)
+    topics.command("peek", epilog=_example("topic peek"))(peek.peek)
     app.add_typer(topics, name="topic")
     return app

@@ -7,6 +7,7 @@ which hold one NAME=VALUE a line: values may have spaces and commas in them.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,35 @@ OUTPUT_VARIABLE = "EOSINGEST_OUTPUT"
 PARAM_VARIABLE = "EOSINGEST_PARAM"
 SET_VARIABLE = "EOSINGEST_SET"
 
-SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The job's TOML file.", show_default=False)]
+_DATA = frozenset(
+    [
+        ".csv",
+        ".tsv",
+        ".json",
+        ".jsonl",
+        ".ndjson",
+        ".parquet",
+        ".orc",
+        ".txt",
+        ".log",
+        ".gz",
+        ".bz2",
+        ".zst",
+        ".avro",
+        ".xlsx",
+    ]
+)
+
+DEFAULT_SPEC = "eosingest.toml"
+
+SpecFile = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="SPEC",
+        help=f"The job's TOML file: by default {DEFAULT_SPEC} in this folder; - for standard input.",
+        show_default=False,
+    ),
+]
 Params = Annotated[
     list[str] | None,
     typer.Option(
@@ -60,6 +89,29 @@ Verbose = Annotated[
     typer.Option("--verbose", "-v", envvar="EOSINGEST_VERBOSE", help="Say more: the log, on stderr, and every file."),
 ]
 
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet", "-q", envvar="EOSINGEST_QUIET", help="Say nothing but errors; with --output json the result as ever."
+    ),
+]
+_BEFORE_A_VERB = ("-v", "--verbose", "-q", "--quiet")
+
+
+def behind_the_verb(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with flags of every verb that stand before the verb put behind it."""
+    moved, rest = list[str](), list(arguments)
+    at = 0
+    while at < len(rest) and rest[at].startswith("-") and rest[at] != "--":
+        if rest[at] in _BEFORE_A_VERB:
+            moved.append(rest.pop(at))
+        else:
+            at += 2 if rest[at] == "--output" else 1
+    if at >= len(rest):  # no verb
+        return list(arguments)
+    end = rest.index("--") if "--" in rest else len(rest)
+    return [*rest[:end], *moved, *rest[end:]]
+
 
 def output_asked_for(arguments: Sequence[str]) -> str:
     """Return what `--output` says, looked up before the arguments are parsed: a usage error is JSON too."""
@@ -74,8 +126,19 @@ def output_asked_for(arguments: Sequence[str]) -> str:
     return "json" if asked == "json" else "text"
 
 
+def spec_file(file: Path | None) -> Path:
+    """Return the spec's file: the one that is named, or the one of the usual name. Raises SpecError without either."""
+    if file is None and not Path(DEFAULT_SPEC).is_file():
+        raise SpecError(
+            f"Missing argument 'SPEC': there is no {DEFAULT_SPEC} in this folder either",
+            code="usage",
+            hint="name the job's TOML file, or write one: eosingest init (for a data file: eosingest init --from FILE)",
+        )
+    return file or Path(DEFAULT_SPEC)
+
+
 def load_spec(
-    file: Path, params: Sequence[str] | None, overrides: Sequence[str] | None, *, thorough: bool = False
+    file: Path | None, params: Sequence[str] | None, overrides: Sequence[str] | None, *, thorough: bool = False
 ) -> Spec:
     """Return the spec as the command line and the environment have it. Raises SpecError.
 
@@ -83,6 +146,8 @@ def load_spec(
     """
     from eosingest.spec import load
 
+    file = spec_file(file)
+    _refuse_data(file)
     more: Callable[[Table], Iterable[Problem]] | None = None
     if thorough:
         from eosingest.further_checks import further_problems
@@ -95,6 +160,16 @@ def load_spec(
         overrides=[*_lines(SET_VARIABLE), *(overrides or ())],
         more=more,
     )
+
+
+def _refuse_data(file: Path) -> None:
+    """Raise SpecError where a data file is named instead of a spec."""
+    if file.suffix.lower() in _DATA and file.is_file():
+        raise SpecError(
+            f"{file} is data, not a spec",
+            code="not-a-spec",
+            hint=f"write a spec for it: eosingest init --from {shlex.quote(str(file))}",
+        )
 
 
 def _lines(variable: str) -> list[str]:

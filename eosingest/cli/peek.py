@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eosingest.cli import records, words
-from eosingest.cli.options import Output, Overrides, Params, Verbose, load_spec
+from eosingest.cli.options import Output, Overrides, Params, Quiet, Verbose, load_spec
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
 from eosingest.errors import SpecError
@@ -46,6 +46,7 @@ def peek(
     set_: Overrides = None,
     output: Output = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> Action:
     """Show records of a topic, read with isolation.level=read_committed: key, value, headers, partition, offset, time."""
 
@@ -54,7 +55,7 @@ def peek(
 
         return result_of(peek_topic(_settings(target, servers, number, param, set_, last=last)))
 
-    return Action("topic peek", perform, output, verbose)
+    return Action("topic peek", perform, output, verbose, quiet)
 
 
 def _settings(

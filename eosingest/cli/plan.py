@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from eosingest.cli import words
-from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
@@ -21,7 +21,7 @@ _STATES = ("done", "half done", "changed", "new")
 
 
 def plan(
-    spec: SpecFile,
+    spec: SpecFile = None,
     param: Params = None,
     set_: Overrides = None,
     exit_code: Annotated[
@@ -29,6 +29,7 @@ def plan(
     ] = False,
     output: Output = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> Action:
     """Show what a run would send: files, splits, bytes. Sends nothing, starts nothing and disturbs no other run."""
 
@@ -40,7 +41,7 @@ def plan(
             report = plan_job(loaded, watcher)
         return result_of(report, exit_code=exit_code, verbose=verbose)
 
-    return Action("plan", perform, output, verbose)
+    return Action("plan", perform, output, verbose, quiet)
 
 
 def result_of(report: PlanReport, *, exit_code: bool, verbose: bool) -> Result:
@@ -75,17 +76,23 @@ def _rows(report: PlanReport) -> list[tuple[str, str]]:
     states = Counter(file["state"] for file in report.files)
     files = ", ".join(f"{states[state]:,} {state}" for state in _STATES if states[state])
     done, split_size = report.splits - report.splits_pending, words.size(report.split_size)
-    # At which byte the next row of a half done split begins nobody knows without reading it.
-    at_most = "at most " if states["half done"] else ""
     rows = [
         ("topic", f"{report.topic} on {report.bootstrap_servers}"),
         ("files", f"{len(report.files):,}: {files}" if files else "0"),
-        ("splits", f"{report.splits:,}: {done:,} done, {report.splits_pending:,} pending; size {split_size}"),
+        (
+            "splits",
+            f"{report.splits:,}: {done:,} done, {report.splits_pending:,} pending; files are cut every {split_size}",
+        ),
         ("to read", words.size(report.bytes_to_read)),
-        ("to send", f"{at_most}{words.size(report.bytes_to_send)} of {words.size(report.bytes_total)}"),
+        ("to send", f"{_at_most(states)}{words.size(report.bytes_to_send)} of {words.size(report.bytes_total)}"),
         ("committed", words.count(report.records_committed, "record")),
     ]
     return rows + [("passed over", text) for text in [_passed_over(report)] if text]
+
+
+def _at_most(states: Counter[str]) -> str:
+    """A split that is half committed counts as a whole: how many bytes are left of it is known to its reader alone."""
+    return "at most " if states["half done"] else ""
 
 
 def _passed_over(report: PlanReport) -> str:

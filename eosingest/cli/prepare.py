@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from eosingest.cli import words
-from eosingest.cli.options import Output, Verbose
+from eosingest.cli.options import Output, Quiet, Verbose
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
 from eosingest.cli.signals import Signals
 
 
-def prepare(output: Output = None, verbose: Verbose = False) -> Action:
+def prepare(output: Output = None, verbose: Verbose = False, quiet: Quiet = False) -> Action:
     """Have Spark start sooner: archive its classes, once.
 
     The archive lies in the cache (160 MiB). It takes half a minute, and saves each local run that starts
@@ -27,4 +27,4 @@ def prepare(output: Output = None, verbose: Verbose = False) -> Action:
         rows = words.table([("archive", str(archive)), ("size", words.size(size))])
         return Result("prepare", data={"archive": str(archive), "bytes": size}, lines=(line, *rows))
 
-    return Action("prepare", perform, output, verbose)
+    return Action("prepare", perform, output, verbose, quiet)

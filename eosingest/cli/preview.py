@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
 from eosingest.cli import records, words
-from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
@@ -19,7 +18,7 @@ from eosingest.report import PreviewReport
 
 
 def preview(
-    spec: SpecFile,
+    spec: SpecFile = None,
     param: Params = None,
     set_: Overrides = None,
     rows: Annotated[
@@ -27,6 +26,7 @@ def preview(
     ] = 5,
     output: Output = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> Action:
     """Show the first records as they would be sent, and the schema. Sends nothing, and asks no broker."""
 
@@ -40,7 +40,7 @@ def preview(
             report = preview_job(loaded, rows, watcher, signals.received, verbose=verbose)
         return result_of(report)
 
-    return Action("preview", perform, output, verbose)
+    return Action("preview", perform, output, verbose, quiet)
 
 
 def result_of(report: PreviewReport) -> Result:
@@ -61,12 +61,9 @@ def _lines(report: PreviewReport) -> Iterator[str]:
         return
     yield f"{report.job}: the first {words.count(len(report.records), 'record')} {of}; nothing was sent."
     if report.schema and report.format != "text":
+        from eosingest.spec import toml_string
+
         yield "The schema, as it would stand under [source]:"
         yield f"schema = {toml_string(report.schema)}"
     for number, record in enumerate(report.records, start=1):
         yield from records.lines_of(record, f"Record {number} ({record.file})")
-
-
-def toml_string(text: str) -> str:
-    """Return a text as a basic string of TOML: JSON's escapes are TOML's, but for DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

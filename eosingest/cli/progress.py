@@ -56,7 +56,7 @@ class Watcher:
         """Move the bar, or say a line when it is time."""
         if self._live:
             self._draw(lambda: self._move(progress))
-        elif self._now() - self._said >= self._interval_s:
+        elif not self._renderer.quiet and self._now() - self._said >= self._interval_s:
             self._said = self._now()
             self._renderer.line(line_of(progress))
 
@@ -85,7 +85,8 @@ def line_of(progress: Progress, *, with_bytes: bool = False) -> str:
     parts = [f"{progress.splits_done:,} of {words.count(progress.splits_planned, 'split')}"]
     if with_bytes:
         parts.append(f"{words.size(progress.bytes_done)} of {words.size(progress.bytes_planned)}")
-    parts.append(words.count(progress.records_sent, "record"))
+    before = f" ({progress.records_before:,} more by earlier runs)" if progress.records_before else ""
+    parts.append(f"{words.count(progress.records_sent, 'record')}{before}")
     parts.append(f"{progress.records_per_second:,.0f} records/s")
     if progress.seconds_left is not None:
         parts.append(f"{words.clock(progress.seconds_left)} left")

@@ -29,16 +29,21 @@ _ESCAPED = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)
 
 
 class Renderer:
-    """Writes what a verb says. `output` is text or json; stdout holds the result and nothing else."""
+    """Writes what a verb says. `output` is text or json; stdout holds the result and nothing else.
 
-    def __init__(self, output: str) -> None:
+    A `quiet` one says errors only; what is written as JSON is asked for, and comes all the same.
+    """
+
+    def __init__(self, output: str, *, quiet: bool = False) -> None:
         self.output = output
+        self.quiet = quiet
 
     # ---- stderr ----------------------------------------------------------------------------------------------------
 
     def note(self, text: str) -> None:
         """Say what the person who watches should know."""
-        self.line(f"note: {text}")
+        if not self.quiet:
+            self.line(f"note: {text}")
 
     def line(self, text: str) -> None:
         """Write a plain line to stderr. Nobody listening there any more is no reason to end a run."""
@@ -64,6 +69,7 @@ class Renderer:
         """
         return (
             self.output == "text"
+            and not self.quiet
             and sys.stderr is not None
             and sys.stderr.isatty()
             and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
@@ -95,7 +101,8 @@ class Renderer:
 
     def _text(self, result: Result) -> None:
         try:
-            _write(sys.stdout, "".join(f"{line.translate(_ESCAPED)}\n" for line in result.lines))
+            if not self.quiet:
+                _write(sys.stdout, "".join(f"{line.translate(_ESCAPED)}\n" for line in result.lines))
         finally:
             for note in result.notes:
                 self.note(note)

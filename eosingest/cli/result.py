@@ -37,3 +37,4 @@ class Action:
     perform: Callable[[Renderer], Result]
     output: str | None = None
     verbose: bool = False
+    quiet: bool = False

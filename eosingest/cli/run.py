@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from eosingest.cli import words
-from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
@@ -21,7 +21,7 @@ IfRunning = Literal["fence", "fail", "skip"]
 
 
 def run(
-    spec: SpecFile,
+    spec: SpecFile = None,
     param: Params = None,
     set_: Overrides = None,
     if_running: Annotated[
@@ -54,6 +54,7 @@ def run(
     ] = False,
     output: Output = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> Action:
     """Send what is not yet sent, exactly once. Run it again and only what is new or left over is sent."""
 
@@ -77,7 +78,7 @@ def run(
             return interrupted(error, number)
         return skipped(loaded.name) if report is None else result_of(report)
 
-    return Action("run", perform, output, verbose)
+    return Action("run", perform, output, verbose, quiet)
 
 
 def skipped(job: str) -> Result:
@@ -121,6 +122,8 @@ def _lines(report: RunReport) -> Iterator[str]:
     )
     if report.records_total or report.records_resent:
         yield "Read it with isolation.level=read_committed (not the default of the Java client)."
+    if report.log is not None and not report.complete:
+        yield f"Spark's own words: {report.log}"
 
 
 def _resent(report: RunReport) -> str:

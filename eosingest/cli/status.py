@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from eosingest.cli import words
-from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
@@ -14,7 +14,12 @@ from eosingest.report import StatusReport
 
 
 def status(
-    spec: SpecFile, param: Params = None, set_: Overrides = None, output: Output = None, verbose: Verbose = False
+    spec: SpecFile = None,
+    param: Params = None,
+    set_: Overrides = None,
+    output: Output = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> Action:
     """Show how far a job is: its last run, files, splits, records. Exit 10 where it has not run yet."""
 
@@ -26,7 +31,7 @@ def status(
             report = status_of_job(loaded, watcher)
         return result_of(report)
 
-    return Action("status", perform, output, verbose)
+    return Action("status", perform, output, verbose, quiet)
 
 
 def result_of(report: StatusReport) -> Result:
@@ -35,12 +40,13 @@ def result_of(report: StatusReport) -> Result:
 
 
 def _lines(report: StatusReport) -> Iterator[str]:
-    yield f"{report.job}: {report.state}, run {report.run}."
+    yield f"{report.job}: {report.state}, run {report.run}{_alive(report)}."
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     rows = [
+        *((("said" if not number else ""), _said(error)) for number, error in enumerate(report.said)),
         ("since", f"{report.time} on {report.host} (pid {report.pid})"),
         ("topic", f"{report.topic} on {report.bootstrap_servers}"),
-        ("files", f"{report.files_done:,} of {report.files:,} done"),
+        ("files", f"{report.files_done:,} of {report.files:,} done" if report.files else "none begun yet"),
         ("splits", f"{report.splits_done:,} of {report.splits:,} done"),
         ("records", f"{report.records_total:,} by all runs"),
         ("versions", versions or "not known"),
@@ -48,6 +54,20 @@ def _lines(report: StatusReport) -> Iterator[str]:
     transactions = [_transaction(entry) for entry in report.open_transactions]
     names = ["open transactions", *[""] * len(transactions)]
     yield from words.table(rows + list(zip(names, transactions or ["none"], strict=False)))
+
+
+def _alive(report: StatusReport) -> str:
+    """Say of a run that has not ended whether it can still do so."""
+    if report.alive is None:
+        return ""
+    if report.alive:
+        return " (its process is alive)"
+    return " (its process is gone: it was killed; the next run goes on from what is committed)"
+
+
+def _said(error: dict[str, str]) -> str:
+    first, *more = error["message"].splitlines() or [""]
+    return f"{first}{' …' if more else ''} ({error['code']})"
 
 
 def _transaction(entry: dict[str, Any]) -> str:

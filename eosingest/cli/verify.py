@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from eosingest.cli import words
-from eosingest.cli.options import Output, Overrides, Params, SpecFile, Verbose, load_spec
+from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
@@ -20,7 +20,7 @@ _FINDINGS_SHOWN = 20
 
 
 def verify(
-    spec: SpecFile,
+    spec: SpecFile = None,
     param: Params = None,
     set_: Overrides = None,
     against_source: Annotated[
@@ -33,6 +33,7 @@ def verify(
     ] = False,
     output: Output = None,
     verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> Action:
     """Audit the topic: is everything there that was sent, once and unchanged? Exit 4 where it is not."""
 
@@ -48,7 +49,7 @@ def verify(
             report = verify_job(loaded, options, watcher, signals.received)
         return result_of(report, verbose=verbose)
 
-    return Action("verify", perform, output, verbose)
+    return Action("verify", perform, output, verbose, quiet)
 
 
 def result_of(report: VerifyReport, *, verbose: bool = False) -> Result:

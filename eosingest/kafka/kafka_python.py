@@ -24,6 +24,7 @@ from eosingest.errors import EosingestError, FatalError, TemporaryError
 from eosingest.interruption import never
 from eosingest.kafka.config import ClientSettings, kafka_python
 from eosingest.kafka.protocols import OffsetRange, OpenTransaction, TopicDescription
+from eosingest.kafka.unreachable import reasons
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors say it once, and where to look
 
@@ -49,7 +50,7 @@ class KafkaPythonAdmin:
         """Connect. `check` is called while waiting, and raises to end the wait."""
         self._check = check
         self._servers = settings.bootstrap_servers
-        with self._errors("connecting"):
+        with self._errors("connecting"), _told_apart(settings):
             self._client = self._connect(kafka_python(settings))
 
     def _connect(self, config: dict[str, object]) -> KafkaAdminClient:
@@ -77,14 +78,12 @@ class KafkaPythonAdmin:
             raise
         except (kafka_errors.RetriableError, OSError, TimeoutError) as error:
             raise TemporaryError(
-                f"{self._servers}: {doing}: no answer from the brokers ({type(error).__name__}: {error})",
+                f"{self._servers}: {doing}: no answer from the brokers ({_named_once(error)})",
                 code="broker-unreachable",
                 hint="check bootstrap_servers and that the brokers are up; nothing was sent, run again",
             ) from error
         except kafka_errors.KafkaError as error:
-            raise FatalError(
-                f"{self._servers}: {doing}: {type(error).__name__}: {error}", code="broker-refused"
-            ) from error
+            raise FatalError(f"{self._servers}: {doing}: {_named_once(error)}", code="broker-refused") from error
 
     def cluster_id(self) -> str:
         """Return the cluster's id."""
@@ -269,6 +268,35 @@ class KafkaPythonAdmin:
     def close(self) -> None:
         """Close the client and its network thread."""
         self._client.close()
+
+
+@contextlib.contextmanager
+def _told_apart(settings: ClientSettings) -> Iterator[None]:
+    """Say why no broker answered: exit 7 where it is lasting for every server of the list, 5 where a retry may help."""
+    try:
+        yield
+    except (kafka_errors.KafkaTimeoutError, OSError) as error:
+        found = reasons(settings)
+        if not found:
+            raise
+        lasting = all(reason.lasting for reason in found)
+        text = "; ".join(reason.text for reason in found)
+        hint = next((reason.hint for reason in found if reason.lasting == lasting), "")
+        if lasting:
+            raise FatalError(
+                f"no broker can be reached: {text}", code="broker-unreachable", hint=f"nothing was sent; {hint}"
+            ) from error
+        raise TemporaryError(
+            f"no answer from the brokers: {text}",
+            code="broker-unreachable",
+            hint=f"nothing was sent; {hint}; then run again",
+        ) from error
+
+
+def _named_once(error: BaseException) -> str:
+    """Return class and text of an error; kafka-python's texts begin with their class."""
+    name, text = type(error).__name__, str(error)
+    return text if text.startswith(name) else f"{name}: {text}"
 
 
 def _names(listings: Mapping[int, Iterable[Any]]) -> dict[int, str]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from eosingest.spec.options import PROTECTED_SPARK_CONF, protects
     from eosingest.spec.schema import json_schema
-    from eosingest.spec.template import TEMPLATE
+    from eosingest.spec.template import TEMPLATE, spec_for, toml_string
 
 __all__ = [
     "PROTECTED_SPARK_CONF",
@@ -45,13 +45,15 @@ __all__ = [
     "protects",
     "resolve_properties",
     "spark_master",
+    "spec_for",
+    "toml_string",
 ]
 
 _HOME = {
     **dict.fromkeys(("Create", "Record", "Sink", "Source", "Spark", "Spec", "Transaction", "Transform"), "model"),
     **dict.fromkeys(("resolve_properties", "spark_master"), "model"),
     **dict.fromkeys(("PROTECTED_SPARK_CONF", "protects"), "options"),
-    "TEMPLATE": "template",
+    **dict.fromkeys(("TEMPLATE", "spec_for", "toml_string"), "template"),
     "digest_parts": "digest",
     "json_schema": "schema",
     "load": "loader",

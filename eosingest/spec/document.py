@@ -6,6 +6,7 @@ tomli keeps no positions, so the lines are found again by cutting the text into 
 from __future__ import annotations
 
 import datetime
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,7 +108,8 @@ def get(tables: Mapping[str, Any], *path: str) -> Any:
 def read_document(file: Path, overrides: Sequence[str]) -> Document:
     """Read the file and apply the overrides. Raises SpecError for a file that cannot be read or is no TOML."""
     try:
-        text = file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
         tables = tomli.loads(text)
     except OSError as error:
         reason = (error.strerror or "it cannot be read").lower()

@@ -125,7 +125,7 @@ def _refusals(tables: Table) -> Iterator[Problem]:
         tables["source"]["options"] = canonical_options(format_, options)
     if format_ == "csv" and not _says_header(options if isinstance(options, dict) else {}):
         text = "does not say whether a CSV file's first line holds the columns' names; write header = true or header = false"
-        yield Problem(("source", "options"), text, _NO_HEADER)
+        yield Problem(("source", "options"), text, code=_NO_HEADER)
     if format_ == "text" and has_schema:
         yield Problem(
             ("source", "schema"), "text has one column, value STRING, beside those of its folders; drop schema"

@@ -1,6 +1,9 @@
-"""The spec that `eosingest init` writes: short, valid, and explained where it stands."""
+"""The specs that `eosingest init` writes: short, valid, and explained where they stand."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
 
 TEMPLATE = """\
 #:schema eosingest.schema.json
@@ -52,3 +55,65 @@ create = { partitions = 3 }         # only when the topic does not exist
 # master = "local[*]"
 # conf = { "spark.driver.memory" = "4g" }
 """
+
+
+def toml_string(text: str) -> str:
+    """Return a text as a basic string of TOML: JSON's escapes are TOML's, but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def spec_for(
+    *,
+    data: str,
+    name: str,
+    path: str,
+    format_: str,
+    options: Mapping[str, str | bool],
+    schema: str | None,
+    key: str | None,
+    conf: Mapping[str, str],
+    notes: Sequence[str],
+) -> str:
+    """Return a spec for a file that was looked at. `data` is how it was named, `key` an expression."""
+    lines = [
+        "#:schema eosingest.schema.json",
+        f"# Written by: eosingest init --from {' '.join(data.split())}",
+        *(f"# Note: {' '.join(note.split())}" for note in notes),
+        "",
+        f"name = {toml_string(name)}",
+        "",
+        "[source]",
+        f"format = {toml_string(format_)}",
+        f"path = {toml_string(path.replace('${', '$${'))}",
+    ]
+    if options:
+        lines.append(f"options = {_inline(options)}")
+    if schema is not None:
+        own = format_ in ("parquet", "orc")  # the files carry it
+        lines.append(
+            f"{'# the schema of the files: ' if own else 'schema = '}{toml_string(schema.replace('${', '$${'))}"
+        )
+    lines += ["", "[record]"]
+    lines.append(
+        f"key = {toml_string(key)}"
+        if key
+        else '# key = "…"                 # a column that says which records belong together'
+    )
+    value = "value" if format_ == "text" else "to_json(struct(*))"
+    lines += [
+        f'# value = "{value}"  # the default',
+        "",
+        "[sink]",
+        'bootstrap_servers = "embedded"      # a real Apache Kafka on this machine; or "host:9092,host:9092"',
+        f"topic = {toml_string(name)}",
+        "create = { partitions = 3 }         # only when the topic does not exist",
+    ]
+    if conf:
+        lines += ["", "[spark]", f"conf = {_inline(conf)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _inline(table: Mapping[str, str | bool]) -> str:
+    texts = {key: str(value).lower() if isinstance(value, bool) else toml_string(value) for key, value in table.items()}
+    pairs = (f"{key if key.isalnum() else toml_string(key)} = {text}" for key, text in texts.items())
+    return f"{{ {', '.join(pairs)} }}"

@@ -17,7 +17,7 @@ from jsonschema import Draft7Validator
 import eosingest
 from eosingest import __version__
 from eosingest.cli import main as cli
-from eosingest.cli.options import output_asked_for
+from eosingest.cli.options import behind_the_verb, output_asked_for
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Result
 from eosingest.cli.run import IfRunning
@@ -210,12 +210,13 @@ def test_every_flag_has_a_variable() -> None:
         flag = next(name for name in option.opts if name.startswith("--"))
         variable = f"EOSINGEST_{flag[2:].replace('-', '_').upper()}"
         variables[flag] = option.envvar == variable or f"env var: {variable}" in option.help
-    assert variables.pop("--version") is False
+    for of_the_shell in ("--version", "--install-completion", "--show-completion"):
+        assert variables.pop(of_the_shell) is False
     assert set(variables) == {
         "--output", "--verbose", "--param", "--set", "--exit-code", "--if-running", "--from-scratch", "--force",
         "--accept-change",
         "--against-source", "--remove-data", "--rows", "--spark", "--number", "--last",
-        "--bootstrap-servers",
+        "--bootstrap-servers", "--from", "--quiet",
     }  # fmt: skip
     assert all(variables.values()), variables
 
@@ -255,6 +256,68 @@ def test_a_variable_of_a_choice_and_of_a_flag(
     monkeypatch.setenv("EOSINGEST_FORCE", "1")
     assert cli.exit_code_of(["init"]) == 0
     assert Path("eosingest.toml").read_text() == TEMPLATE
+
+
+# ---- SPEC, and flags of every verb ------------------------------------------------------------------------------------
+
+
+def test_the_usual_name_is_the_default(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(spec).rename("eosingest.toml")
+    assert cli.exit_code_of(["check", "--param", "date=mon"]) == 0
+    assert capsys.readouterr().out.startswith("eosingest.toml: the spec is valid\n")
+
+
+def test_a_spec_from_standard_input() -> None:
+    done = process("check", "-", "--param", "date=mon", input=SPEC)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "-: the spec is valid")
+    wrong = process("check", "-", "--param", "date=mon", input=SPEC.replace("topic", "topci"))
+    assert wrong.returncode == 2
+    assert "-:9: sink.topci: unknown key" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "moved"),
+    [
+        (["-v", "status", "x"], ["status", "x", "-v"]),
+        (["--output", "json", "-q", "run", "x", "--", "y"], ["--output", "json", "run", "x", "-q", "--", "y"]),
+        (["--quiet", "--verbose", "broker", "up"], ["broker", "up", "--quiet", "--verbose"]),
+        (["run", "-v"], ["run", "-v"]),
+        (["-v"], ["-v"]),
+        (["-v", "--version"], ["-v", "--version"]),
+        ([], []),
+    ],
+)
+def test_flags_of_every_verb_may_stand_before_it(arguments: list[str], moved: list[str]) -> None:
+    assert behind_the_verb(arguments) == moved
+
+
+def test_verbose_before_the_verb(spec: str) -> None:
+    assert cli.exit_code_of(["-v", "check", spec, "--param", "date=mon"]) == 0
+
+
+@pytest.mark.parametrize("arguments", [["-q", "check"], ["check", "--quiet"]])
+def test_quiet_says_errors_only(spec: str, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.exit_code_of([*arguments, spec, "--param", "date=mon"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert cli.exit_code_of([*arguments, spec]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+    assert cli.exit_code_of([*arguments, spec, "--param", "date=mon", "--output", "json"]) == 0
+    assert envelope(capsys)["command"] == "check"
+
+
+def _commands(command: Any, name: str = "") -> list[tuple[str, Any]]:
+    inner = getattr(command, "commands", {})
+    found = [pair for verb, each in inner.items() for pair in _commands(each, f"{name} {verb}".strip())]
+    return found if inner else [(name, command)]
+
+
+def test_every_help_has_an_example() -> None:
+    for name, command in _commands(typer.main.get_command(cli._app())):
+        assert f"Example:\n  eosingest {name}" in command.epilog, name
+
+
+def test_completion_is_offered() -> None:
+    assert "--install-completion" in process("--help").stdout
 
 
 # ---- init, schema, check, broker -------------------------------------------------------------------------------------

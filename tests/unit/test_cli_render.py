@@ -167,7 +167,7 @@ def test_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
         "orders-backfill: 2 of 3 files to send, 2 of 6 splits.",
         "  topic        orders on localhost:9092",
         "  files        3: 1 done, 1 half done, 1 new",
-        "  splits       6: 4 done, 2 pending; size 1 MiB",
+        "  splits       6: 4 done, 2 pending; files are cut every 1 MiB",
         "  to read      4 MiB",
         "  to send      at most 2 MiB of 6 MiB",
         "  committed    1,203,450 records",
@@ -334,3 +334,24 @@ def test_duration(seconds: float, text: str) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0, "00:00:00"), (80, "00:01:20"), (360_000, "100:00:00")])
 def test_clock(seconds: float, text: str) -> None:
     assert words.clock(seconds) == text
+
+
+def test_status_says_whether_a_run_is_alive_and_what_a_failed_one_said() -> None:
+    claimed = replace(STATUS, state="claimed")
+    assert status.result_of(replace(claimed, alive=True)).lines[0].endswith("run 7 (its process is alive).")
+    assert "was killed" in status.result_of(replace(claimed, alive=False)).lines[0]
+    assert status.result_of(claimed).lines[0] == "orders-backfill: claimed, run 7."
+    said = ({"code": "corrupt-row", "message": "a.csv: row 2: no\nmore", "hint": "mend it"},)
+    result = status.result_of(replace(STATUS, said=said))
+    assert "a.csv: row 2: no … (corrupt-row)" in result.lines[1]
+    assert result.data["said"] == said
+
+
+def test_a_run_names_sparks_log_in_json_and_where_it_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    result = run.result_of(replace(RUN, log="/x/j.log", records_resent=3))
+    assert (result.data["log"], result.data["records_resent"]) == ("/x/j.log", 3)
+    assert "/x/j.log" not in "".join(result.lines)
+    failed = replace(RUN, log="/x/j.log", errors=(FatalError("no"),), exit_code=7, records_total=0, records_sent=0)
+    lines = run.result_of(failed).lines
+    assert lines[-1] == "Spark's own words: /x/j.log"
+    assert not any("read_committed" in line for line in lines), "there is nothing to read"

@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "interruption": {"errors"},
     "java": {"errors"},
     "host_lock": {"paths"},
+    "last_words": {"errors", "paths"},
     "report": {"errors"},
     "sources": {"errors", "interruption"},
     "kafka": {"errors", "interruption"},
@@ -65,14 +66,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "broker": {"errors", "java", "paths"},
     "spec": {"errors"},
+    "sniff": {"errors"},
 }
-CORE = [part for part in MAY_IMPORT if part not in ("broker", "spec", "java", "host_lock", "paths")]
+CORE = [part for part in MAY_IMPORT if part not in ("broker", "spec", "java", "host_lock", "paths", "sniff")]
 
 # Libraries that only one part of the house knows.
 ONLY_IN = {
     "pyspark": {"spark"},
     "py4j": {"spark"},
-    "pyarrow": {"spark"},
+    "pyarrow": {"spark", "sniff"},  # footers, and zstd
     "pandas": {"spark"},
     "typer": {"cli"},
     "rich": {"cli"},

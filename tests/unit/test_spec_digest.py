@@ -35,9 +35,12 @@ def test_the_first_generation_is_what_was_before_there_were_any(tmp_path: Path) 
 def test_the_second_generation_says_what_it_means(tmp_path: Path) -> None:
     """Breaks when `escape = '"'`, written out, is another spec than without it."""
     parts = _parts(tmp_path, {"generation": "2"})
-    assert parts == _parts(tmp_path, {"generation": "2", "source.options.escape": "'\"'"})
+    assert parts == _parts(tmp_path, {"generation": "2", "source.options": "{ header = false, escape = '\"' }"})
     assert parts["source.options"] == '{"escape": "\\""}'
-    assert parts == {**_parts(tmp_path, {"source.options.escape": "'\"'"}), "record.value": parts["record.value"]}
+    assert parts == {
+        **_parts(tmp_path, {"source.options": "{ header = false, escape = '\"' }"}),
+        "record.value": parts["record.value"],
+    }
 
 
 @pytest.mark.parametrize(

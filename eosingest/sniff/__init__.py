@@ -1,0 +1,70 @@
+"""What a data file is, found out by looking at it: format, options, schema. For `init --from`; no Spark, no Kafka.
+
+sniff(file) ─▶ codec by name and first bytes ─▶ format ─▶ csv.py | json_lines.py | footers.py | lines ─▶ Found
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from eosingest.errors import FatalError
+from eosingest.sniff.found import Found
+from eosingest.sniff.opened import Opened, opened
+
+__all__ = ["Found", "sniff"]
+
+_BY_SUFFIX = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".psv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".orc": "orc",
+}
+_MAGIC = {b"PAR1": "parquet", b"ORC": "orc"}
+_NOT_READ = {
+    b"Obj\x01": "an Avro file",
+    b"PK\x03\x04": "a zip archive (or an Excel sheet)",
+    b"\xfd7zXZ": "compressed with xz",
+    b"\x7fELF": "a program",
+    b"SQLite format 3": "an SQLite database",
+}
+
+
+def sniff(file: Path) -> Found:
+    """Find out what a file is. Raises FatalError for one that this version does not read, or that is damaged."""
+    data = opened(file)
+    kind = next((kind for magic, kind in _MAGIC.items() if data.head.startswith(magic)), None)
+    what = next((what for magic, what in _NOT_READ.items() if data.head.startswith(magic)), None)
+    if what is not None:
+        raise FatalError(
+            f"{file} is {what}, which this version does not read",
+            code="format-unknown",
+            hint="convert it to csv, json lines, text, parquet or orc",
+        )
+    by_name = _BY_SUFFIX.get(data.inner_suffix)
+    if kind is not None:
+        from eosingest.sniff import footers
+
+        return footers.look(data, kind)
+    if by_name in ("parquet", "orc"):
+        raise FatalError(
+            f"{file} is called {data.inner_suffix}, and is no {by_name} file: it does not begin like one",
+            code="format-unknown",
+            hint="is it cut off, or another format? Rename it as what it is, then: eosingest init --from FILE",
+        )
+    return _look_at_text(data, by_name)
+
+
+def _look_at_text(data: Opened, by_name: str | None) -> Found:
+    from eosingest.sniff import csv, json_lines
+
+    if by_name == "json" or (by_name is None and data.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[{"))):
+        return json_lines.look(data)
+    if by_name == "csv":
+        return csv.look(data)
+    return Found("text", whole=True)

@@ -1,0 +1,144 @@
+"""CSV, found out with Python's csv: encoding, delimiter, quotes, header, and types that every row fits."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from eosingest.errors import FatalError
+from eosingest.sniff.found import Column, Found, same_but_for_case
+from eosingest.sniff.opened import Opened
+
+_SAMPLE_ROWS = 2_000
+_DELIMITERS = (",", ";", "\t", "|")
+_NAME = re.compile(r"[^\W\d][^\r\n]{0,99}")
+# Dates and times stay strings: their text is what JSON has of them anyway.
+# A value stays what it is only where its text can be told from its type: no leading zeros, no plus, no spaces.
+_TYPES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("BIGINT", re.compile(r"-?(?:0|[1-9][0-9]{0,17})")),
+    ("DOUBLE", re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,10})?(?:[eE][+-]?[0-9]{1,2})?")),
+    ("BOOLEAN", re.compile(r"true|false")),
+)
+
+
+def look(data: Opened) -> Found:
+    """Find out what a CSV file is. Raises FatalError for what this version cannot read row by row."""
+    raw, whole = data.bytes()
+    text, encoding, notes = _decoded(data, raw)
+    delimiter, escape = _dialect(data, text)
+    first = next(_rows(text, delimiter, escape), [])
+    header = _has_header(first, text, delimiter, escape)
+    options: dict[str, str | bool] = {"header": header}
+    if delimiter != ",":
+        options["sep"] = delimiter
+    if '"' in text:
+        options["escape"] = escape
+    if encoding != "UTF-8":
+        options["encoding"] = encoding
+    names = first if header else [f"column_{number}" for number in range(1, len(first) + 1)]
+    columns = _columns(data, names, text, delimiter, escape, header=header)
+    if header and (same_but_for_case(names) or not all(name.strip() for name in names)):
+        notes.append("a name in the header is empty or there twice: Spark names the columns; look at them with preview")
+        return Found("csv", options, None, notes=tuple(notes), whole=whole)
+    if not header:
+        notes.append(
+            "the first row looks like data: the columns are named column_1, column_2, …; rename them in the schema"
+        )
+    return Found("csv", options, columns, notes=tuple(notes), whole=whole)
+
+
+def _decoded(data: Opened, raw: bytes) -> tuple[str, str, list[str]]:
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in raw[:1000]:
+        raise FatalError(
+            f"{data.file} is UTF-16 or binary; rows of it cannot be told apart safely",
+            code="encoding",
+            hint="convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW.csv",
+        )
+    try:
+        return raw.decode("utf-8-sig"), "UTF-8", []
+    except UnicodeDecodeError:
+        windows = re.search(rb"[\x80-\x9f]", raw) is not None
+        encoding = "windows-1252" if windows else "ISO-8859-1"
+        note = f"the file is not UTF-8; {encoding} is a guess: look at names and texts with preview"
+        return raw.decode("cp1252" if windows else "latin-1", errors="replace"), encoding, [note]
+
+
+def _rows(text: str, delimiter: str, escape: str) -> Iterator[list[str]]:
+    """Yield the rows that are not empty, as Spark passes over empty lines."""
+    backslash = {"escapechar": "\\", "doublequote": False} if escape == "\\" else {}
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=False, **backslash)  # type: ignore[arg-type]
+    return (row for row in reader if row)
+
+
+def _dialect(data: Opened, text: str) -> tuple[str, str]:
+    """Return delimiter and escape: those by which the rows have most columns, and all the same number of them."""
+    escapes = ('"', "\\") if '\\"' in text else ('"',)
+    wanted = (
+        ("\t",) if data.inner_suffix in (".tsv", ".tab") else ("|",) if data.inner_suffix == ".psv" else _DELIMITERS
+    )
+    best = (0, wanted[0], '"')
+    csv.field_size_limit(1 << 30)
+    for delimiter in wanted:
+        for escape in escapes:
+            widths = [len(row) for row in islice(_rows(text, delimiter, escape), _SAMPLE_ROWS)]
+            even = len(set(widths)) == 1
+            score = widths[0] if widths and even and widths[0] > 1 else 0
+            if score > best[0]:
+                best = (score, delimiter, escape)
+    return best[1], best[2]
+
+
+def _has_header(first: list[str], text: str, delimiter: str, escape: str) -> bool:
+    """Say whether the first row names the columns: words, each once, and none of a type that the others have."""
+    if not first or not any(cell.strip() for cell in first):
+        return False
+    if not all(_NAME.fullmatch(cell.strip()) for cell in first if cell.strip()):
+        return False
+    if all(_TYPES[2][1].fullmatch(cell) for cell in first):
+        return False
+    rest = list(islice(_rows(text, delimiter, escape), 1, 200))
+    if not rest:
+        return True
+    typed = any(
+        cells and all(any(pattern.fullmatch(cell) for _, pattern in _TYPES) for cell in cells)
+        for cells in ([row[at] for row in rest if at < len(row) and row[at]] for at in range(len(first)))
+    )
+    repeated = any(first[at] in {row[at] for row in rest if at < len(row)} for at in range(len(first)) if first[at])
+    return typed or not repeated
+
+
+def _columns(
+    data: Opened, names: list[str], text: str, delimiter: str, escape: str, *, header: bool
+) -> tuple[Column, ...]:
+    """Return the columns with the narrowest types that every value has; STRING where there is none."""
+    left = [[name for name, _ in _TYPES] for _ in names]
+    patterns = dict(_TYPES)
+    values, empty = [0] * len(names), [0] * len(names)
+    for number, row in enumerate(islice(_rows(text, delimiter, escape), int(header), None), start=1 + int(header)):
+        if len(row) != len(names):
+            raise FatalError(
+                f"{data.file}: row {number} has {len(row)} fields, the first one {len(names)}",
+                code="corrupt-row",
+                hint="correct the row; is the delimiter another one? Then write the spec by hand: eosingest init",
+            )
+        for at, cell in enumerate(row):
+            if "\n" in cell or "\r" in cell:
+                raise FatalError(
+                    f"{data.file}: row {number}: a quoted field runs over the end of a line; rows are read line by line",
+                    code="multi-line",
+                    hint="convert it to JSON lines: python3 -c 'import csv,json,sys; "
+                    "[print(json.dumps(r)) for r in csv.DictReader(sys.stdin)]' < FILE > NEW.jsonl",
+                )
+            if not cell:
+                empty[at] += 1
+                continue
+            values[at] += 1
+            if left[at]:
+                left[at] = [each for each in left[at] if patterns[each].fullmatch(cell)]
+    return tuple(
+        Column(name, left[at][0] if values[at] and left[at] else "STRING", empty[at] == 0)
+        for at, name in enumerate(names)
+    )

@@ -1,0 +1,68 @@
+"""What was found out of a file, and how columns are written as Spark DDL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LIKE_AN_ID = re.compile(r"id|key|uuid|guid|.*(?:_id|_key|_uuid|_guid)|.*[a-z](?:Id|ID|Key|Uuid|UUID)")
+_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its type as DDL, and whether every row has a value in it (None: not known)."""
+
+    name: str
+    type: str
+    always: bool | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a file is. `columns` None: Spark is to look for itself, or the format has none.
+
+    `conf` are settings of Spark without which the file cannot be read. `whole` says that all of the file was looked at.
+    """
+
+    format: str
+    options: dict[str, str | bool] = field(default_factory=dict)
+    columns: tuple[Column, ...] | None = None
+    conf: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    whole: bool = True
+
+    @property
+    def schema(self) -> str | None:
+        """The columns as Spark DDL."""
+        return ", ".join(f"{quoted(each.name)} {each.type}" for each in self.columns) if self.columns else None
+
+    @property
+    def key(self) -> str | None:
+        """An expression for the record's key: a column of strings or whole numbers that looks like an id, in every row."""
+        fit = [each for each in self.columns or () if each.always is not False and _LIKE_AN_ID.fullmatch(each.name)]
+        fit = [each for each in fit if each.type == "STRING" or each.type in _WHOLE]
+        best = min(fit, key=lambda each: each.name.lower() not in ("id", "key", "uuid"), default=None)
+        if best is None:
+            return None
+        return quoted(best.name) if best.type == "STRING" else f"CAST({quoted(best.name)} AS STRING)"
+
+
+def quoted(name: str) -> str:
+    """Return a column name as an expression has it: in back-quotes where it must be."""
+    plain = _PLAIN_NAME.fullmatch(name) and not _RESERVED.fullmatch(name.lower())
+    return name if plain else "`" + name.replace("`", "``") + "`"
+
+
+# Names that mean something else without back-quotes, in some place of an expression.
+_RESERVED = re.compile(
+    r"user|current_\w+|localtimestamp|session_user|from|where|order|group|select|case|when|end|not|and|or|in|is|null|true|false"
+    r"|interval|exists|any|all|some|distinct|struct|array|map|cast|date|timestamp|time|values|table|with|on|using"
+)
+
+
+def same_but_for_case(names: Sequence[str]) -> bool:
+    """Say whether two of the names are one to Spark, which does not tell upper from lower case."""
+    return len({name.lower() for name in names}) < len(names)

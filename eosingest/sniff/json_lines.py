@@ -1,0 +1,159 @@
+"""JSON, one record a line: the types that every row fits; an array, or a record over many lines, gets the way out."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import Any
+
+from eosingest.errors import FatalError
+from eosingest.sniff.found import Column, Found, quoted, same_but_for_case
+from eosingest.sniff.opened import Opened
+
+_NULL = "null"
+_DIGITS = re.compile(r"[0-9]")
+
+
+class _Struct(dict[str, Any]):
+    """Fields by name, with their types."""
+
+
+class _Array(list[Any]):
+    """The type of the elements, alone in a list."""
+
+
+class _NotOneTypeError(Exception):
+    """Fields that Spark would take for one."""
+
+
+def look(data: Opened) -> Found:
+    """Find out the schema of JSON lines. Raises FatalError where it is JSON of another form, or none."""
+    raw, whole = data.bytes()
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FatalError(
+            f"{data.file} is not UTF-8 text (byte {error.start})", code="encoding", hint="convert it: iconv -t UTF-8 …"
+        ) from None
+    _refuse_other_forms(data, text)
+    merged: Any = _Struct()
+    present: dict[str, int] = {}
+    rows = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        rows += 1
+        value = _parsed(data, number, line)
+        for name, inner in value.items():
+            present[name] = present.get(name, 0) + (inner is not None)
+        merged = _merged(merged, _type_of(value))
+    try:
+        columns = tuple(Column(name, _ddl(type_), present[name] == rows) for name, type_ in merged.items())
+        if not columns or same_but_for_case([column.name for column in columns]):
+            raise _NotOneTypeError
+    except _NotOneTypeError:
+        note = "there are fields that differ by case alone, or none: no schema is written; look at the columns with preview"
+        return Found("json", notes=(note,), whole=whole)
+    return Found("json", columns=columns, whole=whole)
+
+
+def _refuse_other_forms(data: Opened, text: str) -> None:
+    file = shlex.quote(str(data.file))
+    reading = {"gzip": f"gzip -dc {file} | ", "bz2": f"bzip2 -dc {file} | ", "zstd": f"zstd -dc {file} | "}
+    start, given = reading.get(data.codec or "", ""), "" if data.codec else f" {file}"
+    name = shlex.quote(f"{data.file.name.split('.')[0]}.jsonl")
+    if text.lstrip().startswith("["):
+        raise FatalError(
+            f"{data.file} is one JSON array; records are read one a line",
+            code="json-array",
+            hint=f"{start}jq -c '.[]'{given} > {name}, then: eosingest init --from {name}",
+        )
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    try:
+        json.loads(first)
+    except ValueError:
+        try:
+            json.JSONDecoder().raw_decode(text.lstrip())
+        except ValueError:
+            return  # not JSON at all: said with its line
+        raise FatalError(
+            f"{data.file} has records over several lines; they are read one a line",
+            code="json-lines",
+            hint=f"{start}jq -c .{given} > {name}, then: eosingest init --from {name}",
+        ) from None
+
+
+def _parsed(data: Opened, number: int, line: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line, parse_float=_Number, parse_int=_Number)
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        raise FatalError(
+            f"{data.file}: line {number} is not JSON: {reason}", code="corrupt-row", hint="correct the line"
+        ) from None
+    if not isinstance(value, dict):
+        raise FatalError(
+            f"{data.file}: line {number} is no JSON object",
+            code="corrupt-row",
+            hint='to send the lines as they are: format = "text"',
+        )
+    return value
+
+
+class _Number(str):
+    """A number as it is written: whether a type holds it exactly depends on its digits."""
+
+    __slots__ = ()
+
+
+def _type_of(value: Any) -> Any:
+    if value is None:
+        return _NULL
+    if isinstance(value, _Number):
+        return _number_type(value)
+    if isinstance(value, bool):
+        return "BOOLEAN"
+    if isinstance(value, float):
+        return "DOUBLE"  # NaN and its like
+    if isinstance(value, list):
+        merged: Any = _NULL
+        for each in value:
+            merged = _merged(merged, _type_of(each))
+        return _Array([merged])
+    if isinstance(value, dict):
+        return _Struct({name: _type_of(inner) for name, inner in value.items()})
+    return "STRING"
+
+
+def _number_type(text: str) -> str:
+    if not set(text) & set(".eE"):
+        return "BIGINT" if -(2**63) <= int(text) < 2**63 else "STRING"
+    mantissa = re.split("[eE]", text)[0]
+    digits = "".join(_DIGITS.findall(mantissa)).strip("0")
+    return "DOUBLE" if len(digits) <= 15 else "STRING"  # as a string it stays as it is written
+
+
+def _merged(one: Any, other: Any) -> Any:
+    """Return the type that holds both; STRING, which holds any text of JSON, where no other does."""
+    if one == other or other == _NULL:
+        return one
+    if one == _NULL:
+        return other
+    if isinstance(one, _Struct) and isinstance(other, _Struct):
+        return _Struct({name: _merged(one.get(name, _NULL), other.get(name, _NULL)) for name in [*one, *other]})
+    if isinstance(one, _Array) and isinstance(other, _Array):
+        return _Array([_merged(one[0], other[0])])
+    return "DOUBLE" if {str(one), str(other)} == {"BIGINT", "DOUBLE"} else "STRING"
+
+
+def _ddl(type_: Any) -> str:
+    if isinstance(type_, _Struct):
+        if not type_:
+            return "STRING"
+        if same_but_for_case(list(type_)):
+            raise _NotOneTypeError
+        return f"STRUCT<{', '.join(f'{quoted(name)}: {_ddl(inner)}' for name, inner in type_.items())}>"
+    if isinstance(type_, _Array):
+        return f"ARRAY<{_ddl(type_[0])}>"
+    return "STRING" if type_ == _NULL else str(type_)

@@ -1,0 +1,98 @@
+"""A data file, decompressed as it is read: gzip, bzip2 and zstd by the name that Spark goes by."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pyarrow
+
+from eosingest.errors import FatalError, SpecError
+
+CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd"}
+_MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
+_HEAD = 4096
+LOOKED_AT_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file and its first bytes, decompressed. `inner_suffix` is that of the name without the codec's."""
+
+    file: Path
+    codec: str | None
+    inner_suffix: str
+    head: bytes
+
+    @contextmanager
+    def stream(self) -> Iterator[BinaryIO]:
+        """Give the decompressed bytes. Damage is a FatalError."""
+        with _clear_errors(self.file), _decompressed(self.file, self.codec) as stream:
+            yield stream
+
+    def bytes(self) -> tuple[bytes, bool]:
+        """Return the bytes up to a bound, up to a line's end there, and whether they are all."""
+        with self.stream() as stream:
+            data = stream.read(LOOKED_AT_BYTES + 1)
+        if len(data) <= LOOKED_AT_BYTES:
+            return data, True
+        return data[: data.rfind(b"\n", 0, LOOKED_AT_BYTES) + 1] or data[:LOOKED_AT_BYTES], False
+
+
+def opened(file: Path) -> Opened:
+    """Look at the beginning of a file. Raises SpecError where there is none, FatalError where it cannot be read."""
+    if file.is_dir():
+        raise SpecError(f"{file} is a folder", code="not-a-file", hint="name one of its files")
+    if not file.exists():
+        raise SpecError(f"{file}: no such file", code="not-a-file", hint="name a data file that is there")
+    codec = CODECS.get(file.suffix.lower())
+    inner = Path(file.stem).suffix.lower() if codec else file.suffix.lower()
+    with _clear_errors(file), file.open("rb") as raw:
+        first = raw.read(8)
+    found = next((suffix for magic, suffix in _MAGIC.items() if first.startswith(magic)), None)
+    if found is not None and codec is None:
+        raise FatalError(
+            f"{file} is compressed ({CODECS[found]}), and its name does not say so: it would be read as it is",
+            code="codec-unnamed",
+            hint=f"rename it to {file.name}{found}",
+        )
+    if codec is not None and (found is None or CODECS[found] != codec) and first:
+        raise FatalError(
+            f"{file} is not compressed with {codec}, as its name says",
+            code="codec-misnamed",
+            hint="rename it as what it is",
+        )
+    look = Opened(file, codec, inner, b"")
+    with look.stream() as stream:
+        head = stream.read(_HEAD)
+    if not head:
+        raise FatalError(f"{file} is empty", code="file-empty", hint="name a file with some rows in it")
+    return Opened(file, codec, inner, head)
+
+
+def _decompressed(file: Path, codec: str | None) -> BinaryIO:
+    if codec == "gzip":
+        return cast(BinaryIO, gzip.open(file))
+    if codec == "bz2":
+        return cast(BinaryIO, bz2.open(file))
+    if codec == "zstd":
+        return cast(BinaryIO, io.BufferedReader(pyarrow.CompressedInputStream(pyarrow.OSFile(str(file), "rb"), "zstd")))
+    return file.open("rb")
+
+
+@contextmanager
+def _clear_errors(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FatalError(
+            f"{file} cannot be read: {reason}", code="file-unreadable", hint="is it damaged, or not yours to read?"
+        ) from error

@@ -1,0 +1,255 @@
+"""`init --from FILE`: what is found out of a file, and that the spec that is written is one that `check` takes."""
+
+from __future__ import annotations
+
+import bz2
+import datetime
+import gzip
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+import tomli
+from pyarrow import orc, parquet
+
+from eosingest.cli import main as cli
+from eosingest.errors import FatalError
+from eosingest.sniff import Found, sniff
+from eosingest.spec import load
+
+
+def gzipped(data: bytes) -> bytes:
+    return gzip.compress(data, mtime=0)  # the same in each process: it is in the names of the tests
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EOSINGEST_HOME", str(tmp_path / "home"))
+
+
+def found(name: str, content: bytes | str) -> Found:
+    file = Path(name)
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return sniff(file)
+
+
+KEY = "CAST(id AS STRING)"
+
+# ---- CSV -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "schema", "key"),
+    [
+        ("a.csv", "id,name,price\n1,x,2.5\n2,y,\n", {"header": True}, "id BIGINT, name STRING, price DOUBLE", KEY),
+        ("a.csv", "zip,n\n00123,1\n99999,2\n", {"header": True}, "zip STRING, n BIGINT", None),
+        ("a.csv", "a;b\n1,5;x\n2,5;y\n", {"header": True, "sep": ";"}, "a STRING, b STRING", None),
+        ("a.tsv", "a\tb, c\n1\tx\n", {"header": True, "sep": "\t"}, "a BIGINT, `b, c` STRING", None),
+        ("a.csv", "a|b\n1|true\n2|false\n", {"header": True, "sep": "|"}, "a BIGINT, b BOOLEAN", None),
+        ("a.csv", "1,x\n2,y\n", {"header": False}, "column_1 BIGINT, column_2 STRING", None),
+        ("a.csv", "name,city\nann,rome\nbob,oslo\n", {"header": True}, "name STRING, city STRING", None),
+        ("a.csv", "a,b\na,b\na,c\n", {"header": False}, "column_1 STRING, column_2 STRING", None),
+        ("a.csv", 'id,t\n1,"he said ""hi"", left"\n', {"header": True, "escape": '"'}, "id BIGINT, t STRING", KEY),
+        ("a.csv", 'id,t\n1,"a \\"b\\", c"\n2,x\n', {"header": True, "escape": "\\"}, "id BIGINT, t STRING", KEY),
+        ("a.csv", "\ufeffid,t\r\n1,x\r\n", {"header": True}, "id BIGINT, t STRING", KEY),
+        ("a.csv", "day,at\n2026-01-01,10:30\n", {"header": True}, "day STRING, at STRING", None),
+        ("a.csv", "x_id,y\n1.5,1\n", {"header": True}, "x_id DOUBLE, y BIGINT", None),
+        ("a.csv", "big,n\n12345678901234567890,+5\n", {"header": True}, "big STRING, n STRING", None),
+        ("a.csv", "user_id,n\nu1,\n,2\n", {"header": True}, "user_id STRING, n BIGINT", None),
+        ("a.csv", "user,order\nu1,1\n", {"header": True}, "`user` STRING, `order` BIGINT", None),
+    ],
+)  # fmt: skip
+def test_csv(name: str, content: str, options: dict[str, Any], schema: str, key: str | None) -> None:
+    what = found(name, content)
+    assert (what.format, what.options, what.schema, what.key) == ("csv", options, schema, key)
+
+
+def test_csv_in_latin_1_is_read_as_such_and_said() -> None:
+    what = found("a.csv", "id,ort\n1,Düren\n".encode("latin-1"))
+    assert what.options["encoding"] == "ISO-8859-1"
+    assert "not UTF-8" in what.notes[0]
+    assert found("b.csv", "id,t\n1,“x”\n".encode("cp1252")).options["encoding"] == "windows-1252"
+
+
+def test_a_header_with_a_name_twice_or_none_is_left_to_spark() -> None:
+    for content in ("a,a\n1,2\n", ",a\n0,1\n"):
+        what = found("a.csv", content)
+        assert (what.options, what.columns, len(what.notes)) == ({"header": True}, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "words"),
+    [
+        ("a.csv", 'id,t\n1,"two\nlines"\n', "multi-line", "row 2"),
+        ("a.csv", "a,b\n1,2\n3\n", "corrupt-row", "row 3 has 1 fields, the first one 2"),
+        ("a.csv", "a,b\n1,2\n".encode("utf-16"), "encoding", "UTF-16"),
+        ("a.csv", b"", "file-empty", "is empty"),
+        ("a.json", '[\n {"a": 1}\n]', "json-array", "jq -c '.[]' a.json > a.jsonl"),
+        ("a.json", '[{"a": 1}]', "json-array", "one JSON array"),
+        ("a.json", '{\n "a": 1\n}\n', "json-lines", "jq -c . a.json > a.jsonl"),
+        ("a.jsonl", '{"a": 1}\n{"a"\n', "corrupt-row", "line 2 is not JSON"),
+        ("a.jsonl", '{"a": 1}\n3\n', "corrupt-row", "line 2 is no JSON object"),
+        ("a.jsonl", b'{"a": "\xff"}\n', "encoding", "not UTF-8"),
+        ("a.parquet", "id,name\n1,x\n", "format-unknown", "no parquet file"),
+        ("a.parquet", b"PAR1 and no end", "file-unreadable", "its end cannot be read"),
+        ("a.csv", gzipped(b"a,b\n1,2\n"), "codec-unnamed", "a.csv.gz"),
+        ("a.csv.gz", "a,b\n1,2\n", "codec-misnamed", "not compressed with gzip"),
+        ("a.csv.bz2", bz2.compress(b"a,b\n" * 1000)[:-20], "file-unreadable", "cannot be read"),
+        ("a.csv.gz", gzipped(b"a,b\n" * 1000)[:-9], "file-unreadable", "cannot be read"),
+        ("a.avro", b"Obj\x01", "format-unknown", "an Avro file"),
+        ("a.xlsx", b"PK\x03\x04", "format-unknown", "Excel"),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_a_way_out(name: str, content: bytes | str, code: str, words: str) -> None:
+    with pytest.raises(FatalError) as caught:
+        found(name, content)
+    assert caught.value.code == code
+    assert words in f"{caught.value.message}; {caught.value.hint}"
+    assert caught.value.hint
+
+
+# ---- JSON ----------------------------------------------------------------------------------------------------------
+
+
+def test_json_lines() -> None:
+    rows = [
+        {"id": 1, "n": 1, "x": {"a": 1, "b c": None}, "l": [1, 2.5], "o": [], "b": True, "m": 1, "u": None, "e": {}},
+        {"id": 2, "n": 1.5, "x": {"a": "t"}, "l": None, "b": False, "m": "two", "user": "u", "big": 2**70},
+    ]
+    what = found("a.json", "".join(json.dumps(row) + "\n" for row in rows))
+    assert what.schema == (
+        "id BIGINT, n DOUBLE, x STRUCT<a: STRING, `b c`: STRING>, l ARRAY<DOUBLE>, o ARRAY<STRING>, b BOOLEAN, m STRING,"
+        " u STRING, e STRING, `user` STRING, big STRING"
+    )
+    assert what.key == "CAST(id AS STRING)"
+
+
+def test_a_number_that_a_double_would_change_stays_as_it_is_written() -> None:
+    assert (
+        found("a.jsonl", '{"a": 0.1234567890123456789, "b": 0.5, "c": 1e3}\n').schema == "a STRING, b DOUBLE, c DOUBLE"
+    )
+
+
+def test_fields_that_differ_by_case_alone_are_left_to_spark() -> None:
+    what = found("a.jsonl", '{"a": 1, "A": 2}\n')
+    assert (what.columns, len(what.notes)) == (None, 1)
+
+
+# ---- others ----------------------------------------------------------------------------------------------------------
+
+
+def test_lines_of_text() -> None:
+    what = found("app.log", "one\ntwo\n")
+    assert (what.format, what.options, what.columns, what.key) == ("text", {}, None, None)
+    assert found("noname", '{"a": 1}\n').format == "json"
+
+
+TABLE = pyarrow.table(
+    {
+        "id": pyarrow.array([1], pyarrow.int32()),
+        "d": pyarrow.array([Decimal("1.50")], pyarrow.decimal128(10, 2)),
+        "t": pyarrow.array([datetime.datetime(2026, 1, 1)], pyarrow.timestamp("us", "UTC")),
+        "l": pyarrow.array([["x"]], pyarrow.list_(pyarrow.string())),
+        "s": pyarrow.array([{"a": 1.5}]),
+        "day": pyarrow.array([datetime.date(2026, 1, 1)]),
+    }
+)
+DDL = "id INT, d DECIMAL(10,2), t TIMESTAMP, l ARRAY<STRING>, s STRUCT<a: DOUBLE>, day DATE"
+
+
+def test_footers() -> None:
+    parquet.write_table(TABLE, "a.parquet")
+    orc.write_table(TABLE.drop_columns(["t"]), "a.orc")
+    assert (sniff(Path("a.parquet")).schema, sniff(Path("a.parquet")).key) == (DDL, "CAST(id AS STRING)")
+    assert sniff(Path("a.orc")).schema == DDL.replace(" t TIMESTAMP,", "")
+
+
+def test_nanoseconds_get_the_setting_that_reads_them_and_times_are_said() -> None:
+    table = pyarrow.table(
+        {
+            "at": pyarrow.array([1], pyarrow.timestamp("ns")),
+            "clock": pyarrow.array([1], pyarrow.time64("us")),
+        }
+    )
+    parquet.write_table(table, "a.parquet")
+    what = sniff(Path("a.parquet"))
+    assert what.conf == {"spark.sql.legacy.parquet.nanosAsLong": "true"}
+    assert any("the column clock" in note for note in what.notes)
+    assert any("nanoseconds" in note for note in what.notes)
+
+
+def zstd(data: bytes) -> bytes:
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize(("suffix", "compress"), [(".gz", gzipped), (".bz2", bz2.compress), (".zst", zstd)])
+def test_compressed(suffix: str, compress: Callable[[bytes], bytes]) -> None:
+    assert found(f"a.csv{suffix}", compress(b"id,n\n1,2\n")).schema == "id BIGINT, n BIGINT"
+    assert found(f"a.jsonl{suffix}", compress(b'{"id": "x"}\n')).schema == "id STRING"
+    assert found(f"a.log{suffix}", compress(b"x\n")).format == "text"
+
+
+# ---- the spec ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("orders.csv", "id,name,price\n1,x,2.5\n"),
+        ("or ders [1] ${x}.csv", 'id;t\n1;"a ""b"""\n'),
+        ("data/x.tsv", "a\tb\n1\t2\n"),
+        ("x.jsonl", '{"id": 1, "user": "u", "a b": [1]}\n'),
+        ("x.log", "one\n"),
+        ("x.csv.gz", gzipped(b"a,b\n1,2\n")),
+        ("größe.csv", "größe,n\nx,1\n"),
+    ],
+)
+def test_check_takes_the_spec(name: str, content: bytes | str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
+    assert cli.exit_code_of(["init", "--from", name]) == 0
+    assert "eosingest preview eosingest.toml" in capsys.readouterr().out
+    assert cli.exit_code_of(["check", "eosingest.toml"]) == 0, Path("eosingest.toml").read_text()
+    spec = load(Path("eosingest.toml"))
+    assert spec.source.path == (name,)
+    assert cli.exit_code_of(["plan", "eosingest.toml", "--output", "json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["data"]["files"][0]["name"] == name
+
+
+def test_for_a_file_elsewhere_the_path_is_absolute(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    assert cli.exit_code_of(["init", "jobs/daily/", "--from", "a.csv"]) == 0
+    assert tomli.loads(Path("jobs/daily/eosingest.toml").read_text())["source"]["path"] == str(tmp_path / "a.csv")
+
+
+def test_a_folder_that_is_not_there_is_made(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.exit_code_of(["init", "new/dir/"]) == 0
+    assert Path("new/dir/eosingest.toml").is_file()
+    assert Path("new/dir/eosingest.schema.json").is_file()
+    assert "wrote new/dir/eosingest.toml" in capsys.readouterr().out
+
+
+def test_nothing_is_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.csv").write_text("a,b\n1,2\n")
+    Path("eosingest.toml").write_text("mine")
+    assert cli.exit_code_of(["init", "--from", "a.csv"]) == 2
+    assert Path("eosingest.toml").read_text() == "mine"
+    assert cli.exit_code_of(["init", "--from", "missing.csv"]) == 2
+    assert "no such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["check", "plan", "preview", "run", "status", "verify"])
+def test_data_in_the_place_of_a_spec_is_told(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("or ders.csv").write_text("a,b\n1,2\n")
+    assert cli.exit_code_of([verb, "or ders.csv"]) == 2
+    said = capsys.readouterr().err
+    assert "or ders.csv is data, not a spec" in said
+    assert "eosingest init --from 'or ders.csv'" in said

@@ -1,0 +1,54 @@
+"""Progress inside a split: by bytes where positions are bytes, by the rows so far elsewhere; what earlier runs sent."""
+
+from __future__ import annotations
+
+from eosingest.cli.progress import line_of
+from eosingest.driver import progress_of
+from eosingest.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS, OffsetRecord
+from eosingest.offsets.state import JobState
+from eosingest.plan import Plan, PlannedFile, PlannedSplit
+from eosingest.sources.base import Fingerprint, SourceFile, Split
+
+SAME = Fingerprint(300, 0, "x")
+
+
+def offset(start: int, rows: int, *, done: bool = False, position: int | None = None) -> OffsetRecord:
+    kind = POSITION_KIND_ROWS if position is None else POSITION_KIND_BYTES
+    at = rows if position is None else position
+    return OffsetRecord("a", start, 100, at, done, rows, rows, 0, SAME, 1, 0, 0, kind)
+
+
+def plan(*committed: OffsetRecord | None) -> Plan:
+    splits = [PlannedSplit(Split("a", at * 100, 100), SAME, before) for at, before in enumerate(committed)]
+    file = PlannedFile(SourceFile("a", "/a", 300, 0, True), len(splits), tuple(splits), started=False)
+    return Plan(100, (file,), committed_records=sum(each.records for each in committed if each))
+
+
+def bytes_done(planned: Plan, *seen: OffsetRecord) -> int:
+    state = JobState("j")
+    state.offsets.update({(each.file, each.start): each for each in seen})
+    return progress_of(planned, state, 10.0).bytes_done
+
+
+def test_by_the_bytes_of_the_position() -> None:
+    assert bytes_done(plan(None, None), offset(100, 7, position=140)) == 40
+    assert bytes_done(plan(None, offset(100, 7, position=140)), offset(100, 9, position=160)) == 20  # of this run
+
+
+def test_by_rows_of_the_size_that_rows_had_so_far() -> None:
+    assert bytes_done(plan(None, None), offset(0, 10)) == 0  # of which size, nobody knows yet
+    assert bytes_done(plan(None, None), offset(0, 10, done=True), offset(100, 5)) == 150
+    assert bytes_done(plan(None, offset(100, 3)), offset(0, 10, done=True), offset(100, 5)) == 120
+
+
+def test_never_a_whole_split_before_it_is_done() -> None:
+    assert bytes_done(plan(None, None), offset(0, 10, done=True), offset(100, 50)) == 199
+    assert bytes_done(plan(None), offset(0, 10, position=5000)) == 99  # of what is compressed in it
+
+
+def test_what_earlier_runs_sent_is_said() -> None:
+    state = JobState("j")
+    progress = progress_of(plan(offset(0, 3), None), state, 10.0)
+    assert progress.records_before == 3
+    assert "0 records (3 more by earlier runs)" in line_of(progress)
+    assert "earlier" not in line_of(progress_of(plan(None), state, 10.0))
