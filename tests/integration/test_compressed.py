@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import signal
 from random import Random
 
-from tests.integration.harness import LINES_SPEC, Job, assert_done, assert_refused
+from tests.integration.harness import LINES_SPEC, Job, assert_done, assert_refused, finish, wait_for
+from tests.integration.witness import assert_gone, processes_below, workers_of
 from tests.reading.files import SKIPPABLE, lz4_frame, zstd
 
 
@@ -56,3 +58,21 @@ def test_what_spark_does_not_read_exactly_is_not_begun(job: Job) -> None:
     (job.data / "c.json").rename(job.data / "c.json.gz")
     assert_done(job.run(), len(rows) + 2)
     assert sorted(job.numbers()) == sorted([*range(len(rows)), 0, 0])
+
+
+def test_a_signal_ends_the_inspection(job: Job) -> None:
+    """Breaks when a run that reads a large file to prove it cannot be stopped, or leaves processes behind."""
+    job.write_spec(job.spec.read_text().replace("{", "{{").replace("}", "}}").replace("data/*.jsonl", "data/*"))
+    stream = bz2.compress(b"".join(b'{"n": %d, "pad": "%d"}\n' % (n, n % 7) for n in range(40_000)))
+    with (job.data / "a.bz2").open("wb") as file:
+        for _ in range(1_000):  # a gigabyte of content: the inspection of it outlasts this test
+            file.write(stream)
+    process = job.popen()
+    wait_for(lambda: workers_of(process), timeout_s=120)
+    below = processes_below(process.pid)
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert done.exit_code == 130, done
+    assert done.codes == ["interrupted"]
+    assert job.records() == []
+    assert_gone(below)
