@@ -11,16 +11,21 @@ import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
 from typing import Any, TypeVar
+
+from pyspark.sql import DataFrame
 
 from eosingest.audit import Compared, Copies, Found, Slice, Totals, shares
 from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
 from eosingest.kafka.librdkafka import REFUSALS
 from eosingest.plan import Plan
-from eosingest.spark import scan, session
+from eosingest.spark import audit_lines, scan, session
 from eosingest.spark.audit import SourceData, TopicData, compare
 from eosingest.spark.job import SparkSettings, package_zip
-from eosingest.spark.read import record_frame
+from eosingest.spark.line_inputs import LineSplit, line_separator, takes_lines
+from eosingest.spark.read import CHECKSUM, SPLIT, record_frame
+from eosingest.task_contract import TaskSplit
 
 _JVM_END_WAIT_S = 2.0
 _ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
@@ -68,12 +73,28 @@ class SparkAuditor:
         return self._in_thread(lambda: self._read_source(plan, schema))
 
     def _read_source(self, plan: Plan, schema: str | None) -> dict[tuple[str, int], Totals]:
-        read = replace(self._settings.read, schema=schema) if schema is not None else self._settings.read
-        frame = record_frame(self._session, read, plan, self._settings.base_path(plan))
-        scan.check_narrow(frame.records)
-        splits, partitions = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
-        tasks = max(1, min(partitions, self._spark.context.defaultParallelism))
-        self._source = SourceData(frame.records, splits, tasks)
+        settings, context = self._settings, self._spark.context
+        base_path = settings.base_path(plan)
+        apart: list[LineSplit] = []
+        if takes_lines(settings.read, settings.conf, plan, base_path):
+            plan, lines_alone = audit_lines.parted(context, plan)
+            apart = [LineSplit(*planned) for planned in scan.planned_splits(lines_alone, scan.BLOCK)]
+        rows: list[DataFrame] = []
+        splits: dict[int, TaskSplit] = {}
+        partitions = len(apart)
+        if apart:
+            rows.append(audit_lines.line_hashes(self._session, apart, line_separator(settings.read)))
+            splits |= {split.key: split.split for split in apart}
+        if plan.files:
+            read = replace(settings.read, schema=schema) if schema is not None else settings.read
+            frame = record_frame(self._session, read, plan, base_path)
+            scan.check_narrow(frame.records)
+            by_spark, more = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
+            rows.append(frame.records.select(SPLIT, CHECKSUM))
+            splits |= by_spark
+            partitions += more
+        tasks = max(1, min(partitions, context.defaultParallelism))
+        self._source = SourceData(reduce(DataFrame.unionAll, rows), splits, tasks)
         return self._source.sums()
 
     def compare(self, surplus: Totals, records: int) -> tuple[Copies, Compared]:

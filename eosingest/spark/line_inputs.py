@@ -84,11 +84,16 @@ def line_source(settings: ReadSettings, planned: Sequence[LineSplit], most_tasks
     """Deal out what is not done of the planned splits: neighbours to one task, about as many bytes to each."""
     splits = [split for split in planned if split.split.committed is None or not split.split.committed.done]
     bounds = _bounds([split.split.length for split in splits], min(most_tasks, len(splits)))
-    separator = settings.options.get("lineSep")
     return LineSource(
         tuple(tuple(splits[first:end]) for first, end in pairwise(bounds)),
-        None if separator is None else ord(separator),
+        line_separator(settings),
     )
+
+
+def line_separator(settings: ReadSettings) -> int | None:
+    """Return the byte that ends a line, None where it is line feeds and carriage returns."""
+    separator = settings.options.get("lineSep")
+    return None if separator is None else ord(separator)
 
 
 def _bounds(lengths: Sequence[int], tasks: int) -> list[int]:

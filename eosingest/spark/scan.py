@@ -39,7 +39,7 @@ _PIECE = re.compile(r"path: file://(\S+), range: (\d+)-(\d+), partition values: 
 # A `FileStatus` in words. Greedy: what follows the path is Hadoop's own, so the last match is the right one.
 _FILE_STATUS = re.compile(
     r"\w+\{path=file:(?P<path>.*); isDirectory=false; length=(?P<length>\d+); replication=\d+; blocksize=\d+; "
-    r"modification_time=(?P<mtime>\d+); .*\}",
+    r"modification_time=(?P<mtime>-?\d+); .*\}",
     re.DOTALL,
 )
 

@@ -21,6 +21,7 @@ from eosingest.spark.line_inputs import LineInputs, LineSource, LineSplit, _boun
 from eosingest.spark.read import ReadSettings
 from eosingest.spark.scan import BLOCK, planned_splits
 from eosingest.task_contract import Batch, Signal, SplitEnd
+from tests.reading.files import lz4_frame, zstd
 
 LINES = ReadSettings(
     format="text",
@@ -202,11 +203,33 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
         inputs.stop()
 
 
-@pytest.mark.parametrize("name", ["a", "a.gz"])
+COMPRESS = {"a": bytes, "a.gz": gzip.compress, "a.zst": zstd, "a.lz4": lz4_frame}
+
+
+@pytest.mark.parametrize("name", COMPRESS)
+@pytest.mark.parametrize("kind", ["bytes", "rows"])
+def test_going_on_at_a_position(tmp_path: Path, name: str, kind: str) -> None:
+    """Breaks when lines of a file that is decompressed are left out or sent again by the run that goes on with it."""
+    data = b"".join(b"%d\n" % number for number in range(100_000, 400_000))
+    (tmp_path / name).write_bytes(COMPRESS[name](data))
+    source = source_of(tmp_path, split_size=1 << 30)
+    position, sent = (7 * 200_000, 200_000)
+    length = (tmp_path / name).stat().st_size
+    mark = Fingerprint(length, 0, "")
+    found = OffsetRecord(name, 0, length, position, False, sent, sent, 0, mark, 1, 0, 0, position_kind=kind)
+    if kind == "rows":
+        found = replace(found, position=sent)
+    items = all_of(LineInputs(source.tasks[0], None, 1 << 20), found)
+    assert items[-1] == SplitEnd(source.tasks[0][0].key, 300_000)
+    batches = [item for item in items if isinstance(item, Batch)]
+    rows = [(batch.first_row + index, value) for batch in batches for index, value in enumerate(batch.records.values)]
+    assert [value for row, value in rows if row >= sent] == data[position:].splitlines()
+
+
+@pytest.mark.parametrize("name", COMPRESS)
 def test_a_position_behind_the_end(tmp_path: Path, name: str) -> None:
     """Breaks when a file that held more when it was sent, and was put back, counts as read to its end."""
-    data = b"one\ntwo\n"
-    (tmp_path / name).write_bytes(gzip.compress(data) if name == "a.gz" else data)
+    (tmp_path / name).write_bytes(COMPRESS[name](b"one\ntwo\n"))
     source = source_of(tmp_path)
     found = OffsetRecord(name, 0, 8, 12, False, 3, 3, 0, Fingerprint(8, 0, ""), 1, 0, 0, position_kind="bytes")
     with pytest.raises(ChangedError, match="ends before") as raised:
@@ -227,15 +250,23 @@ def test_what_cannot_be_read_now_is_no_bad_data(tmp_path: Path, monkeypatch: pyt
         all_of(LineInputs(source.tasks[0], None, 1 << 20))
 
 
-def test_a_file_that_cannot_be_decompressed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["a.gz", "a.zst", "a.lz4"])
+def test_a_file_that_cannot_be_decompressed(tmp_path: Path, name: str) -> None:
     """Breaks when a torn file counts as read to its end, or as a bug."""
-    whole = gzip.compress(b"line\n" * 1000)
-    for torn in (whole[:-20], b"no gzip at all", whole[:40] + b"\xff" * 20 + whole[60:]):
-        path = tmp_path / "a.gz"
+    whole = COMPRESS[name](b"".join(b"%d\n" % number for number in range(1000)))
+    for torn in (
+        whole[:-1],
+        whole[:-20],
+        b"not compressed at all",
+        whole[:40] + b"\xff" * 20 + whole[60:],
+        whole + b"x",
+    ):
+        path = tmp_path / name
         path.write_bytes(torn)
         source = source_of(tmp_path)
-        with pytest.raises(FatalError, match=r"a\.gz: the data could not be read"):
+        with pytest.raises(FatalError, match=rf"{name}: the data could not be read") as raised:
             all_of(LineInputs(source.tasks[0], None, 1 << 20))
+        assert raised.value.code == "bad-data"
 
 
 def test_split_without_a_task_is_none(tmp_path: Path) -> None:
