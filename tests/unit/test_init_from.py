@@ -253,3 +253,25 @@ def test_data_in_the_place_of_a_spec_is_told(verb: str, capsys: pytest.CaptureFi
     said = capsys.readouterr().err
     assert "or ders.csv is data, not a spec" in said
     assert "eosingest init --from 'or ders.csv'" in said
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('[\n {"a": 1}\n]\n', "jq -c '.[]'"),
+        ('{\n "a": 1\n}\n', "jq -c ."),
+        ('[{"a": 1}]\n', None),  # a line that Spark reads as the rows of the array
+        ('{"a": 1}\n', None),
+        ("", None),
+    ],
+)
+def test_check_says_of_json_that_is_not_lines(
+    content: str, words: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("a.json").write_text(content)
+    Path("job.toml").write_text(
+        'name = "j"\n[source]\nformat = "json"\npath = "a.json"\n[sink]\nbootstrap_servers = "a:1"\ntopic = "t"\n'
+    )
+    assert cli.exit_code_of(["check", "job.toml"]) == 0
+    said = capsys.readouterr().err
+    assert (words in said) if words else ("jq" not in said)
