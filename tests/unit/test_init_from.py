@@ -69,6 +69,14 @@ def test_csv(name: str, content: str, options: dict[str, Any], schema: str, key:
     assert (what.format, what.options, what.schema, what.key) == ("csv", options, schema, key)
 
 
+def test_a_word_for_no_value_is_said_and_left_as_it_is() -> None:
+    what = found("a.csv", "id,n,t\n1,5,NA\n2,NA,x\nNA,7,y\n")
+    assert what.schema == "id STRING, n STRING, t STRING"
+    assert what.key is None
+    (note,) = what.notes
+    assert 'nullValue = "NA" into options, and into the schema: id BIGINT, n BIGINT' in note
+
+
 def test_csv_in_latin_1_is_read_as_such_and_said() -> None:
     what = found("a.csv", "id,ort\n1,Düren\n".encode("latin-1"))
     assert what.options["encoding"] == "ISO-8859-1"
