@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from eosingest import broker, last_words, pins
@@ -46,12 +47,27 @@ def check(spec: Spec) -> list[str]:
             f"spark.master: this version was tested with local[N] only, not with {spec.spark.master.split(':')[0]}: every"
             " executor must see the files under the same path, and its Python must have eosingest"
         )
+    notes += _not_lines(spec)
     if spec.source.format == "csv" and "escape" not in spec.source.options:
         notes.append(
             "csv: a quote inside a quoted field is expected as \\\" (Spark's default); for doubled quotes (RFC 4180) set"
             " source.options.escape = '\"'"
         )
     return notes
+
+
+def _not_lines(spec: Spec) -> list[str]:
+    """Say of the first file, where one is there, that a run would fail at it: JSON that is not one record a line."""
+    if spec.source.format != "json":
+        return []
+    from eosingest.sniff import why_not_json_lines
+
+    try:
+        files = file_source(spec).list().files
+        error = why_not_json_lines(Path(files[0].path)) if files else None
+    except EosingestError:  # who writes a spec may not have the files yet
+        return []
+    return [f"{error.message}; {error.hint}"] if error is not None else []
 
 
 def plan(spec: Spec, observer: Observer) -> PlanReport:

@@ -151,17 +151,20 @@ def _envelope(result: Result) -> str:
             "status": result.status,
             "exit_code": result.exit_code,
             "data": result.data,
-            "errors": [each for error in result.errors for each in _errors(error)],
+            "errors": [each for error in result.errors for each in _errors(error, each=result.command == "check")],
         },
         default=str,
     )
 
 
-def _errors(error: EosingestError) -> list[dict[str, Any]]:
-    """Return an error as an object; problems of a spec that have a place each as one, for editors and annotations."""
-    if isinstance(error, SpecError) and error.details:
+def _errors(error: EosingestError, *, each: bool) -> list[dict[str, Any]]:
+    """Return an error as an object; with `each` the problems of a spec each as one, with its place, for annotations.
+
+    That is what `check` is for; the other verbs end with one error, as they always have.
+    """
+    if each and isinstance(error, SpecError) and error.details:
         places = ("code", "message", "hint", "file", "line", "key")
-        return [{name: getattr(each, name) for name in places} for each in error.details]
+        return [{name: getattr(detail, name) for name in places} for detail in error.details]
     return [{"code": error.code, "message": error.message, "hint": error.hint}]
 
 

@@ -11,7 +11,7 @@ from eosingest.errors import FatalError
 from eosingest.sniff.found import Found
 from eosingest.sniff.opened import Opened, opened
 
-__all__ = ["Found", "sniff"]
+__all__ = ["Found", "sniff", "why_not_json_lines"]
 
 _BY_SUFFIX = {
     ".csv": "csv",
@@ -58,6 +58,13 @@ def sniff(file: Path) -> Found:
             hint="is it cut off, or another format? Rename it as what it is, then: eosingest init --from FILE",
         )
     return _look_at_text(data, by_name)
+
+
+def why_not_json_lines(file: Path) -> FatalError | None:
+    """Return the error for a JSON file that is an array, or has records over several lines; None where it may be lines."""
+    from eosingest.sniff import json_lines
+
+    return json_lines.why_not_lines(opened(file))
 
 
 def _look_at_text(data: Opened, by_name: str | None) -> Found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterator
 from itertools import islice
@@ -15,6 +16,7 @@ from eosingest.sniff.opened import Opened
 _SAMPLE_ROWS = 2_000
 _DELIMITERS = (",", ";", "\t", "|")
 _NAME = re.compile(r"[^\W\d][^\r\n]{0,99}")
+_MARKS = ("NA", "N/A", "n/a", "NULL", "null", "\\N", "None", "NaN", "nan")
 # Dates and times stay strings: their text is what JSON has of them anyway.
 # A value stays what it is only where its text can be told from its type: no leading zeros, no plus, no spaces.
 _TYPES: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -39,7 +41,8 @@ def look(data: Opened) -> Found:
     if encoding != "UTF-8":
         options["encoding"] = encoding
     names = first if header else [f"column_{number}" for number in range(1, len(first) + 1)]
-    columns = _columns(data, names, text, delimiter, escape, header=header)
+    columns, marks = _columns(data, names, text, delimiter, escape, header=header)
+    notes += marks
     if header and (same_but_for_case(names) or not all(name.strip() for name in names)):
         notes.append("a name in the header is empty or there twice: Spark names the columns; look at them with preview")
         return Found("csv", options, None, notes=tuple(notes), whole=whole)
@@ -110,13 +113,39 @@ def _has_header(first: list[str], text: str, delimiter: str, escape: str) -> boo
     return typed or not repeated
 
 
+class _Tally:
+    """What the values of one column have in common. `marked` counts words that stand for no value, as R and others write."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.left = list(_TYPES)
+        self.values = self.empty = 0
+        self.marked: dict[str, int] = {}
+
+    def take(self, cell: str) -> None:
+        if not cell:
+            self.empty += 1
+        elif cell in _MARKS:
+            self.marked[cell] = self.marked.get(cell, 0) + 1
+        else:
+            self.values += 1
+            if self.left:
+                self.left = [(type_, pattern) for type_, pattern in self.left if pattern.fullmatch(cell)]
+
+    @property
+    def type(self) -> str:
+        """The narrowest type of the values, marks left out; STRING where there is none."""
+        return self.left[0][0] if self.values and self.left else "STRING"
+
+    def column(self) -> Column:
+        return Column(self.name, "STRING" if self.marked else self.type, not self.empty and not self.marked)
+
+
 def _columns(
     data: Opened, names: list[str], text: str, delimiter: str, escape: str, *, header: bool
-) -> tuple[Column, ...]:
-    """Return the columns with the narrowest types that every value has; STRING where there is none."""
-    left = [[name for name, _ in _TYPES] for _ in names]
-    patterns = dict(_TYPES)
-    values, empty = [0] * len(names), [0] * len(names)
+) -> tuple[tuple[Column, ...], list[str]]:
+    """Return the columns with the narrowest types that every value has, and what there is to say of them."""
+    tallies = [_Tally(name) for name in names]
     for number, row in enumerate(islice(_rows(text, delimiter, escape), int(header), None), start=1 + int(header)):
         if len(row) != len(names):
             raise FatalError(
@@ -124,7 +153,7 @@ def _columns(
                 code="corrupt-row",
                 hint="correct the row; is the delimiter another one? Then write the spec by hand: eosingest init",
             )
-        for at, cell in enumerate(row):
+        for tally, cell in zip(tallies, row, strict=True):
             if "\n" in cell or "\r" in cell:
                 raise FatalError(
                     f"{data.file}: row {number}: a quoted field runs over the end of a line; rows are read line by line",
@@ -132,13 +161,18 @@ def _columns(
                     hint="convert it to JSON lines: python3 -c 'import csv,json,sys; "
                     "[print(json.dumps(r)) for r in csv.DictReader(sys.stdin)]' < FILE > NEW.jsonl",
                 )
-            if not cell:
-                empty[at] += 1
-                continue
-            values[at] += 1
-            if left[at]:
-                left[at] = [each for each in left[at] if patterns[each].fullmatch(cell)]
-    return tuple(
-        Column(name, left[at][0] if values[at] and left[at] else "STRING", empty[at] == 0)
-        for at, name in enumerate(names)
-    )
+            tally.take(cell)
+    return tuple(tally.column() for tally in tallies), list(_notes_of_marks(tallies))
+
+
+def _notes_of_marks(tallies: list[_Tally]) -> Iterator[str]:
+    """Say where a word keeps a column from being one of numbers: what it means is the user's to say."""
+    for mark in _MARKS:
+        columns = [
+            f"{tally.name} {tally.type}" for tally in tallies if list(tally.marked) == [mark] and tally.type != "STRING"
+        ]
+        if columns:
+            yield (
+                f'"{mark}" stands among the values of {len(columns)} columns, which stay text; where it means null, write'
+                f" nullValue = {json.dumps(mark)} into options, and into the schema: {', '.join(columns)}"
+            )

@@ -58,6 +58,19 @@ def look(data: Opened) -> Found:
     return Found("json", columns=columns, whole=whole)
 
 
+def why_not_lines(data: Opened) -> FatalError | None:
+    """Return the error for JSON that is certainly not one record a line, by its first bytes; None where it may be."""
+    text = data.head.decode(errors="replace").lstrip("\ufeff \t\r\n")
+    first, newline, _ = text.partition("\n")
+    if not newline or first.strip() not in ("[", "{", "[{"):
+        return None
+    try:
+        _refuse_other_forms(data, "[" if text.startswith("[") else "{\n}")
+    except FatalError as error:
+        return error
+    return None
+
+
 def _refuse_other_forms(data: Opened, text: str) -> None:
     file = shlex.quote(str(data.file))
     reading = {"gzip": f"gzip -dc {file} | ", "bz2": f"bzip2 -dc {file} | ", "zstd": f"zstd -dc {file} | "}

@@ -19,7 +19,7 @@ from eosingest.errors import FatalError, SpecError
 CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd"}
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
 _HEAD = 4096
-LOOKED_AT_BYTES = 256 << 20
+LOOKED_AT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,11 @@ TEMPLATE = """\
 # A job for eosingest: read these files, send each row to this topic, exactly once.
 #
 #   eosingest check FILE     look for mistakes in this file, offline
-#   eosingest plan FILE      show what would be sent
+#   eosingest preview FILE   show the first records as they would be sent
+#   eosingest plan FILE      show what would be sent: files, splits, bytes
 #   eosingest run FILE       send it; run it again and only what is new is sent
 #
+# For a data file of yours: eosingest init --from FILE finds out format, options and schema.
 # Any string may hold ${param:x} (given as --param x=…), ${env:X} or ${file:path}; "$${" is a plain "${".
 
 name = "my-job"                     # the job's progress is kept under this name
@@ -23,6 +25,7 @@ format = "json"                     # json (one record a line) | csv | text | pa
 path = "data/*.jsonl"               # file, folder or glob, or a list; relative to this file
 # schema = "id BIGINT, user STRING, ts TIMESTAMP"   # without it Spark looks through the data first
 # options = { timestampFormat = "yyyy-MM-dd" }      # options of Spark's reader; csv: { header = true }
+# allow_empty = true                # no file there: exit 0 instead of 2
 # min_age = "60s"                   # leave files alone that may still be being written
 # on_change = "error"               # a file changed since it was sent: error | reingest
 

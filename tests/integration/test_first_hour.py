@@ -29,14 +29,12 @@ def write(kind: str, folder: Path) -> Path:
     file = folder / f"orders.{kind}"
     if kind == "csv":
         file.write_text(CSV)
-    elif kind == "jsonl":
-        file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     else:
         parquet.write_table(pyarrow.Table.from_pylist(ROWS), file)
     return file
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_from_a_file_to_records(job: Job, kind: str) -> None:
     """init --from, check, preview, run, topic peek: the rows of the file, each once, with no edit but the cluster's name."""
     data = write(kind, job.folder)

@@ -404,6 +404,8 @@ def test_each_problem_of_a_spec_is_an_object_with_its_place(spec: str, capsys: p
         ("if_running", None, None),
     ]
     assert errors[0]["code"] == "bad-expression"
+    assert cli.exit_code_of(["plan", spec, "--param", "date=mon", "--output", "json"]) == 2
+    assert [error["code"] for error in envelope(capsys)["errors"]] == ["spec-invalid"], "one error ends the other verbs"
     assert errors[2]["message"] == 'orders.toml:12: sink.topci: unknown key; did you mean "topic"?'
 
 

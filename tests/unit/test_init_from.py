@@ -69,6 +69,14 @@ def test_csv(name: str, content: str, options: dict[str, Any], schema: str, key:
     assert (what.format, what.options, what.schema, what.key) == ("csv", options, schema, key)
 
 
+def test_a_word_for_no_value_is_said_and_left_as_it_is() -> None:
+    what = found("a.csv", "id,n,t\n1,5,NA\n2,NA,x\nNA,7,y\n")
+    assert what.schema == "id STRING, n STRING, t STRING"
+    assert what.key is None
+    (note,) = what.notes
+    assert 'nullValue = "NA" into options, and into the schema: id BIGINT, n BIGINT' in note
+
+
 def test_csv_in_latin_1_is_read_as_such_and_said() -> None:
     what = found("a.csv", "id,ort\n1,Düren\n".encode("latin-1"))
     assert what.options["encoding"] == "ISO-8859-1"
@@ -253,3 +261,25 @@ def test_data_in_the_place_of_a_spec_is_told(verb: str, capsys: pytest.CaptureFi
     said = capsys.readouterr().err
     assert "or ders.csv is data, not a spec" in said
     assert "eosingest init --from 'or ders.csv'" in said
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('[\n {"a": 1}\n]\n', "jq -c '.[]'"),
+        ('{\n "a": 1\n}\n', "jq -c ."),
+        ('[{"a": 1}]\n', None),  # a line that Spark reads as the rows of the array
+        ('{"a": 1}\n', None),
+        ("", None),
+    ],
+)
+def test_check_says_of_json_that_is_not_lines(
+    content: str, words: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("a.json").write_text(content)
+    Path("job.toml").write_text(
+        'name = "j"\n[source]\nformat = "json"\npath = "a.json"\n[sink]\nbootstrap_servers = "a:1"\ntopic = "t"\n'
+    )
+    assert cli.exit_code_of(["check", "job.toml"]) == 0
+    said = capsys.readouterr().err
+    assert (words in said) if words else ("jq" not in said)
