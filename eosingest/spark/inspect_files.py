@@ -15,6 +15,7 @@ from eosingest.sources.base import SourceFile
 from eosingest.sources.inspection import TEXT_FORMATS, Finding, error_of, inspect, look, needs_inspection
 from eosingest.spark.read import ReadSettings
 
+_HERE_BYTES, _HERE_FILES = 4 << 20, 100  # so much is inspected sooner than a task begins
 _TASKS_PER_SLOT = 4  # files are of unlike sizes: many small tasks end at about the same time
 
 
@@ -51,14 +52,16 @@ def inspect_pending(context: Any, read: ReadSettings, plan: Plan, *, as_lines: b
     files = [e.file for e in plan.pending_files if needs_inspection(read.format, read.options, e.file.path)]
     if as_lines or not files:
         return
-    tasks = min(len(files), _TASKS_PER_SLOT * context.defaultParallelism)
-    found = (
-        context.parallelize(files, tasks)
-        .mapPartitions(Inspection(read.format, read.options, plan.split_size))
-        .collect()
-    )
-    for error in found:
-        if isinstance(error, EosingestError):
-            raise error
-    if found:
-        raise error_of(found)
+    inspection = Inspection(read.format, read.options, plan.split_size)
+    if sum(file.length for file in files) <= _HERE_BYTES and len(files) <= _HERE_FILES:
+        results = list(inspection(files))
+    else:
+        tasks = min(len(files), _TASKS_PER_SLOT * context.defaultParallelism)
+        results = context.parallelize(files, tasks).mapPartitions(inspection).collect()
+    findings: list[Finding] = []
+    for result in results:
+        if isinstance(result, EosingestError):
+            raise result
+        findings.append(result)
+    if findings:
+        raise error_of(findings)

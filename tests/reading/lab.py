@@ -16,8 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eosingest.sources.files import FileSource
+from eosingest.sources.inspection import error_of, inspect, needs_inspection
 from eosingest.spark import session
-from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.read import CORRUPT, ReadSettings, record_frame
 from eosingest.spec.options import reader_options
 
@@ -64,12 +64,18 @@ class Lab:
             split_size=split_size,
         )
         self.spark.conf.set("spark.sql.files.maxPartitionBytes", str(split_size))
-        inspect_pending(self.spark.sparkContext, read, plan, as_lines=False)
+        wrong = [inspect(file, format, read.options, split_size) for file in files if _is_inspected(read, file.path)]
+        if any(wrong):
+            raise error_of([finding for finding in wrong if finding is not None])
         rows = record_frame(self.spark, read, plan, source.partition_base(files)).records.coalesce(1).collect()
         for row in rows:
             if row[CORRUPT] is not None:
                 raise ValueError(f"corrupt row: {bytes(row[CORRUPT])!r}")
         return [None if row["value"] is None else bytes(row["value"]) for row in rows]
+
+
+def _is_inspected(read: ReadSettings, path: str) -> bool:
+    return needs_inspection(read.format, read.options, path)
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import random
 from typing import Any
 
 import pytest
+from pyspark.sql import Row
 
 from eosingest.errors import FatalError, SpecError
+from eosingest.sources.text_checks import BadTextError, check_text
 from eosingest.spec.expressions import unstable
+from eosingest.spec.options import ENCODINGS
 from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
 
 _ROWS = b'{"n":1,"t":"10:30","u":"2020-01-01 10:00:00"}\n{"n":2,"t":"2020-01-02 10:30:00","u":"x"}\n'
@@ -143,3 +149,174 @@ def test_columns_know_no_today(lab: Lab) -> None:  # noqa: F811
     assert lab.values("json", b'{"t":"10:30"}\n', "CAST(t AS STRING)", schema="t TIMESTAMP", options=by_format) == [
         b"1970-01-01 10:30:00"
     ]
+
+
+# ---- CSV ----------------------------------------------------------------------------------------------------------------
+
+HEADERS: list[tuple[bytes, dict[str, Any], list[bytes]]] = [
+    (b",a,b\n0,1,2\n", {}, [b'{"_c0":0,"a":1,"b":2}']),
+    (b"a,a,b\n0,1,2\n", {}, [b'{"a0":0,"a1":1,"b":2}']),
+    (b"a,A\n0,1\n", {}, [b'{"a0":0,"A1":1}']),
+    (b",t\n0,10:30\n", {}, [b'{"_c0":0,"t":"10:30"}']),
+    (b",a\n0,1\n", {"schema": "_c0 INT, a INT"}, [b'{"_c0":0,"a":1}']),
+    (b"a,b\n0,1\n", {}, [b'{"a":0,"b":1}']),
+]
+
+
+def test_headers(lab: Lab) -> None:  # noqa: F811
+    for data, settings, expected in HEADERS:
+        assert lab.values("csv", data, options={"header": "true"}, **settings) == expected, data
+    for files in ({"a.csv": b"a,b\n1,2\n", "b.csv": b"b,a\n2,1\n"}, {"a.csv": b",b\n1,2\n", "b.csv": b"b,\n2,1\n"}):
+        with pytest.raises(Exception, match="CSV header does not conform"):
+            lab.values("csv", files, options={"header": "true"})
+
+
+def _case(chance: random.Random, columns: int, escape: str) -> bytes:
+    if escape == '"' and chance.random() < 0.5:  # outside of quotes Python takes an escape away, Spark does not
+        odd = [",", '"', '""', "\n", "a", "b c", "x\ty", " ", '"q"', "é", escape]
+        return "".join(chance.choice(odd) for _ in range(chance.randint(1, 14))).encode()
+    rows = []
+    for _ in range(chance.randint(1, 4)):
+        fields = []
+        for _ in range(columns):
+            text = "".join(chance.choice(["a", "b", " ", ",", '"', "é", "a", "\n"][:7 + (chance.random() < 0.2)])
+                           for _ in range(chance.randint(0, 4)))  # fmt: skip
+            quoted = any(each in text for each in ',"\n') or chance.random() < 0.3
+            fields.append('"' + text.replace('"', escape + '"') + '"' if quoted else text)
+        rows.append(",".join(fields))
+    return (chance.choice(["\n", "\r\n"]).join(rows) + chance.choice(["", "\n"])).encode()
+
+
+def _as_python(data: bytes, columns: int, escape: str) -> list[tuple[str | None, ...] | None]:
+    """Return the rows as Python's csv reads them, None for one of another length; empty fields are nulls."""
+    text = io.StringIO(data.decode(), newline="")
+    reader = csv.reader(text, doublequote=escape == '"', escapechar=None if escape == '"' else escape)
+    rows = [row for row in reader if row]
+    return [tuple(field or None for field in row) if len(row) == columns else None for row in rows]
+
+
+@pytest.mark.parametrize("split_size", [1 << 20, 7])
+@pytest.mark.parametrize("escape", ['"', "\\"])
+def test_csv_as_pythons_reader_reads_it(lab: Lab, escape: str, split_size: int) -> None:  # noqa: F811
+    """Of many small files: each is read by Spark as Python's csv does, row for row, or refused before."""
+    chance = random.Random(11)
+    lab.spark.conf.set("spark.sql.files.maxPartitionBytes", str(split_size))
+    options = {"escape": escape, "maxColumns": "8", "inputBufferSize": "128"}
+    for columns in (1, 2, 3):
+        folder = lab.folder / f"differential-{ord(escape)}-{split_size}-{columns}"
+        folder.mkdir()
+        cases = [_case(chance, columns, escape) for _ in range(60)]
+        for number, data in enumerate(cases):
+            (folder / f"{number:03}.csv").write_bytes(data)
+        names = [f"c{number}" for number in range(columns)]
+        reader = lab.spark.read.format("csv").options(**options, mode="PERMISSIVE", columnNameOfCorruptRecord="bad")
+        frame = reader.schema(", ".join(f"{name} STRING" for name in [*names, "bad"])).load(str(folder))
+        read: dict[int, list[tuple[int, Row]]] = {}
+        for row in (
+            frame.selectExpr("*", "_metadata.file_name AS f", "input_file_block_start() AS s").coalesce(1).collect()
+        ):
+            read.setdefault(int(row["f"][:3]), []).append((row["s"], row))
+        refused = 0
+        for number, data in enumerate(cases):
+            try:
+                check_text([data], "csv", options, None)
+            except BadTextError:
+                refused += 1
+                continue
+            rows = [row for _, row in sorted(read.get(number, []), key=lambda found: found[0])]
+            found = [None if row["bad"] is not None else tuple(row[name] or None for name in names) for row in rows]
+            assert found == _as_python(data, columns, escape), data
+        assert refused < len(cases) * 0.6
+
+
+ENCODED: list[tuple[str, str, str | None, bytes]] = [
+    ("csv", "UTF-16LE", "\n", b"\x00\xd8"),
+    ("csv", "UTF-16BE", "\n", b"\xd8\x00"),
+    ("csv", "ISO-8859-1", None, b""),  # it has a character for each byte
+    ("csv", "US-ASCII", None, b"\x80"),
+    ("json", "UTF-16LE", "\n", b"\x00\xd8"),
+]
+
+
+def test_encodings(lab: Lab) -> None:  # noqa: F811
+    """Rows at every border of a split of 11 bytes; one that is not of the encoding is refused."""
+    for format, encoding, line_sep, bad in ENCODED:
+        texts = [f"{word}{number}" for number in range(12) for word in ("x" if encoding == "US-ASCII" else "éü", "ab")]
+        rows = [f'{{"s":"{text}"}}' if format == "json" else text for text in texts]
+        options = {"encoding": encoding} | ({"lineSep": line_sep} if line_sep else {})
+        options |= {"header": "false", "inputBufferSize": "128"} if format == "csv" else {}
+        data = "".join(f"{row}\n" for row in rows).encode(encoding)
+        found = lab.values(format, data, "s", schema="s STRING", options=options, split_size=11)
+        assert found == [text.encode() for text in texts], encoding
+        if bad:
+            with pytest.raises(FatalError, match="bytes that are no"):
+                lab.values(format, data + bad + "\n".encode(encoding), "s", schema="s STRING", options=options)
+
+
+def test_python_refuses_what_java_replaces(lab: Lab) -> None:  # noqa: F811
+    """Of every encoding that may be named: bytes that Java makes a replacement character of are none to Python."""
+    jvm: Any = lab.spark._jvm
+    for name in sorted(ENCODINGS - {"utf-8"}):
+        java = {"cp858": "IBM00858", "euc_kr": "EUC-KR"}.get(name, name.replace("iso8859-", "iso-8859-"))
+        high = [bytes([first, second]) for first in range(128, 256) for second in range(256) if second not in (10, 13)]
+        several = high if name in ("shift_jis", "gbk", "gb2312", "euc_kr") else []
+        sequences = [bytes([byte]) for byte in range(256) if byte not in (10, 13)] + several
+        decoded = str(jvm.java.lang.String(bytearray(b"\n".join(sequences)), java)).split("\n")
+        assert len(decoded) == len(sequences), name
+        for sequence, text in zip(sequences, decoded, strict=True):
+            if "\ufffd" in text:
+                with pytest.raises(UnicodeDecodeError):
+                    print(name, sequence, sequence.decode(name))
+
+
+# ---- ends of lines ------------------------------------------------------------------------------------------------------
+
+
+def test_separators_of_several_bytes_at_every_border(lab: Lab) -> None:  # noqa: F811
+    """Spark's CSV takes one character only."""
+    chance = random.Random(3)
+    for separator in ("\r\n", "abb"):
+        parts = [separator, separator[0], separator[:-1], "c", "c" * 5]
+        data = "".join(chance.choice(parts) for _ in range(150)) + "end" + separator
+        expected = [line.encode() for line in data.split(separator)[:-1]]
+        for size in (3, 5):
+            found = lab.values("text", data.encode(), "value", options={"lineSep": separator}, split_size=size)
+            assert found == expected, separator
+    records = "".join(f'{{"s":"{number}"}}\r\n' for number in range(40)).encode()
+    found = lab.values("json", records, "s", schema="s STRING", options={"lineSep": "\r\n"}, split_size=5)
+    assert found == [str(number).encode() for number in range(40)]
+    for separator in ("\n\n", "||", "aba"):
+        data = separator.join(map(str, range(9)))
+        expected = [str(number).encode() for number in range(9)]
+        assert lab.values("text", data.encode(), "value", options={"lineSep": separator}) == expected
+        with pytest.raises(FatalError, match="lineSep"):
+            lab.values("text", data.encode(), "value", options={"lineSep": separator}, split_size=5)
+
+
+# ---- what stays as the reader's habit (docs/reading.md) --------------------------------------------------------------------
+
+HABITS: list[tuple[str, bytes, dict[str, Any], list[bytes]]] = [
+    ("json", b'{"n":1e400}\n', {}, [b'{"n":"Infinity"}']),
+    ("json", b'{"n":1.239}\n', {"schema": "n DECIMAL(10,2)"}, [b'{"n":1.24}']),
+    ("json", b'{"n":123456789012345678901234567890123456789}\n', {}, [b'{"n":1.2345678901234568E38}']),
+    ("json", b'{"":1,"n":2}\n', {}, [b'{"n":2}']),
+    ("json", b'{"n":1,"n":2}\n', {"schema": "n INT"}, [b'{"n":2}']),
+    ("json", b'[{"n":1},{"n":2}]\n', {}, [b'{"n":1}', b'{"n":2}']),
+    ("json", b'\n{"n":1}\n  \n', {}, [b'{"n":1}']),
+    ("json", b'{"n":"bad","t":"x"}\n', {"schema": "n INT, t STRING", "value": "t"}, [b"x"]),
+    ("csv", b"00123,1.10,TRUE\n", {}, [b'{"_c0":123,"_c1":1.1,"_c2":true}']),
+    ("csv", b'a,,""\n\nb,c,d\n', {}, [b'{"_c0":"a","_c1":null,"_c2":null}', b'{"_c0":"b","_c1":"c","_c2":"d"}']),
+]
+
+
+def test_habits(lab: Lab) -> None:  # noqa: F811
+    for format, data, settings, expected in HABITS:
+        options = {"header": "false"} if format == "csv" else {}
+        assert lab.values(format, data, options=options, **settings) == expected, data
+
+
+def test_the_machines_language_changes_nothing(lab: Lab) -> None:  # noqa: F811
+    """The session's JVM has the options that every JVM of a run has; the environment's language may be any."""
+    jvm: Any = lab.spark._jvm
+    assert str(jvm.java.util.Locale.getDefault().toString()) == "en_US"
+    assert lab.values("json", '{"s":"iı"}\n'.encode(), "upper(s)") == [b"II"]
