@@ -48,11 +48,6 @@ def check(spec: Spec) -> list[str]:
             " executor must see the files under the same path, and its Python must have eosingest"
         )
     notes += _not_lines(spec)
-    if spec.source.format == "csv" and "escape" not in spec.source.options:
-        notes.append(
-            "csv: a quote inside a quoted field is expected as \\\" (Spark's default); for doubled quotes (RFC 4180) set"
-            " source.options.escape = '\"'"
-        )
     return notes
 
 
