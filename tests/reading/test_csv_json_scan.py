@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 from eosingest.sources.base import SourceFile
 from eosingest.sources.csv_header import names_as_given
 from eosingest.sources.inspection import inspect
-from eosingest.sources.json_scan import behind_first_value, unusual_lines
+from eosingest.sources.json_scan import behind_first_value, is_plain, unusual_lines
 from eosingest.sources.text_checks import BadTextError, check_text
 from eosingest.spec.options import refused_options
 
@@ -257,3 +258,38 @@ def test_names_that_spark_gives_to_columns(tmp_path: Path) -> None:
         options = {"comment": "#", "header": "true"}
         assert names_as_given(str(path), options, columns, case_sensitive=False), header
         assert names_as_given(str(path), options, ["_c0", "z"], case_sensitive=False) is (header == b"\n")
+
+
+def test_json_blocks_that_are_passed_at_once_hold_nothing_behind_a_value() -> None:
+    """Breaks when the quick look lets through what a parser would stop before."""
+    chance = random.Random(7)
+    pieces = [
+        '{"a":1}',
+        '{"a":{"b":"x"}}',
+        "{",
+        "}",
+        '"',
+        '"}{"',
+        "'}'",
+        "'",
+        " ",
+        ",",
+        ":",
+        "[",
+        "]",
+        '"a"',
+        "1",
+        "\n",
+        "\\",
+    ]
+    plain = 0
+    for _ in range(30_000):
+        text = "".join(chance.choices(pieces, k=chance.randint(1, 9)))
+        text = chance.choice((text, '{"k":' + text + "}"))
+        if is_plain(text):
+            plain += 1
+            for line in text.removesuffix("\n").split("\n"):
+                with contextlib.suppress(ValueError):  # Jackson tells what is no value
+                    assert json.JSONDecoder().raw_decode(line)[1] == len(line), text
+    assert plain > 1_000
+    assert is_plain('{"a":{"b":"}"}}\n') is False
