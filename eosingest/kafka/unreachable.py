@@ -57,13 +57,17 @@ def _look(server: str, protocol: str, mechanism: str, authority: str | None) -> 
         return Reason(f"{at}: {why}", not passing, "check the host's name in bootstrap_servers, and the network's DNS")
     except ConnectionRefusedError:
         return Reason(
-            f"{at}: connection refused: nobody listens there", False, "check the port, and that the brokers are up"
+            f"{at}: connection refused: nobody listens there",
+            False,
+            "check the port in bootstrap_servers, and that the brokers are up",
         )
     except OverflowError:
         return Reason(f"{at}: there is no such port", True, "correct bootstrap_servers")
     except OSError as error:
         why = "no answer" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
-        return Reason(f"{at}: {why}", False, "check host and port, firewalls, and that the brokers are up")
+        return Reason(
+            f"{at}: {why}", False, "check host and port in bootstrap_servers, firewalls, and that the brokers are up"
+        )
     return _look_at_listener(at, host, port, protocol, mechanism, authority)
 
 
@@ -100,7 +104,9 @@ def _look_at_login(at: str, offered: tuple[int, list[str]] | None, protocol: str
     plain = protocol.removeprefix("SASL_")
     if offered is None:
         return Reason(
-            f"{at}: somebody listens, and gives no answer of Kafka's", False, "is it a broker's port? Run again"
+            f"{at}: somebody listens, and gives no answer of Kafka's",
+            False,
+            "check that bootstrap_servers names a broker's port",
         )
     code, mechanisms = offered
     if code == _ILLEGAL_SASL_STATE and wants_login:

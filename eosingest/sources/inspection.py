@@ -120,6 +120,16 @@ def error_of(findings: Sequence[Finding]) -> FatalError:
     )
 
 
+def refuse_changed(file: SourceFile) -> None:
+    """Raise ChangedError where a file is not the one that was listed, or is gone: what is wrong with it then is no matter."""
+    try:
+        now = os.stat(file.path)
+    except OSError as error:
+        raise _changed(file) from error
+    if not _is_as_listed(file, now):
+        raise _changed(file)
+
+
 @contextmanager
 def _opened(file: SourceFile) -> Iterator[BufferedReader]:
     """Open a file, which must be the one that was listed, before and after it is read."""
@@ -135,9 +145,12 @@ def _opened(file: SourceFile) -> Iterator[BufferedReader]:
 
 
 def _refuse_change(file: SourceFile, opened: BufferedReader) -> None:
-    now = os.fstat(opened.fileno())
-    if (now.st_size, to_milliseconds(now.st_mtime_ns)) != (file.length, file.mtime_ms):
+    if not _is_as_listed(file, os.fstat(opened.fileno())):
         raise _changed(file)
+
+
+def _is_as_listed(file: SourceFile, now: os.stat_result) -> bool:
+    return (now.st_size, to_milliseconds(now.st_mtime_ns)) == (file.length, file.mtime_ms)
 
 
 def _changed(file: SourceFile) -> ChangedError:

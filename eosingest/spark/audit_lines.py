@@ -20,7 +20,7 @@ from eosingest import checksum
 from eosingest.errors import EosingestError
 from eosingest.plan import Plan
 from eosingest.sources.base import SourceFile
-from eosingest.sources.codecs import PIECE_BYTES, DamagedError, codec_of
+from eosingest.sources.codecs import PIECE_BYTES, DamagedError, codec_of, pieces
 from eosingest.sources.inspection import inspect
 from eosingest.sources.lines import Bounds, is_compressed, open_file, read_lines
 from eosingest.spark.line_inputs import LineSplit
@@ -50,7 +50,14 @@ def _read_by_lines_alone(files: Iterable[SourceFile]) -> Iterator[str]:
 
 def _read_by_spark(file: SourceFile) -> bool:
     try:
+        if codec_of(file.path) in ("gzip", "deflate"):  # what Hadoop tells itself the inspection passes over
+            with open(file.path, "rb") as opened:
+                for _ in pieces(opened, file.path):
+                    pass
+            return True
         return inspect(file, "text", {}) is None
+    except DamagedError:
+        return False
     except EosingestError:  # Spark says it in its own way
         return True
 

@@ -27,6 +27,7 @@ from pyspark.sql.types import (
 
 from eosingest.errors import FatalError
 from eosingest.sources.base import SourceFile
+from eosingest.sources.inspection import refuse_changed
 from eosingest.spark.causes import innermost
 
 _THREADS = 4
@@ -82,8 +83,12 @@ class _Peek:
 
 
 def read_footers(spark: SparkSession, format: str, files: Iterable[SourceFile]) -> list[Footer]:
-    """Return the schemas of the files. Raises FatalError that names a file which is none of the format, and says why."""
+    """Return the schemas of the files. Raises FatalError that names a file which is none of the format, and says why;
+    ChangedError for one that is not as it was listed.
+    """
     listed = list(files)
+    for file in listed:
+        refuse_changed(file)
     peek = _peek_orc if format == "orc" else _peek_parquet
     groups: dict[_Peek, list[SourceFile]] = {}
     with ThreadPoolExecutor(_THREADS) as pool:

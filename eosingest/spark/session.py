@@ -45,7 +45,7 @@ _TICK_S = 0.1
 _STOP_S = 3.0
 _END_KNOWN_S = 2.0  # a JVM that was lost over py4j has ended, or is about to
 _COLLECTOR = re.compile(r"-XX:[+-]Use\w*GC\b")
-_SAME_EVERYWHERE = "-Duser.timezone=UTC -Duser.language=en -Duser.country=US -Dfile.encoding=UTF-8"
+SAME_EVERYWHERE = "-Duser.timezone=UTC -Duser.language=en -Duser.country=US -Dfile.encoding=UTF-8"
 _LOCALE, _LANGUAGE = "en_US", "the JVM's language"  # _JAVA_OPTIONS go over what the command line says
 _OPTIONS_OF_EVERY_JVM = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _AT_START = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.master", "spark.submit.")
@@ -227,7 +227,7 @@ def _java_options(master: str, conf: Mapping[str, str]) -> dict[str, str]:
     G1, the JVM's choice (docs/performance.md). The user's choice stays: a JVM that is told two collectors does not start.
     """
     driver, executor = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
-    options = {key: f"{conf.get(key, '')} {_SAME_EVERYWHERE}".strip() for key in (driver, executor)}
+    options = {key: f"{conf.get(key, '')} {SAME_EVERYWHERE}".strip() for key in (driver, executor)}
     given = (
         conf.get("spark.driver.defaultJavaOptions", ""),
         options[driver],

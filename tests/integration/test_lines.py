@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from eosingest.sources.base import SourceFile
 from eosingest.sources.files import FileSource
 from eosingest.sources.lines import Bounds, is_compressed, open_file, read_lines
+from eosingest.spark.session import SAME_EVERYWHERE
 from tests.integration.harness import LINES_SPEC, Job, finish
 from tests.integration.witness import (
     Line,
@@ -38,6 +39,7 @@ def spark() -> Iterator[SparkSession]:
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
+        .config("spark.driver.extraJavaOptions", SAME_EVERYWHERE)
         .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "1000000")
         .config("spark.sql.files.minPartitionNum", "1")
         .config("spark.sql.files.openCostInBytes", "0")

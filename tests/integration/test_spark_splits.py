@@ -22,6 +22,7 @@ from eosingest.sources.base import Listing, SourceFile
 from eosingest.sources.files import FileSource, escape_for_spark, metadata_file_path
 from eosingest.sources.names import is_hidden
 from eosingest.sources.splits import is_splittable
+from eosingest.spark.session import SAME_EVERYWHERE
 
 SIZE = 1000
 SCHEMAS = {"json": "a INT", "csv": "a INT", "text": "value STRING", "parquet": "a INT", "orc": "a INT"}
@@ -41,6 +42,7 @@ def spark() -> Iterator[SparkSession]:
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
+        .config("spark.driver.extraJavaOptions", SAME_EVERYWHERE)
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "1000000")
         .config("spark.sql.adaptive.enabled", "false")

@@ -85,7 +85,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         logging.getLogger(name).disabled = True
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.extraJavaOptions", session._SAME_EVERYWHERE)
+    builder = builder.config("spark.driver.extraJavaOptions", session.SAME_EVERYWHERE)
     for key, value in {**session.DEFAULTS, **session.required_settings(SPLIT_SIZE)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

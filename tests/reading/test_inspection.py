@@ -23,9 +23,9 @@ def listed(folder: Path, name: str) -> SourceFile:
 
 def test_a_plain_file_costs_nothing() -> None:
     assert not needs_inspection("text", {}, "/a.txt")
-    assert not needs_inspection("json", {}, "/a.json")
+    assert needs_inspection("json", {}, "/a.json")  # its text is looked through
     assert not needs_inspection("parquet", {}, "/a.bz2")
-    assert needs_inspection("json", {}, "/a.json.BZ2")
+    assert needs_inspection("text", {}, "/a.txt.BZ2")
 
 
 def test_a_file_that_changed_is_not_called_damaged(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_file_that_changed_is_not_called_damaged(tmp_path: Path) -> None:
     with pytest.raises(ChangedError, match="changed after it was listed"):
         inspect(replace(file, length=file.length + 1), "text", {})
     os.utime(file.path, (1, 1))
-    (found,) = Inspection("text", {})([file])
+    (found,) = Inspection("text", {}, 1 << 20)([file])
     assert isinstance(found, ChangedError)
     assert found.exit_code == 12
     os.unlink(file.path)
