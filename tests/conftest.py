@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if found:
             item.add_marker(pytest.mark.slow)
     collected = {item.nodeid.partition("::")[0] for item in items}
-    selected = any("::" in argument for argument in config.args)
+    selected = config.getoption("lf") or any("::" in argument for argument in config.args)
     stale = [] if selected else sorted(line for line in unused if line.partition("::")[0] in collected)
     if stale:
         raise pytest.UsageError(f"{SLOW.name} names tests that are not there: {', '.join(stale)}")
