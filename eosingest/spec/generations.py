@@ -3,10 +3,10 @@
 Between the loaded spec, which is of the newest generation or of the one that it names, and whoever knows from the control
 record which one the job has (docs/protocol.md, What is pinned).
 
-| generation | `escape` of csv | `record.value` where the spec has none |
-|---|---|---|
-| 1 | a backslash, as Spark has it | `to_json(struct(*))`: times to the millisecond |
-| 2 | the quote itself, doubled, as RFC 4180 has it | the same, with times to the microsecond |
+| generation | `escape` of csv | `record.value` where the spec has none | columns of `k=v` folders without a type |
+|---|---|---|---|
+| 1 | a backslash, as Spark has it | `to_json(struct(*))`: times to the millisecond | inferred from pending folders |
+| 2 | the quote itself, doubled, as RFC 4180 has it | the same, with times to the microsecond | strings |
 """
 
 from __future__ import annotations
@@ -34,3 +34,8 @@ def default_escape(format_: str, options: dict[str, str], generation: int) -> st
     if format_ != "csv" or generation == 1:
         return None
     return options.get("quote", '"') or None
+
+
+def spark_conf(generation: int) -> dict[str, str]:
+    """Return the settings of Spark that the generation asks for; the spec's own go over them."""
+    return {"spark.sql.sources.partitionColumnTypeInference.enabled": "true"} if generation == 1 else {}

@@ -319,6 +319,7 @@ class Spec(_Table):
     _params: dict[str, str] = PrivateAttr(default_factory=dict)
     _root_as_written: str | None = PrivateAttr(default=None)
     _written: Spec | None = PrivateAttr(default=None)  # without the defaults of a generation
+    _defaults_of: int = PrivateAttr(default=generations.NEWEST)
     _lines: Mapping[str, int] = PrivateAttr(default_factory=dict)
 
     def at_generation(self, generation: int) -> Spec:
@@ -331,8 +332,13 @@ class Spec(_Table):
         if escape is not None and "escape" not in source.options:
             source = source.model_copy(update={"options": {**source.options, "escape": escape}})
         made = written.model_copy(update={"source": source, "record": record})
-        made._written = written
+        made._written, made._defaults_of = written, generation
         return made
+
+    @property
+    def defaults_of(self) -> int:
+        """The generation whose defaults the spec has."""
+        return self._defaults_of
 
     def attach(
         self,

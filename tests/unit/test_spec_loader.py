@@ -83,6 +83,8 @@ def test_generations_change_defaults_alone(loads: Loads) -> None:
     assert spec.at_generation(1).record.value == "to_json(struct(*))"
     assert spec.at_generation(1).at_generation(2) == spec
     assert spec.at_generation(1).file == spec.file
+    assert (spec.defaults_of, spec.at_generation(1).defaults_of) == (2, 1)
+    assert list(generations.spark_conf(1)) == ["spark.sql.sources.partitionColumnTypeInference.enabled"]
     assert loads("generation = 1\n" + csv) == loads("generation = 1\n" + csv).at_generation(1)
 
     own = loads(csv + "escape = '\\\\'\n[record]\nvalue = \"to_json(struct(*))\"")
