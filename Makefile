@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
 .DEFAULT_GOAL := help
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 15
 
 .PHONY: help install quickstart test test-rest test-all test-integration test-simulation test-chaos test-reading simulate chaos bench unit lint schema clean
 
