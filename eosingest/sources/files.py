@@ -18,7 +18,7 @@ from pathlib import Path
 from eosingest.errors import FatalError, SpecError
 from eosingest.interruption import never
 from eosingest.sources.base import Fingerprint, Listing, SourceFile, Split
-from eosingest.sources.fingerprint import fingerprint_file, to_milliseconds
+from eosingest.sources.fingerprint import fingerprint_file, is_as_listed, to_milliseconds
 from eosingest.sources.globs import is_plain, may_be_literal
 from eosingest.sources.names import check_readable_name, escape_for_spark, is_hidden, metadata_file_path
 from eosingest.sources.partitions import partition_base
@@ -288,4 +288,4 @@ def _is_as_listed(file: SourceFile) -> bool:
         status = os.stat(file.path)
     except OSError:
         return False
-    return (status.st_size, to_milliseconds(status.st_mtime_ns)) == (file.length, file.mtime_ms)
+    return is_as_listed(file, status)

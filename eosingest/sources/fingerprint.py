@@ -76,9 +76,13 @@ def _pieces(length: int) -> list[tuple[int, int]]:
     return [(offset, min(BLOCK, last - offset)) for offset in range(0, last, STRIDE)] + [(last, BLOCK)]
 
 
+def is_as_listed(file: SourceFile, status: os.stat_result) -> bool:
+    """Say whether a file has the length and the modification time that it was listed with."""
+    return (status.st_size, to_milliseconds(status.st_mtime_ns)) == (file.length, file.mtime_ms)
+
+
 def _check_as_listed(file: SourceFile, descriptor: int) -> None:
-    status = os.fstat(descriptor)
-    if (status.st_size, to_milliseconds(status.st_mtime_ns)) != (file.length, file.mtime_ms):
+    if not is_as_listed(file, os.fstat(descriptor)):
         raise _changed(file, "changed")
 
 

@@ -20,7 +20,7 @@ from io import BufferedReader
 from eosingest.errors import ChangedError, FatalError
 from eosingest.sources import codecs, magic, zstd_frames
 from eosingest.sources.base import SourceFile
-from eosingest.sources.fingerprint import to_milliseconds
+from eosingest.sources.fingerprint import is_as_listed
 from eosingest.sources.text_checks import BadTextError, check_text, needs_text_check
 from eosingest.sources.walk import unreadable
 
@@ -126,7 +126,7 @@ def refuse_changed(file: SourceFile) -> None:
         now = os.stat(file.path)
     except OSError as error:
         raise _changed(file) from error
-    if not _is_as_listed(file, now):
+    if not is_as_listed(file, now):
         raise _changed(file)
 
 
@@ -145,12 +145,8 @@ def _opened(file: SourceFile) -> Iterator[BufferedReader]:
 
 
 def _refuse_change(file: SourceFile, opened: BufferedReader) -> None:
-    if not _is_as_listed(file, os.fstat(opened.fileno())):
+    if not is_as_listed(file, os.fstat(opened.fileno())):
         raise _changed(file)
-
-
-def _is_as_listed(file: SourceFile, now: os.stat_result) -> bool:
-    return (now.st_size, to_milliseconds(now.st_mtime_ns)) == (file.length, file.mtime_ms)
 
 
 def _changed(file: SourceFile) -> ChangedError:

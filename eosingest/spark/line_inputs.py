@@ -3,7 +3,7 @@
     planned splits ─▶ bytes of the file ─▶ lines (sources/lines.py) ─▶ addresses and lengths ─▶ task.py
 
 Beside the way through Spark (read.py, worker.py), with the same records and receipts. Such an input reads the bytes of
-its splits itself: it goes on at a committed position, and knows where a split ends.
+its splits itself, each from its first line on, and knows where a split ends.
 """
 
 from __future__ import annotations
