@@ -18,7 +18,13 @@ _BOOLEAN = re.compile(r"true|false", re.IGNORECASE)
 _WHOLE = re.compile(r"-?[0-9]+")
 _FRACTION = re.compile(r"[0-9]*\.?[0-9]+([eE]-?[0-9]+)?")
 _TEXT = re.compile(r".*", re.DOTALL)
+_CHARACTER = re.compile(r"[\u0000-\uffff]?")  # one of Java's
+_UNESCAPED = re.compile(
+    r"STOP_AT_CLOSING_QUOTE|BACK_TO_DELIMITER|STOP_AT_DELIMITER|SKIP_VALUE|RAISE_ERROR", re.IGNORECASE
+)
 _SHAPES = {
+    _CHARACTER: "must be one character, or empty for none",
+    _UNESCAPED: f"must be one of {', '.join(_UNESCAPED.pattern.split('|'))}",
     _BOOLEAN: "must be true or false",
     _WHOLE: "must be a whole number",
     _FRACTION: "must be a number above 0 and up to 1",
@@ -50,9 +56,10 @@ ALLOWED_OPTIONS: dict[str, dict[str, re.Pattern[str]]] = {
         **dict.fromkeys(("header", "inferSchema", "enforceSchema", "preferDate"), _BOOLEAN),
         **dict.fromkeys(("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"), _BOOLEAN),
         **dict.fromkeys(("maxColumns", "maxCharsPerColumn", "inputBufferSize"), _WHOLE),
-        **dict.fromkeys(("sep", "delimiter", "quote", "escape", "comment", "charToEscapeQuoteEscaping"), _TEXT),
+        **dict.fromkeys(("quote", "escape", "comment", "charToEscapeQuoteEscaping"), _CHARACTER),
+        **dict.fromkeys(("sep", "delimiter"), _TEXT),
         **dict.fromkeys(("nullValue", "emptyValue", "nanValue", "positiveInf", "negativeInf"), _TEXT),
-        "unescapedQuoteHandling": _TEXT,
+        "unescapedQuoteHandling": _UNESCAPED,
     },
     "text": {"lineSep": _TEXT},  # not encoding: the reader takes the bytes as they are
     "parquet": {"mergeSchema": _BOOLEAN, "datetimeRebaseMode": _TEXT, "int96RebaseMode": _TEXT},

@@ -87,9 +87,9 @@ def test_generations_change_defaults_alone(loads: Loads) -> None:
     assert list(generations.spark_conf(1)) == ["spark.sql.sources.partitionColumnTypeInference.enabled"]
     assert loads("generation = 1\n" + csv) == loads("generation = 1\n" + csv).at_generation(1)
 
-    own = loads(csv + "escape = '\\\\'\n[record]\nvalue = \"to_json(struct(*))\"")
+    own = loads(csv + "escape = '\\'\n[record]\nvalue = \"to_json(struct(*))\"")
     for generation in generations.KNOWN:
-        assert own.at_generation(generation).source.options["escape"] == "\\\\"
+        assert own.at_generation(generation).source.options["escape"] == "\\"
         assert own.at_generation(generation).record.value == "to_json(struct(*))"
 
 

@@ -58,6 +58,9 @@ def test_options_that_break_the_splits_are_refused_in_every_format(format_: str,
         ("csv", "header", "yes", "must be true or false"),
         ("csv", "maxColumns", "many", "must be a whole number"),
         ("json", "samplingRatio", "all", "must be a number"),
+        ("csv", "escape", "ab", "must be one character, or empty"),
+        ("csv", "quote", "\U0001f600", "must be one character, or empty"),
+        ("csv", "unescapedQuoteHandling", "KEEP", "must be one of STOP_AT_CLOSING_QUOTE, BACK"),
         ("orc", "zzz", "1", "known are mergeSchema"),
     ],
 )
@@ -66,7 +69,8 @@ def test_unknown_and_ill_typed_options(format_: str, name: str, value: str, expe
 
 
 def test_good_options_pass_in_any_case() -> None:
-    assert _options("csv", HEADER="True", nullvalue="NA", Sep=";") == {}
+    assert _options("csv", HEADER="True", nullvalue="NA", Sep="||", quote="", escape="\\") == {}
+    assert _options("csv", header="true", unescapedQuoteHandling="skip_value") == {}
     assert canonical_options("csv", {"HEADER": "True", "nullvalue": "NA"}) == {"header": "True", "nullValue": "NA"}
     assert _options("json", timestampFormat="yyyy", samplingRatio="0.1") == {}
 
