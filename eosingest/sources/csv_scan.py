@@ -125,9 +125,11 @@ class CsvScan:
         return end + (2 if text.startswith("\r\n", end) else 1)
 
     def _quotes(self, block: Block) -> None:
-        lines = self._layout.lines(block.text)
         numbers = irregular_lines(block.text, self._layout.separator or "\n", self._dialect)
-        for number in range(len(lines)) if numbers is None else numbers:
+        if numbers == []:
+            return
+        lines = self._layout.lines(block.text)
+        for number in numbers or range(len(lines)):
             if self._dialect.quote in lines[number]:
                 self._look_at(lines[number], block.line + number)
 

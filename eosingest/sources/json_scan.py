@@ -108,18 +108,14 @@ def is_plain(text: str) -> bool:
         return True  # no other brace, in a string or not: the line's last byte closes what its first one opened
     if "\\" in text:
         return False
-    quotes = (
-        np.cumsum(data == ord('"'), dtype=np.uint8) & 1
-    )  # odd: inside a string, where each line's strings end in it
-    braces = np.flatnonzero(opening | closing)
-    depth = np.cumsum(np.where(opening[braces], 1, -1))
-    outermost = braces[depth == 0]
-    return bool(
-        not quotes[ends - 1].any()
-        and not quotes[braces].any()
-        and len(outermost) == len(ends)
-        and (outermost == ends - 1).all()
-    )
+    marks = np.flatnonzero(opening | closing | (data == ord('"')))
+    kinds = data[marks]
+    is_brace = kinds != ord('"')
+    quotes = np.cumsum(~is_brace, dtype=np.uint8) & 1  # odd: inside a string, as long as each line's strings end in it
+    depth = np.cumsum(np.where(kinds[is_brace] == _BRACES[0], np.int8(1), np.int8(-1)), dtype=np.int32)
+    outermost = marks[is_brace][depth == 0]
+    # Each line ends in a brace: where none is inside a string, no string is open behind a line.
+    return bool(not quotes[is_brace].any() and len(outermost) == len(ends) and (outermost == ends - 1).all())
 
 
 def behind_first_value(line: str) -> str:
