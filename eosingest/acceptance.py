@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from eosingest.audit import Totals
-from eosingest.audited_source import AuditedSource
+from eosingest.audited_source import AuditedSource, covers_metadata
 from eosingest.errors import ChangedError
 from eosingest.offsets.record import ControlRecord, OffsetRecord
 from eosingest.offsets.state import SplitId
 from eosingest.pins import from_scratch_hint
 
-# What a receipt says nothing of: where a record went, and what it carries beside key and value.
-_BEYOND_RECEIPTS = frozenset({"record.headers", "record.timestamp", "record.partition", "sink.partitioner"})
+# Where a record went: no receipt says anything of it.
+_BEYOND_RECEIPTS = frozenset({"record.partition", "sink.partitioner"})
+# What receipts of earlier releases say nothing of.
+_METADATA = frozenset({"record.headers", "record.timestamp"})
 _NAMED_AT_MOST = 5
 
 
@@ -25,16 +27,19 @@ def sent_since_pinned(control: ControlRecord, offsets: Mapping[SplitId, OffsetRe
     return {split: offset for split, offset in offsets.items() if offset.run >= control.pinned_since}
 
 
-def refuse_unprovable(changed: Iterable[str], *, receipts_cover: bool) -> None:
-    """Raise ChangedError where a receipt could not tell whether what was sent stays as it is.
+def refuse_unprovable(changed: Iterable[str], sent: Iterable[OffsetRecord], *, has_metadata: bool) -> None:
+    """Raise ChangedError where the receipts of what was sent could not tell whether it stays as it is.
 
-    `receipts_cover`: the records have neither headers nor a timestamp of their own.
+    `has_metadata`: the records have headers or a timestamp of their own.
     """
-    beyond = sorted(_BEYOND_RECEIPTS & set(changed))
+    old = not all(covers_metadata(receipt) for receipt in sent)
+    beyond = sorted((_BEYOND_RECEIPTS | _METADATA if old else _BEYOND_RECEIPTS) & set(changed))
     if beyond:
         raise _refused(f"{', '.join(beyond)} cannot be changed in the middle of a job: receipts say nothing of it")
-    if not receipts_cover:
-        raise _refused("the records have headers or timestamps, and receipts say nothing of those")
+    if old and has_metadata:
+        raise _refused(
+            "the records have headers or timestamps, and receipts that an earlier release wrote say nothing of those"
+        )
 
 
 def refuse_unproven(rows: AuditedSource, sums: Mapping[SplitId, Totals]) -> None:

@@ -35,16 +35,28 @@ REMOVED = "removed"
 
 @dataclass(frozen=True)
 class Totals:
-    """How many records, and the sum of their hashes modulo 2^64."""
+    """How many records, and the sum of their hashes modulo 2^64.
+
+    `metadata` is the sum over headers and timestamps, where rows of the source are compared with a receipt; 0 elsewhere.
+    """
 
     records: int = 0
     checksum: int = 0
+    metadata: int = 0
 
     def __add__(self, other: Totals) -> Totals:
-        return Totals(self.records + other.records, (self.checksum + other.checksum) % MODULUS)
+        return Totals(
+            self.records + other.records,
+            (self.checksum + other.checksum) % MODULUS,
+            (self.metadata + other.metadata) % MODULUS,
+        )
 
     def __sub__(self, other: Totals) -> Totals:
-        return Totals(self.records - other.records, (self.checksum - other.checksum) % MODULUS)
+        return Totals(
+            self.records - other.records,
+            (self.checksum - other.checksum) % MODULUS,
+            (self.metadata - other.metadata) % MODULUS,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the form for a report."""

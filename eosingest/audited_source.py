@@ -18,12 +18,21 @@ from eosingest.sources.base import Listing, Source
 
 @dataclass(frozen=True)
 class Unit:
-    """What one receipt is compared with: a split, or a whole file where it is cut in another way today. `run` sent it."""
+    """What one receipt is compared with: a split, or a whole file where it is cut in another way today. `run` sent it.
+
+    `covers_metadata`: the receipt says what headers and timestamps were, too.
+    """
 
     name: str
     splits: tuple[SplitId, ...]
     receipt: Totals
     run: int
+    covers_metadata: bool = True
+
+    def is_given_by(self, rows: Mapping[SplitId, Totals]) -> bool:
+        """Say whether the rows of its splits give the receipt."""
+        found = sum((rows[split] for split in self.splits), Totals())
+        return (found if self.covers_metadata else replace(found, metadata=0)) == self.receipt
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class AuditedSource:
 
     def unlike(self, rows: Mapping[SplitId, Totals]) -> list[Unit]:
         """Return the units whose rows do not give their receipt."""
-        return [unit for unit in self.units if sum((rows[split] for split in unit.splits), Totals()) != unit.receipt]
+        return [unit for unit in self.units if not unit.is_given_by(rows)]
 
 
 def audited_source(
@@ -80,17 +89,12 @@ def _units(
         by_start = {receipt.start: receipt for receipt in receipts}
         sent = [(split, by_start[split.start]) for split in splits if split.start in by_start]
         units = [
-            Unit(split_name(split.file, split.start), ((split.file, split.start),), _totals([receipt]), receipt.run)
+            _unit(split_name(split.file, split.start), ((split.file, split.start),), [receipt])
             for split, receipt in sent
         ]
         return tuple(PlannedSplit(split, receipt.fingerprint, receipt) for split, receipt in sent), units
     # Cut by another size once, and done: all of its rows were sent.
-    whole = Unit(
-        entry.file.name,
-        tuple((split.file, split.start) for split in splits),
-        _totals(receipts),
-        min(receipt.run for receipt in receipts),
-    )
+    whole = _unit(entry.file.name, tuple((split.file, split.start) for split in splits), receipts)
     some = receipts[0]
     return tuple(
         PlannedSplit(split, some.fingerprint, replace(some, start=split.start, length=split.length, done=True))
@@ -98,8 +102,18 @@ def _units(
     ), [whole]
 
 
-def _totals(receipts: list[OffsetRecord]) -> Totals:
-    return sum((Totals(receipt.records, receipt.checksum) for receipt in receipts), Totals())
+def _unit(name: str, splits: tuple[SplitId, ...], receipts: list[OffsetRecord]) -> Unit:
+    covers = all(covers_metadata(receipt) for receipt in receipts)
+    sums = [
+        Totals(receipt.records, receipt.checksum, (receipt.metadata_checksum or 0) if covers else 0)
+        for receipt in receipts
+    ]
+    return Unit(name, splits, sum(sums, Totals()), min(receipt.run for receipt in receipts), covers)
+
+
+def covers_metadata(receipt: OffsetRecord) -> bool:
+    """Say whether a receipt tells what headers and timestamps the records had: those of earlier releases do not."""
+    return receipt.metadata_checksum is not None or not receipt.records
 
 
 def _why(name: str, plan: Plan, listing: Listing) -> str:

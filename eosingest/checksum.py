@@ -4,7 +4,8 @@ Each record hashes to XXH64 over (key is null, key, value), chained with seed 42
 arguments; a null leaves no trace of its own, the boolean in front tells a null key from a null value. A split's
 checksum is the sum of the unsigned hashes modulo 2^64: never XOR, where a record written twice would cancel. In the
 way of the data Spark computes the hash as a column and the task adds it up; `record_hash` is the same in Python, for
-tests and audits. Headers, timestamp, topic and partition are not in it.
+tests and audits. Headers and timestamp are in a second sum, of a hash that begins with the first one: which record carries
+them counts. It is 0 where a job gives its records neither. Topic and partition are in none.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _FLAG = {null: xxhash.xxh64_intdigest(struct.pack("<i", null), seed=SEED) for nu
 
 # The Spark SQL expression of a record's hash over binary columns named key and value.
 SPARK_EXPRESSION = "xxhash64(key IS NULL, key, value)"
+# What stands in front of the timestamp in the metadata hash.
+TIMESTAMP_MARK = "timestamp"
 
 
 def record_hash(key: bytes | None, value: bytes | None) -> int:
@@ -49,6 +52,24 @@ def value_hashes(values: Sequence[bytes]) -> npt.NDArray[np.int64]:
     """Return the signed hashes of records that have no key, as Spark's column has them."""
     hashes = map(xxhash.xxh64_intdigest, values, itertools.repeat(_FLAG[True]))
     return np.fromiter(hashes, np.uint64, len(values)).view(np.int64)
+
+
+def metadata_hash(
+    record: int, headers: Sequence[tuple[str, bytes | None]], timestamp_ms: int | None, *, has_timestamp: bool
+) -> int:
+    """Return the unsigned metadata hash of one record, as Spark's column has it (spark/read.py).
+
+    `record` is the record's own hash. A null leaves no trace of its own: a boolean stands in front of each value.
+    """
+    digest = xxhash.xxh64_intdigest(struct.pack("<Q", record), seed=SEED)
+    parts: list[tuple[str, bytes | None]] = list(headers)
+    if has_timestamp:
+        parts.append((TIMESTAMP_MARK, None if timestamp_ms is None else struct.pack("<q", timestamp_ms)))
+    for name, value in parts:
+        for part in (name.encode(), struct.pack("<i", value is None), value):
+            if part is not None:
+                digest = xxhash.xxh64_intdigest(part, seed=digest)
+    return digest
 
 
 def add(checksum: int, hashes: npt.NDArray[np.int64]) -> int:

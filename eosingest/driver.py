@@ -216,8 +216,8 @@ class Driver:
         changed = pins.changed_parts(mine.digest, digest)
         if not changed:
             return
-        acceptance.refuse_unprovable(changed, receipts_cover=self._settings.receipts_cover)
         sent = acceptance.sent_since_pinned(mine, self._log.state.offsets)
+        acceptance.refuse_unprovable(changed, sent.values(), has_metadata=self._settings.has_metadata)
         rows = audited_source(self._source, listing, sent, mine)
         proof = self._launcher.prove(rows.plan, self._generation) if rows.plan.files else Proof({}, None)
         acceptance.refuse_unproven(rows, proof.sums)

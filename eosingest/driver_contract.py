@@ -33,7 +33,7 @@ class DriverSettings:
     `started` tells this run from any other of the same number. `digests` maps the names of everything that shapes the
     bytes to a digest of its meaning, by each generation of defaults (spec/generations.py); names that begin with "version."
     have the version itself. `generation` is the one that the spec asks for. `accept_change`: take a changed spec in where
-    what was sent is proven to stay; `receipts_cover`: a record is key and value alone, so that a receipt can prove it.
+    what was sent is proven to stay; `has_metadata`: a record has headers or a timestamp of its own.
     """
 
     job: str
@@ -54,7 +54,7 @@ class DriverSettings:
     max_bytes: int
     from_scratch: bool
     accept_change: bool
-    receipts_cover: bool
+    has_metadata: bool
     host: str
     pid: int
     versions: Mapping[str, str]

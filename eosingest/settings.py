@@ -70,7 +70,7 @@ def driver_settings(
         max_bytes=spec.transaction.max_bytes,
         from_scratch=from_scratch,
         accept_change=accept_change,
-        receipts_cover=not spec.record.headers and spec.record.timestamp is None,
+        has_metadata=bool(spec.record.headers) or spec.record.timestamp is not None,
         host=socket.gethostname(),
         pid=os.getpid(),
         versions=versions,

@@ -28,12 +28,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from eosingest import checksum
 from eosingest.errors import (
     EXIT_CHANGED,
     EXIT_FATAL,
@@ -48,8 +46,9 @@ from eosingest.failpoints import fail_point
 from eosingest.kafka.protocols import REPEATED_COMMIT_S, FailureKind, KafkaFailure, Producer
 from eosingest.limits import first_bad_row
 from eosingest.offsets import record, topic
-from eosingest.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS, Claim, OffsetRecord
+from eosingest.offsets.record import Claim, OffsetRecord
 from eosingest.offsets.state import JobState
+from eosingest.split_progress import SplitProgress
 from eosingest.task_contract import Batch, Inputs, Outcome, Signal, SplitEnd, TaskKafka, TaskSettings, TaskSplit
 
 _CHUNK_ROWS = 2_000  # rows between two looks at the clock
@@ -72,48 +71,6 @@ class _StopError(Exception):
         self.code = code
         self.message = message
         self.hint = hint
-
-
-@dataclass
-class _Progress:
-    """One split on its way: `seen` rows came in, the first `rows` are handed over, `committed` is in the log.
-
-    `position` is where an input that reads bytes is behind those rows; None where rows are all that is counted.
-    `checksum` covers the rows handed over, `seen_checksum` those that came in: where as many came in as are handed over the
-    two are equal, or the split's rows are not those that were sent.
-    """
-
-    split: TaskSplit
-    committed: OffsetRecord | None
-    seen: int = 0
-    rows: int = 0
-    position: int | None = None
-    records: int = 0
-    checksum: int = 0
-    seen_checksum: int = 0
-    ended: bool = False
-    failed: bool = False
-
-    @property
-    def done(self) -> bool:
-        return self.committed is not None and self.committed.done
-
-    @property
-    def committed_rows(self) -> int:
-        return self.committed.rows if self.committed is not None else 0
-
-    @property
-    def dirty(self) -> bool:
-        """Whether the log does not say yet what is known here."""
-        return not self.done and (self.rows > self.committed_rows or (self.ended and not self.failed))
-
-    def resume(self) -> None:
-        """Take position and receipt from the committed record."""
-        if self.committed is not None:
-            self.rows = self.committed.rows
-            self.position = self.committed.position if self.committed.position_kind == POSITION_KIND_BYTES else None
-            self.records = self.committed.records
-            self.checksum = self.committed.checksum
 
 
 class Task:
@@ -141,8 +98,8 @@ class Task:
         self._state = JobState(settings.job, end=settings.plan_end)
         self._reader = kafka.reader()
         self._producer: Producer | None = None
-        self._progress: dict[int, _Progress] = {}
-        self._current: _Progress | None = None
+        self._progress: dict[int, SplitProgress] = {}
+        self._current: SplitProgress | None = None
         self._claimed = False
         self._barren = 0
         self._begun_at: float | None = None
@@ -342,7 +299,7 @@ class Task:
                 self._check_place(progress, rows.first_row)
             self._take(progress, rows)
 
-    def _check_place(self, progress: _Progress, row: int) -> None:
+    def _check_place(self, progress: SplitProgress, row: int) -> None:
         """Stop where the input is at another row than we are: rows would be lost or doubled, or an end come too early."""
         if progress.seen != row and not progress.failed:
             raise _StopError(
@@ -352,7 +309,7 @@ class Task:
                 hint="this is a bug in eosingest, please report it; what was committed is kept, nothing was sent twice",
             )
 
-    def _enter(self, split_hash: int) -> _Progress:
+    def _enter(self, split_hash: int) -> SplitProgress:
         """Return the split's progress; if it is not the current one, the current one has ended: here is the proof."""
         progress = self._progress.get(split_hash)
         if progress is None:
@@ -368,7 +325,7 @@ class Task:
         self._current = progress
         return progress
 
-    def _end(self, progress: _Progress) -> None:
+    def _end(self, progress: SplitProgress) -> None:
         """Take the split as ended. Fewer rows than are committed: it is not the split that was sent before."""
         if progress.seen < progress.rows:
             raise _StopError(
@@ -380,7 +337,7 @@ class Task:
             )
         progress.ended = True
 
-    def _begin_split(self, split_hash: int) -> _Progress:
+    def _begin_split(self, split_hash: int) -> SplitProgress:
         """Begin with a split, at its first row: what is committed of it is passed over, and proven on the way."""
         split = self._settings.splits.get(split_hash)
         if split is None:
@@ -391,27 +348,24 @@ class Task:
                 " was listed",
                 hint="its rows were not sent; run again once nothing writes to the source any more (source.min_age)",
             )
-        progress = self._progress[split_hash] = _Progress(split, self._committed(split))
+        progress = self._progress[split_hash] = SplitProgress(split, self._committed(split))
         progress.resume()
         return progress
 
-    def _take(self, progress: _Progress, rows: Batch) -> None:
+    def _take(self, progress: SplitProgress, rows: Batch) -> None:
         """Send the rows of one split that are not handed over yet; the others have to be those that were."""
         skip = len(rows.splits) if progress.done or progress.failed else max(0, progress.rows - progress.seen)
         skip = min(skip, len(rows.splits))
         if skip and not progress.failed:
-            self._pass_over(progress, rows.hashes[:skip])
+            self._pass_over(progress, rows.slice(0, skip))
         if skip < len(rows.splits):
             fresh = self._without_bad_row(progress, rows.slice(skip, len(rows.splits)))
             for start, end in self._chunks(fresh):
                 self._send(progress, fresh.slice(start, end))
 
-    def _pass_over(self, progress: _Progress, hashes: npt.NDArray[np.int64]) -> None:
+    def _pass_over(self, progress: SplitProgress, rows: Batch) -> None:
         """Count rows that are committed. Stop where they do not give the receipt: what follows belongs to other rows."""
-        progress.seen += len(hashes)
-        progress.seen_checksum = checksum.add(progress.seen_checksum, hashes)
-        reached = progress.seen == progress.rows
-        if progress.seen > progress.rows or (reached and progress.seen_checksum != progress.checksum):
+        if not progress.pass_over(rows):
             raise _StopError(
                 EXIT_CHANGED,
                 "prefix-changed",
@@ -422,7 +376,7 @@ class Task:
                 " or send everything again, beside what is in the topic, with: eosingest run SPEC --from-scratch",
             )
 
-    def _without_bad_row(self, progress: _Progress, rows: Batch) -> Batch:
+    def _without_bad_row(self, progress: SplitProgress, rows: Batch) -> Batch:
         """Cut the rows at the first one that cannot be sent, and give up the split there; the other splits go on."""
         bad = first_bad_row(
             self._settings.limits,
@@ -461,7 +415,7 @@ class Task:
 
     # ---- step 4 ----------------------------------------------------------------------------------------------------
 
-    def _send(self, progress: _Progress, rows: Batch) -> None:
+    def _send(self, progress: SplitProgress, rows: Batch) -> None:
         """Hand over rows of one split, in a transaction that is begun if need be and committed at its limits."""
         count, size = len(rows.splits), int(rows.sizes.sum())
         if self._open_records and self._open_bytes + size > self._settings.max_bytes:
@@ -469,11 +423,7 @@ class Task:
         if progress.rows != progress.seen:  # the log knows more than this attempt: somebody else was at work
             raise AttemptLostError(f"{progress.split.file} at byte {progress.split.start} is ahead of this attempt")
         # Before produce: what may have gone out counts as in flight if produce fails.
-        progress.seen += count
-        progress.rows += count
-        progress.position = int(rows.positions[-1]) if rows.positions is not None else None
-        progress.records += count
-        progress.checksum = progress.seen_checksum = checksum.add(progress.checksum, rows.hashes)
+        progress.take(rows)
         try:
             self._begin_if_closed().produce(self._settings.topic, rows.records)
         except KafkaFailure as failure:
@@ -529,7 +479,7 @@ class Task:
         dirty = [progress for progress in self._progress.values() if progress.dirty]
         producer.flush()
         fail_point("task-before-offsets")
-        written = [self._offset_record(progress) for progress in dirty]
+        written = [progress.offset_record(self._settings.run, self._outcome.task) for progress in dirty]
         self._write_offsets(producer, written)
         fail_point("task-before-commit")
         began = self._now()
@@ -552,25 +502,6 @@ class Task:
             entries.append((record.claim_key(settings.job, self._outcome.task), claim.encode()))
         for key, value in entries:
             producer.produce_to_partition(settings.offsets_topic, settings.offsets_partition, key, value)
-
-    def _offset_record(self, progress: _Progress) -> OffsetRecord:
-        split, old = progress.split, progress.committed
-        fresh = OffsetRecord(
-            file=split.file,
-            start=split.start,
-            length=split.length,
-            position=progress.rows if progress.position is None else progress.position,
-            position_kind=POSITION_KIND_ROWS if progress.position is None else POSITION_KIND_BYTES,
-            done=progress.ended and not progress.failed,
-            rows=progress.rows,
-            records=progress.records,
-            checksum=progress.checksum,
-            fingerprint=split.fingerprint,
-            run=self._settings.run,
-            task=self._outcome.task,
-            sequence=0,
-        )
-        return replace(fresh, sequence=old.sequence + 1) if old is not None else fresh
 
     def _close_transaction(self) -> None:
         self._begun_at = None

@@ -59,7 +59,7 @@ class TaskSettings:
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows as columns of equal length: split hash, record, receipt hash, size in bytes, corrupt text.
+    """Rows as columns of equal length: split hash, record, receipt hash, size in bytes, corrupt text, metadata hash.
 
     An input that reads the bytes of a split itself gives rows of one split, and says where they are in it: `first_row` is
     the number of the first one, counted from 0; `positions` are where it could go on behind each (`OffsetRecord.position`,
@@ -73,6 +73,7 @@ class Batch:
     corrupt: list[str | None] | None = None
     first_row: int | None = None
     positions: npt.NDArray[np.int64] | None = None
+    metadata: npt.NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError where a column is longer or shorter than the others: a receipt would not be of its records."""
@@ -91,6 +92,7 @@ class Batch:
             corrupt,
             self.first_row + start if self.first_row is not None else None,
             self.positions[start:end] if self.positions is not None else None,
+            self.metadata[start:end] if self.metadata is not None else None,
         )
 
 

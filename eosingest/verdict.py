@@ -92,6 +92,7 @@ def _empty(planned: PlannedSplit, run: int) -> OffsetRecord:
         run=run,
         task=-1,
         sequence=0,
+        metadata_checksum=0,
     )
 
 

@@ -119,8 +119,9 @@ class OffsetRecord:
 
     `rows` counts rows of the split after `where`; `position` says the same in `position_kind`: "rows", or "bytes", the
     offset in the file (in what is compressed in it) at which a reader of its bytes goes on. `length` is the split's in
-    bytes; `records` and `checksum` (see checksum.py) cover everything written for the split up to there; `sequence` grows
-    by one with each record of the split.
+    bytes; `records` and `checksum` (see checksum.py) cover everything written for the split up to there, and so does
+    `metadata_checksum`, over headers and timestamps: None in records of earlier releases. `sequence` grows by one with each
+    record of the split.
     """
 
     file: str
@@ -136,6 +137,7 @@ class OffsetRecord:
     task: int
     sequence: int
     position_kind: str = POSITION_KIND_ROWS
+    metadata_checksum: int | None = None
 
     def encode(self) -> bytes:
         """Return the wire form of the value; file and start are in the key."""
@@ -143,6 +145,10 @@ class OffsetRecord:
         del value["file"], value["start"]
         value["fingerprint"] = self.fingerprint.to_json()
         value["checksum"] = f"{self.checksum:016x}"
+        if self.metadata_checksum is None:
+            del value["metadata_checksum"]
+        else:
+            value["metadata_checksum"] = f"{self.metadata_checksum:x}"
         return _encode({"v": _WRITTEN_IN_BYTES if self.position_kind == POSITION_KIND_BYTES else _WRITTEN, **value})
 
     def key(self, job: str) -> bytes:
@@ -291,12 +297,14 @@ def decode_offset(key: dict[str, Any], value: bytes) -> OffsetRecord:
         raise FatalError(
             f"an offset record counts in {kind!r}", code="newer-format", hint="upgrade eosingest; nothing was sent"
         )
+    metadata = loaded.get("metadata_checksum")
     return OffsetRecord(
         **{
             **loaded,
             "file": key["file"],
             "start": key["start"],
             "checksum": int(loaded["checksum"], 16),
+            "metadata_checksum": None if metadata is None else int(metadata, 16),
             "fingerprint": Fingerprint.from_json(loaded["fingerprint"]),
         }
     )

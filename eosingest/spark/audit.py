@@ -20,17 +20,18 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window, functions
 
+from eosingest import checksum
 from eosingest.audit import DOUBLED, LOST, Compared, Copies, Found, Missing, Slice, Totals
 from eosingest.audited_source import split_name
 from eosingest.checksum import MODULUS, record_hashes
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.topic_reader import TopicReader
-from eosingest.spark.read import CHECKSUM, SPLIT
+from eosingest.spark.read import CHECKSUM, METADATA, SPLIT
 from eosingest.task_contract import TaskSplit
 
 _EXAMPLES = 10
 _SUMS = "late BOOLEAN, records BIGINT, checksum STRING"
-_SPLIT_SUMS = "split BIGINT, records BIGINT, checksum STRING"
+_SPLIT_SUMS = "split BIGINT, records BIGINT, checksum STRING, metadata STRING"
 # A record of either side. `at` is where: partition and offset, or split and row, in one number.
 _HASHES = "hash BIGINT, source INT, late INT, at BIGINT"
 _PARTITION_BITS = 48
@@ -85,7 +86,7 @@ class ReadTopic:
 
 @dataclass(frozen=True)
 class ReadSource:
-    """The function for `mapInArrow` over (split, hash) of the source's rows, in their order.
+    """The function for `mapInArrow` over (split, hash) of the source's rows, in their order; with the metadata hash, if any.
 
     `limits` says how many rows of a split its receipt covers, by the hash that its rows carry: all where None, none where
     the split is not in it. `numbers` numbers the splits.
@@ -103,19 +104,23 @@ class ReadSource:
         for batch in batches:
             splits = batch.column(SPLIT).to_numpy(zero_copy_only=False)
             hashes = batch.column(CHECKSUM).to_numpy(zero_copy_only=False)
+            metadata = batch.column(METADATA).to_numpy(zero_copy_only=False) if METADATA in batch.schema.names else None
             for start, end in _runs(splits):
                 split = int(splits[start])
                 before = seen.get(split, 0)
                 seen[split] = before + end - start
-                taken = hashes[start : start + self._covered(split, before, end - start)]
+                until = start + self._covered(split, before, end - start)
+                taken = hashes[start:until]
                 if self.hashes and len(taken):
                     yield self._rows(split, before, taken)
-                sums[split] = sums.get(split, Totals()) + Totals(len(taken), int(taken.view(np.uint64).sum()))
+                beside = 0 if metadata is None else _sum(metadata[start:until])
+                sums[split] = sums.get(split, Totals()) + Totals(len(taken), _sum(taken), beside)
         if not self.hashes:
             yield _batch(
                 split=np.array(list(sums), dtype=np.int64),
                 records=np.array([total.records for total in sums.values()], dtype=np.int64),
                 checksum=[f"{total.checksum:016x}" for total in sums.values()],
+                metadata=[f"{total.metadata:016x}" for total in sums.values()],
             )
 
     def _covered(self, split: int, before: int, rows: int) -> int:
@@ -130,6 +135,10 @@ class ReadSource:
             late=np.zeros(len(hashes), dtype=np.int32),
             at=self.numbers[split] << _SPLIT_BITS | rows,
         )
+
+
+def _sum(hashes: Any) -> int:
+    return checksum.add(0, hashes)
 
 
 def _runs(splits: Any) -> Iterator[tuple[int, int]]:
@@ -186,7 +195,7 @@ class SourceData:
         for row in self._read(_SPLIT_SUMS, hashes=False).collect():
             split = self.splits.get(row.split)
             if split is not None:
-                totals[split.file, split.start] += Totals(row.records, int(row.checksum, 16))
+                totals[split.file, split.start] += Totals(row.records, int(row.checksum, 16), int(row.metadata, 16))
         return totals
 
     def hashes(self) -> DataFrame:
@@ -201,7 +210,8 @@ class SourceData:
     def _read(self, schema: str, *, hashes: bool) -> DataFrame:
         limits = {key: _limit(split) for key, split in self.splits.items()}
         numbers = {key: number for number, key in enumerate(self.splits)}
-        rows = self.records.select(SPLIT, CHECKSUM).coalesce(self.tasks)
+        metadata = [METADATA] if METADATA in self.records.columns and not hashes else []
+        rows = self.records.select(SPLIT, CHECKSUM, *metadata).coalesce(self.tasks)
         return rows.mapInArrow(ReadSource(limits, numbers, hashes), schema)
 
 

@@ -24,7 +24,7 @@ from eosingest.spark import audit_lines, causes, scan, session
 from eosingest.spark.audit import SourceData, TopicData, compare
 from eosingest.spark.job import SparkSettings, package_zip
 from eosingest.spark.line_inputs import LineSplit, line_separator, takes_lines
-from eosingest.spark.read import CHECKSUM, SPLIT, record_frame
+from eosingest.spark.read import CHECKSUM, METADATA, SPLIT, record_frame
 from eosingest.task_contract import TaskSplit
 
 _JVM_END_WAIT_S = 2.0
@@ -91,7 +91,8 @@ class SparkAuditor:
             self.schema = frame.schema
             scan.check_narrow(frame.records)
             by_spark, more = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
-            rows.append(frame.records.select(SPLIT, CHECKSUM))
+            hashes = [name for name in (SPLIT, CHECKSUM, METADATA) if name in frame.records.columns]
+            rows.append(frame.records.select(*hashes))
             splits |= by_spark
             partitions += more
         tasks = max(1, min(partitions, context.defaultParallelism))

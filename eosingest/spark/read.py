@@ -31,6 +31,7 @@ from eosingest.spec.expressions import expand_star, literal_functions, normalise
 SPLIT = "__eosingest_split"
 CORRUPT = "__eosingest_corrupt"
 CHECKSUM = "__eosingest_checksum"
+METADATA = "__eosingest_metadata"
 TIMESTAMP = "__eosingest_timestamp"
 PARTITION = "__eosingest_partition"
 NOTHING = "__eosingest_nothing"
@@ -310,7 +311,19 @@ def _records(rows: DataFrame, settings: ReadSettings) -> DataFrame:
     corrupt = functions.col(CORRUPT).cast("binary").alias(CORRUPT)
     split = [functions.col(name) for name in _ours(settings) if name == SPLIT]
     records = rows.select(*computed, *split, corrupt)
-    return records.selectExpr("*", f"{checksum.SPARK_EXPRESSION} AS {CHECKSUM}")
+    records = records.selectExpr("*", f"{checksum.SPARK_EXPRESSION} AS {CHECKSUM}")
+    metadata = [(name, functions.col(f"{HEADER}{index}")) for index, name in enumerate(settings.headers)]
+    if settings.timestamp:
+        metadata.append((checksum.TIMESTAMP_MARK, functions.col(TIMESTAMP)))
+    return records.withColumn(METADATA, _metadata_hash(metadata)) if metadata else records
+
+
+def _metadata_hash(named: Sequence[tuple[str, Column]]) -> Column:
+    """Hash what a record carries beside key and value, in this order (`checksum.metadata_hash`)."""
+    parts = [functions.col(CHECKSUM)]
+    for name, value in named:
+        parts += [functions.lit(name), value.isNull(), value]
+    return functions.xxhash64(*parts)
 
 
 def _bytes_column(rows: DataFrame, where: str, expression: str, columns: Sequence[str]) -> Column:

@@ -24,7 +24,7 @@ from eosingest.kafka.protocols import ANY_PARTITION, NO_PARTITION, OffsetsReader
 from eosingest.names import task_id
 from eosingest.offsets.record import OffsetRecord
 from eosingest.spark.line_inputs import LineInputs, LineSplit
-from eosingest.spark.read import CHECKSUM, CORRUPT, HEADER, PARTITION, SPLIT, TIMESTAMP
+from eosingest.spark.read import CHECKSUM, CORRUPT, HEADER, METADATA, PARTITION, SPLIT, TIMESTAMP
 from eosingest.spark.read_ahead import ReadAhead
 from eosingest.task import Task
 from eosingest.task_contract import Batch, Inputs, Signal, TaskSettings, TaskSplit
@@ -166,6 +166,7 @@ def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...]) -> Batch:
         corrupt=None
         if corrupt is None or corrupt.null_count == len(corrupt)
         else [_text(row) for row in corrupt.to_pylist()],
+        metadata=batch.column(METADATA).to_numpy(zero_copy_only=False) if METADATA in names else None,
     )
 
 

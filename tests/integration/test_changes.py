@@ -329,20 +329,27 @@ def test_the_way_out_of_a_first_run_with_the_wrong_schema(job: Job) -> None:
     that would make something else of what was sent is taken in.
     """
     source = 'format = "csv"\npath = "data/*.csv"\noptions = { header = true }\nschema = "n SMALLINT, t STRING"'
-    write_tables(job, source=source, record='value = "concat(n, t)"', transaction='timeout = "10s"\nmax_records = 50')
+    write_tables(
+        job,
+        source=source,
+        record='value = "concat(n, t)"\nheaders = { h = "t" }',
+        transaction='timeout = "10s"\nmax_records = 50',
+    )
     numbers = [*range(200), 40_000, *range(201, 300)]
     (job.data / "a.csv").write_text("n,t\n" + "".join(f"{n},x\n" for n in numbers))
     assert_refused(job.run(), 7, "corrupt-row", "a.csv")
     sent = Counter(record.value for record in job.records())
     assert len(sent) == sent.total() == 200
 
-    with edited(job.spec, "[transform]\n", '[transform]\nwhere = "n > 10"\n'):
-        refused = job.run("run", "--accept-change")
-        assert_refused(refused, 12, "change-not-proven", "data/a.csv, split at byte 0", "nothing was sent")
+    for old, new in (("[transform]\n", '[transform]\nwhere = "n > 10"\n'), ('h = "t"', 'h = "upper(t)"')):
+        with edited(job.spec, old, new):
+            refused = job.run("run", "--accept-change")
+            assert_refused(refused, 12, "change-not-proven", "data/a.csv, split at byte 0", "nothing was sent")
     with edited(job.spec, "n SMALLINT", "n INT"):
         assert_refused(job.run(), 12, "spec-changed", "source.schema", "--accept-change")
         assert Counter(record.value for record in job.records()) == sent
         done = job.run("run", "--accept-change")
         assert_done(done, 100)
         assert any("proven" in note for note in done.data["notes"]), done
+        assert job.run("verify", "--against-source").data["verdict"] == "verified"
     assert Counter(record.value for record in job.records()) == Counter(f"{n}x".encode() for n in numbers)

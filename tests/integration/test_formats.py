@@ -18,7 +18,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as parquet
 from kafka.partitioner.default import murmur2
 
-from eosingest.checksum import record_hash
+from eosingest.checksum import metadata_hash, record_hash
 from tests.integration.harness import (
     Job,
     Record,
@@ -145,6 +145,7 @@ def test_json_lines(job: Job) -> None:
     for number, row in rows.items():
         check_record(by_id[number], row, started_ms)
     check_receipts(job, records)
+    check_metadata_receipts(job, records, rows)
     check_order(job, files, records)
 
     before = end_offsets(job.servers, job.name)
@@ -185,6 +186,22 @@ def check_receipts(job: Job, records: list[Record]) -> None:
     assert sum(offset.records for offset in offsets) == len(records)
     hashes = sum(record_hash(record.key, record.value) for record in records)
     assert sum(offset.checksum for offset in offsets) % 2**64 == hashes % 2**64
+
+
+def check_metadata_receipts(job: Job, records: list[Record], rows: dict[int, Row]) -> None:
+    """So are their sums over headers and timestamps. Where a row has no timestamp of its own, the receipt says so."""
+    hashes = sum(
+        metadata_hash(
+            record_hash(record.key, record.value),
+            list(record.headers),
+            rows[int(header(record, "id") or b"")].millis,
+            has_timestamp=True,
+        )
+        for record in records
+    )
+    found = [offset.metadata_checksum for offset in job_state(job).offsets.values()]
+    assert None not in found
+    assert sum(filter(None, found)) % 2**64 == hashes % 2**64
 
 
 def check_order(job: Job, files: dict[str, list[Row]], records: list[Record]) -> None:

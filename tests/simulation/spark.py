@@ -125,7 +125,7 @@ class Run:
             max_bytes=1_000_000,
             from_scratch=self.from_scratch,
             accept_change=self.accept_change,
-            receipts_cover=True,
+            has_metadata=False,
             host="host",
             pid=self.index,
             versions={},

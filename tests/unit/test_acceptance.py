@@ -16,6 +16,7 @@ from eosingest.sources.base import Fingerprint
 
 CONTROL = ControlRecord(4, "4th", FAILED, 2, Pinned("csv", "", "t", "id", "c", 5, "p."), pinned_since=3, pin_open=True)
 RECEIPT = OffsetRecord("a", 0, 9, 5, False, 5, 5, 77, Fingerprint(9, 1, "x"), run=3, task=0, sequence=0)
+WITH_METADATA = replace(RECEIPT, metadata_checksum=6)
 ROWS = AuditedSource(Plan(64, ()), (Unit("a, split at byte 0", (("a", 0),), Totals(5, 77), 3),), ())
 
 
@@ -50,10 +51,22 @@ def test_what_cannot_be_read_is_not_proven() -> None:
     assert "c: sent, and not among the files" in message
 
 
-@pytest.mark.parametrize("part", ["record.headers", "record.timestamp", "record.partition", "sink.partitioner"])
-def test_what_receipts_say_nothing_of(part: str) -> None:
-    with pytest.raises(ChangedError, match=part):
-        acceptance.refuse_unprovable(["record.value", part], receipts_cover=True)
-    with pytest.raises(ChangedError, match="headers or timestamps"):
-        acceptance.refuse_unprovable(["record.value"], receipts_cover=False)
-    acceptance.refuse_unprovable(["record.value", "source.options"], receipts_cover=True)
+@pytest.mark.parametrize("has_metadata", [True, False])
+@pytest.mark.parametrize("part", ["record.partition", "sink.partitioner"])
+def test_where_a_record_went_no_receipt_says(part: str, has_metadata: bool) -> None:
+    for receipt in (RECEIPT, WITH_METADATA):
+        with pytest.raises(ChangedError, match=part):
+            acceptance.refuse_unprovable(["record.value", part], [receipt], has_metadata=has_metadata)
+
+
+@pytest.mark.parametrize("part", ["record.headers", "record.timestamp"])
+def test_what_receipts_of_earlier_releases_say_nothing_of(part: str) -> None:
+    """Breaks when headers that nobody can prove are taken in, or when receipts that cover them are not believed."""
+    for receipts in ([RECEIPT], [WITH_METADATA, RECEIPT]):
+        with pytest.raises(ChangedError, match=part):
+            acceptance.refuse_unprovable(["record.value", part], receipts, has_metadata=False)
+        with pytest.raises(ChangedError, match="headers or timestamps"):
+            acceptance.refuse_unprovable(["record.value"], receipts, has_metadata=True)
+        acceptance.refuse_unprovable(["record.value", "source.options"], receipts, has_metadata=False)
+    for receipt in (WITH_METADATA, replace(RECEIPT, records=0)):
+        acceptance.refuse_unprovable(["record.value", part], [receipt], has_metadata=True)

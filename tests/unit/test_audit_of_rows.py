@@ -12,7 +12,7 @@ import pytest
 
 from eosingest.audit import Totals
 from eosingest.spark.audit import ReadSource
-from eosingest.spark.read import CHECKSUM, SPLIT
+from eosingest.spark.read import CHECKSUM, METADATA, SPLIT
 
 LIMITS = {-5: None, 7: 3, 9: 0}
 NUMBERS = {-5: 0, 7: 1, 9: 2}
@@ -72,4 +72,11 @@ def test_sums_of_many_high_hashes_do_not_overflow() -> None:
     columns = [pa.array(np.full(1000, 7, dtype=np.int64)), pa.array(hashes)]
     batch = pa.RecordBatch.from_arrays(columns, names=[SPLIT, CHECKSUM])
     (sums,) = ReadSource({7: None}, {7: 0}, hashes=False)(iter([batch]))
-    assert sums.to_pylist() == [{"split": 7, "records": 1000, "checksum": f"{(1 << 64) - 1000:016x}"}]
+    assert sums.to_pylist() == [
+        {"split": 7, "records": 1000, "checksum": f"{(1 << 64) - 1000:016x}", "metadata": "0" * 16}
+    ]
+
+    columns.append(pa.array(np.arange(1000)))
+    batch = pa.RecordBatch.from_arrays(columns, names=[SPLIT, CHECKSUM, METADATA])
+    (sums,) = ReadSource({7: 10}, {7: 0}, hashes=False)(iter([batch]))
+    assert (sums.column("records")[0].as_py(), sums.column("metadata")[0].as_py()) == (10, f"{45:016x}")

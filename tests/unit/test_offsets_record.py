@@ -131,8 +131,9 @@ def test_claim_round_trip() -> None:
 @pytest.mark.parametrize("checksum", [0, 1, (1 << 63), (1 << 64) - 1])
 @pytest.mark.parametrize("done", [True, False])
 def test_offset_record_round_trip(checksum: int, done: bool) -> None:
-    written = replace(OFFSET, checksum=checksum, done=done)
-    assert read_offset(written) == written
+    for metadata in (None, 0, checksum):
+        written = replace(OFFSET, checksum=checksum, done=done, metadata_checksum=metadata)
+        assert read_offset(written) == written
 
 
 def test_offset_record_as_it_is_on_the_wire() -> None:
@@ -151,6 +152,7 @@ def test_offset_record_as_it_is_on_the_wire() -> None:
         "sequence": 9,
         "position_kind": "rows",
     }
+    assert json.loads(replace(OFFSET, metadata_checksum=254).encode())["metadata_checksum"] == "fe"
 
 
 def test_claim_and_control_record_as_they_are_on_the_wire() -> None:

@@ -284,7 +284,19 @@ def committed(split: int, position: int, *, done: bool = False, run: int = 4, ta
     """Make the offset record that a task would have left after `position` rows of a split."""
     total = sum(checksum.record_hash(b"k", value) for value in values(split, 0, position)) % (1 << 64)
     return OffsetRecord(
-        "f", STARTS[split], 100, position, done, position, position, total, CONTENT, run=run, task=task, sequence=6
+        "f",
+        STARTS[split],
+        100,
+        position,
+        done,
+        position,
+        position,
+        total,
+        CONTENT,
+        run=run,
+        task=task,
+        sequence=6,
+        metadata_checksum=0,
     )
 
 
@@ -389,6 +401,7 @@ def test_the_offset_record_says_what_was_written(world: World) -> None:
         run=RUN,
         task=NUMBER,
         sequence=0,
+        metadata_checksum=0,
     )
 
 
@@ -1094,6 +1107,37 @@ def test_a_prefix_that_is_not_what_was_sent(world: World, kind: Callable[..., Ba
     outcome = run(world, replace(whole, hashes=hashes), kind(B, 0, 1), known=(committed(A, 2),))
     assert (outcome.exit_code, outcome.code, world.sent) == (12, "prefix-changed", [])
     assert "f at byte 0: its first 2 rows are not those that were sent" in outcome.message
+
+
+def with_header(batch: Batch, value: bytes) -> Batch:
+    """Give each row a metadata hash."""
+    hashes = [
+        checksum.metadata_hash(int(found), [("h", value)], None, has_timestamp=False)
+        for found in batch.hashes.view(np.uint64)
+    ]
+    return replace(batch, metadata=np.array(hashes, dtype=np.uint64).view(np.int64))
+
+
+def test_headers_and_timestamps_have_a_sum_of_their_own(world: World) -> None:
+    """Breaks when the rest of a split goes out under other headers than its beginning."""
+    whole = with_header(rows(A, 0, 5), b"x")
+    assert whole.metadata is not None
+    run(world, whole, max_records=2)
+    assert world.state().offsets["f", 0].metadata_checksum == checksum.add(0, whole.metadata)
+
+    half = replace(committed(A, 2), metadata_checksum=checksum.add(0, whole.metadata[:2]))
+    for other in (with_header(rows(A, 0, 5), b"y"), rows(A, 0, 5)):
+        assert run(World(), other, known=(half,)).code == "prefix-changed"
+    same = World()
+    assert run(same, whole, known=(half,)).code == ""
+    assert same.state().offsets["f", 0].metadata_checksum == checksum.add(0, whole.metadata)
+
+
+def test_receipts_of_earlier_releases_say_nothing_of_headers(world: World) -> None:
+    """Breaks when an unfinished job cannot go on after an upgrade, or when half a sum passes for a whole one."""
+    old = replace(committed(A, 2), metadata_checksum=None)
+    assert run(world, with_header(rows(A, 0, 5), b"x"), known=(old,)).code == ""
+    assert world.state().offsets["f", 0].metadata_checksum is None
 
 
 def test_rows_behind_the_prefix_may_be_any(world: World) -> None:
