@@ -19,7 +19,9 @@ import zstandard
 
 from eosingest.sources import magic
 
-PIECE_BYTES = 256 << 10  # what numpy makes of a piece stays in the cache: text is looked through twice as fast as in MiB
+PIECE_BYTES = (
+    256 << 10
+)  # what numpy makes of a piece stays in the cache: text is looked through twice as fast as in MiB
 _INPUT_BYTES = 1 << 17
 _ZSTD_INPUT_BYTES = 1 << 11  # 4 bytes can decompress to 128 KiB, and its decoder knows no other bound
 # Suffixes that Hadoop's codecs go by, without regard to case. A longer name's end counts, as `.csv.gz`.

@@ -62,16 +62,22 @@ def _unescaped(delimiter: str) -> str:
 class CsvScan:
     """The checks of one file."""
 
-    def __init__(self, options: Mapping[str, str], first_split: int | None) -> None:
-        """`first_split` is the length of the file's first split in bytes, None where the file has one split only."""
+    def __init__(self, options: Mapping[str, str], first_split: int | None, *, from_start: bool = True) -> None:
+        """`first_split` is the length of the file's first split in bytes, None where the file has one split only.
+
+        Not `from_start`: what is looked at is a later part of the file, without the header.
+        """
         self._dialect = Dialect.of(options)
         self._layout = layout("csv", options)
         self._first_split = first_split
-        self._header_found = not self._dialect.header
+        self._header_found = not self._dialect.header or not from_start
         self._patterns = _Patterns(self._dialect)
 
-    def check(self, blocks: Iterable[Block]) -> None:
-        """Go through the file. Raises BadTextError for the first thing that Spark would read otherwise."""
+    def check(self, blocks: Iterable[Block]) -> bool:
+        """Go through the file; return whether its header was met, if it has one.
+
+        Raises BadTextError for the first thing that Spark would read otherwise.
+        """
         for block in blocks:
             if self._layout.separator is None and "\r" in block.text and self._header_found:
                 text = block.text.replace("\r\n", "\n").replace("\r", "\n")
@@ -85,6 +91,7 @@ class CsvScan:
                 self._find_header(block)
             if self._dialect.quote and self._dialect.quote in block.text:
                 self._quotes(block)
+        return self._header_found
 
     def _blank_lines(self, block: Block) -> None:
         """Spark passes over lines of characters up to the space; an empty line is no row, one of tabs may be."""

@@ -3,6 +3,7 @@
 Between the plan and the job (spark/inspect_files.py):
 
     look      every text file: do its name and its first bytes agree, and is it read at all?
+    parts     what a task inspects at a time: a file, or so many of its bytes where its lines can be looked at apart
     inspect   those that need it, in tasks: read once, through every check that format and name ask for
 
 What is found ends the run: nothing was sent.
@@ -18,10 +19,11 @@ from dataclasses import dataclass
 from io import BufferedReader
 
 from eosingest.errors import ChangedError, FatalError
-from eosingest.sources import codecs, magic, zstd_frames
+from eosingest.sources import codecs, file_parts, magic, zstd_frames
 from eosingest.sources.base import SourceFile
+from eosingest.sources.file_parts import WHOLE, FilePart
 from eosingest.sources.fingerprint import is_as_listed
-from eosingest.sources.text_checks import BadTextError, check_text, needs_text_check
+from eosingest.sources.text_checks import BadTextError, can_be_parted, check_text, needs_text_check
 from eosingest.sources.walk import unreadable
 
 TEXT_FORMATS = ("text", "json", "csv")
@@ -69,8 +71,21 @@ def look(file: SourceFile, *, as_lines: bool) -> Finding | None:
     return None
 
 
-def inspect(file: SourceFile, format: str, options: Mapping[str, str], split_size: int | None = None) -> Finding | None:
-    """Read a file once, through all the checks it needs; return the first thing that is wrong with it.
+def parts(file: SourceFile, format: str, options: Mapping[str, str]) -> list[FilePart]:
+    """Return the parts of a file that can be inspected each on its own."""
+    if codecs.codec_of(file.path) is not None or not can_be_parted(format, options):
+        return [WHOLE]
+    return file_parts.of_length(file.length)
+
+
+def inspect(
+    file: SourceFile,
+    format: str,
+    options: Mapping[str, str],
+    split_size: int | None = None,
+    part: FilePart = WHOLE,
+) -> Finding | None:
+    """Read a file, or a part of it, once, through all the checks it needs; return the first thing that is wrong with it.
 
     `split_size` is how it will be cut, None: not at all.
 
@@ -78,16 +93,20 @@ def inspect(file: SourceFile, format: str, options: Mapping[str, str], split_siz
     """
     with _opened(file) as opened:
         try:
-            pieces = codecs.pieces(opened, file.path)
+            pieces = codecs.pieces(opened, file.path) if part == WHOLE else file_parts.pieces(opened, part)
             if needs_text_check(format, options):
                 is_cut = split_size is not None and file.splittable and file.length > split_size
-                check_text(pieces, format, options, split_size if is_cut else None)
+                first_split, from_start = split_size if is_cut else None, part.start == 0
+                begun = check_text(pieces, format, options, first_split, from_start=from_start)
+                if not begun and part != WHOLE:  # what the file begins with is in a later part, which cannot know that
+                    return inspect(file, format, options, split_size)
             for _ in pieces:
                 pass
             if codecs.codec_of(file.path) == "zstd":
                 _refuse_unread_by_spark(opened)
         except BadTextError as bad:
-            where = "" if bad.line is None else f"line {bad.line:,}"
+            line = None if bad.line is None else bad.line + file_parts.lines_before(opened, part)
+            where = "" if line is None else f"line {line:,}"
             return Finding(file.name, where, bad.message, bad.hint or _CORRECT)
         except codecs.DamagedError as damaged:
             if codecs.codec_of(file.path) in ("gzip", "deflate"):  # Hadoop tells it, at the row: what is before is sent

@@ -27,15 +27,18 @@ _ONE_A_LINE = "write one record a line: jq -c '.[]' FILE > FILE.jsonl"
 class JsonScan:
     """The checks of one file."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        """Take the options given to Spark's reader."""
+    def __init__(self, options: Mapping[str, str], *, from_start: bool = True) -> None:
+        """Take the options given to Spark's reader. Not `from_start`: what is looked at is a later part of the file."""
         lower = {name.lower(): value.lower() for name, value in options.items()}
         self._layout = layout("json", options)
         self._comments = lower.get("allowcomments") == "true"
-        self._begun = False
+        self._begun = not from_start
 
-    def check(self, blocks: Iterable[Block]) -> None:
-        """Go through the file. Raises BadTextError for the first thing that Spark would read otherwise."""
+    def check(self, blocks: Iterable[Block]) -> bool:
+        """Go through the file; return whether a line of content was met.
+
+        Raises BadTextError for the first thing that Spark would read otherwise.
+        """
         for block in blocks:
             if "\0" in block.text:
                 line = block.line + self._layout.count(block.text[: block.text.index("\0")])
@@ -46,6 +49,7 @@ class JsonScan:
             if "\\" in block.text and _SURROGATE.search(block.text):  # the plain search is many times as fast
                 self._surrogates(block)
             self._ends(block)
+        return self._begun
 
     def _first_line(self, block: Block) -> None:
         """A document over several lines is told by the one it begins with; JSON lines are whole values."""

@@ -101,9 +101,12 @@ def ambiguous_separator(separator: bytes | None) -> bool:
     return separator is not None and separator[:1] in separator[1:]
 
 
-def blocks(pieces: Iterable[bytes], layout: Layout) -> Iterator[Block]:
-    """Yield the text. Raises BadTextError for bytes that are not of the encoding."""
-    line, offset, rest, began = 1, 0, b"", False
+def blocks(pieces: Iterable[bytes], layout: Layout, *, from_start: bool = True) -> Iterator[Block]:
+    """Yield the text, that of a file's later part where not `from_start`: lines and bytes are counted from there then.
+
+    Raises BadTextError for bytes that are not of the encoding.
+    """
+    line, offset, rest, began = 1, 0, b"", not from_start
     for piece in pieces:
         data = rest + piece
         if not began and len(data) < len(_UTF_8_MARK):

@@ -8,7 +8,7 @@ from eosingest.sources.csv_scan import CsvScan
 from eosingest.sources.json_scan import JsonScan
 from eosingest.sources.text_blocks import BadTextError, ambiguous_separator, blocks, layout
 
-__all__ = ["BadTextError", "check_text", "needs_text_check"]
+__all__ = ["BadTextError", "can_be_parted", "check_text", "needs_text_check"]
 
 
 def needs_text_check(format: str, options: Mapping[str, str]) -> bool:
@@ -16,10 +16,25 @@ def needs_text_check(format: str, options: Mapping[str, str]) -> bool:
     return format in ("csv", "json") or (format == "text" and ambiguous_separator(layout(format, options).end))
 
 
-def check_text(pieces: Iterable[bytes], format: str, options: Mapping[str, str], first_split: int | None) -> None:
+def can_be_parted(format: str, options: Mapping[str, str]) -> bool:
+    """Say whether a file may be looked through in parts that begin behind line feeds."""
+    found = layout(format, options)
+    return format in ("csv", "json") and found.width == 1 and found.separator is None
+
+
+def check_text(
+    pieces: Iterable[bytes],
+    format: str,
+    options: Mapping[str, str],
+    first_split: int | None,
+    *,
+    from_start: bool = True,
+) -> bool:
     """Look through a file's pieces. Raises BadTextError for what Spark would read otherwise than it is written.
 
-    `first_split` is the length in bytes of the first of several splits, None where the file has one only.
+    `first_split` is the length in bytes of the first of several splits, None where the file has one only. Not `from_start`:
+    the pieces are a later part of the file, and lines are counted from there. Returns whether its first line of content, or
+    its header, was met.
     """
     found = layout(format, options)
     if first_split is not None and ambiguous_separator(found.end):
@@ -29,6 +44,7 @@ def check_text(pieces: Iterable[bytes], format: str, options: Mapping[str, str],
             hint="set source.split_size above the size of the largest file, so that each is one split",
         )
     if format == "csv":
-        CsvScan(options, first_split).check(blocks(pieces, found))
-    elif format == "json":
-        JsonScan(options).check(blocks(pieces, found))
+        return CsvScan(options, first_split, from_start=from_start).check(blocks(pieces, found, from_start=from_start))
+    if format == "json":
+        return JsonScan(options, from_start=from_start).check(blocks(pieces, found, from_start=from_start))
+    return True

@@ -12,7 +12,8 @@ from typing import Any
 from eosingest.errors import EosingestError
 from eosingest.plan import Plan
 from eosingest.sources.base import SourceFile
-from eosingest.sources.inspection import TEXT_FORMATS, Finding, error_of, inspect, look, needs_inspection
+from eosingest.sources.file_parts import FilePart
+from eosingest.sources.inspection import TEXT_FORMATS, Finding, error_of, inspect, look, needs_inspection, parts
 from eosingest.spark.read import ReadSettings
 
 _HERE_BYTES, _HERE_FILES = 4 << 20, 100  # so much is inspected sooner than a task begins
@@ -21,17 +22,17 @@ _TASKS_PER_SLOT = 4  # files are of unlike sizes: many small tasks end at about 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What each task does with its files. Pickled into the tasks."""
+    """What each task does with its files, or parts of files. Pickled into the tasks."""
 
     format: str
     options: Mapping[str, str]
     split_size: int
 
-    def __call__(self, files: Iterable[SourceFile]) -> Iterator[Finding | EosingestError]:
+    def __call__(self, files: Iterable[tuple[SourceFile, FilePart]]) -> Iterator[Finding | EosingestError]:
         """Yield what is wrong with the files; an error that is no matter of content as a value, too."""
-        for file in files:
+        for file, part in files:
             try:
-                found = inspect(file, self.format, self.options, self.split_size)
+                found = inspect(file, self.format, self.options, self.split_size, part)
             except EosingestError as error:
                 yield error
             else:
@@ -53,15 +54,16 @@ def inspect_pending(context: Any, read: ReadSettings, plan: Plan, *, as_lines: b
     if as_lines or not files:
         return
     inspection = Inspection(read.format, read.options, plan.split_size)
+    pieces = [(file, part) for file in files for part in parts(file, read.format, read.options)]
     if sum(file.length for file in files) <= _HERE_BYTES and len(files) <= _HERE_FILES:
-        results = list(inspection(files))
+        results = list(inspection(pieces))
     else:
-        tasks = min(len(files), _TASKS_PER_SLOT * context.defaultParallelism)
-        results = context.parallelize(files, tasks).mapPartitions(inspection).collect()
-    findings: list[Finding] = []
+        tasks = min(len(pieces), _TASKS_PER_SLOT * context.defaultParallelism)
+        results = context.parallelize(pieces, tasks).mapPartitions(inspection).collect()
+    findings: dict[str, Finding] = {}  # the first of each file
     for result in results:
         if isinstance(result, EosingestError):
             raise result
-        findings.append(result)
+        findings.setdefault(result.file, result)
     if findings:
-        raise error_of(findings)
+        raise error_of(list(findings.values()))
