@@ -31,22 +31,20 @@ _KEY = re.compile(r"((?:source|transform|record)\.[\w.]+): ")
 _FILES_AT_MOST = 20  # where `where` takes no row of these, somebody who waits for a look has waited enough
 
 
-def preview(
-    spec: Spec, rows: int, observer: Observer, interrupted: Callable[[], int | None], *, verbose: bool = False
-) -> PreviewReport:
+def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[], int | None]) -> PreviewReport:
     """Return schema and first records. Raises what a run would raise before it sends anything."""
     noting = Noting(observer)
     check = _check_of(interrupted)
     source = file_source(spec, check)
     plan = make_plan(Unread(source), {}, spec.source.split_size, source.list())
-    log_file = None if verbose else spark_log_file(spec.name)
+    log_file = spark_log_file(spec.name)
     report = PreviewReport(
         job=spec.name,
         topic=spec.sink.topic,
         format=spec.source.format,
         files=len(plan.files),
         schema=None,
-        log=str(log_file) if log_file else None,
+        log=str(log_file),
     )
     for note in notes_of(plan, source):
         noting.note(note)
@@ -56,7 +54,7 @@ def preview(
     return replace(report, notes=tuple(noting.notes) + report.notes)
 
 
-def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | None], *, verbose: bool = False) -> str:
+def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | None]) -> str:
     """Let Spark resolve schema and expressions over the files that are there (`check --spark`), and return a note.
 
     Raises what a run would raise; what a key of the spec is to blame for, with its line.
@@ -69,7 +67,7 @@ def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | No
     if spec.source.ddl is not None:
         plan = replace(plan, files=plan.files[:1])  # the others change nothing
     observer.note("starting Spark; the brokers are not asked, and nothing is sent")
-    spark = _previewer(spec, source, check, None if verbose else spark_log_file(spec.name))
+    spark = _previewer(spec, source, check, spark_log_file(spec.name))
     try:
         schema = spark.open(plan)
     except SpecError as error:

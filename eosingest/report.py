@@ -286,7 +286,7 @@ def _json_of(value: bytes | None) -> str | dict[str, str] | None:
 class PreviewReport:
     """What a first run would send: the resolved schema (DDL) and the first records. `files` is how many there are.
 
-    `log` is the file with Spark's own words, None where they went to stderr.
+    `log` is the file with Spark's own words.
     """
 
     job: str

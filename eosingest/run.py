@@ -31,7 +31,6 @@ class RunOptions:
     from_scratch: bool = False
     accept_change: bool = False
     if_running: str | None = None
-    verbose: bool = False
 
 
 def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callable[[], int | None]) -> RunReport | None:
@@ -55,7 +54,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
                 )
             lock.keep_trying()  # the next run is to see this one, not only the one that is fenced now
         source = file_source(spec, interruption.check)
-        launcher = _LazyLauncher(spec, kafka.client, source, options.verbose, interruption.check, observer)
+        launcher = _LazyLauncher(spec, kafka.client, source, interruption.check, observer)
         around = Surroundings(
             now=time.monotonic,
             sleep=time.sleep,
@@ -91,7 +90,6 @@ class _LazyLauncher:
         spec: Spec,
         client: ClientSettings,
         source: FileSource,
-        verbose: bool,
         check: Callable[[], None],
         observer: Observer,
     ) -> None:
@@ -99,7 +97,6 @@ class _LazyLauncher:
         self._spec = spec
         self._client = client
         self._source = source
-        self._verbose = verbose
         self._observer = observer
         self._launcher: Any = None
         self.log: str | None = None
@@ -146,6 +143,6 @@ class _LazyLauncher:
     def _spark_settings(self, spec: Spec) -> Any:
         from eosingest.spark.settings import spark_settings
 
-        log_file = None if self._verbose else spark_log_file(spec.name)
-        self.log = str(log_file) if log_file is not None else None
+        log_file = spark_log_file(spec.name)
+        self.log = str(log_file)
         return spark_settings(spec, self._client, self._source, self._check, log_file)

@@ -49,7 +49,6 @@ class VerifyOptions:
     """What the command line says of an audit beside the spec."""
 
     against_source: bool = False
-    verbose: bool = False
 
 
 def verify(
@@ -185,7 +184,7 @@ class _Verification:
         from eosingest.spark.auditor import SparkAuditor
         from eosingest.spark.settings import spark_settings
 
-        log_file = None if self._options.verbose else spark_log_file(self._spec.name)
+        log_file = spark_log_file(self._spec.name)
         spec = self._spec.at_generation(self._spec_generation(self._control))
         spark = SparkAuditor(spark_settings(spec, self._kafka.client, self._source, self._check, log_file))
         try:

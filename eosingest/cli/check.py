@@ -42,7 +42,7 @@ def check(
         loaded = load_spec(spec, param, set_, thorough=True)
         notes = tuple(check_spec(loaded))
         if with_spark:
-            notes += (_ask_spark(loaded, renderer, verbose=verbose),)
+            notes += (_ask_spark(loaded, renderer),)
         file = spec_file(spec)
         data = {"file": str(file), "valid": True, **_values(loaded), "notes": list(notes)}
         lines = (f"{file}: the spec is valid", *words.table(_summary(loaded)))
@@ -51,14 +51,14 @@ def check(
     return Action("check", perform, output, verbose, quiet)
 
 
-def _ask_spark(spec: Spec, renderer: Renderer, *, verbose: bool) -> str:
+def _ask_spark(spec: Spec, renderer: Renderer) -> str:
     """Return what Spark made of the spec, as a note. Raises SpecError with the line where Spark does not take it."""
     from eosingest.preview import ask_spark
 
     signals = Signals(renderer.line_from_signal_handler)
     signals.install()
     with Watcher(renderer) as watcher:
-        return ask_spark(spec, watcher, signals.received, verbose=verbose)
+        return ask_spark(spec, watcher, signals.received)
 
 
 def _values(spec: Spec) -> dict[str, Any]:

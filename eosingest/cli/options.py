@@ -86,7 +86,12 @@ Output = Annotated[
 ]
 Verbose = Annotated[
     bool,
-    typer.Option("--verbose", "-v", envvar="EOSINGEST_VERBOSE", help="Say more: the log, on stderr, and every file."),
+    typer.Option(
+        "--verbose",
+        "-v",
+        envvar="EOSINGEST_VERBOSE",
+        help="Say more: every file, what is done on the way (on stderr), and where Spark's log is.",
+    ),
 ]
 
 Quiet = Annotated[

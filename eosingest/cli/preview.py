@@ -37,7 +37,7 @@ def preview(
 
         loaded = load_spec(spec, param, set_)
         with Watcher(renderer) as watcher:
-            report = preview_job(loaded, rows, watcher, signals.received, verbose=verbose)
+            report = preview_job(loaded, rows, watcher, signals.received)
         return result_of(report)
 
     return Action("preview", perform, output, verbose, quiet)

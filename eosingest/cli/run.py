@@ -65,9 +65,7 @@ def run(
         from eosingest.run import run as run_job
 
         loaded = load_spec(spec, param, set_)
-        options = RunOptions(
-            from_scratch=from_scratch, accept_change=accept_change, if_running=if_running, verbose=verbose
-        )
+        options = RunOptions(from_scratch=from_scratch, accept_change=accept_change, if_running=if_running)
         try:
             with Watcher(renderer) as watcher:
                 report = run_job(loaded, options, watcher, signals.received)
@@ -76,7 +74,7 @@ def run(
             if number is None or isinstance(error, InterruptedRunError):
                 raise
             return interrupted(error, number)
-        return skipped(loaded.name) if report is None else result_of(report)
+        return skipped(loaded.name) if report is None else result_of(report, verbose=verbose)
 
     return Action("run", perform, output, verbose, quiet)
 
@@ -93,25 +91,26 @@ def interrupted(error: EosingestError, number: int) -> Result:
     return Result("run", exit_code=stopped.exit_code, errors=(stopped, error))
 
 
-def result_of(report: RunReport) -> Result:
+def result_of(report: RunReport, *, verbose: bool = False) -> Result:
     """Return the report of a run as a result."""
     return Result(
         "run",
         data={**report.to_json(), "skipped": False},
-        lines=tuple(_lines(report)),
+        lines=tuple(_lines(report, verbose=verbose)),
         exit_code=report.exit_code,
         errors=report.errors,
     )
 
 
-def _lines(report: RunReport) -> Iterator[str]:
+def _lines(report: RunReport, *, verbose: bool) -> Iterator[str]:
     name = f"{report.job} run {report.run}"
     if report.complete and not report.splits_planned:
         total = words.count(report.records_total, "record")
         yield f"{name}: nothing to do. {total} in topic {report.topic} by all runs{_resent(report)}."
         yield f"Files {report.files_done:,} of {report.files:,} done."
         return
-    rate = f" ({report.records_sent / report.seconds:,.0f} records/s)" if report.records_sent and report.seconds else ""
+    a_second = report.records_sent / report.seconds if report.seconds else 0.0
+    rate = f" ({a_second:,.0f} records/s)" if a_second >= 1 else ""
     yield (
         f"{name}: {_outcome(report)}. {words.count(report.records_sent, 'record')} sent to topic {report.topic} in "
         f"{words.duration(report.seconds)}{rate}; {report.records_total:,} by all runs{_resent(report)}."
@@ -122,7 +121,7 @@ def _lines(report: RunReport) -> Iterator[str]:
     )
     if report.records_total or report.records_resent:
         yield "Read it with isolation.level=read_committed (not the default of the Java client)."
-    if report.log is not None and not report.complete:
+    if report.log is not None and (verbose or not report.complete):
         yield f"Spark's own words: {report.log}"
 
 

@@ -44,7 +44,7 @@ def verify(
         from eosingest.verify import verify as verify_job
 
         loaded = load_spec(spec, param, set_)
-        options = VerifyOptions(against_source=against_source, verbose=verbose)
+        options = VerifyOptions(against_source=against_source)
         with Watcher(renderer) as watcher:
             report = verify_job(loaded, options, watcher, signals.received)
         return result_of(report, verbose=verbose)

@@ -349,6 +349,8 @@ def test_status_says_whether_a_run_is_alive_and_what_a_failed_one_said() -> None
 
 def test_a_run_names_sparks_log_in_json_and_where_it_failed(capsys: pytest.CaptureFixture[str]) -> None:
     result = run.result_of(replace(RUN, log="/x/j.log", records_resent=3))
+    verbose = run.result_of(replace(RUN, log="/x/j.log"), verbose=True)
+    assert verbose.lines[-1] == "Spark's own words: /x/j.log"
     assert (result.data["log"], result.data["records_resent"]) == ("/x/j.log", 3)
     assert "/x/j.log" not in "".join(result.lines)
     failed = replace(RUN, log="/x/j.log", errors=(FatalError("no"),), exit_code=7, records_total=0, records_sent=0)
