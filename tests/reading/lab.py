@@ -163,7 +163,7 @@ class Lab:
         frame = record_frame(self.spark, first.read, plan, first.base_path)
         splits, _ = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
         by_split: dict[int, list[Any]] = {key: [] for key in splits}
-        for row in frame.records.select("value", SPLIT, CORRUPT).coalesce(1).collect():
+        for row in frame.records.coalesce(1).collect():  # all columns, or Spark would not compute some
             by_split[row[SPLIT]].append(row)
         found = []
         for each in together:
