@@ -2,20 +2,21 @@
 
 In the inspection (inspection.py), over the decoded lines of text_blocks.py. Spark cuts lines first and looks at quotes
 afterwards, line by line: a quoted field that goes on in the next line becomes two rows, without a word where the number
-of fields is right. It drops lines of white space, keeps a doubled quote where `escape` is another character, and looks
-for a header only in the first split. Each of these ends the run here. numpy finds the lines whose quotes all stand where
-quotes of a field stand; any other line with a quote is looked at field by field, as univocity, Spark's parser, does.
+of fields is right. It drops lines of white space, keeps a doubled quote where `escape` is another character and an escape
+outside of quotes, and looks for a header only in the first split. Each of these ends the run here. numpy finds the lines
+whose quotes all stand where quotes of a field stand; any other line with a quote is looked at field by field, as univocity,
+Spark's parser, does.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from eosingest.sources.text_blocks import BadTextError, Block, layout
+from eosingest.sources.text_blocks import BadTextError, Block, layout, refuse_zero_bytes
 
 _ESCAPES = {"\\t": "\t", "\\r": "\r", "\\b": "\b", "\\f": "\f", '\\"': '"', "\\'": "'", "\\\\": "\\", "\\u0000": "\0"}
 _SPACE = "\x00-\x20"
@@ -37,6 +38,7 @@ class Dialect:
     skips_space: bool
     drops_space: bool
     takes_unescaped: bool
+    escape_is_said: bool = False  # Spark's own, a backslash, may be just a character
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Dialect:
@@ -51,6 +53,7 @@ class Dialect:
             skips_space=lower.get("ignoreleadingwhitespace", "").lower() == "true",
             drops_space=lower.get("ignoretrailingwhitespace", "").lower() == "true",
             takes_unescaped="unescapedquotehandling" in lower,
+            escape_is_said="escape" in lower,
         )
 
 
@@ -82,15 +85,14 @@ class CsvScan:
             if self._layout.separator is None and "\r" in block.text and self._header_found:
                 text = block.text.replace("\r\n", "\n").replace("\r", "\n")
                 block = Block(text, block.line, block.offset)
-            if "\0" in block.text:
-                line = block.line + self._layout.count(block.text[: block.text.index("\0")])
-                hint = "if it is UTF-16, write it as UTF-8: iconv -f UTF-16 -t UTF-8"
-                raise BadTextError("a zero byte", line=line, hint=hint)
+            refuse_zero_bytes(block, self._layout)
             self._blank_lines(block)
             if not self._header_found:
                 self._find_header(block)
             if self._dialect.quote and self._dialect.quote in block.text:
                 self._quotes(block)
+            if self._patterns.escaped is not None and self._patterns.escaped.search(block.text):
+                self._escapes(block, self._patterns.escaped)
         return self._header_found
 
     def _blank_lines(self, block: Block) -> None:
@@ -141,7 +143,12 @@ class CsvScan:
                 self._look_at(lines[number], block.line + number)
 
     def _look_at(self, line: str, number: int) -> None:
-        """Go through a line that is not regular, field by field. Raises BadTextError where univocity reads something else."""
+        """Go through a line that is not regular. Raises BadTextError where univocity reads something else."""
+        for _ in self._outside_of_quotes(line, number):
+            pass
+
+    def _outside_of_quotes(self, line: str, number: int) -> Iterator[tuple[int, int]]:
+        """Yield where each field's text that is not quoted begins, and where the delimiter behind it ends."""
         dialect = self._dialect
         if dialect.comment and line.startswith(dialect.comment):
             return
@@ -151,9 +158,11 @@ class CsvScan:
             if line.startswith(dialect.quote, start):
                 at = self._behind_quoted(line, start, number)
             end = line.find(dialect.delimiter, at)
+            behind = len(line) if end < 0 else end + len(dialect.delimiter)
+            yield at, behind
             if end < 0:
                 return
-            at = end + len(dialect.delimiter)
+            at = behind
 
     def _behind_quoted(self, line: str, start: int, number: int) -> int:
         body = self._patterns.quoted.match(line, start)
@@ -181,6 +190,21 @@ class CsvScan:
             line=number,
             hint=self._or_another_escape().removeprefix("; ") or "escape the quote, or set unescapedQuoteHandling",
         )
+
+    def _escapes(self, block: Block, escaped: re.Pattern[str]) -> None:
+        """Spark's `escape` means something in quoted fields only; other readers take it away outside of quotes, too."""
+        for number, line in enumerate(self._layout.lines(block.text), block.line):
+            if not escaped.search(line):
+                continue
+            for begin, end in self._outside_of_quotes(line, number):
+                found = escaped.search(line, begin, end)
+                if found is not None:
+                    raise BadTextError(
+                        "an escape outside of quotes, which Spark takes for a character of its own:"
+                        f" {_shown(line, found.start())}",
+                        line=number,
+                        hint="put the field in quotes; if no escape is meant, set source.options.escape = '\"'",
+                    )
 
     def _or_another_escape(self) -> str:
         if self._dialect.escape == self._dialect.quote:
@@ -212,6 +236,8 @@ class _Patterns:
         self.leading = re.compile(space)
         self.behind = re.compile(rf"{quote}{spaced}()(?={delimiter}|\Z)")
         self.spaced = re.compile(rf"{quote}{space}(?={delimiter}|\Z)")
+        says = dialect.escape_is_said and bool(quote and escape) and escape != quote
+        self.escaped = re.compile(rf"{escape}(?:{quote}|{escape}|{delimiter})") if says else None
 
 
 def irregular_lines(text: str, end: str, dialect: Dialect) -> list[int] | None:

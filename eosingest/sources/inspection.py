@@ -63,7 +63,7 @@ def look(file: SourceFile, *, as_lines: bool) -> Finding | None:
     if refused is not None:
         return Finding(file.name, "", *refused)
     try:
-        if codec == "gzip":  # nobody of ours may see its content: it is read by Spark
+        if codec in ("gzip", "deflate"):  # nobody of ours may see its content: it is read by Spark
             next(codecs.pieces(io.BytesIO(head), file.path), b"")
     except codecs.DamagedError as damaged:
         if file.length <= len(head) or damaged.hint:

@@ -14,13 +14,21 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from eosingest.sources.text_blocks import BadTextError, Block, layout
+from eosingest.sources.text_blocks import BadTextError, Block, layout, refuse_zero_bytes
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PAIRS = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?!u[dD][89a-fA-F]).)", re.DOTALL)
 _TOKEN = re.compile(r"""[^"'{}\[\]]++|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[{}\[\]]|.""", re.DOTALL)
 _SINGLE_QUOTED = re.compile(r"[{,:\[]\s*'")  # a string of JSON in single quotes may begin here
 _WHITE = " \t\r\n"
+# Where a value may begin: Jackson takes a byte order mark off at the beginning of any line.
+_LEADING = re.compile("\ufeff?[ \t\r\n]*")
+_COMMENT = r"/\*.*?\*/"
+_LEADING_COMMENTS = re.compile(rf"\ufeff?(?:[ \t\r\n]|{_COMMENT})*", re.DOTALL)
+_NOTHING_BUT_COMMENTS = re.compile(rf"(?:[ \t\r\n]|{_COMMENT})*(?://.*)?", re.DOTALL)
+_TOKEN_OR_COMMENT = re.compile(
+    rf"""{_COMMENT}|//.*|[^"'{{}}\[\]/]++|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|.""", re.DOTALL
+)
 _ONE_A_LINE = "write one record a line: jq -c '.[]' FILE > FILE.jsonl"
 
 
@@ -40,10 +48,7 @@ class JsonScan:
         Raises BadTextError for the first thing that Spark would read otherwise.
         """
         for block in blocks:
-            if "\0" in block.text:
-                line = block.line + self._layout.count(block.text[: block.text.index("\0")])
-                hint = "if it is UTF-16, write it as UTF-8: iconv -f UTF-16 -t UTF-8"
-                raise BadTextError("a zero byte", line=line, hint=hint)
+            refuse_zero_bytes(block, self._layout)
             if not self._begun:
                 self._first_line(block)
             if "\\" in block.text and _SURROGATE.search(block.text):  # the plain search is many times as fast
@@ -80,14 +85,16 @@ class JsonScan:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         end = self._layout.separator or "\n"
         numbers: list[int] | range
-        if end != "\n" or ("'" in text and _SINGLE_QUOTED.search(text)):
+        if end != "\n" or self._comments or ("'" in text and _SINGLE_QUOTED.search(text)):
             numbers = range(self._layout.count(text) + 1)
         else:
             numbers = [] if is_plain(text) else unusual_lines(text)
         lines = self._layout.lines(text) if numbers else []
         for number in numbers:
-            rest = "" if number >= len(lines) else behind_first_value(lines[number]).strip(_WHITE)
-            if rest and not (self._comments and rest.startswith(("//", "/*"))):
+            rest = (
+                "" if number >= len(lines) else behind_first_value(lines[number], comments=self._comments).strip(_WHITE)
+            )
+            if rest and not (self._comments and _NOTHING_BUT_COMMENTS.fullmatch(rest)):
                 raise BadTextError(
                     f"text behind the line's first value, which Spark drops: {rest[:40]}",
                     line=block.line + number,
@@ -122,12 +129,13 @@ def is_plain(text: str) -> bool:
     return bool(not quotes[is_brace].any() and len(outermost) == len(ends) and (outermost == ends - 1).all())
 
 
-def behind_first_value(line: str) -> str:
+def behind_first_value(line: str, *, comments: bool = False) -> str:
     """Return what follows the first object or array of a line; nothing where it does not close or is another value."""
-    if not line.lstrip(_WHITE).startswith(("{", "[")):
+    begin = (_LEADING_COMMENTS if comments else _LEADING).match(line).end()  # type: ignore[union-attr]
+    if not line.startswith(("{", "["), begin):
         return ""
     depth = 0
-    for found in _TOKEN.finditer(line):
+    for found in (_TOKEN_OR_COMMENT if comments else _TOKEN).finditer(line, begin):
         token = found[0]
         if token in "\"'":  # not closed: a corrupt row, for Spark to say
             return ""

@@ -129,6 +129,15 @@ def blocks(pieces: Iterable[bytes], layout: Layout, *, from_start: bool = True) 
         yield Block(_decoded(rest, layout, line), line, offset)
 
 
+def refuse_zero_bytes(block: Block, layout: Layout) -> None:
+    """Raise BadTextError for a zero byte: mostly it is the half of a character of UTF-16."""
+    if "\0" in block.text:
+        line = block.line + layout.count(block.text[: block.text.index("\0")])
+        raise BadTextError(
+            "a zero byte", line=line, hint="if it is UTF-16, write it as UTF-8: iconv -f UTF-16 -t UTF-8"
+        )
+
+
 def _without_mark(data: bytes, layout: Layout) -> tuple[bytes, int]:
     """Take UTF-8's byte order mark off, as Hadoop does whatever the encoding; another one would become part of the data."""
     if data.startswith(_UTF_8_MARK) and layout.width == 1:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import cast
 
 from pyspark.sql import DataFrameReader, SparkSession
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 from eosingest.errors import FatalError
 from eosingest.sources.base import SourceFile
@@ -21,6 +21,7 @@ from eosingest.spark.exact_types import refuse_misread, refuse_unreadable, type_
 from eosingest.spark.session import FROM_THE_JVM
 
 WITH_FOOTERS = ("parquet", "orc")
+_CASE = "spark.sql.caseSensitive"
 
 
 class Files:
@@ -28,9 +29,10 @@ class Files:
 
     def __init__(self, spark: SparkSession, format: str, files: Iterable[SourceFile], folders: Sequence[str]) -> None:
         """Read the footers of formats that have some. `folders` are the columns of the `k=v` folders, in lower case."""
+        self._spark = spark
         self._format = format
         self._folders = folders
-        self._case = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+        self._case = str(spark.conf.get(_CASE, "false")).lower() == "true"
         self.footers = read_footers(spark, format, files) if format in WITH_FOOTERS else []
         for footer in self.footers:
             self._refuse_folder_columns(footer.columns, f"{footer.example} has")
@@ -45,11 +47,24 @@ class Files:
             if merge:
                 reader = reader.option("mergeSchema", "true")
         try:
-            inferred = reader.load(paths).schema
+            inferred = self._inferred(reader, paths)
         except FROM_THE_JVM:
             self._refuse_conflict()
             raise
         self._refuse_folder_columns(inferred.names, "the data has")
+        return inferred
+
+    def _inferred(self, reader: DataFrameReader, paths: list[str]) -> StructType:
+        """JSON's names are told apart by case in the rows, but not when Spark infers: one of `a` and `A` would be dropped."""
+        if self._format != "json" or self._case:
+            return reader.load(paths).schema
+        before = self._spark.conf.get(_CASE, "false")
+        self._spark.conf.set(_CASE, "true")
+        try:
+            inferred = reader.load(paths).schema
+        finally:
+            self._spark.conf.set(_CASE, before or "false")
+        _refuse_twins(inferred)
         return inferred
 
     def check(self, schema: StructType, *, given: bool) -> None:
@@ -84,6 +99,25 @@ class Files:
                         hint="nothing of this run was sent; give the column a type in source.schema that holds both, or give"
                         " these files a job of their own",
                     )
+
+
+def _refuse_twins(kind: DataType) -> None:
+    """Raise FatalError for names that differ in case only, at whatever depth."""
+    if isinstance(kind, ArrayType):
+        _refuse_twins(kind.elementType)
+    if not isinstance(kind, StructType):
+        return
+    seen: dict[str, str] = {}
+    for field in kind.fields:
+        other = seen.setdefault(field.name.lower(), field.name)
+        if other != field.name:
+            raise FatalError(
+                f"the data has fields {other} and {field.name}, which Spark takes for one",
+                code="bad-data",
+                hint="nothing of this run was sent; rename one of them, write a source.schema with the one to read, or have"
+                f' both read: [spark] conf = {{ "{_CASE}" = "true" }}',
+            )
+        _refuse_twins(field.dataType)
 
 
 def _mergeable(one: DataType | Unreadable, other: DataType | Unreadable) -> bool:

@@ -24,7 +24,7 @@ from eosingest.sources import csv_header
 from eosingest.sources.codecs import codec_of
 from eosingest.sources.files import escape_for_spark
 from eosingest.sources.partitions import partition_columns
-from eosingest.spark import scan, times
+from eosingest.spark import misread, scan, times
 from eosingest.spark.data_schema import WITH_FOOTERS, Files, from_ddl
 from eosingest.spec.expressions import expand_star, literal_functions, normalise, quote_name
 
@@ -84,7 +84,7 @@ class RecordFrame:
 def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> RecordFrame:
     """Make the DataFrame. Raises SpecError that names the key whose expression Spark does not take.
 
-    FatalError where a TIMESTAMP of JSON or CSV has no date: Spark would take today's.
+    FatalError where a column of JSON or CSV holds what Spark would read as another value (misread.py).
     """
     _decode_zstd(spark, plan)
     reader = _reader(spark, settings, base_path)
@@ -212,9 +212,9 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
             given = from_ddl(settings.schema)
         _refuse_our_names("source.schema", given.names)
         data.check(given, given=True)
-        found = _columns_without_date(spark, settings, base_path, given, paths)
+        found = _misread_columns(spark, settings, base_path, given, paths)
         if found:
-            raise times.times_without_date(found)
+            raise misread.refusal(found)
         return given
     if settings.format in _WITH_CORRUPT_ROWS and plan.bytes_to_read > _INFERENCE_MAX_BYTES:
         raise SpecError(
@@ -228,8 +228,9 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
         inferred = data.infer(_reader(spark, settings, None), paths, merge="mergeSchema" not in settings.options)
     data.check(inferred, given=False)
     fields = [field for field in inferred.fields if field.name != CORRUPT]
-    found = _columns_without_date(spark, settings, base_path, StructType(fields), paths)
-    return StructType([_as_text(field) if field.name in found else field for field in fields])
+    found = _misread_columns(spark, settings, base_path, StructType(fields), paths)
+    types = frozenset(said.partition(" ")[0] for said in found.values())
+    return StructType([_as_text(field, types) if field.name in found else field for field in fields])
 
 
 def columns_with_values(
@@ -243,20 +244,21 @@ def columns_with_values(
     return {name for name, has_value in zip(schema.names, row, strict=True) if has_value}
 
 
-def _as_text(field: StructField) -> StructField:
-    return StructField(field.name, times.as_text(field.dataType))
+def _as_text(field: StructField, types: frozenset[str]) -> StructField:
+    return StructField(field.name, misread.as_text(field.dataType, types))
 
 
-def _columns_without_date(
+def _misread_columns(
     spark: SparkSession, settings: ReadSettings, base_path: str | None, schema: StructType, paths: list[str]
 ) -> dict[str, str]:
-    """Return the TIMESTAMP columns in which a text has no date, each with such a text."""
+    """Return the columns in which a text is read as another value than it says, each with such a text."""
     policy = spark.conf.get("spark.sql.legacy.timeParserPolicy", None)
-    if settings.format not in _WITH_CORRUPT_ROWS or not times.may_fill_in_today(settings.options, policy):
+    if settings.format not in _WITH_CORRUPT_ROWS:
         return {}
     # By their places: what is wrong with a header is said where the rows are read.
     reader = _reader(spark, settings, base_path).option("enforceSchema", "true")
-    return times.columns_without_date(lambda as_text: reader.schema(as_text).load(paths), schema)
+    types = misread.suspects(settings.format, settings.options, policy)
+    return misread.misread_columns(lambda as_text: reader.schema(as_text).load(paths), schema, types)
 
 
 def _sample_ddl(spark: SparkSession, settings: ReadSettings, path: str) -> str:

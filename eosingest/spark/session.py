@@ -40,6 +40,8 @@ DEFAULTS = {
     "spark.ui.enabled": "false",
     # Else a column of `k=v` folders is a number or a text by which folders are pending, and 02 becomes 2.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # Else Spark 4 reads no encoding but Latin-1, ASCII and UTF; which may be named is for spec/options.py to say.
+    "spark.sql.legacy.javaCharsets": "true",
 }
 _TICK_S = 0.1
 _STOP_S = 3.0

@@ -6,8 +6,7 @@ bytes, on whatever day. Between read.py, which makes the record columns, and the
 
 - in expressions every cast is found in Spark's own analyzed plan, however it was written; one of a constant is judged at
   once, one of a column stops at the row (`guarded`);
-- in columns of type TIMESTAMP that JSON and CSV readers fill, the text is looked at before anything is sent
-  (`refuse_times_without_date`).
+- in columns of type TIMESTAMP that JSON and CSV readers fill, the text is looked at before anything is sent (misread.py).
 
 Reached through py4j as in scan.py: nothing of it is public API of pyspark, and tests hold it to the one that is pinned.
 """
@@ -15,17 +14,14 @@ Reached through py4j as in scan.py: nothing of it is public API of pyspark, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame, functions
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, TimestampType
+from pyspark.sql import DataFrame
 
-from eosingest.errors import FatalError, SpecError
-from eosingest.spec.expressions import quote_name
+from eosingest.errors import SpecError
 
 # As Spark's SparkDateTimeUtils.parseTimestampString tells that there is no date, behind what it trims.
-_NO_DATE = r"^[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
+NO_DATE = r"^[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
 _NO_DATE_IN_JSON = r'"[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)'
 _NO_DATE_IN_CSV = r"(?:^|[^0-9A-Za-z.\-])[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
 _SAID = "a time without a date, which Spark would take for today's: "
@@ -112,7 +108,7 @@ class _Guards:
         """Return the text, where it has no date behind words that no cast takes: it fails, or gives null, as it should."""
         self.made += 1
         marked = self._expressions.Concat(self._seq([self._literal(_SAID, text.dataType()), text]))
-        return self._expressions.If(self._matches(text, _NO_DATE), marked, text)
+        return self._expressions.If(self._matches(text, NO_DATE), marked, text)
 
     def _stopping(self, text: Any, pattern: str) -> Any:
         """Return the text behind a check that ends the run: a parser makes null of what it cannot read."""
@@ -147,7 +143,7 @@ def _constant(expression: Any) -> str | None:
 def _refuse_constant(text: str | None, to: str) -> None:
     if text is None:
         return
-    if _SPECIAL.fullmatch(text) or (to == "timestamp" and re.match(_NO_DATE, text)):
+    if _SPECIAL.fullmatch(text) or (to == "timestamp" and re.match(NO_DATE, text)):
         shown = f"'{text.strip()}'"
         raise SpecError(
             f"transform or record casts {shown} to {to.upper()}: that {_OF_THE_DAY}",
@@ -177,82 +173,4 @@ def _unguarded(where: str, instead: str) -> SpecError:
         f"text is cast to TIMESTAMP {where}: a text without a date, 10:30, would become that time of today",
         code="not-deterministic",
         hint=f"a retried split must give the same bytes again; {instead}",
-    )
-
-
-# ---- columns that the reader fills ------------------------------------------------------------------------------------
-
-
-def may_fill_in_today(options: Mapping[str, str], conf_policy: str | None) -> bool:
-    """Say whether the JSON or CSV reader takes a text without a date for a time of today: not where a format is given."""
-    lower = {name.lower(): value.lower() for name, value in options.items()}
-    fallback = lower.get("enabledatetimeparsingfallback") == "true" or (conf_policy or "").upper() == "LEGACY"
-    return "timestampformat" not in lower or fallback
-
-
-def has_timestamp(kind: DataType) -> bool:
-    """Say whether there is a TIMESTAMP in a type."""
-    return isinstance(kind, TimestampType) or any(has_timestamp(inner) for inner in _inner(kind))
-
-
-def _inner(kind: DataType) -> list[DataType]:
-    if isinstance(kind, StructType):
-        return [field.dataType for field in kind.fields]
-    if isinstance(kind, ArrayType):
-        return [kind.elementType]
-    return [kind.valueType] if isinstance(kind, MapType) else []
-
-
-def as_text(kind: DataType) -> DataType:
-    """Return the type with STRING in place of TIMESTAMP."""
-    if isinstance(kind, TimestampType):
-        return StringType()
-    if isinstance(kind, StructType):
-        return StructType([StructField(field.name, as_text(field.dataType), True) for field in kind.fields])
-    if isinstance(kind, ArrayType):
-        return ArrayType(as_text(kind.elementType), True)
-    return MapType(kind.keyType, as_text(kind.valueType), True) if isinstance(kind, MapType) else kind
-
-
-def columns_without_date(read: Callable[[StructType], DataFrame], schema: StructType) -> dict[str, str]:
-    """Read the TIMESTAMP columns as text; return those in which a text has no date, each with such a text.
-
-    One pass for all of them, and none where there is no such column.
-    """
-    suspects = [field for field in schema.fields if has_timestamp(field.dataType)]
-    if not suspects:
-        return {}
-    frame = read(StructType([StructField(f.name, as_text(f.dataType), True) for f in schema.fields]))
-    found = [
-        functions.min(functions.expr(_first_without_date(quote_name(field.name), field.dataType))) for field in suspects
-    ]
-    (row,) = frame.agg(*(column.alias(f"c{index}") for index, column in enumerate(found))).collect()
-    return {field.name: text for field, text in zip(suspects, row, strict=True) if text is not None}
-
-
-def _first_without_date(value: str, kind: DataType, depth: int = 0) -> str:
-    """Return the SQL for some text without a date inside a value that was read `as_text`; null where there is none."""
-    if isinstance(kind, TimestampType):
-        pattern = _NO_DATE.replace("\\", "\\\\")
-        return f"IF({value} RLIKE '{pattern}', {value}, NULL)"
-    if isinstance(kind, StructType):
-        inner = [
-            _first_without_date(f"{value}.{quote_name(field.name)}", field.dataType, depth)
-            for field in kind.fields
-            if has_timestamp(field.dataType)
-        ]
-        return f"coalesce({', '.join(inner)})" if len(inner) > 1 else inner[0]
-    values = f"map_values({value})" if isinstance(kind, MapType) else value
-    name, (element,) = f"x{depth}", _inner(kind)
-    return f"array_min(transform({values}, {name} -> {_first_without_date(name, element, depth + 1)}))"
-
-
-def times_without_date(found: Mapping[str, str]) -> FatalError:
-    """Make the error for columns of type TIMESTAMP in which a text has no date."""
-    columns = ", ".join(f"{name} ('{text}')" for name, text in found.items())
-    return FatalError(
-        f"a column of type TIMESTAMP holds times without a date, which Spark would take for today's: {columns}",
-        code="bad-data",
-        hint="nothing of this run was sent; declare the column as STRING, or say how it is written with"
-        " source.options.timestampFormat",
     )

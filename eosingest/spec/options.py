@@ -327,13 +327,27 @@ _ALIASES = {"delimiter": "sep", "charset": "encoding"}
 
 
 def reader_options(format_: str, options: Mapping[str, str], *, has_schema: bool) -> dict[str, str]:
-    """Return the options to give to Spark's reader: the user's, and those of ours that follow from the format."""
+    """Return the options to give to Spark's reader: the user's, and those of ours that follow from the format.
+
+    Of JSON an encoding that is UTF-8 is not handed on: with any, Spark writes numbers that are read as STRING anew.
+    """
     ours = {}
+    if format_ == "json":
+        options = {name: value for name, value in options.items() if not _names_utf_8(name, value)}
     if format_ == "csv" and options.get("header", "").lower() == "true":
         ours["enforceSchema"] = "false"  # otherwise reordered columns swap without a word
     if format_ == "csv" and not has_schema and "inferSchema" not in options:
         ours["inferSchema"] = "true"
     return {**options, **ours}
+
+
+def _names_utf_8(name: str, value: str) -> bool:
+    if name.lower() not in ("encoding", "charset"):
+        return False
+    try:
+        return codecs.lookup(value).name == "utf-8"
+    except LookupError:
+        return False
 
 
 def meaningful_options(format_: str, options: Mapping[str, str], *, has_schema: bool) -> dict[str, str]:

@@ -1,4 +1,8 @@
-"""The reading path alone, without a broker: files in, record values out, in one warm Spark session for many cases."""
+"""The reading path alone, without a broker: files in, record values out, in one warm Spark session for many cases.
+
+What a run does with its files is done here in the same order and by the same functions: options, listing, plan, inspection,
+then lines that tasks read themselves, or Spark's rows. `without_spark` goes as far as no JVM is needed.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,104 @@ import itertools
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from eosingest.errors import SpecError
+from eosingest.plan import Plan, make_plan
 from eosingest.sources.files import FileSource
-from eosingest.sources.inspection import error_of, inspect, needs_inspection
-from eosingest.spark import session
-from eosingest.spark.read import CORRUPT, ReadSettings, record_frame
+from eosingest.spark import scan, session
+from eosingest.spark.inspect_files import inspect_pending
+from eosingest.spark.line_inputs import LineInputs, LineSplit, line_separator, takes_lines
+from eosingest.spark.read import CORRUPT, SPLIT, ReadSettings, record_frame
+from eosingest.spec import options as spec_options
+from eosingest.spec.generations import NEWEST, default_escape
 from eosingest.spec.options import reader_options
+from eosingest.task_contract import SplitEnd
 
 SPLIT_SIZE = 32 << 20
+_LONGEST = 64 << 20
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Some files, and how a spec says that they are to be read."""
+
+    format: str
+    files: Mapping[str, bytes]
+    value: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str | None = None
+    where: str | None = None
+    split_size: int = SPLIT_SIZE
+
+
+@dataclass(frozen=True)
+class Pending:
+    """What Spark has to read: `batch` is equal for what may be read together."""
+
+    read: ReadSettings
+    plan: Plan
+    base_path: str | None
+
+    @property
+    def batch(self) -> str:
+        return f"{self.read} {self.plan.split_size} {self.base_path}"
+
+
+def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
+    """Write the files into a new folder, and read them as far as no JVM is needed. Raises what a run ends with.
+
+    The folder's name is part of the files' identity, so that those of many cases are told apart.
+    """
+    for name, content in asked.files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    refused = list(spec_options.refused_options(asked.format, asked.options, has_schema=asked.schema is not None))
+    if refused:
+        raise SpecError(f"source.options: {refused}")
+    read = _settings(asked)
+    source = FileSource(format=asked.format, paths=[folder.name], directory=folder.parent, root=None, min_age_s=0)
+    listing = source.list()
+    plan = make_plan(source, {}, asked.split_size, listing)
+    base_path = source.partition_base(listing.files)
+    if not plan.pending_files:
+        return []
+    as_lines = takes_lines(read, {}, plan, base_path)
+    inspect_pending(None, read, plan, as_lines=as_lines)
+    return _lines(plan, line_separator(read)) if as_lines else Pending(read, plan, base_path)
+
+
+def _settings(asked: Asked) -> ReadSettings:
+    options = dict(asked.options)
+    escape = default_escape(asked.format, options, NEWEST)
+    if escape is not None:
+        options.setdefault("escape", escape)
+    return ReadSettings(
+        format=asked.format,
+        options=reader_options(asked.format, options, has_schema=asked.schema is not None),
+        schema=asked.schema,
+        where=asked.where,
+        select=("*",),
+        key=None,
+        value=asked.value,
+        headers={},
+        timestamp=None,
+    )
+
+
+def _lines(plan: Plan, separator: int | None) -> list[bytes | None]:
+    splits = [LineSplit(*planned) for planned in scan.planned_splits(plan, scan.BLOCK)]
+    values: list[bytes | None] = []
+    for item in LineInputs(splits, separator, _LONGEST)._items(lambda split: None):
+        if not isinstance(item, SplitEnd):
+            values += item.records.values
+    return values
 
 
 @dataclass
@@ -31,6 +117,11 @@ class Lab:
     spark: SparkSession
     folder: Path
     numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def new_folder(self) -> Path:
+        folder = self.folder / str(next(self.numbers))
+        folder.mkdir()
+        return folder
 
     def values(
         self,
@@ -42,8 +133,7 @@ class Lab:
         **settings: Any,
     ) -> list[bytes | None]:
         """Return the values of the records in the order of the files; a corrupt row raises ValueError with its text."""
-        folder = self.folder / str(next(self.numbers))
-        folder.mkdir()
+        folder = self.new_folder()
         for name, content in ({f"a.{format}": data} if isinstance(data, bytes) else data).items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
@@ -57,25 +147,31 @@ class Lab:
             **{"where": None, "select": ("*",), "key": None, "headers": {}, "timestamp": None, **settings},
         )
         source = FileSource(format=format, paths=[str(folder)], directory=folder, root=None, min_age_s=0)
-        files = source.list().files
-        plan: Any = SimpleNamespace(
-            pending_files=[SimpleNamespace(file=file) for file in files],
-            bytes_to_read=sum(file.length for file in files),
-            split_size=split_size,
-        )
-        self.spark.conf.set("spark.sql.files.maxPartitionBytes", str(split_size))
-        wrong = [inspect(file, format, read.options, split_size) for file in files if _is_inspected(read, file.path)]
-        if any(wrong):
-            raise error_of([finding for finding in wrong if finding is not None])
-        rows = record_frame(self.spark, read, plan, source.partition_base(files)).records.coalesce(1).collect()
-        for row in rows:
-            if row[CORRUPT] is not None:
-                raise ValueError(f"corrupt row: {bytes(row[CORRUPT])!r}")
-        return [None if row["value"] is None else bytes(row["value"]) for row in rows]
+        plan = make_plan(source, {}, split_size, source.list())
+        inspect_pending(None, read, plan, as_lines=False)
+        pending = Pending(read, plan, source.partition_base([entry.file for entry in plan.pending_files]))
+        ((rows, corrupt),) = self.read([pending])
+        if corrupt:
+            raise ValueError(f"corrupt row: {corrupt[0]!r}")
+        return rows
 
-
-def _is_inspected(read: ReadSettings, path: str) -> bool:
-    return needs_inspection(read.format, read.options, path)
+    def read(self, together: Sequence[Pending]) -> list[tuple[list[bytes | None], list[bytes]]]:
+        """Have Spark read what may be read together; return the values and the corrupt rows of each, in order."""
+        first = together[0]
+        plan = replace(first.plan, files=tuple(entry for each in together for entry in each.plan.files))
+        self.spark.conf.set("spark.sql.files.maxPartitionBytes", str(plan.split_size))
+        frame = record_frame(self.spark, first.read, plan, first.base_path)
+        splits, _ = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
+        by_split: dict[int, list[Any]] = {key: [] for key in splits}
+        for row in frame.records.coalesce(1).collect():  # all columns, or Spark would not compute some
+            by_split[row[SPLIT]].append(row)
+        found = []
+        for each in together:
+            names = {entry.file.name for entry in each.plan.files}
+            rows = [row for key, split in splits.items() if split.file in names for row in by_split[key]]
+            values = [None if row["value"] is None else bytes(row["value"]) for row in rows]
+            found.append((values, [bytes(row[CORRUPT]) for row in rows if row[CORRUPT] is not None]))
+        return found
 
 
 @pytest.fixture(scope="module")

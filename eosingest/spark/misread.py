@@ -1,0 +1,119 @@
+"""Columns of JSON and CSV that Spark's readers fill with another value than the text says, found before anything is sent.
+
+A text without a date becomes that time of today as TIMESTAMP; as DATE `2020-01-02 x` loses its end and `20200102` is a number
+of days; 200 as TINYINT is -56; `1,5` as DECIMAL is 15. None of it is a corrupt row. Between the schema (read.py) and the rows:
+such columns are read once as text, and looked at; a column of none of these types costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import DataFrame, functions
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
+
+from eosingest.errors import FatalError
+from eosingest.spark.times import NO_DATE
+from eosingest.spec.expressions import quote_name
+
+_MIDNIGHT = r"[T ]00:00(?::00(?:\.0+)?)?(?:Z|[+-]00:?00)?"
+_DATE = rf"^[\x00-\x20\x7f]*[+-]?[0-9]{{4,7}}-[0-9]{{1,2}}-[0-9]{{1,2}}(?:{_MIDNIGHT})?[\x00-\x20\x7f]*$"
+_DECIMAL_COMMA = r"^(?!\s*[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:[.][0-9]*)?\s*$).*,"
+_BEYOND_TINYINT = r"^(?:12[89]|1[3-9][0-9]|2[0-9][0-9])$"
+# By type: what is true of a text that is read as another value, and what to say of it.
+_SUSPECTS: Mapping[str, tuple[str, str]] = {
+    "timestamp": (f"RLIKE '{NO_DATE}'", "times without a date, which Spark would take for today's"),
+    "date": (f"NOT RLIKE '{_DATE}'", "what is no date alone, of which Spark would take a part"),
+    "decimal": (f"RLIKE '{_DECIMAL_COMMA}'", "commas that Spark would leave out"),
+    "tinyint": (f"RLIKE '{_BEYOND_TINYINT}'", "numbers beyond it, which Spark would take for negative ones"),
+}
+_FORMATS = {"timestamp": "timestampFormat", "date": "dateFormat"}
+
+
+def suspects(format: str, options: Mapping[str, str], conf_policy: str | None) -> frozenset[str]:
+    """Return the types whose texts must be looked at: of times, those for which no format says what they mean."""
+    lower = {name.lower(): value.lower() for name, value in options.items()}
+    fallback = lower.get("enabledatetimeparsingfallback") == "true" or (conf_policy or "").upper() == "LEGACY"
+    found = {kind for kind, option in _FORMATS.items() if fallback or option.lower() not in lower}
+    return frozenset(found | {"decimal"} | ({"tinyint"} if format == "json" else set()))
+
+
+def _name(kind: DataType) -> str:
+    return kind.simpleString().partition("(")[0]
+
+
+def _has(kind: DataType, types: frozenset[str]) -> bool:
+    return _name(kind) in types or any(_has(inner, types) for inner in _inner(kind))
+
+
+def _inner(kind: DataType) -> list[DataType]:
+    if isinstance(kind, StructType):
+        return [field.dataType for field in kind.fields]
+    if isinstance(kind, ArrayType):
+        return [kind.elementType]
+    return [kind.valueType] if isinstance(kind, MapType) else []
+
+
+def as_text(kind: DataType, types: frozenset[str]) -> DataType:
+    """Return the type with STRING in place of these types."""
+    if _name(kind) in types:
+        return StringType()
+    if isinstance(kind, StructType):
+        return StructType([StructField(field.name, as_text(field.dataType, types), True) for field in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(as_text(kind.elementType, types), True)
+    return MapType(kind.keyType, as_text(kind.valueType, types), True) if isinstance(kind, MapType) else kind
+
+
+def misread_columns(
+    read: Callable[[StructType], DataFrame], schema: StructType, types: frozenset[str]
+) -> dict[str, str]:
+    """Return the columns in which a text is read as another value, each with the type that it is read as and such a text.
+
+    One pass for all of them, and none where there is no column of these types.
+    """
+    fields = [field for field in schema.fields if _has(field.dataType, types)]
+    if not fields:
+        return {}
+    frame = read(StructType([StructField(f.name, as_text(f.dataType, types), True) for f in schema.fields]))
+    found = [functions.min(functions.expr(_first(quote_name(field.name), field.dataType, types))) for field in fields]
+    (row,) = frame.agg(*(column.alias(f"c{index}") for index, column in enumerate(found))).collect()
+    return {field.name: text for field, text in zip(fields, row, strict=True) if text is not None}
+
+
+def _first(value: str, kind: DataType, types: frozenset[str], depth: int = 0) -> str:
+    """Return the SQL for some such text inside a value that was read `as_text`, behind its type; null where there is none."""
+    name = _name(kind)
+    if name in types:
+        is_suspect = _SUSPECTS[name][0].replace("\\", "\\\\")
+        return f"IF({value} {is_suspect}, concat('{name} ', {value}), NULL)"
+    if isinstance(kind, StructType):
+        inner = [
+            _first(f"{value}.{quote_name(field.name)}", field.dataType, types, depth)
+            for field in kind.fields
+            if _has(field.dataType, types)
+        ]
+        return f"coalesce({', '.join(inner)})" if len(inner) > 1 else inner[0]
+    values = f"map_values({value})" if isinstance(kind, MapType) else value
+    name, (element,) = f"x{depth}", _inner(kind)
+    return f"array_min(transform({values}, {name} -> {_first(name, element, types, depth + 1)}))"
+
+
+def refusal(found: Mapping[str, str]) -> FatalError:
+    """Make the error for what `misread_columns` found."""
+    by_type: dict[str, list[str]] = {}
+    for column, said in found.items():
+        kind, _, text = said.partition(" ")
+        by_type.setdefault(kind, []).append(f"{column} ('{text}')")
+    problems = [
+        f"a column of type {kind.upper()} holds {_SUSPECTS[kind][1]}: {', '.join(columns)}"
+        for kind, columns in by_type.items()
+    ]
+    formats = [f"source.options.{_FORMATS[kind]}" for kind in by_type if kind in _FORMATS]
+    or_format = f", or say how it is written with {' and '.join(formats)}" if formats else ""
+    wider = "SMALLINT" if set(by_type) == {"tinyint"} else "STRING"
+    return FatalError(
+        "; ".join(problems),
+        code="bad-data",
+        hint=f"nothing of this run was sent; declare the column as {wider}{or_format}",
+    )

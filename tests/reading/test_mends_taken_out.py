@@ -1,0 +1,315 @@
+"""The table can fail: with any one check of reading taken out, a case of it is sent wrong, and with the check it is not.
+
+Each switch names the check, how it is taken out, and the cases that need it: the table finds what it should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosingest.sources import (
+    codecs,
+    csv_header,
+    csv_scan,
+    json_scan,
+    magic,
+    partitions,
+    text_blocks,
+    text_checks,
+)
+from eosingest.sources import files as source_files
+from eosingest.sources.base import SourceFile
+from eosingest.spark import columnar, data_schema, exact_types, inspect_files, misread, read, times
+from eosingest.spec import options as spec_options
+from tests.reading import lab as lab_module
+from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
+from tests.reading.play import play, sent_wrong
+from tests.reading.table import Case, named
+
+_MOST = 25  # of a switch's cases that Spark reads: the table is played as a whole elsewhere
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A check, what takes it out, and how the ids of cases begin that it is for. `words`: and what they hold.
+
+    `conf` are settings of Spark that take it out. `spark`: without it nothing needs a JVM.
+    """
+
+    name: str
+    patch: Patch | None
+    prefixes: tuple[str, ...]
+    words: tuple[str, ...] = ("",)
+    conf: tuple[tuple[str, str], ...] = ()
+    spark: bool = True
+
+
+def _set(target: Any, name: str, value: Any) -> Patch:
+    return lambda patch: patch.setattr(target, name, value)
+
+
+def _both(*patches: Patch) -> Patch:
+    def patch_all(patch: pytest.MonkeyPatch) -> None:
+        for each in patches:
+            each(patch)
+
+    return patch_all
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None
+
+
+def _false(*_: Any, **__: Any) -> bool:
+    return False
+
+
+def _unchecked_blocks(data: bytes, layout: text_blocks.Layout, line: int) -> str:
+    return data.decode(layout.encoding, "replace")
+
+
+def _without_suffix(what: str) -> Patch:
+    """Take the refusal of one of Hadoop's framings out."""
+    real = magic.refusal
+
+    def refusal(path: str, codec: str | None, head: bytes, *, as_lines: bool) -> tuple[str, str] | None:
+        return None if codec == what else real(path, codec, head, as_lines=as_lines)
+
+    return _set(magic, "refusal", refusal)
+
+
+def _options_without(name: str) -> Patch:
+    real = spec_options.reader_options
+
+    def reader_options(*arguments: Any, **more: Any) -> dict[str, str]:
+        return {key: value for key, value in real(*arguments, **more).items() if key != name}
+
+    return _set(lab_module, "reader_options", reader_options)
+
+
+def _first_file_speaks_for_all() -> Patch:
+    real = data_schema.Files.infer
+    return _set(data_schema.Files, "infer", lambda self, reader, paths, merge: real(self, reader, paths, False))
+
+
+def _base_of_the_first(files: Iterable[SourceFile]) -> str | None:
+    return partitions.partition_base(list(files)[:1])
+
+
+def _needs(*codecs_proven: str) -> Patch:
+    """Prove the files of these codecs only."""
+
+    def needs(format: str, options: Any, path: str) -> bool:
+        return text_checks.needs_text_check(format, options) or codecs.codec_of(path) in codecs_proven
+
+    return _set(inspect_files, "needs_inspection", needs)
+
+
+_NO_LOOK = _set(inspect_files, "look", _nothing)
+_DOUBLED = ("doubled", "a quote", "text behind a quote", "space behind a quote", "three", "unclosed")
+
+SWITCHES = [
+    # Compressed files
+    Switch("bzip2 is not proven", _needs("zstd"), ("text/spark/bz2/damage",), ("cut", "flipped in a block")),
+    Switch("zstd is not proven", _needs("bzip2"), ("text/spark/zst/damage/tail",)),
+    Switch("first bytes are not looked at", _NO_LOOK, ("text/lines/name/",), spark=False),
+    Switch("first bytes are not looked at, by Spark", _NO_LOOK, ("text/spark/name/",), ("as data.txt",)),
+    Switch("names are not looked at", _set(magic, "_FOREIGN", {}), ("text/lines/foreign/",), spark=False),
+    Switch(
+        "what is packed twice is taken",
+        _set(codecs, "_refuse_packed_again", _nothing),
+        ("text/lines/",),
+        ("packed",),
+        spark=False,
+    ),
+    Switch(
+        "what is packed twice is taken by Spark",
+        _set(codecs, "_refuse_packed_again", _nothing),
+        ("text/spark/",),
+        ("packed",),
+    ),
+    Switch("snappy is read", _without_suffix("snappy"), ("text/spark/hadoop/snappy",)),
+    Switch("Hadoop's lz4 is read", _without_suffix("lz4"), ("text/spark/hadoop/lz4",)),
+    # CSV
+    Switch(
+        "quotes are not looked at",
+        _set(csv_scan.CsvScan, "_quotes", _nothing),
+        ("csv/odd/",),
+        ("in quotes", "unclosed", *_DOUBLED),
+    ),
+    Switch(
+        "lines of white space are passed over", _set(csv_scan.CsvScan, "_blank_lines", _nothing), ("csv/odd/a line of",)
+    ),
+    Switch("a header may be in any split", _set(csv_scan.CsvScan, "_find_header", _nothing), ("csv/header/behind",)),
+    Switch(
+        "zero bytes are taken",
+        _both(_set(csv_scan, "refuse_zero_bytes", _nothing), _set(json_scan, "refuse_zero_bytes", _nothing)),
+        ("csv/odd/utf-16", "json/odd/utf-16", "json/odd/utf-32", "json/odd/a nul"),
+    ),
+    Switch(
+        "what cannot be decoded is replaced",
+        _set(text_blocks, "_decoded", _unchecked_blocks),
+        ("csv/encoding/", "csv/odd/latin"),
+        ("undecodable", "latin"),
+    ),
+    Switch(
+        "a header in another order is taken",
+        _options_without("enforceSchema"),
+        ("csv/header/reordered", "csv/header/other names"),
+    ),
+    Switch(
+        "any header gives names", _set(csv_header, "names_as_given", lambda *_, **__: True), ("csv/header/given names",)
+    ),
+    Switch("corrupt rows are nulls", _set(read, "_WITH_CORRUPT_ROWS", ()), ("csv/typed/INT", "json/odd/a word")),
+    # JSON
+    Switch(
+        "text behind a value is dropped",
+        _set(json_scan.JsonScan, "_ends", _nothing),
+        ("json/odd/two", "json/odd/a comma/", "json/odd/a word behind"),
+    ),
+    Switch(
+        "half a pair is a question mark",
+        _set(json_scan.JsonScan, "_surrogates", _nothing),
+        ("json/odd/half a pair", "json/odd/the other half"),
+    ),
+    Switch(
+        "what is no UTF-8 is decoded",
+        _set(text_blocks, "_decoded", _unchecked_blocks),
+        ("json/odd/overlong", "json/odd/a surrogate"),
+    ),
+    # Text
+    Switch(
+        "a separator may meet itself",
+        _both(_set(text_checks, "ambiguous_separator", _false), _set(text_blocks, "ambiguous_separator", _false)),
+        ("text/spark/separator/",),
+    ),
+    Switch(
+        "marks of UTF-16 are data",
+        _set(text_blocks, "_without_mark", lambda data, layout: (data, 0)),
+        ("csv/encoding/UTF-16",),
+        ("a mark",),
+    ),
+    Switch(
+        "ends between two characters",
+        _both(_set(text_blocks.Layout, "width", 1), _set(text_blocks, "_decoded", _unchecked_blocks)),
+        ("csv/encoding/UTF-16LE/an end between", "json/encoding/UTF-16LE/an end between"),
+    ),
+    Switch(
+        "any encoding may be named",
+        _set(spec_options, "_refused_encoding", lambda *_: iter(())),
+        ("csv/encoding/not said how", "json/encoding/not said how"),
+    ),
+    # Times
+    Switch(
+        "columns are filled in with today",
+        _set(misread, "misread_columns", lambda *_: {}),
+        ("csv/typed/TIMESTAMP", "json/times/"),
+    ),
+    Switch(
+        "names in two cases are one",
+        _set(data_schema, "_CASE", "spark.sql.session.timeZone.unused"),
+        ("json/files/names",),
+    ),
+    Switch(
+        "dates and small numbers are what the reader says",
+        _set(misread, "misread_columns", lambda *_: {}),
+        ("csv/typed/DATE", "json/typed/DATE", "json/typed/TINYINT"),
+    ),
+    Switch(
+        "expressions are filled in with today",
+        _set(times, "guarded", lambda frame: frame),
+        ("json/times/CAST", "json/times/date_format"),
+    ),
+    # Parquet and ORC
+    Switch(
+        "page checksums are passed over",
+        None,
+        ("parquet/flipped/NONE", "parquet/flipped/snappy"),
+        conf=(("parquet.page.verify-checksum.enabled", "false"),),
+    ),
+    Switch(
+        "Parquet's types are not compared",
+        _set(data_schema, "refuse_misread", _nothing),
+        ("parquet/type/INT as", "parquet/type/uint32 as DOUBLE"),
+    ),
+    Switch(
+        "ORC's types are not compared",
+        _set(data_schema, "refuse_misread", _nothing),
+        ("orc/type/BIGINT as", "orc/type/DOUBLE as"),
+    ),
+    Switch("ORC's columns go by any place", _set(exact_types, "_problems_by_place", lambda *_: []), ("orc/place/",)),
+    Switch("old dates of ORC are read", _set(columnar, "_refuse_old_dates", _nothing), ("orc/old/",)),
+    Switch(
+        "one file's footer speaks for all",
+        _first_file_speaks_for_all(),
+        ("parquet/files/a column", "orc/files/a column"),
+    ),
+    # Folders
+    Switch(
+        "folders are numbers and times",
+        None,
+        ("json/folders/k=", "parquet/folders/k="),
+        conf=(("spark.sql.sources.partitionColumnTypeInference.enabled", "true"),),
+    ),
+    Switch(
+        "folders take the data's place",
+        _set(data_schema.Files, "_refuse_folder_columns", _nothing),
+        ("json/folders/the data", "orc/folders/the data"),
+    ),
+    Switch(
+        "folders of other columns",
+        _set(source_files, "partition_base", _base_of_the_first),
+        ("json/folders/of other", "json/folders/beside"),
+    ),
+]
+
+
+def _cases(switch: Switch) -> list[Case]:
+    found = [case for case in named(*switch.prefixes) if any(word in case.id for word in switch.words)]
+    return found[:: max(1, len(found) // _MOST)] if switch.spark else found
+
+
+def _sent_wrong(cases: list[Case], folder: Path, spark: Lab | None) -> list[str]:
+    outcomes = play(cases, folder, spark)
+    return [said for case in cases if case.id in outcomes and (said := sent_wrong(case, outcomes[case.id]))]
+
+
+def _finds(switch: Switch, folder: Path, patch: pytest.MonkeyPatch, spark: Lab | None) -> None:
+    cases = _cases(switch)
+    assert cases, "the switch is for no case of the table"
+    assert _sent_wrong(cases, folder / "with", spark) == []
+    before = {}
+    if switch.patch is not None:
+        switch.patch(patch)
+    for key, value in switch.conf:
+        assert spark is not None
+        before[key] = spark.spark.conf.get(key, None)
+        spark.spark.conf.set(key, value)
+    try:
+        found = _sent_wrong(cases, folder / "without", spark)
+    finally:
+        for key, old in before.items():
+            assert spark is not None
+            spark.spark.conf.unset(key) if old is None else spark.spark.conf.set(key, old)
+    assert found, f"nothing of the table needs this check: {[case.id for case in cases]}"
+    print(f"{switch.name}: {len(found)} of {len(cases)} cases sent wrong, the first: {found[0][:200]}")
+
+
+@pytest.mark.parametrize("name", [switch.name for switch in SWITCHES if not switch.spark])
+def test_without_spark(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when the table has no case any more that a check is for."""
+    (switch,) = (each for each in SWITCHES if each.name == name)
+    _finds(switch, tmp_path, monkeypatch, None)
+
+
+@pytest.mark.parametrize("name", [switch.name for switch in SWITCHES if switch.spark])
+def test_with_spark(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lab: Lab) -> None:  # noqa: F811
+    """Breaks when the table has no case any more that a check is for."""
+    (switch,) = (each for each in SWITCHES if each.name == name)
+    _finds(switch, tmp_path, monkeypatch, lab)
