@@ -64,6 +64,8 @@ def verify(
             name = signal.Signals(number).name
             raise InterruptedRunError(f"stopped by {name}; the topic was not judged", signal_number=number)
 
+    also = " and source" if options.against_source else ""
+    observer.note(f"reading the receipts, then topic{also} with Spark")  # to who watches: it takes a while
     with connected(spec, noting, check, start=False) as kafka:
         description = kafka.admin.describe_topic(spec.sink.offsets_topic)
         if description is None:

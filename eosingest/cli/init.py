@@ -66,6 +66,7 @@ def init(
             lines.append(f"Edit it, then: eosingest check {named}")
         else:
             lines.append(f"Look at what would be sent: eosingest preview {named}; then: eosingest run {named}")
+            lines.append(f"Hold the topic against the file: eosingest verify {named} --against-source")
         return Result(
             "init",
             data={

@@ -7,14 +7,18 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, pairwise
 
 from eosingest.errors import FatalError
 from eosingest.sniff.found import Column, Found, same_but_for_case
 from eosingest.sniff.opened import Opened
 
 _SAMPLE_ROWS = 2_000
+_NAMED_AT_MOST = 5
 _DELIMITERS = (",", ";", "\t", "|")
+_SHOWN = ", ".join(json.dumps(delimiter) for delimiter in _DELIMITERS)
+_NUMERIC = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_LEADING_ZERO = re.compile(r"-?0[0-9]")
 _NAME = re.compile(r"[^\W\d][^\r\n]{0,99}")
 _MARKS = ("NA", "N/A", "n/a", "NULL", "null", "\\N", "None", "NaN", "nan")
 # Dates and times stay strings: their text is what JSON has of them anyway.
@@ -32,7 +36,7 @@ def look(data: Opened) -> Found:
     text, encoding, notes = _decoded(data, raw)
     delimiter, escape = _dialect(data, text)
     first = next(_rows(text, delimiter, escape), [])
-    header = _has_header(first, text, delimiter, escape)
+    header, sure = _has_header(first, text, delimiter, escape)
     options: dict[str, str | bool] = {"header": header}
     if delimiter != ",":
         options["sep"] = delimiter
@@ -48,7 +52,16 @@ def look(data: Opened) -> Found:
         return Found("csv", options, None, notes=tuple(notes), whole=whole)
     if not header:
         notes.append(
-            "the first row looks like data: the columns are named column_1, column_2, …; rename them in the schema"
+            "the first row looks like data: the columns are named column_1, column_2, …; rename them in the schema. If it is"
+            " a header, write header = true and leave the schema out: preview shows the one that is inferred"
+        )
+    if header and not sure:
+        notes.append(
+            "the first row is taken for a header, though the rows below look alike: if it is data, header = false"
+        )
+    if len(names) == 1:
+        notes.append(
+            f"there is one column: if there should be more, say what stands between them, sep = … (not one of {_SHOWN})"
         )
     return Found("csv", options, columns, notes=tuple(notes), whole=whole)
 
@@ -94,23 +107,51 @@ def _dialect(data: Opened, text: str) -> tuple[str, str]:
     return best[1], best[2]
 
 
-def _has_header(first: list[str], text: str, delimiter: str, escape: str) -> bool:
-    """Say whether the first row names the columns: words, each once, and none of a type that the others have."""
-    if not first or not any(cell.strip() for cell in first):
-        return False
-    if not all(_NAME.fullmatch(cell.strip()) for cell in first if cell.strip()):
-        return False
-    if all(_TYPES[2][1].fullmatch(cell) for cell in first):
-        return False
+def _has_header(first: list[str], text: str, delimiter: str, escape: str) -> tuple[bool, bool]:
+    """Say whether the first row names the columns, and whether that is more than a guess: words over values.
+
+    Names are words, or a row of years or numbers behind words.
+    """
+    cells = [cell.strip() for cell in first]
+    if not any(cells) or all(_TYPES[2][1].fullmatch(cell) for cell in cells):
+        return False, False
+    numbers = [cell for cell in cells if _is_typed(cell)]
+    if numbers and not _counts_up(numbers):
+        return False, False
+    words = [cell for cell in cells if cell and not _is_typed(cell)]
+    like_names = bool(words) and all(_NAME.fullmatch(word) for word in words)
     rest = list(islice(_rows(text, delimiter, escape), 1, 200))
-    if not rest:
+    columns = [
+        [row[at] for row in rest if at < len(row) and row[at] and row[at] not in _MARKS] for at in range(len(first))
+    ]
+    if any(cell and not _is_typed(cell) and cell in column for cell, column in zip(first, columns, strict=True)):
+        return False, False
+    over_values = [
+        cell
+        for cell, column in zip(cells, columns, strict=True)
+        if cell and cell not in _MARKS and not _is_typed(cell) and column and all(map(_is_typed, column))
+    ]
+    header = like_names or (len(over_values) > 1 and len(set(words)) == len(words))
+    return header, header and bool(over_values or numbers or not rest)
+
+
+def _is_typed(cell: str) -> bool:
+    return _NUMERIC.fullmatch(cell) is not None or any(pattern.fullmatch(cell) for _, pattern in _TYPES)
+
+
+def _counts_up(numbers: list[str]) -> bool:
+    """Say whether numbers are names: years, one after the other, or a long row that counts on."""
+    if len(numbers) < 3 or not all(_TYPES[0][1].fullmatch(number) for number in numbers):
+        return False
+    years = all(1500 <= int(number) <= 2500 for number in numbers)
+    return (years or len(numbers) >= 10) and all(int(after) == int(before) + 1 for before, after in pairwise(numbers))
+
+
+def _fits(type_: str, pattern: re.Pattern[str], cell: str) -> bool:
+    """Say whether a cell is a value of a type; of DOUBLE also one of many digits that is what such a number is written as."""
+    if pattern.fullmatch(cell):
         return True
-    typed = any(
-        cells and all(any(pattern.fullmatch(cell) for _, pattern in _TYPES) for cell in cells)
-        for cells in ([row[at] for row in rest if at < len(row) and row[at]] for at in range(len(first)))
-    )
-    repeated = any(first[at] in {row[at] for row in rest if at < len(row)} for at in range(len(first)) if first[at])
-    return typed or not repeated
+    return type_ == "DOUBLE" and _NUMERIC.fullmatch(cell) is not None and repr(float(cell)) == cell
 
 
 class _Tally:
@@ -121,6 +162,8 @@ class _Tally:
         self.left = list(_TYPES)
         self.values = self.empty = 0
         self.marked: dict[str, int] = {}
+        self.numeric = True
+        self.long = ""
 
     def take(self, cell: str) -> None:
         if not cell:
@@ -130,7 +173,10 @@ class _Tally:
         else:
             self.values += 1
             if self.left:
-                self.left = [(type_, pattern) for type_, pattern in self.left if pattern.fullmatch(cell)]
+                self.left = [(type_, pattern) for type_, pattern in self.left if _fits(type_, pattern, cell)]
+            self.numeric = self.numeric and _NUMERIC.fullmatch(cell) is not None and not _LEADING_ZERO.match(cell)
+            if self.numeric and not self.long and not _fits(*_TYPES[1], cell):
+                self.long = cell
 
     @property
     def type(self) -> str:
@@ -162,7 +208,20 @@ def _columns(
                     "[print(json.dumps(r)) for r in csv.DictReader(sys.stdin)]' < FILE > NEW.jsonl",
                 )
             tally.take(cell)
-    return tuple(tally.column() for tally in tallies), list(_notes_of_marks(tallies))
+    return tuple(tally.column() for tally in tallies), [*_notes_of_marks(tallies), *_notes_of_digits(tallies)]
+
+
+def _notes_of_digits(tallies: list[_Tally]) -> Iterator[str]:
+    """Say where numbers have more digits than a type keeps: whether that matters is the user's to say."""
+    columns = [tally for tally in tallies if tally.values and tally.numeric and tally.long]
+    if columns:
+        named = ", ".join(f"{tally.name} ({tally.long})" for tally in columns[:_NAMED_AT_MOST])
+        if len(columns) > _NAMED_AT_MOST:
+            named += f" and {len(columns) - _NAMED_AT_MOST} more"
+        yield (
+            f"there are numbers of more digits than DOUBLE is sure to keep, which stay text: {named}; where that does not"
+            " matter, write DOUBLE, or a DECIMAL of enough digits, into the schema"
+        )
 
 
 def _notes_of_marks(tallies: list[_Tally]) -> Iterator[str]:

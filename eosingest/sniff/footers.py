@@ -51,7 +51,8 @@ def look(data: Opened, kind: str) -> Found:
     nanos = kind == "parquet" and any(_has_nanos(field.type) for field in schema)
     if nanos:
         notes.append(
-            "there are times in nanoseconds, which Spark reads as whole numbers with the setting that is written"
+            "there are times in nanoseconds, which Spark reads as whole numbers with the setting that is written; a time is"
+            f" timestamp_micros({_first_nanos(schema)} div 1000), for record.timestamp or in transform.select"
         )
     return Found(kind, columns=columns, conf=dict(_NANOS_AS_LONG) if nanos else {}, notes=tuple(notes))
 
@@ -64,6 +65,12 @@ def _schema(data: Opened, kind: str) -> pyarrow.Schema:
     from pyarrow import orc
 
     return orc.ORCFile(str(data.file)).schema
+
+
+def _first_nanos(schema: pyarrow.Schema) -> str:
+    return next(
+        (quoted(field.name) for field in schema if types.is_timestamp(field.type) and _has_nanos(field.type)), "COLUMN"
+    )
 
 
 def _has_nanos(type_: Any) -> bool:

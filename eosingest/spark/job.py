@@ -41,7 +41,8 @@ _JVM_END_WAIT_S = 2.0
 _NO_SOCKET = "Connection refused"  # in what pyspark says where the JVM no longer serves a job's result
 _READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
-_BAD_HEADER = "CSV header does not conform to the schema"
+BAD_HEADER = "CSV header does not conform to the schema"
+NAMES_AS_IN_THE_HEADER = "give source.schema the header's names in their order, or leave it out to have it inferred"
 
 
 @dataclass(frozen=True)
@@ -211,12 +212,13 @@ class SparkLauncher:
                 code="out-of-memory",
                 hint=f'{kept}; give it more, [spark] conf = {{ "spark.driver.memory" = "4g" }}, and run again{log}',
             )
-        if causes.is_lasting(text) or _BAD_HEADER in text:
+        if causes.is_lasting(text) or BAD_HEADER in text:
+            header = f"{NAMES_AS_IN_THE_HEADER}; or " if BAD_HEADER in text else ""
             return FatalError(
                 f"{self._files_of(text)}: the data could not be read or computed: {reason}",
                 code="bad-data",
-                hint=f"{kept}; correct the data and run again. An expression is pinned in the middle of a job: with another one"
-                f" take a new job name{pins.from_scratch_hint()}{log}",
+                hint=f"{kept}; {header}correct the data and run again. An expression is pinned in the middle of a job: with"
+                f" another one take a new job name{pins.from_scratch_hint()}{log}",
             )
         missing = _MISSING_MODULE.search(text)
         if missing is not None:
@@ -252,8 +254,8 @@ class SparkLauncher:
 
 def _reason(text: str) -> str:
     """Return what of a Spark error says why: the innermost cause that has a text."""
-    if _BAD_HEADER in text:
-        return " ".join(text[text.index(_BAD_HEADER) :].split("CSV file:", 1)[0].split())
+    if BAD_HEADER in text:
+        return " ".join(text[text.index(BAD_HEADER) :].split("CSV file:", 1)[0].split())
     return causes.innermost(text)
 
 

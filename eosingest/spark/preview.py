@@ -15,7 +15,7 @@ from eosingest.plan import Plan
 from eosingest.report import ShownRecord
 from eosingest.sources.files import metadata_file_path
 from eosingest.spark import scan, session
-from eosingest.spark.job import SparkLauncher
+from eosingest.spark.job import BAD_HEADER, NAMES_AS_IN_THE_HEADER, SparkLauncher
 from eosingest.spark.read import CORRUPT, HEADER, PARTITION, TIMESTAMP, record_frame
 
 
@@ -80,6 +80,12 @@ class SparkPreviewer(SparkLauncher):
                 code=explained.code,
                 hint=f"nothing was sent; {again}{session.log_hint(self._settings.log_file)}",
             )
+        if explained.code == "bad-data":
+            wrong = "correct the data or the spec"
+            if BAD_HEADER in explained.message:
+                wrong = NAMES_AS_IN_THE_HEADER
+            hint = f"nothing was sent; {wrong}, and preview again{session.log_hint(self._settings.log_file)}"
+            return FatalError(explained.message, code=explained.code, hint=hint)
         return explained
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, functions
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import DataType, IntegralType, StringType, StructField, StructType
 
 from eosingest import checksum
 from eosingest.errors import SpecError
@@ -26,7 +26,7 @@ from eosingest.sources.files import escape_for_spark
 from eosingest.sources.partitions import partition_columns
 from eosingest.spark import misread, scan, times
 from eosingest.spark.data_schema import WITH_FOOTERS, Files, from_ddl
-from eosingest.spec.expressions import expand_star, literal_functions, normalise, quote_name
+from eosingest.spec.expressions import as_time, expand_star, literal_functions, normalise, quote_name
 
 SPLIT = "__eosingest_split"
 CORRUPT = "__eosingest_corrupt"
@@ -329,24 +329,35 @@ def _metadata_hash(named: Sequence[tuple[str, Column]]) -> Column:
 
 
 def _bytes_column(rows: DataFrame, where: str, expression: str, columns: Sequence[str]) -> Column:
-    return _checked(rows, where, expression, columns, _BYTES_TYPES, f"CAST({expression} AS STRING)").cast("binary")
+    instead = f"CAST({expression} AS STRING)"
+    return _checked(rows, where, expression, columns, _BYTES_TYPES, lambda kind: instead).cast("binary")
 
 
 def _time_column(rows: DataFrame, expression: str, columns: Sequence[str]) -> Column:
-    instead = f"timestamp_millis({expression})"
+    def instead(kind: DataType) -> str:
+        return as_time(expression, is_whole=isinstance(kind, IntegralType))
+
     time = _checked(rows, "record.timestamp", expression, columns, _TIME_TYPES, instead)
     return functions.unix_millis(time.cast("timestamp"))
 
 
 def _number_column(rows: DataFrame, expression: str, columns: Sequence[str]) -> Column:
     instead = f"CAST({expression} AS INT)"
-    return _checked(rows, "record.partition", expression, columns, _NUMBER_TYPES, instead).cast("int")
+    return _checked(rows, "record.partition", expression, columns, _NUMBER_TYPES, lambda kind: instead).cast("int")
 
 
 def _checked(
-    rows: DataFrame, where: str, expression: str, columns: Sequence[str], types: Sequence[str], instead: str
+    rows: DataFrame,
+    where: str,
+    expression: str,
+    columns: Sequence[str],
+    types: Sequence[str],
+    instead: Callable[[DataType], str],
 ) -> Column:
-    """Return the expression with its star expanded. Raises SpecError where it is none, or of another type."""
+    """Return the expression with its star expanded. Raises SpecError where it is none, or of another type.
+
+    `instead` says what to write where it is of a type.
+    """
     _refuse_session_functions(where, expression, columns)
     with _naming(where):
         column = functions.expr(expand_star(expression, columns))
@@ -355,7 +366,7 @@ def _checked(
         raise SpecError(
             f"{where}: {expression} is of type {found.simpleString()}, not {' or '.join(types[:2])}",
             code="bad-expression",
-            hint=f"write {instead}",
+            hint=f"write {instead(found)}",
         )
     return column
 

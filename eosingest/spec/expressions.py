@@ -221,3 +221,13 @@ def _is_read_as_date(found: list[Token], index: int) -> bool:
 
 def _sentence(what: str, reason: str) -> str:
     return f"{what} {reason}, so a retry would send other bytes; {_ALTERNATIVES[reason]}"
+
+
+def as_time(expression: str, *, is_whole: bool) -> str:
+    """Return what makes a time of an expression that is none; of a whole number it depends on the unit."""
+    if not is_whole:
+        return f"CAST({expression} AS TIMESTAMP)"
+    return (
+        f"timestamp_seconds({expression}), timestamp_millis({expression}) or timestamp_micros({expression}), by its unit;"
+        f" timestamp_micros({expression} div 1000) where it is in nanoseconds"
+    )

@@ -18,7 +18,7 @@ from typing import Any
 from eosingest.errors import SpecError
 from eosingest.spec.columns import Columns, columns_of
 from eosingest.spec.document import KeyPath, Problem, Table, get
-from eosingest.spec.expressions import literal_functions, tokens
+from eosingest.spec.expressions import as_time, literal_functions, tokens
 
 _WHOLE = ("tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long")
 _NUMBERS = (*_WHOLE, "float", "real", "double", "decimal", "dec", "numeric")
@@ -101,7 +101,7 @@ def _not_bytes(expression: str, type_: str) -> tuple[str, str] | None:
 def _not_a_time(expression: str, type_: str) -> tuple[str, str] | None:
     if type_ in _TIMES:
         return None
-    instead = f"timestamp_millis({expression})" if type_ in _WHOLE else f"CAST({expression} AS TIMESTAMP)"
+    instead = as_time(expression, is_whole=type_ in _WHOLE)
     return f"{expression} is of type {type_}, not timestamp or date", f"write {instead}"
 
 

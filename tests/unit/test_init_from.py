@@ -58,6 +58,16 @@ KEY = "CAST(id AS STRING)"
         ("a.csv", 'id,t\n1,"a \\"b\\", c"\n2,x\n', {"header": True, "escape": "\\"}, "id BIGINT, t STRING", KEY),
         ("a.csv", "\ufeffid,t\r\n1,x\r\n", {"header": True}, "id BIGINT, t STRING", KEY),
         ("a.csv", "day,at\n2026-01-01,10:30\n", {"header": True}, "day STRING, at STRING", None),
+        ("a.csv", "name,code,1960,1961,1962\nAruba,ABW,4.8,4.6,\nx,y,,,\n", {"header": True},
+         "name STRING, code STRING, `1960` DOUBLE, `1961` DOUBLE, `1962` STRING", None),
+        ("a.csv", "x,1,2,3\ny,4,5,6\n", {"header": False},
+         "column_1 STRING, column_2 BIGINT, column_3 BIGINT, column_4 BIGINT", None),
+        ("a.csv", "x,1,2,4\ny,1,2,3\n", {"header": False},
+         "column_1 STRING, column_2 BIGINT, column_3 BIGINT, column_4 BIGINT", None),
+        ("a.csv", "'a'\t'b'\n1\t2\n3\t4\n", {"header": True, "sep": "\t"}, "`'a'` BIGINT, `'b'` BIGINT", None),
+        ("a.csv", "'a','b'\n1,x\n", {"header": False}, "column_1 STRING, column_2 STRING", None),
+        ("a.csv", "n.a.,x\n1,x\n", {"header": False}, "column_1 STRING, column_2 STRING", None),
+        ("a.csv", "lat,n\n3.4530000000000003,1\n", {"header": True}, "lat DOUBLE, n BIGINT", None),
         ("a.csv", "x_id,y\n1.5,1\n", {"header": True}, "x_id DOUBLE, y BIGINT", None),
         ("a.csv", "big,n\n12345678901234567890,+5\n", {"header": True}, "big STRING, n STRING", None),
         ("a.csv", "user_id,n\nu1,\n,2\n", {"header": True}, "user_id STRING, n BIGINT", None),
@@ -82,6 +92,22 @@ def test_csv_in_latin_1_is_read_as_such_and_said() -> None:
     assert what.options["encoding"] == "ISO-8859-1"
     assert "not UTF-8" in what.notes[0]
     assert found("b.csv", "id,t\n1,“x”\n".encode("cp1252")).options["encoding"] == "windows-1252"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("1,x\n2,y\n", "If it is a header, write header = true and leave the schema out"),
+        ("name,city\nann,rome\n", "if it is data, header = false"),
+        ("-0.5 1\n0.2 2\n", "there is one column"),
+        ("lat,n\n48.05380860000000412,1\n", "stay text: lat (48.05380860000000412)"),
+        (",".join("abcdefg") + "\n" + ",".join(["0.10000000000000000001"] * 7) + "\n", "and 2 more"),
+    ],
+)
+def test_what_was_guessed_of_a_csv_is_said(content: str, words: str) -> None:
+    """Breaks when a first row is lost as a header, or numbers become texts, without a word."""
+    assert any(words in note for note in found("a.csv", content).notes)
+    assert found("b.csv", "id,name\n1,x\n2,y\n").notes == ()
 
 
 def test_a_header_with_a_name_twice_or_none_is_left_to_spark() -> None:
@@ -188,7 +214,7 @@ def test_nanoseconds_get_the_setting_that_reads_them_and_times_are_said() -> Non
     what = sniff(Path("a.parquet"))
     assert what.conf == {"spark.sql.legacy.parquet.nanosAsLong": "true"}
     assert any("the column clock" in note for note in what.notes)
-    assert any("nanoseconds" in note for note in what.notes)
+    assert any("nanoseconds" in note and " div 1000)" in note for note in what.notes)
 
 
 def zstd(data: bytes) -> bytes:
