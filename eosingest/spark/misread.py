@@ -1,8 +1,9 @@
 """Columns of JSON and CSV that Spark's readers fill with another value than the text says, found before anything is sent.
 
-A text without a date becomes that time of today as TIMESTAMP; as DATE `2020-01-02 x` loses its end and `20200102` is a number
-of days; 200 as TINYINT is -56; `1,5` as DECIMAL is 15. None of it is a corrupt row. Between the schema (read.py) and the rows:
-such columns are read once as text, and looked at; a column of none of these types costs nothing.
+A text without a date becomes that time of today as TIMESTAMP, and `2020-05` the first of May; as DATE `2020-01-02 x` loses
+its end and `20200102` is a number of days; 200 as TINYINT is -56; `1,5` as DECIMAL is 15. None of it is a corrupt row. Between
+the schema (read.py) and the rows: such columns are read once as text, and looked at; a column of none of these types costs
+nothing.
 """
 
 from __future__ import annotations
@@ -16,16 +17,26 @@ from eosingest.errors import FatalError
 from eosingest.spark.times import NO_DATE
 from eosingest.spec.expressions import quote_name
 
+_VALUE = "«value»"
+_BLANKS = r"[\x00-\x20\x7f]*"
 _MIDNIGHT = r"[T ]00:00(?::00(?:\.0+)?)?(?:Z|[+-]00:?00)?"
-_DATE = rf"^[\x00-\x20\x7f]*[+-]?[0-9]{{4,7}}-[0-9]{{1,2}}-[0-9]{{1,2}}(?:{_MIDNIGHT})?[\x00-\x20\x7f]*$"
+_DATE = rf"^{_BLANKS}[+-]?[0-9]{{4,7}}-[0-9]{{1,2}}-[0-9]{{1,2}}(?:{_MIDNIGHT})?{_BLANKS}$"
+_TAKEN_FOR_A_DATE = rf"^{_BLANKS}[+-]?[0-9]+(?:-[0-9]+(?:-[0-9]+(?:[T ].*)?)?)?{_BLANKS}$"
+_MONTH = rf"^{_BLANKS}[+-]?[0-9]{{4,6}}-[0-9]{{1,2}}{_BLANKS}$"
 _DECIMAL_COMMA = r"^(?!\s*[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:[.][0-9]*)?\s*$).*,"
 _BEYOND_TINYINT = r"^(?:12[89]|1[3-9][0-9]|2[0-9][0-9])$"
-# By type: what is true of a text that is read as another value, and what to say of it.
-_SUSPECTS: Mapping[str, tuple[str, str]] = {
-    "timestamp": (f"RLIKE '{NO_DATE}'", "times without a date, which Spark would take for today's"),
-    "date": (f"NOT RLIKE '{_DATE}'", "what is no date alone, of which Spark would take a part"),
-    "decimal": (f"RLIKE '{_DECIMAL_COMMA}'", "commas that Spark would leave out"),
-    "tinyint": (f"RLIKE '{_BEYOND_TINYINT}'", "numbers beyond it, which Spark would take for negative ones"),
+# By type: what is true of a text that is read as another value.
+_SUSPECTS: Mapping[str, str] = {
+    "timestamp": f"{_VALUE} RLIKE '{NO_DATE}' OR {_VALUE} RLIKE '{_MONTH}'",
+    "date": f"{_VALUE} RLIKE '{_TAKEN_FOR_A_DATE}' AND NOT {_VALUE} RLIKE '{_DATE}'",
+    "decimal": f"{_VALUE} RLIKE '{_DECIMAL_COMMA}'",
+    "tinyint": f"{_VALUE} RLIKE '{_BEYOND_TINYINT}'",
+}
+_WORDS: Mapping[str, str] = {
+    "timestamp": "times without a date, which Spark would take for today's, or a month, for its first day",
+    "date": "more or less than a date, of which Spark would make one",
+    "decimal": "commas that Spark would leave out",
+    "tinyint": "numbers beyond it, which Spark would take for negative ones",
 }
 _FORMATS = {"timestamp": "timestampFormat", "date": "dateFormat"}
 
@@ -85,8 +96,8 @@ def _first(value: str, kind: DataType, types: frozenset[str], depth: int = 0) ->
     """Return the SQL for some such text inside a value that was read `as_text`, behind its type; null where there is none."""
     name = _name(kind)
     if name in types:
-        is_suspect = _SUSPECTS[name][0].replace("\\", "\\\\")
-        return f"IF({value} {is_suspect}, concat('{name} ', {value}), NULL)"
+        is_suspect = _SUSPECTS[name].replace("\\", "\\\\").replace(_VALUE, value)
+        return f"IF({is_suspect}, concat('{name} ', {value}), NULL)"
     if isinstance(kind, StructType):
         inner = [
             _first(f"{value}.{quote_name(field.name)}", field.dataType, types, depth)
@@ -106,7 +117,7 @@ def refusal(found: Mapping[str, str]) -> FatalError:
         kind, _, text = said.partition(" ")
         by_type.setdefault(kind, []).append(f"{column} ('{text}')")
     problems = [
-        f"a column of type {kind.upper()} holds {_SUSPECTS[kind][1]}: {', '.join(columns)}"
+        f"a column of type {kind.upper()} holds {_WORDS[kind]}: {', '.join(columns)}"
         for kind, columns in by_type.items()
     ]
     formats = [f"source.options.{_FORMATS[kind]}" for kind in by_type if kind in _FORMATS]

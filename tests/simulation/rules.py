@@ -217,7 +217,9 @@ RULES: dict[str, tuple[Edit, ...]] = {
             "if item is Signal.END and self._current is not None: self._current.ended = True\n        if item is Signal.END:",
         ),
     ),
-    "resuming-proves-its-prefix": (Edit(Task, "_pass_over", "if progress.seen > progress.rows or", "if False and"),),
+    "resuming-proves-its-prefix": (
+        Edit(Task, "_pass_over", "if not progress.pass_over(rows):", "if not progress.pass_over(rows) and False:"),
+    ),
     "rows-only-at-the-attempts-own-position": (Edit(Task, "_send", "if progress.rows != progress.seen:", "if False:"),),
 }
 
