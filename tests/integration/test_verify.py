@@ -152,7 +152,7 @@ def test_a_job_with_a_history_is_verified_at_every_stop(make_job: MakeJob) -> No
     text = run_text(job, "verify", SOURCE)
     assert text.exit_code == 0, text
     assert "verified. 8,500 records read" in text.stdout
-    assert text.stderr == ""
+    assert text.stderr == "note: reading the receipts, then topic and source with Spark\n"
 
 
 def test_what_was_sent_again_counts_twice_and_from_scratch_it_counts_anew(make_job: MakeJob) -> None:
