@@ -6,14 +6,14 @@ receipt any more (changed, vanished, sent under an earlier spec) is named, never
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from eosingest.audit import Totals
 from eosingest.offsets.record import ControlRecord, OffsetRecord
 from eosingest.offsets.state import SplitId
 from eosingest.plan import Plan, PlannedFile, PlannedSplit, make_plan
-from eosingest.sources.base import Listing, Source
+from eosingest.sources.base import Listing, Source, SourceFile
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,17 @@ class AuditedSource:
 
 
 def audited_source(
-    source: Source, listing: Listing, offsets: Mapping[SplitId, OffsetRecord], control: ControlRecord
+    source: Source,
+    listing: Listing,
+    offsets: Mapping[SplitId, OffsetRecord],
+    control: ControlRecord,
+    as_one: Callable[[SourceFile], bool] = lambda _: False,
 ) -> AuditedSource:
-    """Find what receipts speak of. Reads files only to tell whether they changed; raises what `make_plan` raises."""
+    """Find what receipts speak of. Reads files only to tell whether they changed; raises what `make_plan` raises.
+
+    `as_one` says of which files all splits are one unit, once all of them are done: a reader that is not Spark's cannot
+    tell them apart.
+    """
     plan = make_plan(source, offsets, control.split_size, listing)
     receipts: dict[str, list[OffsetRecord]] = {}
     for receipt in offsets.values():
@@ -64,7 +72,7 @@ def audited_source(
     for entry in plan.files:
         found = receipts.get(entry.file.name, [])
         if found and entry.file.name not in plan.changed:
-            planned, units_here = _units(source, entry, found, control.split_size)
+            planned, units_here = _units(source, entry, found, control.split_size, as_one(entry.file))
             files.append(replace(entry, pending=planned, skipped=()))
             units += units_here
     read = {entry.file.name for entry in files}
@@ -80,12 +88,14 @@ def audited_source(
 
 
 def _units(
-    source: Source, entry: PlannedFile, receipts: list[OffsetRecord], split_size: int
+    source: Source, entry: PlannedFile, receipts: list[OffsetRecord], split_size: int, as_one: bool
 ) -> tuple[tuple[PlannedSplit, ...], list[Unit]]:
     """Return the splits of a file that are to be read, and what their rows are compared with."""
     splits = source.splits(entry.file, split_size)
     lengths = {split.start: split.length for split in splits}
-    if all(lengths.get(receipt.start) == receipt.length for receipt in receipts):
+    cut_alike = all(lengths.get(receipt.start) == receipt.length for receipt in receipts)
+    sent_whole = len(receipts) == len(splits) and all(receipt.done for receipt in receipts)
+    if cut_alike and not (as_one and sent_whole):
         by_start = {receipt.start: receipt for receipt in receipts}
         sent = [(split, by_start[split.start]) for split in splits if split.start in by_start]
         units = [
@@ -93,7 +103,7 @@ def _units(
             for split, receipt in sent
         ]
         return tuple(PlannedSplit(split, receipt.fingerprint, receipt) for split, receipt in sent), units
-    # Cut by another size once, and done: all of its rows were sent.
+    # All of its rows were sent, also where it was cut by another size once.
     whole = _unit(entry.file.name, tuple((split.file, split.start) for split in splits), receipts)
     some = receipts[0]
     return tuple(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from eosingest import last_words
@@ -19,7 +20,9 @@ from eosingest.plan import Plan
 from eosingest.report import Noting, Observer, RunReport
 from eosingest.settings import driver_settings, file_source, spark_log_file, utc_now
 from eosingest.sources.files import FileSource
+from eosingest.sources.partitions import partition_columns
 from eosingest.spec import Spec
+from eosingest.spec.columns import columns_of
 from eosingest.task_contract import TaskSettings
 from eosingest.verdict import JobResult
 
@@ -104,10 +107,24 @@ class _LazyLauncher:
     def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_files: bool) -> Prepared:
         # To who watches only, not to the report: until records are committed there is nothing else to see.
         files = "1 file" if len(plan.pending_files) == 1 else f"{len(plan.pending_files):,} files"
+        self._note_misspelt(plan)
         self._observer.note(f"starting Spark to read {files}")
         self._launcher = self._make(self._spec.at_generation(generation))
         prepared: Prepared = self._launcher.prepare(plan, schema, same_files=same_files)
         return prepared
+
+    def _note_misspelt(self, plan: Plan) -> None:
+        source = self._spec.source
+        if source.ddl is None or source.format not in ("json", "parquet", "orc") or not plan.pending_files:
+            return
+        from eosingest.sniff.misspelt import misspelt
+
+        given, _ = columns_of(source.ddl)
+        folders = {name.lower() for name in partition_columns([plan.pending_files[0].file])}
+        names = [name for name in given.names if name.lower() not in folders] if given is not None else []
+        found = misspelt(Path(plan.pending_files[0].file.path), source.format, names)
+        if found is not None:
+            self._observer.note(found)
 
     def prove(self, plan: Plan, generation: int) -> Proof:
         """Read what was sent under the spec as it is now, as an audit does, in a Spark of its own."""

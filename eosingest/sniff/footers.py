@@ -57,6 +57,11 @@ def look(data: Opened, kind: str) -> Found:
     return Found(kind, columns=columns, conf=dict(_NANOS_AS_LONG) if nanos else {}, notes=tuple(notes))
 
 
+def names(data: Opened, kind: str) -> list[str]:
+    """Return the names of the columns. Raises what pyarrow raises."""
+    return list(_schema(data, kind).names)
+
+
 def _schema(data: Opened, kind: str) -> pyarrow.Schema:
     if kind == "parquet":
         from pyarrow import parquet

@@ -18,6 +18,11 @@ def is_splittable(format: str, path: str) -> bool:
     return format in _COLUMNAR or not path.lower().endswith(_UNSPLITTABLE_SUFFIXES)
 
 
+def is_cut_by_codec(format: str, path: str) -> bool:
+    """Tell whether a compressed file is cut: of .bz2 only Hadoop knows where a split's rows begin."""
+    return format not in _COLUMNAR and path.lower().endswith(".bz2")
+
+
 def cut(file: SourceFile, split_size: int) -> tuple[Split, ...]:
     """Cut at every multiple of `split_size` bytes; an unsplittable file is one split, an empty one has none."""
     step = split_size if file.splittable else max(file.length, 1)

@@ -1,7 +1,11 @@
-"""Files of lines as an audit reads them where Spark's readers cannot: by the reader of the run, its only one.
+"""Files of lines as an audit reads them without Spark's readers: by `read_lines`.
 
-Beside read.py for an audit of the source (auditor.py): a run that sends lines as they are reads .lz4, every .zst and .gz
-with zeros behind it in its tasks. Everything else is read by Spark, which is not what the run read it with.
+Beside read.py for an audit of the source (auditor.py), which reads by another reader than the run did, where there is one:
+
+- A run that sends lines as they are reads them in its tasks: the audit, by Spark. Only .lz4, every .zst, and .gz with zeros
+  behind it have no reader but the tasks'.
+- A run that has a .bz2 among its pending files reads all of them by Spark, and its receipts count rows: the audit reads
+  them here, .bz2 by Python's decoder.
 """
 
 from __future__ import annotations
@@ -18,28 +22,55 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eosingest import checksum
 from eosingest.errors import EosingestError
-from eosingest.plan import Plan
+from eosingest.offsets.record import POSITION_KIND_ROWS
+from eosingest.plan import Plan, PlannedFile
 from eosingest.sources.base import SourceFile
-from eosingest.sources.codecs import PIECE_BYTES, DamagedError, codec_of, pieces
+from eosingest.sources.codecs import PIECE_BYTES, DamagedError, Decompressed, codec_of, pieces
 from eosingest.sources.inspection import inspect
 from eosingest.sources.lines import Bounds, is_compressed, open_file, read_lines
+from eosingest.sources.splits import is_cut_by_codec
 from eosingest.spark.line_inputs import LineSplit
 from eosingest.spark.read import CHECKSUM, SPLIT
 
 _SCHEMA = f"{SPLIT} BIGINT, {CHECKSUM} BIGINT"
 
 
-def parted(context: Any, plan: Plan) -> tuple[Plan, Plan]:
-    """Part a plan of lines in what Spark reads, and what it cannot; a file that nobody can read is left to Spark to refuse."""
-    compressed = [entry.file for entry in plan.files if is_compressed(entry.file.path)]
-    if not compressed:
-        return plan, replace(plan, files=())
-    tasks = min(len(compressed), context.defaultParallelism)
-    apart = set(context.parallelize(compressed, tasks).mapPartitions(_read_by_lines_alone).collect())
+def parted(context: Any, plan: Plan, *, by_another_reader: bool) -> tuple[Plan, Plan]:
+    """Part a plan of lines in what Spark reads, and what is read here; a file that nobody can read is left to Spark.
+
+    Not `by_another_reader`: here is read only what Spark cannot read.
+    """
+    apart = _sent_by_spark(plan) if by_another_reader else set()
+    compressed = [entry.file for entry in plan.files if is_compressed(entry.file.path) and entry.file.name not in apart]
+    if compressed:
+        tasks = min(len(compressed), context.defaultParallelism)
+        apart |= set(context.parallelize(compressed, tasks).mapPartitions(_read_by_lines_alone).collect())
     return (
         replace(plan, files=tuple(entry for entry in plan.files if entry.file.name not in apart)),
         replace(plan, files=tuple(entry for entry in plan.files if entry.file.name in apart)),
     )
+
+
+def _sent_by_spark(plan: Plan) -> set[str]:
+    """Name the files that Spark read in the run, as their receipts tell, and that can be read here.
+
+    A .bz2 of which not all splits are done cannot: only Spark knows where they begin.
+    """
+    return {
+        entry.file.name
+        for entry in plan.files
+        if _receipts_in_rows(entry) and (_is_done(entry) or not is_cut_by_codec("text", entry.file.path))
+    }
+
+
+def _receipts_in_rows(entry: PlannedFile) -> bool:
+    found = [planned.committed for planned in entry.pending if planned.committed is not None]
+    return all(receipt.position_kind == POSITION_KIND_ROWS for receipt in found)
+
+
+def _is_done(entry: PlannedFile) -> bool:
+    done = [planned for planned in entry.pending if planned.committed is not None and planned.committed.done]
+    return len(done) == entry.splits
 
 
 def _read_by_lines_alone(files: Iterable[SourceFile]) -> Iterator[str]:
@@ -73,9 +104,14 @@ def _whole(file: SourceFile) -> bool:
 
 
 def line_hashes(spark: SparkSession, splits: Sequence[LineSplit], separator: int | None) -> DataFrame:
-    """Return split and hash of each line of whole files, file by file."""
-    numbers = spark.range(0, len(splits), 1, len(splits))
-    return numbers.mapInArrow(_Hashes(tuple(splits), separator), _SCHEMA)
+    """Return split and hash of each line; all lines of a compressed file are of its first split."""
+    read = tuple(split for split in splits if split.split.start == 0 or not _is_read_whole(split.file))
+    numbers = spark.range(0, len(read), 1, len(read))
+    return numbers.mapInArrow(_Hashes(read, separator), _SCHEMA)
+
+
+def _is_read_whole(file: SourceFile) -> bool:
+    return codec_of(file.path) is not None
 
 
 @dataclass(frozen=True)
@@ -86,14 +122,20 @@ class _Hashes:
     separator: int | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the hashes of the files whose numbers come."""
+        """Yield the hashes of the splits whose numbers come."""
         for batch in batches:
             for number in batch.column(0).to_numpy():
                 yield from self._of(self.splits[number])
 
     def _of(self, split: LineSplit) -> Iterator[pa.RecordBatch]:
-        with open_file(split.file.path) as file:
-            for lines in read_lines(file, Bounds(start=0, end=None), self.separator):
-                keys = np.full(len(lines), split.key, np.int64)
-                hashes = np.asarray(checksum.value_hashes(lines.values(self.separator)), np.int64)
-                yield pa.RecordBatch.from_arrays([pa.array(keys), pa.array(hashes)], names=[SPLIT, CHECKSUM])
+        start, path = split.split.start, split.file.path
+        whole = _is_read_whole(split.file)
+        bounds = Bounds(start, None) if whole else Bounds(start, start + split.split.length, split.file.length)
+        try:
+            with Decompressed(path) if is_cut_by_codec("text", path) else open_file(path) as file:
+                for lines in read_lines(file, bounds, self.separator):
+                    keys = np.full(len(lines), split.key, np.int64)
+                    hashes = np.asarray(checksum.value_hashes(lines.values(self.separator)), np.int64)
+                    yield pa.RecordBatch.from_arrays([pa.array(keys), pa.array(hashes)], names=[SPLIT, CHECKSUM])
+        except DamagedError as damaged:
+            raise ValueError(f"[DAMAGED_FILE] {split.file.name}: {damaged}") from damaged  # told as Spark tells it

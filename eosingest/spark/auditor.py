@@ -23,7 +23,7 @@ from eosingest.plan import Plan
 from eosingest.spark import audit_lines, causes, scan, session
 from eosingest.spark.audit import SourceData, TopicData, compare
 from eosingest.spark.job import SparkSettings, package_zip
-from eosingest.spark.line_inputs import LineSplit, line_separator, takes_lines
+from eosingest.spark.line_inputs import LineSplit, line_separator, sends_lines
 from eosingest.spark.read import CHECKSUM, METADATA, SPLIT, record_frame
 from eosingest.task_contract import TaskSplit
 
@@ -68,16 +68,22 @@ class SparkAuditor:
         self._topic = data
         return self._in_thread(data.sums) if data.shares else Found(Totals())
 
-    def read_source(self, plan: Plan, schema: str | None) -> dict[tuple[str, int], Totals]:
-        """Return count and checksum of the rows of the plan's splits, each as far as its offset record goes."""
-        return self._in_thread(lambda: self._read_source(plan, schema))
+    def read_source(
+        self, plan: Plan, schema: str | None, *, by_another_reader: bool = False
+    ) -> dict[tuple[str, int], Totals]:
+        """Return count and checksum of the rows of the plan's splits, each as far as its offset record goes.
 
-    def _read_source(self, plan: Plan, schema: str | None) -> dict[tuple[str, int], Totals]:
+        `by_another_reader`: than the run read them with, where there is one. The rows of a .bz2 of lines
+        that was sent whole are then all of its first split.
+        """
+        return self._in_thread(lambda: self._read_source(plan, schema, by_another_reader))
+
+    def _read_source(self, plan: Plan, schema: str | None, by_another_reader: bool) -> dict[tuple[str, int], Totals]:
         settings, context = self._settings, self._spark.context
         base_path = settings.base_path(plan)
         apart: list[LineSplit] = []
-        if takes_lines(settings.read, settings.conf, plan, base_path):
-            plan, lines_alone = audit_lines.parted(context, plan)
+        if sends_lines(settings.read, settings.conf, base_path):
+            plan, lines_alone = audit_lines.parted(context, plan, by_another_reader=by_another_reader)
             apart = [LineSplit(*planned) for planned in scan.planned_splits(lines_alone, scan.BLOCK)]
         rows: list[DataFrame] = []
         splits: dict[int, TaskSplit] = {}

@@ -30,7 +30,7 @@ from eosingest.sources.base import SourceFile
 from eosingest.sources.codecs import DamagedError
 from eosingest.sources.fingerprint import to_milliseconds
 from eosingest.sources.lines import Bounds, Lines, is_compressed, open_file, read_lines
-from eosingest.sources.splits import is_splittable
+from eosingest.sources.splits import is_cut_by_codec, is_splittable
 from eosingest.spark.read import ReadSettings
 from eosingest.spark.read_ahead import ReadAhead
 from eosingest.spec.expressions import tokens
@@ -58,6 +58,11 @@ class LineSource:
 
 def takes_lines(settings: ReadSettings, conf: Mapping[str, str], plan: Plan, base_path: str | None) -> bool:
     """Say whether the records are the lines of text files as they are, in files that are read here as Spark reads them."""
+    return sends_lines(settings, conf, base_path) and all(_is_readable(entry.file.path) for entry in plan.pending_files)
+
+
+def sends_lines(settings: ReadSettings, conf: Mapping[str, str], base_path: str | None) -> bool:
+    """Say whether the records are the lines of text files as they are."""
     separator = settings.options.get("lineSep", "\n")
     return (
         settings.format == "text"
@@ -70,13 +75,12 @@ def takes_lines(settings: ReadSettings, conf: Mapping[str, str], plan: Plan, bas
         and len(separator.encode()) == 1
         and not any(key.startswith("spark.hadoop.") for key in conf)  # other codecs, other file systems
         and base_path is None  # a folder may give a column of any name
-        and all(_is_readable(entry.file.path) for entry in plan.pending_files)
     )
 
 
 def _is_readable(path: str) -> bool:
     """Say whether a file is plain, or compressed and never cut: of bzip2, which can be cut, Hadoop knows more."""
-    plain = is_splittable("text", path) and not path.lower().endswith(".bz2")
+    plain = is_splittable("text", path) and not is_cut_by_codec("text", path)
     return plain or is_compressed(path)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from eosingest.audit import Totals
@@ -50,9 +50,10 @@ def audited(
     *,
     young: tuple[str, ...] = (),
     empty: tuple[str, ...] = (),
+    as_one: Callable[[SourceFile], bool] = lambda _: False,
 ) -> AuditedSource:
     offsets = {(entry.file, entry.start): entry for entry in receipts}
-    return audited_source(Files(), Listing(tuple(files), 0, young, empty), offsets, CONTROL)
+    return audited_source(Files(), Listing(tuple(files), 0, young, empty), offsets, CONTROL, as_one)
 
 
 def read(source: AuditedSource) -> list[tuple[str, int]]:
@@ -117,3 +118,16 @@ def test_what_path_does_not_name_today_is_told_apart() -> None:
     """Breaks when a job that sends a day at a time can never be verified against its source."""
     source = audited([receipt("today", 0), receipt("yesterday", 0)], [file("today")])
     assert (read(source), source.unread, source.elsewhere) == ([("today", 0)], (), ("yesterday",))
+
+
+def test_a_file_whose_splits_another_reader_cannot_tell_apart_is_compared_as_a_whole_once_it_is_done() -> None:
+    starts = (0, 100, 200)
+    done = audited([receipt("a", start) for start in starts], [file("a")], as_one=lambda _: True)
+    (unit,) = done.units
+    assert (unit.name, unit.receipt) == ("a", Totals(30, 1 + 101 + 201))
+    assert done.unlike({("a", 0): Totals(30, 303), ("a", 100): Totals(), ("a", 200): Totals()}) == []
+
+    half = audited([receipt("a", start, done=start != 100) for start in starts], [file("a")], as_one=lambda _: True)
+    early = audited([receipt("a", 0)], [file("a")], as_one=lambda _: True)
+    assert [len(source.units) for source in (half, early)] == [3, 1]
+    assert early.units[0].name == "a, split at byte 0"
