@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.sql import SparkSession
 
 import eosingest
 from eosingest import pins
@@ -100,12 +101,16 @@ class SparkLauncher:
             if not settings.master.startswith("local["):
                 self._spark.context.addPyFile(package_zip())
             as_lines = takes_lines(settings.read, settings.conf, plan, base_path)
-            inspect_pending(self._spark.context, settings.read, plan, as_lines=as_lines)
-            if as_lines:
+            inspected = session.begin(
+                lambda: inspect_pending(self._spark.context, settings.read, plan, as_lines=as_lines), "spark-inspect"
+            )
+            sql = None if as_lines else self._spark.sql()  # a second and a half, in which tasks inspect
+            inspected.result()
+            if sql is None:
                 return self._prepare_lines(plan, schema)
             if schema is not None and settings.read.schema is None and not same_files:
-                refuse_outgrown(self._spark.sql(), settings.read, plan, base_path, schema)
-            return self._prepare_frame(plan, schema, base_path)
+                refuse_outgrown(sql, settings.read, plan, base_path, schema)
+            return self._prepare_frame(sql, plan, schema, base_path)
         except session.FROM_THE_JVM as error:
             explained = self._explain(error)
             if explained.code == "spark-job":
@@ -120,9 +125,9 @@ class SparkLauncher:
         self._tasks = len(self._lines.tasks)
         return Prepared(self._tasks, schema or SCHEMA, {split.key: split.split for split in planned})
 
-    def _prepare_frame(self, plan: Plan, schema: str | None, base_path: str | None) -> Prepared:
+    def _prepare_frame(self, sql: SparkSession, plan: Plan, schema: str | None, base_path: str | None) -> Prepared:
         read = replace(self._settings.read, schema=schema) if schema is not None else self._settings.read
-        frame = record_frame(self._spark.sql(), read, plan, base_path)
+        frame = record_frame(sql, read, plan, base_path)
         self._records = frame.records.drop(*null_columns(read))
         scan.check_narrow(self._records)
         splits, partitions = scan.task_splits(plan, frame.whole, self._records, frame.scheme)

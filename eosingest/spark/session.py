@@ -297,11 +297,17 @@ def in_thread(step: Callable[[], _T], check: Callable[[], None], name: str) -> _
 
     A JVM that starts or works listens to nobody. The thread is a daemon, and the JVM ends with its standard input, when we do.
     """
-    future: Future[_T] = Future()
-    threading.Thread(target=_into, args=(future, step), name=name, daemon=True).start()
+    future = begin(step, name)
     while not wait([future], timeout=_TICK_S).done:
         check()
     return future.result()
+
+
+def begin(step: Callable[[], _T], name: str) -> Future[_T]:
+    """Begin a step in a thread of its own; what it returns or raises is the future's result."""
+    future: Future[_T] = Future()
+    threading.Thread(target=_into, args=(future, step), name=name, daemon=True).start()
+    return future
 
 
 def _into(future: Future[_T], step: Callable[[], _T]) -> None:
