@@ -305,6 +305,7 @@ HABITS: list[tuple[str, bytes, dict[str, Any], list[bytes]]] = [
     ("json", b'\n{"n":1}\n  \n', {}, [b'{"n":1}']),
     ("json", b'{"n":"bad","t":"x"}\n', {"schema": "n INT, t STRING", "value": "t"}, [b"x"]),
     ("csv", b"00123,1.10,TRUE\n", {}, [b'{"_c0":123,"_c1":1.1,"_c2":true}']),
+    ("csv", b"1e400,1.239\n", {"schema": "a DOUBLE, b DECIMAL(10,2)"}, [b'{"a":"Infinity","b":1.24}']),
     ("csv", b'a,,""\n\nb,c,d\n', {}, [b'{"_c0":"a","_c1":null,"_c2":null}', b'{"_c0":"b","_c1":"c","_c2":"d"}']),
 ]
 
