@@ -7,7 +7,7 @@ READY := $(VENV)/ready
 .DEFAULT_GOAL := help
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 15
 
-.PHONY: help install quickstart test test-rest test-all test-integration test-simulation test-chaos test-reading simulate chaos bench unit lint schema clean
+.PHONY: help install quickstart test test-rest test-all test-integration test-simulation test-chaos test-reading test-brokers simulate chaos bench unit lint schema clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -39,6 +39,10 @@ test-all: test test-rest ## run all tests; the parts test-reading, test-integrat
 
 test-reading test-integration test-simulation test-chaos: $(READY)
 	$(PYTEST) tests/$(@:test-%=%)
+
+test-brokers: $(READY) ## run tests/integration on Kafka 3.3.2 and 3.9.1, or on KAFKA="versions"
+	for version in $(or $(KAFKA),3.3.2 3.9.1); do \
+		KAFKA_HOME=$$($(BIN)/python -m tests.integration.older_kafka $$version) $(PYTEST) tests/integration || exit 1; done
 
 simulate: $(READY) ## run SCHEDULES=n simulated schedules of driver and tasks, from SEED=s on
 	$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),1000) --seed $(or $(SEED),0)

@@ -113,7 +113,7 @@ def _fetch(folder: Path, libs: Path, deadline: float) -> None:
 def _run_ivy(fresh: Path, downloads: Path, deadline: float) -> None:
     ivy_file = fresh / "ivy.xml"
     ivy_file.write_text(_IVY_FILE, encoding="ascii")
-    command = [str(find_java()), "-jar", str(_ivy_jar())]
+    command = [str(find_java()), "-jar", str(ivy_jar())]
     settings = os.environ.get("EOSINGEST_IVY_SETTINGS")
     command += ["-settings", settings] if settings else []
     command += ["-cache", str(downloads), "-ivy", str(ivy_file), "-confs", "default", "-novalidate"]
@@ -142,7 +142,7 @@ def _run_ivy(fresh: Path, downloads: Path, deadline: float) -> None:
         )
 
 
-def _ivy_jar() -> Path:
+def ivy_jar() -> Path:
     """Return the Ivy jar that pyspark ships, found without importing pyspark."""
     spec = find_spec("pyspark")
     places = spec.submodule_search_locations if spec else None

@@ -1,7 +1,7 @@
 """One Kafka server process and its folder: the files it starts from, its launch, whether it lives, whether it answers.
 
-The folder holds `data/` (the log), `server.properties`, `log4j2.properties`, `broker.log` (bounded), `broker.out`
-(what the JVM itself says), `state.json` (ports and version, kept from start to start), `broker.pid` and `lock`.
+The folder holds `data/` (the log), `server.properties`, `log4j2.properties`, `log4j.properties`, `broker.log` (bounded),
+`broker.out` (what the JVM itself says), `state.json` (ports and version, kept from start to start), `broker.pid` and `lock`.
 The JVM's working folder is that folder and every path it is given is relative, so that no character in the
 folder's name can break a Java property.
 """
@@ -89,6 +89,18 @@ appender.file.policies.size.size = 10MB
 appender.file.strategy.type = DefaultRolloverStrategy
 appender.file.strategy.max = 3
 """
+
+# Kafka before 4.0 logs by log4j 1.
+_LOG4J1 = """\
+log4j.rootLogger=INFO, file
+log4j.appender.file=org.apache.log4j.RollingFileAppender
+log4j.appender.file.File=broker.log
+log4j.appender.file.MaxFileSize=10MB
+log4j.appender.file.MaxBackupIndex=3
+log4j.appender.file.layout=org.apache.log4j.PatternLayout
+log4j.appender.file.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+_LOG_OPTIONS = ("-Dlog4j2.configurationFile=log4j2.properties", "-Dlog4j.configuration=file:log4j.properties")
 
 
 class ServerDiedError(Exception):
@@ -185,7 +197,7 @@ class Server:
             self.log.replace(self.directory / "broker.log.previous")
         heap = heap or os.environ.get("KAFKA_HEAP_OPTS") or _DEFAULT_HEAP
         command = [java, *shlex.split(heap), "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", self._marker]
-        command += ["-Dlog4j2.configurationFile=log4j2.properties", "-cp", f"{libs}/*", "kafka.Kafka"]
+        command += [*_LOG_OPTIONS, "-cp", f"{libs}/*", "kafka.Kafka"]
         subprocess.run(
             ["/bin/sh", "-c", _LAUNCH, "sh", *command, "server.properties"],
             cwd=self.directory,
@@ -201,15 +213,16 @@ class Server:
             time.sleep(_POLL_S)
 
     def _write_files(self, state: State, properties: Mapping[str, str]) -> None:
-        listeners = f"PLAINTEXT://{HOST}:{state.port},CONTROLLER://{HOST}:{state.controller_port}"
+        clients = f"PLAINTEXT://{HOST}:{state.port}"
         ports = {
-            "listeners": listeners,
-            "advertised.listeners": listeners,
+            "listeners": f"{clients},CONTROLLER://{HOST}:{state.controller_port}",
+            "advertised.listeners": clients,  # Kafka before 3.9 refuses the controller's here
             "controller.quorum.voters": f"1@{HOST}:{state.controller_port}",
         }
         lines = [f"{name}={value}\n" for name, value in {**_PROPERTIES, **ports, **properties}.items()]
         (self.directory / "server.properties").write_text("".join(lines), encoding="latin-1")
         (self.directory / "log4j2.properties").write_text(_LOG4J2, encoding="latin-1")
+        (self.directory / "log4j.properties").write_text(_LOG4J1, encoding="latin-1")
 
     def _cluster_id(self) -> str | None:
         """Return the cluster id that the data folder was formatted with."""
@@ -220,7 +233,7 @@ class Server:
 
     def _format(self, java: str, libs: Path, deadline: float, cluster_id: str) -> None:
         """Write the metadata of a new node; harmless where an earlier attempt was killed half way."""
-        command = [java, "-cp", f"{libs}/*", "-Dlog4j2.configurationFile=log4j2.properties", "kafka.tools.StorageTool"]
+        command = [java, "-cp", f"{libs}/*", *_LOG_OPTIONS, "kafka.tools.StorageTool"]
         command += ["format", "--cluster-id", cluster_id, "--ignore-formatted", "--config", "server.properties"]
         try:
             result = subprocess.run(

@@ -16,6 +16,7 @@ from typing import Any
 import kafka.errors as kafka_errors
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec, TransactionState
+from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.consumer.offsets import IsolationLevel
 from kafka.protocol.metadata import CoordinatorType
 from kafka.protocol.producer.transaction import InitProducerIdRequest
@@ -28,6 +29,7 @@ from eosingest.kafka.unreachable import reasons
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors say it once, and where to look
 
+OLDEST = "3.3"  # the oldest that is tested (tests/integration/test_broker_versions.py)
 _BOOTSTRAP_S = 7.0
 _BOOTSTRAP_STEP_MS = 3_000
 _REQUEST_MS = 30_000
@@ -82,13 +84,26 @@ class KafkaPythonAdmin:
                 code="broker-unreachable",
                 hint="check bootstrap_servers and that the brokers are up; nothing was sent, run again",
             ) from error
+        except kafka_errors.IncompatibleBrokerVersion as error:
+            raise FatalError(
+                f"{self._servers}: {doing}: the brokers do not know this request ({_named_once(error)})",
+                code="broker-too-old",
+                hint=f"nothing was sent; eosingest needs Apache Kafka {OLDEST} or newer",
+            ) from error
         except kafka_errors.KafkaError as error:
             raise FatalError(f"{self._servers}: {doing}: {_named_once(error)}", code="broker-refused") from error
 
     def cluster_id(self) -> str:
         """Return the cluster's id."""
         with self._errors("describing the cluster"):
-            return str(self._client.describe_cluster()["cluster_id"])
+            return str(self._client._manager.run(self._cluster_id))
+
+    async def _cluster_id(self) -> str:
+        """Ask ourselves: `describe_cluster` of kafka-python 3.0.12 takes only what Kafka 3.7 and newer answer (KIP-919)."""
+        answer = await self._client._manager.send(DescribeClusterRequest())
+        if answer.error_code:
+            raise kafka_errors.for_code(answer.error_code)(answer.error_message)
+        return str(answer.cluster_id)
 
     def describe_topic(self, name: str) -> TopicDescription | None:
         """Return the description of a topic, None where it does not exist."""
