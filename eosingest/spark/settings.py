@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from eosingest import site
 from eosingest.kafka.config import ClientSettings
 from eosingest.sources.files import FileSource
 from eosingest.spark.job import SparkSettings
 from eosingest.spark.read import ReadSettings
-from eosingest.spec import Spec, generations, spark_master
+from eosingest.spec import Spec, generations
 
 
 def spark_settings(
@@ -30,7 +31,7 @@ def spark_settings(
     )
     return SparkSettings(
         job=spec.name,
-        master=spark_master(spec),
+        master=site.spark_master(spec),
         conf={**generations.spark_conf(spec.defaults_of), **spec.spark.conf},
         read=read,
         base_path=lambda plan: source.partition_base(entry.file for entry in plan.files),
