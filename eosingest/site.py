@@ -12,10 +12,13 @@ import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eosingest.errors import SpecError
-from eosingest.spec import Spec
 from eosingest.spec.masters import embedded_problem, master_problem, with_retries
+
+if TYPE_CHECKING:  # executors have no pydantic
+    from eosingest.spec import Spec
 
 DEFAULT_MASTER = "local[*]"
 _FILE = "spark-defaults.conf"

@@ -8,15 +8,20 @@ from pathlib import Path
 from eosingest import site
 from eosingest.kafka.config import ClientSettings
 from eosingest.sources.files import FileSource
-from eosingest.spark.job import SparkSettings
+from eosingest.spark.job import SparkSettings, to_nobody
 from eosingest.spark.read import ReadSettings
 from eosingest.spec import Spec, generations
 
 
 def spark_settings(
-    spec: Spec, client: ClientSettings, source: FileSource, check: Callable[[], None], log_file: Path | None
+    spec: Spec,
+    client: ClientSettings,
+    source: FileSource,
+    check: Callable[[], None],
+    log_file: Path | None,
+    note: Callable[[str], None] = to_nobody,
 ) -> SparkSettings:
-    """Make the settings. `log_file` takes Spark's own output, None leaves it on stderr."""
+    """Make the settings. `log_file` takes Spark's own output, None leaves it on stderr; `note` a line for who watches."""
     read = ReadSettings(
         format=spec.source.format,
         options=spec.source.reader_options(),
@@ -40,4 +45,6 @@ def spark_settings(
         prefix=spec.sink.transactional_id_prefix,
         check=check,
         log_file=log_file,
+        executor_wait_s=spec.spark.executor_wait,
+        note=note,
     )

@@ -281,6 +281,13 @@ class Spark(_Table):
         description="Spark's master: local[*], spark://host:7077, yarn, k8s://https://host:port. local[N] is started with "
         "retries, as local[N,4]. By default that of spark-defaults.conf, and local[*] where it names none.",
     )
+    executor_wait: Duration = Field(
+        ge=1,
+        default=120.0,
+        description="On a cluster: how long a run stays without any executor, at its beginning or when all were lost, before "
+        "it ends with exit 5.",
+        json_schema_extra=_shown("2m"),
+    )
     conf: Flat = Field(default_factory=dict, description="Spark settings, such as spark.driver.memory.")
 
 
