@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -113,6 +115,49 @@ def test_executors_without_a_slot_are_an_error_of_the_settings() -> None:
     clock.at = 60
     with pytest.raises(FatalError, match="no executor has the cores that a task needs"):
         looker.look()
+
+
+def spark_on(master: str, conf: dict[str, str], patience_s: int) -> Any:
+    """Make what `_all_there` asks of a running Spark."""
+    java_conf = SimpleNamespace(getTimeAsSeconds=lambda key, otherwise: patience_s)
+    context = SimpleNamespace(
+        _conf=conf, _jsc=SimpleNamespace(sc=lambda: SimpleNamespace(conf=lambda: java_conf)), pythonExec="python3"
+    )
+    return SimpleNamespace(master=master, context=context, log_file=None)
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "coming", "patience_s", "wanted", "words"),
+    [
+        ("yarn", {"spark.executor.instances": "3"}, [1, 1, 2, 3], 30, 3, []),
+        ("yarn", {"spark.executor.instances": "3"}, [1, 2], 0, 1, ["1 executors with 1 slots are there, of 3"]),
+        (STANDALONE, {"spark.cores.max": "4"}, [1, 2, 4, 5], 30, 4, []),
+        (STANDALONE, {}, [1, 2, 3, 3], 30, 3, []),
+    ],
+)
+def test_as_many_as_were_asked_for_are_waited_for(
+    master: str,
+    conf: dict[str, str],
+    coming: list[int],
+    patience_s: int,
+    wanted: int,
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Breaks when a run begins with the first executor alone, or waits for ever for the last."""
+    monkeypatch.setattr(executors, "_LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(executors, "_STABLE_S", 0.1)
+    left, notes = list(coming), list[str]()
+
+    def seen() -> Registered:
+        number = left.pop(0) if len(left) > 1 else left[0]
+        return Registered(number, number)
+
+    looker = Watch(seen, asked(master, conf.get), 60.0, notes.append, lambda: None)
+    found = executors._all_there(spark_on(master, conf, patience_s), looker, 60.0, notes.append)
+    assert found == Registered(wanted, wanted)
+    assert [any(word in note for note in notes) for word in words] == [True] * len(words)
+    assert bool(notes) == bool(words)
 
 
 def test_a_job_at_work_is_watched() -> None:
