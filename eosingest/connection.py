@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from eosingest import broker
+from eosingest import broker, site
 from eosingest.control import ControlLog
 from eosingest.errors import SpecError, TemporaryError
 from eosingest.interruption import never
@@ -53,6 +53,7 @@ def connected(
 
     Who only looks starts nothing (`start` False): then an embedded broker that is down is a TemporaryError.
     """
+    site.refuse_embedded_elsewhere(spec)
     servers = spec.sink.bootstrap_servers
     if servers == EMBEDDED and not start:
         servers = broker.status().bootstrap_servers

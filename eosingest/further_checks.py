@@ -1,4 +1,4 @@
-"""What `check` finds beyond the rules that a spec is loaded by: expressions, paths, servers, masters and properties.
+"""What `check` finds beyond the rules that a spec is loaded by: expressions, paths, servers and properties.
 
 Between the loader, which gives the tables and knows the lines, and those parts that know what a value means. Nothing is
 started and nobody is asked; files are listed where they are there, for the columns that their folders give.
@@ -23,7 +23,6 @@ _SERVER = re.compile(
     r"(?:(?P<scheme>[A-Za-z_]\w*)://)?(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+)(?::(?P<port>\d{1,5}))?"
 )
 _LISTENERS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
-_MASTERS = ("local", "spark://", "yarn", "k8s://")
 _QUOTED = re.compile(r'"([^"]+)"')
 
 
@@ -33,7 +32,6 @@ def further_problems(tables: Table, spec: Path) -> Iterator[Problem]:
     if isinstance(source, Problem):
         yield source
     yield from _server_problems(get(tables, "sink", "bootstrap_servers"))
-    yield from _master_problems(get(tables, "spark", "master"))
     yield from _property_problems(get(tables, "sink", "properties"))
     yield from expression_problems(tables, _folders(source) if isinstance(source, FileSource) else None)
 
@@ -84,15 +82,6 @@ def _server_problems(servers: object) -> Iterator[Problem]:
                 ("sink", "bootstrap_servers"), text, hint='write host:port,host:port or "embedded"', code="servers"
             )
             return
-
-
-def _master_problems(master: object) -> Iterator[Problem]:
-    if isinstance(master, str) and master.strip() and not master.startswith((*_MASTERS, "sc://")):
-        yield Problem(
-            ("spark", "master"),
-            f"'{master}' is no master that Spark knows",
-            hint="write local[*]; spark://host:7077, yarn and k8s://… are not tested with this version",
-        )
 
 
 def _property_problems(properties: object) -> Iterator[Problem]:

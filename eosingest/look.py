@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import platform
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eosingest import broker, last_words, pins
+from eosingest import broker, last_words, pins, site
 from eosingest.connection import EMBEDDED, Connection, connected, control_log, refuse_unusable_properties
 from eosingest.driver_contract import DriverSettings
 from eosingest.errors import EosingestError, FatalError, NoSuchJobError, SpecError
@@ -26,7 +27,7 @@ from eosingest.sources.base import Listing
 from eosingest.sources.files import FileSource
 from eosingest.sources.unread import Unread
 from eosingest.spec import Spec, resolve_properties
-from eosingest.spec.model import LOCAL_MASTER
+from eosingest.spec.masters import is_local
 
 _ENDED = (record.COMPLETE, record.FAILED)
 
@@ -42,10 +43,12 @@ def check(spec: Spec) -> list[str]:
         raise SpecError("\n".join(problems), code="bad-property", problems=problems)
     java = find_java()
     notes = [f"Java {java_major_version(java)} at {java}"]
-    if not LOCAL_MASTER.fullmatch(spec.spark.master):
+    master = site.spark_master(spec)
+    site.refuse_embedded_elsewhere(spec)
+    if not is_local(master):
         notes.append(
-            f"spark.master: this version was tested with local[N] only, not with {spec.spark.master.split(':')[0]}: every"
-            " executor must see the files under the same path, and its Python must have eosingest"
+            f"spark.master: {master}: every executor must see the files under the same path, and have a Python of this minor"
+            f" version ({platform.python_version().rpartition('.')[0]}) with eosingest's dependencies"
         )
     notes += _not_lines(spec)
     return notes

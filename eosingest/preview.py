@@ -50,7 +50,7 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
         noting.note(note)
     if plan.files:
         observer.note("starting Spark; the brokers are not asked, and nothing is sent")
-        report = _look(spec, rows, source, plan, report, check)
+        report = _look(spec, rows, source, plan, report, check, observer)
     return replace(report, notes=tuple(noting.notes) + report.notes)
 
 
@@ -67,7 +67,7 @@ def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | No
     if spec.source.ddl is not None:
         plan = replace(plan, files=plan.files[:1])  # the others change nothing
     observer.note("starting Spark; the brokers are not asked, and nothing is sent")
-    spark = _previewer(spec, source, check, spark_log_file(spec.name))
+    spark = _previewer(spec, source, check, spark_log_file(spec.name), observer)
     try:
         schema = spark.open(plan)
     except SpecError as error:
@@ -98,18 +98,26 @@ def _check_of(interrupted: Callable[[], int | None]) -> Callable[[], None]:
     return check
 
 
-def _previewer(spec: Spec, source: FileSource, check: Callable[[], None], log_file: Path | None) -> SparkPreviewer:
+def _previewer(
+    spec: Spec, source: FileSource, check: Callable[[], None], log_file: Path | None, observer: Observer
+) -> SparkPreviewer:
     from eosingest.spark.preview import SparkPreviewer
     from eosingest.spark.settings import spark_settings
 
     client = ClientSettings(spec.sink.bootstrap_servers)  # never connected
-    return SparkPreviewer(spark_settings(spec, client, source, check, log_file))
+    return SparkPreviewer(spark_settings(spec, client, source, check, log_file, observer.note))
 
 
 def _look(
-    spec: Spec, rows: int, source: FileSource, plan: Plan, report: PreviewReport, check: Callable[[], None]
+    spec: Spec,
+    rows: int,
+    source: FileSource,
+    plan: Plan,
+    report: PreviewReport,
+    check: Callable[[], None],
+    observer: Observer,
 ) -> PreviewReport:
-    spark = _previewer(spec, source, check, Path(report.log) if report.log else None)
+    spark = _previewer(spec, source, check, Path(report.log) if report.log else None, observer)
     try:
         schema = spark.open(plan)
         records: list[ShownRecord] = []

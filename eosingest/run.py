@@ -162,4 +162,4 @@ class _LazyLauncher:
 
         log_file = spark_log_file(spec.name)
         self.log = str(log_file)
-        return spark_settings(spec, self._client, self._source, self._check, log_file)
+        return spark_settings(spec, self._client, self._source, self._check, log_file, self._observer.note)

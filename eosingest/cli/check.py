@@ -99,8 +99,14 @@ def _summary(spec: Spec) -> list[tuple[str, str]]:
             f"{words.duration(limits.timeout)}, {words.count(limits.max_records, 'record')}, "
             f"{words.size(limits.max_bytes)} at most",
         ),
-        ("spark", ", ".join([spec.spark.master, *sorted(spec.spark.conf)])),
+        ("spark", ", ".join([_master(spec), *sorted(spec.spark.conf)])),
     ]
+
+
+def _master(spec: Spec) -> str:
+    from eosingest.site import spark_master
+
+    return spec.spark.master or f"{spark_master(spec)} (the spec names no master)"
 
 
 def _schema(spec: Spec) -> str:

@@ -35,7 +35,7 @@ from eosingest.spark.read import CHECKSUM, SPLIT
 _SCHEMA = f"{SPLIT} BIGINT, {CHECKSUM} BIGINT"
 
 
-def parted(context: Any, plan: Plan, *, by_another_reader: bool) -> tuple[Plan, Plan]:
+def parted(context: Any, plan: Plan, slots: int, *, by_another_reader: bool) -> tuple[Plan, Plan]:
     """Part a plan of lines in what Spark reads, and what is read here; a file that nobody can read is left to Spark.
 
     Not `by_another_reader`: here is read only what Spark cannot read.
@@ -43,7 +43,7 @@ def parted(context: Any, plan: Plan, *, by_another_reader: bool) -> tuple[Plan, 
     apart = _sent_by_spark(plan) if by_another_reader else set()
     compressed = [entry.file for entry in plan.files if is_compressed(entry.file.path) and entry.file.name not in apart]
     if compressed:
-        tasks = min(len(compressed), context.defaultParallelism)
+        tasks = min(len(compressed), slots)
         apart |= set(context.parallelize(compressed, tasks).mapPartitions(_read_by_lines_alone).collect())
     return (
         replace(plan, files=tuple(entry for entry in plan.files if entry.file.name not in apart)),

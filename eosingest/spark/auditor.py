@@ -20,9 +20,10 @@ from eosingest.audit import Compared, Copies, Found, Slice, Totals, shares
 from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
 from eosingest.kafka.librdkafka import REFUSALS
 from eosingest.plan import Plan
-from eosingest.spark import audit_lines, causes, scan, session
+from eosingest.spark import audit_lines, causes, executors, scan, session
 from eosingest.spark.audit import SourceData, TopicData, compare
-from eosingest.spark.job import SparkSettings, package_zip
+from eosingest.spark.environment import environment_error
+from eosingest.spark.job import SparkSettings
 from eosingest.spark.line_inputs import LineSplit, line_separator, sends_lines
 from eosingest.spark.read import CHECKSUM, METADATA, SPLIT, record_frame
 from eosingest.task_contract import TaskSplit
@@ -56,14 +57,14 @@ class SparkAuditor:
             conf=settings.conf,
             split_size=split_size,
             log_file=settings.log_file,
+            wait_s=settings.executor_wait_s,
         )
-        if not settings.master.startswith("local["):
-            self._spark.context.addPyFile(package_zip())
+        executors.ready(self._spark, settings.executor_wait_s, settings.note)
         self._session = self._spark.sql()
 
     def read_topic(self, topic: str, parts: Sequence[Slice], *, patience_s: float) -> Found:
         """Return count and checksum of what is in the slices; a read may stand still for `patience_s` seconds."""
-        tasks = int(self._spark.context.defaultParallelism)
+        tasks = executors.most_tasks(self._spark)
         data = TopicData(self._session, topic, self._settings.client, tuple(shares(parts, tasks)), patience_s)
         self._topic = data
         return self._in_thread(data.sums) if data.shares else Found(Totals())
@@ -83,7 +84,9 @@ class SparkAuditor:
         base_path = settings.base_path(plan)
         apart: list[LineSplit] = []
         if sends_lines(settings.read, settings.conf, base_path):
-            plan, lines_alone = audit_lines.parted(context, plan, by_another_reader=by_another_reader)
+            plan, lines_alone = audit_lines.parted(
+                context, plan, executors.most_tasks(self._spark), by_another_reader=by_another_reader
+            )
             apart = [LineSplit(*planned) for planned in scan.planned_splits(lines_alone, scan.BLOCK)]
         rows: list[DataFrame] = []
         splits: dict[int, TaskSplit] = {}
@@ -101,7 +104,7 @@ class SparkAuditor:
             rows.append(frame.records.select(*hashes))
             splits |= by_spark
             partitions += more
-        tasks = max(1, min(partitions, context.defaultParallelism))
+        tasks = max(1, min(partitions, executors.most_tasks(self._spark)))
         self._source = SourceData(reduce(DataFrame.unionAll, rows), splits, tasks)
         return self._source.sums()
 
@@ -144,6 +147,9 @@ class SparkAuditor:
                 code="jvm-ended",
                 hint=self._again(),
             )
+        environment = environment_error(text, "nothing was judged")
+        if environment is not None:
+            return environment
         if causes.is_lasting(text):
             return FatalError(
                 f"the source could not be read or computed: {causes.innermost(text)}",
@@ -164,6 +170,8 @@ class SparkAuditor:
 
     def _ended(self) -> bool:
         """Say whether the JVM is gone; where py4j has just lost it, its end is known a moment later."""
+        if self._spark.process is None:  # spark-submit's JVM is not ours to look after
+            return False
         with suppress(subprocess.TimeoutExpired):
             self._spark.process.wait(_JVM_END_WAIT_S)
         return self._spark.process.poll() is not None

@@ -40,10 +40,11 @@ class Inspection:
                     yield found
 
 
-def inspect_pending(context: Any, read: ReadSettings, plan: Plan, *, as_lines: bool) -> None:
+def inspect_pending(context: Any, read: ReadSettings, plan: Plan, *, as_lines: bool, slots: int) -> None:
     """Inspect the pending files. Raises FatalError for what was found, ChangedError for a file that changed.
 
-    `as_lines`: tasks read them themselves, and tell damage themselves; else Spark's readers do.
+    `as_lines`: tasks read them themselves, and tell damage themselves; else Spark's readers do. `slots`: how many tasks run
+    at a time.
     """
     if read.format not in TEXT_FORMATS:
         return
@@ -58,7 +59,7 @@ def inspect_pending(context: Any, read: ReadSettings, plan: Plan, *, as_lines: b
     if sum(file.length for file in files) <= _HERE_BYTES and len(files) <= _HERE_FILES:
         results = list(inspection(pieces))
     else:
-        tasks = min(len(pieces), _TASKS_PER_SLOT * context.defaultParallelism)
+        tasks = min(len(pieces), _TASKS_PER_SLOT * slots)
         results = context.parallelize(pieces, tasks).mapPartitions(inspection).collect()
     findings: dict[str, Finding] = {}  # the first of each file
     for result in results:

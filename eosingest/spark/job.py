@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import subprocess
-import tempfile
 import threading
 import traceback
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from json import loads
@@ -19,7 +16,6 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-import eosingest
 from eosingest import pins
 from eosingest.driver_contract import Prepared
 from eosingest.errors import EosingestError, FatalError, IncompleteError
@@ -27,12 +23,15 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import ProducerSettings
 from eosingest.plan import Plan
 from eosingest.sources.files import metadata_file_path
-from eosingest.spark import causes, scan, session
+from eosingest.spark import causes, executors, scan, session
+from eosingest.spark.environment import environment_error
+from eosingest.spark.executors import LossWatch
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.line_inputs import SCHEMA, LineSource, LineSplit, line_source, takes_lines
 from eosingest.spark.outgrown import refuse_outgrown
 from eosingest.spark.read import ReadSettings, null_columns, record_frame
 from eosingest.spark.worker import OUTPUT_SCHEMA, LineTaskFunction, Outcomes, TaskFunction, WorkerKafka
+from eosingest.spec.masters import is_local
 from eosingest.task_contract import Outcome, TaskSettings
 from eosingest.verdict import JobResult
 
@@ -41,14 +40,17 @@ _CANCEL_EVERY_S = 0.5
 _JVM_END_WAIT_S = 2.0
 _NO_SOCKET = "Connection refused"  # in what pyspark says where the JVM no longer serves a job's result
 _READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
-_MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 BAD_HEADER = "CSV header does not conform to the schema"
 NAMES_AS_IN_THE_HEADER = "give source.schema the header's names in their order, or leave it out to have it inferred"
 
 
+def to_nobody(_: str) -> None:
+    """Take a note that nobody watches for."""
+
+
 @dataclass(frozen=True)
 class SparkSettings:
-    """How Spark is started and what it reads."""
+    """How Spark is started and what it reads. `note` takes a line for the person who watches."""
 
     job: str
     master: str
@@ -60,6 +62,8 @@ class SparkSettings:
     prefix: str
     check: Callable[[], None]
     log_file: Path | None
+    executor_wait_s: float = 120.0
+    note: Callable[[str], None] = to_nobody
 
 
 class SparkLauncher:
@@ -76,6 +80,7 @@ class SparkLauncher:
         self._thread: threading.Thread | None = None
         self._outcomes: Any = None
         self._error: EosingestError | None = None
+        self._losses: LossWatch | None = None  # on a cluster, while the job runs
 
     def prepare(self, plan: Plan, schema: str | None, *, same_files: bool) -> Prepared:
         """Start Spark, make the DataFrame, check that it is narrow and reads each planned split once.
@@ -92,17 +97,19 @@ class SparkLauncher:
             conf=settings.conf,
             split_size=plan.split_size,
             log_file=settings.log_file,
+            wait_s=settings.executor_wait_s,
         )
         self._names = {
             metadata_file_path(entry.file.path).removeprefix("file:"): entry.file.name for entry in plan.pending_files
         }
         base_path = settings.base_path(plan)
         try:
-            if not settings.master.startswith("local["):
-                self._spark.context.addPyFile(package_zip())
+            executors.ready(self._spark, settings.executor_wait_s, settings.note)
             as_lines = takes_lines(settings.read, settings.conf, plan, base_path)
+            slots = executors.most_tasks(self._spark)
             inspected = session.begin(
-                lambda: inspect_pending(self._spark.context, settings.read, plan, as_lines=as_lines), "spark-inspect"
+                lambda: inspect_pending(self._spark.context, settings.read, plan, as_lines=as_lines, slots=slots),
+                "spark-inspect",
             )
             sql = None if as_lines else self._spark.sql()  # a second and a half, in which tasks inspect
             inspected.result()
@@ -113,7 +120,7 @@ class SparkLauncher:
             return self._prepare_frame(sql, plan, schema, base_path)
         except session.FROM_THE_JVM as error:
             explained = self._explain(error)
-            if explained.code == "spark-job":
+            if explained.code == "spark-job" and not executors.is_lost(causes.text_of(error)):
                 raise FatalError(
                     explained.message, code="spark-prepare", hint="nothing was sent; correct the spec"
                 ) from error
@@ -121,7 +128,7 @@ class SparkLauncher:
 
     def _prepare_lines(self, plan: Plan, schema: str | None) -> Prepared:
         planned = [LineSplit(key, file, split) for key, file, split in scan.planned_splits(plan, scan.BLOCK)]
-        self._lines = line_source(self._settings.read, planned, self._spark.context.defaultParallelism)
+        self._lines = line_source(self._settings.read, planned, executors.most_tasks(self._spark))
         self._tasks = len(self._lines.tasks)
         return Prepared(self._tasks, schema or SCHEMA, {split.key: split.split for split in planned})
 
@@ -131,12 +138,15 @@ class SparkLauncher:
         self._records = frame.records.drop(*null_columns(read))
         scan.check_narrow(self._records)
         splits, partitions = scan.task_splits(plan, frame.whole, self._records, frame.scheme)
-        self._tasks = max(1, min(partitions, self._spark.context.defaultParallelism))
+        self._tasks = max(1, min(partitions, executors.most_tasks(self._spark)))
         return Prepared(self._tasks, frame.schema, splits)
 
     def start(self, task_settings: TaskSettings) -> None:
         """Start the job in a thread, which also meets a JVM that is gone by now."""
         assert self._tasks, "prepare comes first"
+        settings = self._settings
+        if not is_local(settings.master):
+            self._losses = LossWatch(executors.watch_of(self._spark, settings.executor_wait_s, settings.note))
         self._thread = threading.Thread(target=self._run, args=(task_settings,), name="spark-job", daemon=True)
         self._thread.start()
 
@@ -171,11 +181,14 @@ class SparkLauncher:
         """Wait for the job's end. Its outcomes come from the accumulator: of successful tasks, also when the job failed."""
         assert self._thread is not None, "start comes first"
         self._thread.join(timeout_s)
-        if self._thread.is_alive():
+        lost = self._losses.error if self._losses is not None else None
+        if self._thread.is_alive() and lost is None:
             return None
+        if self._thread.is_alive():
+            self.cancel()
         told = self._outcomes.value if self._outcomes is not None else []
         outcomes = {outcome.task: outcome for outcome in map(Outcome.from_json, map(loads, told))}
-        return JobResult(list(outcomes.values()), self._error)
+        return JobResult(list(outcomes.values()), lost or self._error)
 
     def cancel(self) -> None:
         """Cancel the job, again and again for a few seconds: Spark passes over a job that is not submitted yet."""
@@ -191,6 +204,8 @@ class SparkLauncher:
 
     def close(self) -> None:
         """Stop Spark."""
+        if self._losses is not None:
+            self._losses.end()
         if self._spark is not None:
             self._spark.stop()
 
@@ -217,6 +232,9 @@ class SparkLauncher:
                 code="out-of-memory",
                 hint=f'{kept}; give it more, [spark] conf = {{ "spark.driver.memory" = "4g" }}, and run again{log}',
             )
+        environment = environment_error(text, kept)
+        if environment is not None:
+            return environment
         if causes.is_lasting(text) or BAD_HEADER in text:
             header = f"{NAMES_AS_IN_THE_HEADER}; or " if BAD_HEADER in text else ""
             return FatalError(
@@ -225,20 +243,13 @@ class SparkLauncher:
                 hint=f"{kept}; {header}correct the data and run again. An expression is pinned in the middle of a job: with"
                 f" another one take a new job name{pins.from_scratch_hint()}{log}",
             )
-        missing = _MISSING_MODULE.search(text)
-        if missing is not None:
-            return FatalError(
-                f"the executors' Python has no module {missing.group(1)}",
-                code="executor-environment",
-                hint="nothing was sent; install eosingest's dependencies there, and name that Python in PYSPARK_PYTHON",
-            )
         if "Traceback (most recent call last)" in text:
             return EosingestError(f"a Spark task failed by a bug of ours:\n{text[-3000:]}", hint=f"{kept}{log}")
         return IncompleteError(f"the Spark job failed: {reason}", code="spark-job", hint=f"{kept}; run again{log}")
 
     def _jvm_ended(self, wait: bool) -> bool:
         """Say whether the JVM is gone; where it may be what py4j stumbled over, wait a moment for its end to be known."""
-        if self._spark is None:
+        if self._spark is None or self._spark.process is None:  # spark-submit's JVM is not ours to look after
             return False
         if wait:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -268,14 +279,3 @@ def _max_attempts(master: str) -> int:
     """Return how often Spark tries a task: the second number of a local master, else `spark.task.maxFailures`."""
     local = re.fullmatch(r"local\[[^,]+,\s*(\d+)\]", master)
     return int(local.group(1)) if local else session.MAX_ATTEMPTS
-
-
-def package_zip() -> str:
-    """Zip the package for executors on other machines, which have the libraries but not us; return the path."""
-    package = Path(eosingest.__file__).parent
-    descriptor, name = tempfile.mkstemp(prefix="eosingest-", suffix=".zip")
-    os.close(descriptor)
-    with zipfile.ZipFile(name, "w") as archive:
-        for path in sorted(package.rglob("*.py")):
-            archive.write(path, path.relative_to(package.parent))
-    return name

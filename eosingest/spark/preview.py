@@ -14,7 +14,7 @@ from eosingest.errors import FatalError, IncompleteError, TemporaryError
 from eosingest.plan import Plan
 from eosingest.report import ShownRecord
 from eosingest.sources.files import metadata_file_path
-from eosingest.spark import scan, session
+from eosingest.spark import executors, scan, session
 from eosingest.spark.job import BAD_HEADER, NAMES_AS_IN_THE_HEADER, SparkLauncher
 from eosingest.spark.read import CORRUPT, HEADER, PARTITION, TIMESTAMP, record_frame
 
@@ -44,7 +44,9 @@ class SparkPreviewer(SparkLauncher):
                 conf=settings.conf,
                 split_size=plan.split_size,
                 log_file=settings.log_file,
+                wait_s=settings.executor_wait_s,
             )
+            executors.ready(self._spark, settings.executor_wait_s, settings.note)
         except IncompleteError as error:  # nothing of a look can be incomplete
             raise TemporaryError(error.message, code=error.code, hint="preview again") from error
         self._names = {

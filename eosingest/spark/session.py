@@ -13,24 +13,28 @@ import re
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyspark
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import eosingest
-from eosingest.errors import EosingestError, FatalError, IncompleteError
+from eosingest import site
+from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
 from eosingest.java import find_java, java_major_version
 from eosingest.paths import unusable
-from eosingest.spark import class_archive
+from eosingest.spark import class_archive, cluster
+from eosingest.spec.masters import is_local
+from eosingest.spec.options import protects
 
 MAX_ATTEMPTS = 4
 # What a call of the JVM raises; py4j lets the last one through where no connection is left.
@@ -43,15 +47,35 @@ DEFAULTS = {
     # Else Spark 4 reads no encoding but Latin-1, ASCII and UTF; which may be named is for spec/options.py to say.
     "spark.sql.legacy.javaCharsets": "true",
 }
+_PYTHON = "spark.pyspark.python"
+_START_S = 60.0  # a JVM starts on a busy machine, and a standalone cluster's masters are asked three times, 20 s apart
 _TICK_S = 0.1
 _STOP_S = 3.0
 _END_KNOWN_S = 2.0  # a JVM that was lost over py4j has ended, or is about to
 _COLLECTOR = re.compile(r"-XX:[+-]Use\w*GC\b")
 SAME_EVERYWHERE = "-Duser.timezone=UTC -Duser.language=en -Duser.country=US -Dfile.encoding=UTF-8"
-_LOCALE, _LANGUAGE = "en_US", "the JVM's language"  # _JAVA_OPTIONS go over what the command line says
+# What the JVM has in truth: _JAVA_OPTIONS go over what the command line says, and spark-submit's JVM was there before us.
+_LOCALE, _LANGUAGE = "en_US", "the JVM's language"
+_CHARSET, _ENCODING = "UTF-8", "the JVM's encoding"
+_ZONE = "the JVM's time zone"
+_ZONES = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "Etc/UCT", "UCT", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal")
+# The same of executors: these functions are called where the rows are.
+_OF_EXECUTORS = {
+    _LANGUAGE: "java_method('java.util.Locale', 'getDefault')",
+    _ENCODING: "java_method('java.nio.charset.Charset', 'defaultCharset')",
+    _ZONE: "java_method('java.time.ZoneId', 'systemDefault')",
+}
 _OPTIONS_OF_EVERY_JVM = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _AT_START = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.master", "spark.submit.")
 _TOO_NEW = "getSubject is not supported"  # by Java 23 and newer; the Hadoop in pyspark 4.0 needs it (HADOOP-19212)
+# Settings of Spark SQL that no record depends on: how it plans, caches, lists tables and speaks of itself.
+_HARMLESS = re.compile(
+    r"spark\.sql\.(?:adaptive\.|artifact\.|autoBroadcastJoinThreshold|broadcastTimeout|catalog\.|catalogImplementation|cbo\.|codegen\.|debug"
+    r"|defaultCatalog|event|exchange\.|execution\.|extensions|hive\.|inMemory|join\.|maxPlanStringLength|metadataCache"
+    r"|objectHashAggregate\.|optimizer\.|orc\.compression|orc\.filterPushdown|parquet\.compression|parquet\.filterPushdown"
+    r"|planChangeLog\.|queryExecutionListeners|redaction\.|shuffle|sources\.default$|statistics\.|streaming\.|thriftserver\."
+    r"|thriftServer\.|ui\.|warehouse\.dir)"
+)
 _T = TypeVar("_T")
 
 
@@ -93,17 +117,51 @@ class Spark:
     master: str
     log_file: Path | None
     required: Mapping[str, str]
+    ours: frozenset[str]  # the keys of all settings that it was started with, those of the spec among them
+    zips: list[Path] = field(default_factory=list)
 
     def sql(self) -> SparkSession:
         """Make the session. Raises as `start` does."""
         try:
             made = SparkSession(self.context)
             _check_settings({key: made.conf.get(key, None) for key in self.required}, self.required)
-            return made
+            self._refuse_settings_of_others(made)
         except FatalError:
             raise
         except Exception as error:
             raise _not_started(self.master, self.log_file, error, self.process) from error
+        if not is_local(self.master):
+            self._check_executors(made)
+        return made
+
+    def _refuse_settings_of_others(self, made: SparkSession) -> None:
+        """Raise FatalError for a setting of spark-defaults.conf or spark-submit that may change records: it is not pinned."""
+        jvm: Any = self.context._jvm
+        jvm_conf: Any = self.context._conf._jconf
+        texts = str(jvm_conf.toDebugString()).splitlines()  # in one call; getAll() is three for each
+        keys = {text.partition("=")[0] for text in texts if text.startswith("spark.sql.")}
+        for key in sorted(keys - self.ours):
+            if _HARMLESS.match(key):
+                continue
+            value = made.conf.get(key, None)
+            try:
+                default = jvm.org.apache.spark.sql.internal.SQLConf().getConfString(key)
+            except Py4JJavaError:  # no setting of Spark's own: none of the readers looks at it
+                continue
+            if value != default:
+                raise _not_pinned(key, value)
+
+    def _check_executors(self, made: SparkSession) -> None:
+        """Read back zone, language and encoding of the JVMs in which the rows are made."""
+        slots = max(1, cluster.registered(self.context).slots)
+        rows = made.range(0, slots, 1, slots).selectExpr(*_OF_EXECUTORS.values()).collect()
+        for row in set(rows):  # here: Spark would take 200 tasks to find out
+            _check_jvm(*row, where="an executor's ")
+
+    def send_package(self) -> None:
+        """Send the package to executors on other machines, which have the libraries but not us."""
+        self.zips.append(package_zip(Path(self.context._temp_dir)))
+        self.context.addPyFile(str(self.zips[-1]))
 
     def check_core_settings(self) -> None:
         """Read back what holds without a session. Raises FatalError where a setting does not hold."""
@@ -111,7 +169,11 @@ class Spark:
         live = self.context._conf  # the JVM's own; getConf() would copy it, in hundreds of calls
         _check_settings({key: live.get(key) for key in core}, core)
         jvm: Any = self.context._jvm
-        _check_settings({_LANGUAGE: str(jvm.java.util.Locale.getDefault().toString())}, {_LANGUAGE: _LOCALE})
+        _check_jvm(
+            str(jvm.java.util.Locale.getDefault().toString()),
+            str(jvm.java.nio.charset.Charset.defaultCharset().name()),
+            str(jvm.java.time.ZoneId.systemDefault().getId()),
+        )
 
     def stop(self) -> None:
         """Stop Spark within a few seconds, by force where it does not answer."""
@@ -120,19 +182,31 @@ class Spark:
         stopping.join(_STOP_S)
         if stopping.is_alive() and self.process is not None:
             self.process.kill()
+        for file in self.zips:
+            file.unlink(missing_ok=True)
 
     def _stop_quietly(self) -> None:
         with contextlib.suppress(Exception):  # the JVM may be gone: then there is nothing to stop
             self.context.stop()
 
 
-def start(*, job: str, master: str, conf: Mapping[str, str], split_size: int, log_file: Path | None) -> Spark:
+def start(
+    *,
+    job: str,
+    master: str,
+    conf: Mapping[str, str],
+    split_size: int,
+    log_file: Path | None,
+    wait_s: float = 120.0,
+) -> Spark:
     """Start Spark, without a session. `log_file` takes all of its output; None: stderr.
 
     Not for the main thread: there pyspark would replace the SIGINT handler. Raises FatalError where Java is missing, the
-    JVM does not start, or a required setting does not hold; IncompleteError where a signal ended the JVM.
+    JVM does not start, or a required setting does not hold; IncompleteError where a signal ended the JVM; TemporaryError
+    where a cluster does not take us within `wait_s` seconds, beside those that a start takes.
     """
     find_java()
+    cluster.refuse_unready(master)
     # pyspark prints every analysis error with its Java stack through loggers of its own; our SpecError says it once.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).disabled = True
@@ -141,33 +215,45 @@ def start(*, job: str, master: str, conf: Mapping[str, str], split_size: int, lo
     logging.getLogger().addFilter(_not_of_py4j)
     required = required_settings(split_size)
     spark_conf = SparkConf(loadDefaults=False)
+    _prepare_environment(master, conf)
     settings = {
         **DEFAULTS,
         **_local_settings(master),
         **conf,
         **required,
-        **_java_options(master, conf),
+        **_java_options(master, conf, site.spark_defaults(pip_only=is_local(master))),
     }
     for key, value in {**settings, "spark.master": master, "spark.app.name": f"eosingest {job}"}.items():
         spark_conf.set(key, value)
-    _prepare_environment(master)
-    gateway = None
+    gateway, bound = None, None
     with _output(log_file) as output:
         try:
             gateway = launch_gateway(  # type: ignore[no-untyped-call]
                 _for_the_command_line(spark_conf),
                 popen_kwargs={"stdout": output, "stderr": output, "cwd": _folder_that_exists()},
             )
-            context = SparkContext(conf=spark_conf, gateway=gateway)
+            if gateway.proc is None:  # spark-submit's JVM, which was there before us
+                _same_everywhere(gateway.jvm)
+            bound = cluster.Bound(None if is_local(master) else gateway.proc, _START_S + wait_s)
+            with bound.running():
+                context = SparkContext(conf=spark_conf, gateway=gateway)
             # A JVM that is killed tears its connection to this server; what that means is said once, by us.
             context._accumulatorServer.handle_error = _say_nothing  # type: ignore[assignment]
-            spark = Spark(context, gateway.proc, master, log_file, required)
+            spark = Spark(context, gateway.proc, master, log_file, required, frozenset(settings))
             spark.check_core_settings()
             return spark
         except FatalError:
             raise
         except Exception as error:
+            if bound is not None and bound.expired:
+                raise _not_taken(master, log_file, _START_S + wait_s) from error
             raise _not_started(master, log_file, error, gateway.proc if gateway is not None else None) from error
+
+
+def _same_everywhere(jvm: Any) -> None:
+    """Give a JVM that runs already our zone and language; its encoding cannot be changed, and is checked."""
+    jvm.java.util.TimeZone.setDefault(jvm.java.util.TimeZone.getTimeZone("UTC"))
+    jvm.java.util.Locale.setDefault(jvm.java.util.Locale("en", "US"))
 
 
 def _not_of_py4j(entry: logging.LogRecord) -> bool:
@@ -196,10 +282,22 @@ def _not_started(master: str, log_file: Path | None, error: Exception, process: 
             code="java-too-new",
             hint="nothing was sent; point JAVA_HOME at Java 17 or 21",
         )
+    reason = cluster.reason_in(log_file)
+    if reason == cluster.UNRESPONSIVE:
+        return cluster.unresponsive(master, reason)
     return FatalError(
-        f"Spark did not start with master {master}: {first_line(str(error))}",
+        f"Spark did not start with master {master}: {reason or first_line(str(error))}",
         code="spark-start",
         hint=f"nothing was sent{log}",
+    )
+
+
+def _not_taken(master: str, log_file: Path | None, seconds: float) -> TemporaryError:
+    reason = cluster.reason_in(log_file) or cluster.starved_in(log_file)
+    return TemporaryError(
+        f"{master} did not take the application within {seconds:.0f} s" + (f": {reason}" if reason else ""),
+        code="spark-master",
+        hint=f"nothing was sent; look whether the cluster is up, and run again{log_hint(log_file)}",
     )
 
 
@@ -220,8 +318,10 @@ def _for_the_command_line(conf: SparkConf) -> SparkConf:
     return boot
 
 
-def _java_options(master: str, conf: Mapping[str, str]) -> dict[str, str]:
-    """Zone, language and encoding of the JVM are the same everywhere, whatever the machine's are.
+def _java_options(master: str, conf: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Zone, language and encoding of the JVM are the same everywhere, whatever the machine's are: ours come last.
+
+    Before them those of the spec, or of the site's spark-defaults.conf (`defaults`), which ours would else replace.
 
     ORC's timestamps without a zone are read by the JVM's zone, not the session's (measured); upper() follows its language.
 
@@ -229,13 +329,14 @@ def _java_options(master: str, conf: Mapping[str, str]) -> dict[str, str]:
     G1, the JVM's choice (docs/performance.md). The user's choice stays: a JVM that is told two collectors does not start.
     """
     driver, executor = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
-    options = {key: f"{conf.get(key, '')} {SAME_EVERYWHERE}".strip() for key in (driver, executor)}
+    told = {**defaults, **conf}
+    options = {key: f"{told.get(key, '')} {SAME_EVERYWHERE}".strip() for key in (driver, executor)}
     given = (
-        conf.get("spark.driver.defaultJavaOptions", ""),
+        told.get("spark.driver.defaultJavaOptions", ""),
         options[driver],
         *(os.environ.get(name, "") for name in _OPTIONS_OF_EVERY_JVM),
     )
-    if master.startswith("local["):
+    if is_local(master):
         if not any(_COLLECTOR.search(text) for text in given):
             options[driver] += " -XX:+UseParallelGC"
         options[driver] = f"{options[driver]} {class_archive.option_to_use(given)}".rstrip()
@@ -244,7 +345,7 @@ def _java_options(master: str, conf: Mapping[str, str]) -> dict[str, str]:
 
 def _local_settings(master: str) -> dict[str, str]:
     """A local Spark talks to itself only: it needs no host name that resolves. Its workers are forked ready to go."""
-    if not master.startswith("local["):
+    if not is_local(master):
         return {}
     return {
         "spark.driver.host": "127.0.0.1",
@@ -253,16 +354,23 @@ def _local_settings(master: str) -> dict[str, str]:
     }
 
 
-def _prepare_environment(master: str) -> None:
+def _prepare_environment(master: str, conf: Mapping[str, str]) -> None:
     """Workers of a local Spark run this interpreter and this package, wherever both were started from.
+
+    Those of a cluster run what spark.pyspark.python names, which goes over PYSPARK_PYTHON as with spark-submit: pyspark itself
+    looks at the environment alone.
 
     A C locale would hide every file with a non-ASCII name from Java.
     """
-    if master.startswith("local["):
+    if is_local(master):
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ.pop("SPARK_HOME", None)  # pyspark's own jars are the ones that were tested with it
         package_folder = str(Path(eosingest.__file__).parent.parent)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (package_folder, os.environ.get("PYTHONPATH"))))
+    else:
+        python = {**site.spark_defaults(), **conf}.get(_PYTHON)
+        if python:
+            os.environ["PYSPARK_PYTHON"] = python
     locale = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "")
     if locale and "utf" not in locale.lower():
         os.environ["LC_ALL"] = "C.UTF-8"
@@ -290,6 +398,34 @@ def _check_settings(live: Mapping[str, str | None], required: Mapping[str, str])
                 code="spark-setting",
                 hint="nothing was sent; look for it in spark-defaults.conf and in the environment",
             )
+
+
+def _check_jvm(language: str, encoding: str, zone: str, *, where: str = "") -> None:
+    of = f"{where}JVM" if where else "the JVM"
+    names = {key: key.replace("the JVM", of) for key in (_LANGUAGE, _ENCODING, _ZONE)}
+    _check_settings({names[_LANGUAGE]: language}, {names[_LANGUAGE]: _LOCALE})
+    _check_settings({names[_ENCODING]: encoding}, {names[_ENCODING]: _CHARSET})
+    if zone not in _ZONES:
+        _check_settings({names[_ZONE]: zone}, {names[_ZONE]: _ZONES[0]})
+
+
+def _not_pinned(key: str, value: object) -> FatalError:
+    takes = f'name it in the spec, [spark] conf = {{ "{key}" = "{value}" }}, where it is pinned with the job'
+    return FatalError(
+        f"{key} = {value} is set outside of the spec, in spark-defaults.conf or by spark-submit, and may change records",
+        code="spark-setting",
+        hint=f"nothing was sent; {'take it out there' if protects(key) else takes}",
+    )
+
+
+def package_zip(folder: Path) -> Path:
+    """Zip the package into a folder; return the file."""
+    package = Path(eosingest.__file__).parent
+    file = folder / "eosingest.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        for path in sorted(package.rglob("*.py")):
+            archive.write(path, path.relative_to(package.parent))
+    return file
 
 
 def in_thread(step: Callable[[], _T], check: Callable[[], None], name: str) -> _T:

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from eosingest import site
 from eosingest.kafka.config import ClientSettings
 from eosingest.sources.files import FileSource
-from eosingest.spark.job import SparkSettings
+from eosingest.spark.job import SparkSettings, to_nobody
 from eosingest.spark.read import ReadSettings
-from eosingest.spec import Spec, generations, spark_master
+from eosingest.spec import Spec, generations
 
 
 def spark_settings(
-    spec: Spec, client: ClientSettings, source: FileSource, check: Callable[[], None], log_file: Path | None
+    spec: Spec,
+    client: ClientSettings,
+    source: FileSource,
+    check: Callable[[], None],
+    log_file: Path | None,
+    note: Callable[[str], None] = to_nobody,
 ) -> SparkSettings:
-    """Make the settings. `log_file` takes Spark's own output, None leaves it on stderr."""
+    """Make the settings. `log_file` takes Spark's own output, None leaves it on stderr; `note` a line for who watches."""
     read = ReadSettings(
         format=spec.source.format,
         options=spec.source.reader_options(),
@@ -30,7 +36,7 @@ def spark_settings(
     )
     return SparkSettings(
         job=spec.name,
-        master=spark_master(spec),
+        master=site.spark_master(spec),
         conf={**generations.spark_conf(spec.defaults_of), **spec.spark.conf},
         read=read,
         base_path=lambda plan: source.partition_base(entry.file for entry in plan.files),
@@ -39,4 +45,6 @@ def spark_settings(
         prefix=spec.sink.transactional_id_prefix,
         check=check,
         log_file=log_file,
+        executor_wait_s=spec.spark.executor_wait,
+        note=note,
     )

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         Transaction,
         Transform,
         resolve_properties,
-        spark_master,
     )
     from eosingest.spec.options import PROTECTED_SPARK_CONF, protects
     from eosingest.spec.schema import json_schema
@@ -44,14 +43,13 @@ __all__ = [
     "load",
     "protects",
     "resolve_properties",
-    "spark_master",
     "spec_for",
     "toml_string",
 ]
 
 _HOME = {
     **dict.fromkeys(("Create", "Record", "Sink", "Source", "Spark", "Spec", "Transaction", "Transform"), "model"),
-    **dict.fromkeys(("resolve_properties", "spark_master"), "model"),
+    "resolve_properties": "model",
     **dict.fromkeys(("PROTECTED_SPARK_CONF", "protects"), "options"),
     **dict.fromkeys(("TEMPLATE", "spec_for", "toml_string"), "template"),
     "digest_parts": "digest",

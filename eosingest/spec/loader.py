@@ -21,6 +21,7 @@ from pydantic_core import ErrorDetails
 from eosingest.errors import SpecError
 from eosingest.spec import generations
 from eosingest.spec.document import Document, KeyPath, Problem, Table, dotted, get, read_document
+from eosingest.spec.masters import embedded_problem, master_problem
 from eosingest.spec.model import Spec
 from eosingest.spec.options import ALLOWED_OPTIONS, canonical_options, refused_conf, refused_options, refused_properties
 from eosingest.spec.references import References, UnresolvedError, leading_reference
@@ -137,6 +138,11 @@ def _refusals(tables: Table) -> Iterator[Problem]:
     if isinstance(conf, dict):
         for key, text in refused_conf(conf):
             yield Problem(("spark", "conf", key), text)
+    master, servers = get(tables, "spark", "master"), get(tables, "sink", "bootstrap_servers")
+    if isinstance(master, str) and isinstance(servers, str) and master_problem(master) is None:
+        problem = embedded_problem(master, servers)
+        if problem is not None:
+            yield Problem(("sink", "bootstrap_servers"), problem, code="embedded-elsewhere")
     topic = get(tables, "sink", "topic")
     if topic is not None and topic == (get(tables, "sink", "offsets_topic") or "eosingest-offsets"):
         yield Problem(("sink", "offsets_topic"), "must not be the topic that records are written to")

@@ -26,6 +26,7 @@ from pydantic import (
 from eosingest.errors import SpecError
 from eosingest.spec import generations
 from eosingest.spec.expressions import unstable
+from eosingest.spec.masters import check_master
 from eosingest.spec.options import reader_options
 from eosingest.spec.references import References, UnresolvedError
 from eosingest.spec.units import DURATION_PATTERN, KIB, MIB, SIZE_PATTERN, parse_duration, parse_size
@@ -95,16 +96,6 @@ def _check_count(value: object) -> object:
         raise ValueError("must be a whole number")
     return value
 
-
-def _check_master(value: str) -> str:
-    if value.startswith("sc://"):
-        raise ValueError("Spark Connect is not supported; name a master such as local[*] or spark://host:7077")
-    if value.startswith("local") and not value.startswith("local-cluster[") and not LOCAL_MASTER.fullmatch(value):
-        raise ValueError("not a local master; write local[*] or local[2]")
-    return _check_not_empty(value)
-
-
-LOCAL_MASTER = re.compile(r"local(?:\[\s*(?P<cores>[1-9][0-9]*|\*)\s*(?:,\s*(?P<failures>[0-9]+)\s*)?\])?")
 
 Text = Annotated[str, AfterValidator(_check_not_empty)]
 Expression = Annotated[str, AfterValidator(_check_expression)]
@@ -285,8 +276,17 @@ class Transaction(_Table):
 class Spark(_Table):
     """Where Spark runs, and its settings."""
 
-    master: Annotated[str, AfterValidator(_check_master)] = Field(
-        default="local[*]", description="Spark's master. local[N] is started with retries, as local[N,4]."
+    master: Annotated[str, AfterValidator(check_master)] | None = Field(
+        default=None,
+        description="Spark's master: local[*], spark://host:7077, yarn, k8s://https://host:port. local[N] is started with "
+        "retries, as local[N,4]. By default that of spark-defaults.conf, and local[*] where it names none.",
+    )
+    executor_wait: Duration = Field(
+        ge=1,
+        default=120.0,
+        description="On a cluster: how long a run stays without any executor, at its beginning or when all were lost, before "
+        "it ends with exit 5.",
+        json_schema_extra=_shown("2m"),
     )
     conf: Flat = Field(default_factory=dict, description="Spark settings, such as spark.driver.memory.")
 
@@ -404,12 +404,3 @@ def resolve_properties(spec: Spec) -> dict[str, str]:
     if problems:
         raise SpecError("\n".join(problems), code="unset-reference", problems=problems)
     return resolved
-
-
-def spark_master(spec: Spec) -> str:
-    """Return the master to start Spark with: a local one always with retries, `local[N,4]` (`local[N]` has none)."""
-    match = LOCAL_MASTER.fullmatch(spec.spark.master)
-    if match is None:
-        return spec.spark.master
-    failures = int(match["failures"] or 0)
-    return f"local[{match['cores'] or 1},{failures if failures >= 2 else 4}]"

@@ -24,7 +24,7 @@ def planned(name: str, kinds: list[str], *, done: bool = True) -> PlannedFile:
 
 
 def here(*files: PlannedFile, by_another_reader: bool = True) -> list[str]:
-    by_spark, by_lines = parted(None, Plan(SIZE, files), by_another_reader=by_another_reader)
+    by_spark, by_lines = parted(None, Plan(SIZE, files), 2, by_another_reader=by_another_reader)
     assert {entry.file.name for entry in (*by_spark.files, *by_lines.files)} == {entry.file.name for entry in files}
     return [entry.file.name for entry in by_lines.files]
 

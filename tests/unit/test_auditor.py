@@ -10,6 +10,10 @@ import pytest
 from eosingest.errors import IncompleteError, TemporaryError
 from eosingest.spark.auditor import SparkAuditor
 
+OTHER_PYTHON = (
+    "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run"
+    " with different minor versions."
+)
 WORKER = "Traceback (most recent call last):\n  File x\neosingest.kafka.protocols.KafkaFailure: "
 
 
@@ -24,6 +28,7 @@ WORKER = "Traceback (most recent call last):\n  File x\neosingest.kafka.protocol
         ),
         (WORKER + "_ALL_BROKERS_DOWN: 1/1 brokers are down", 5, "kafka-uncertain", "1/1 brokers are down"),
         (WORKER + "TOPIC_AUTHORIZATION_FAILED: not for you", 7, "kafka-refused", "not for you"),
+        (OTHER_PYTHON, 7, "executor-environment", "the executors run Python 3.12, and this run Python 3.11"),
         ("java: [CAST_INVALID_INPUT] The value 'x' cannot be cast", 7, "bad-data", "CAST_INVALID_INPUT"),
         ("Traceback (most recent call last):\nKeyError: 5", 1, "bug", "KeyError: 5"),
         ("An error occurred while calling o1.\n: org.apache.spark.SparkException: lost", 5, "spark-job", "lost"),

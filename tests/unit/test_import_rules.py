@@ -67,9 +67,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "broker": {"errors", "java", "paths"},
     "spec": {"errors"},
+    "site": {"errors", "spec"},
     "sniff": {"errors"},
 }
-CORE = [part for part in MAY_IMPORT if part not in ("broker", "spec", "java", "host_lock", "paths", "sniff")]
+CORE = [part for part in MAY_IMPORT if part not in ("broker", "spec", "site", "java", "host_lock", "paths", "sniff")]
 
 # Libraries that only one part of the house knows.
 ONLY_IN = {

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
+from eosingest.errors import TemporaryError
 from eosingest.spark.job import SparkLauncher
+
+OTHER_PYTHON = (
+    "An error occurred while calling o1.\n: org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+    "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version:"
+    " 3.12 than that in driver: 3.11, PySpark cannot run with different minor versions."
+)
+NO_PYTHON = (
+    "An error occurred while calling o1.\n: org.apache.spark.SparkException: Job aborted\nCaused by: java.io.IOException:"
+    ' Cannot run program "/no/python3": error=2, No such file or directory\n\tat java.lang.ProcessBuilder'
+)
 
 
 def launcher() -> SparkLauncher:
@@ -21,6 +33,15 @@ def launcher() -> SparkLauncher:
         (KeyError("no such task"), 1, "bug", "Traceback"),
         (OSError(28, "No space left on device"), 3, "spark-job", "No space left on device"),
         (Py4JNetworkError("lost"), 3, "spark-job", "lost"),
+        (Py4JError(OTHER_PYTHON), 7, "executor-environment", "the executors run Python 3.12, and this run Python 3.11"),
+        (
+            Py4JError(NO_PYTHON),
+            7,
+            "executor-environment",
+            "cannot run the Python /no/python3: No such file or directory",
+        ),
+        (Py4JError(NO_PYTHON.replace("error=2,", "error=11,")), 3, "spark-job", "Cannot run program"),
+        (Py4JError("ModuleNotFoundError: No module named 'numpy'"), 7, "executor-environment", "no module numpy"),
     ],
 )
 def test_a_job_that_cannot_be_built(
@@ -65,3 +86,22 @@ def test_a_jvm_that_is_gone_is_said(error: Exception) -> None:
     explained = made._explain(error)
     assert (explained.exit_code, explained.code) == (3, "jvm-ended")
     assert "137" in explained.message
+
+
+def test_a_job_whose_executors_are_gone_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when a run waits without end for executors that were all lost."""
+    cancelled: list[bool] = []
+    monkeypatch.setattr(SparkLauncher, "cancel", lambda _: cancelled.append(True))
+    made = launcher()
+    ended = threading.Event()
+    made._thread = threading.Thread(target=ended.wait, daemon=True)
+    made._thread.start()
+    made._losses = cast(Any, SimpleNamespace(error=None))
+    assert made.poll(0.01) is None
+    made._losses = cast(Any, SimpleNamespace(error=TemporaryError("no executor", code="no-executors")))
+    result = made.poll(0.01)
+    ended.set()
+    assert cancelled == [True]
+    assert result is not None
+    assert result.error is not None
+    assert result.error.code == "no-executors"

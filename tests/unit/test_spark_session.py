@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import zipfile
 from pathlib import Path
 
 import pytest
 from pyspark.errors import UnsupportedOperationException
 
-from eosingest.spark.session import _java_options, _not_started
+from eosingest.errors import FatalError
+from eosingest.spark.session import _check_jvm, _java_options, _not_started, _prepare_environment, package_zip
 
 DRIVER = "spark.driver.extraJavaOptions"
 
@@ -26,18 +30,18 @@ SAME = "-Duser.timezone=UTC -Duser.language=en -Duser.country=US -Dfile.encoding
 )
 def test_the_collector_is_the_users_to_choose(master: str, given: str, wanted: str) -> None:
     """Breaks when two collectors are named: such a JVM does not start."""
-    options = _java_options(master, {DRIVER: given} if given else {})
+    options = _java_options(master, {DRIVER: given} if given else {}, {})
     assert options == {DRIVER: wanted, "spark.executor.extraJavaOptions": SAME}
 
 
 def test_the_collector_may_be_chosen_among_default_options() -> None:
-    assert _java_options("local[2]", {"spark.driver.defaultJavaOptions": "-XX:+UseG1GC"})[DRIVER] == SAME
+    assert _java_options("local[2]", {"spark.driver.defaultJavaOptions": "-XX:+UseG1GC"}, {})[DRIVER] == SAME
 
 
 @pytest.mark.parametrize("name", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
 def test_the_collector_may_be_chosen_in_the_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "-Xss4m -XX:+UseSerialGC")
-    assert _java_options("local[2]", {})[DRIVER] == SAME
+    assert _java_options("local[2]", {}, {})[DRIVER] == SAME
 
 
 def test_a_java_that_is_too_new_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,3 +54,72 @@ def test_a_java_that_is_too_new_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     assert error.code == "java-too-new"
     assert "does not run on Java 25" in error.message
     assert "JAVA_HOME" in error.hint
+
+
+def test_the_sites_java_options_stay_before_ours() -> None:
+    """Breaks when ours replace what spark-defaults.conf says, or stand before it, where it would win."""
+    site = {DRIVER: "-Dsite=1", "spark.executor.extraJavaOptions": "-Duser.timezone=Asia/Tokyo -Dsite=2"}
+    options = _java_options("spark://host:7077", {DRIVER: "-Dspec=1"}, site)
+    assert options == {
+        DRIVER: f"-Dspec=1 {SAME}",
+        "spark.executor.extraJavaOptions": f"-Duser.timezone=Asia/Tokyo -Dsite=2 {SAME}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("conf", "site", "wanted"),
+    [
+        ({}, "", "python-of-the-environment"),
+        ({}, "spark.pyspark.python python-of-the-site", "python-of-the-site"),
+        ({"spark.pyspark.python": "python-of-the-spec"}, "spark.pyspark.python x", "python-of-the-spec"),
+    ],
+)
+def test_the_executors_python_is_the_one_that_is_named(
+    conf: dict[str, str], site: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Breaks when spark.pyspark.python is taken without a word and another Python runs."""
+    (tmp_path / "spark-defaults.conf").write_text(site)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("PYSPARK_PYTHON", "python-of-the-environment")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    _prepare_environment("yarn", conf)
+    assert os.environ["PYSPARK_PYTHON"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("language", "encoding", "zone", "words"),
+    [
+        ("en_US", "UTF-8", "UTC", None),
+        ("en_US", "UTF-8", "Etc/UTC", None),
+        ("tr_TR", "UTF-8", "UTC", "an executor's JVM's language = tr_TR"),
+        ("en_US", "US-ASCII", "UTC", "an executor's JVM's encoding = US-ASCII"),
+        ("en_US", "UTF-8", "Asia/Tokyo", "an executor's JVM's time zone = Asia/Tokyo"),
+    ],
+)
+def test_what_a_jvm_really_has_is_looked_at(language: str, encoding: str, zone: str, words: str | None) -> None:
+    with pytest.raises(FatalError, match=words) if words else contextlib.nullcontext() as raised:
+        _check_jvm(language, encoding, zone, where="an executor's ")
+    assert raised is None or raised.value.code == "spark-setting"
+
+
+def test_the_reason_is_looked_for_in_the_log(tmp_path: Path) -> None:
+    """Breaks when a cluster that is down is "stopped SparkContext", and exit 7 or 3."""
+    log = tmp_path / "spark.log"
+    log.write_text(
+        "26/11/23 23:00:00 WARN StandaloneAppClient$ClientEndpoint: Failed to connect to master h:7077\n"
+        "26/11/23 23:01:00 ERROR StandaloneSchedulerBackend: Application has been killed. Reason: All masters are"
+        " unresponsive! Giving up.\n"
+    )
+    error = _not_started("spark://h:7077", log, ValueError("Cannot call methods on a stopped SparkContext"), None)
+    assert (error.exit_code, error.code) == (5, "spark-master")
+    assert "All masters are unresponsive" in error.message
+    log.write_text('Exception in thread "main" org.apache.spark.SparkException: no such thing\n\tat x\n')
+    error = _not_started("yarn", log, ValueError("[JAVA_GATEWAY_EXITED] Java gateway process exited"), None)
+    assert (error.exit_code, error.code) == (7, "spark-start")
+    assert error.message.endswith("SparkException: no such thing")
+
+
+def test_the_package_for_executors(tmp_path: Path) -> None:
+    names = zipfile.ZipFile(package_zip(tmp_path)).namelist()
+    assert {"eosingest/__init__.py", "eosingest/spark/probe.py", "eosingest/task.py"} <= set(names)
+    assert all(name.endswith(".py") for name in names)

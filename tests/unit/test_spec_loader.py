@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from eosingest.errors import SpecError
-from eosingest.spec import Spec, generations, load, resolve_properties, spark_master
+from eosingest.site import spark_master
+from eosingest.spec import Spec, generations, load, resolve_properties
 
 MINIMAL = """\
 name = "j"
@@ -63,7 +64,7 @@ def test_defaults(loads: Loads, tmp_path: Path) -> None:
     assert (spec.sink.offsets_topic, spec.sink.transactional_id_prefix) == ("eosingest-offsets", "eosingest.")
     assert (spec.transaction.timeout, spec.transaction.max_records) == (60.0, 1_000_000)
     assert spec.transaction.max_bytes == 256 * 1024**2
-    assert (spec.spark.master, spec.spark.conf) == ("local[*]", {})
+    assert (spec.spark.master, spec.spark.conf) == (None, {})
 
 
 def test_text_sends_its_lines(loads: Loads) -> None:
@@ -344,6 +345,10 @@ def test_a_path_that_begins_with_a_reference_needs_a_root(
         ('"t"', '"t"\n[spark]\nconf = { "spark.speculation" = true }', "job.toml:9: spark.conf.spark.speculation: not"),
         ('"t"', '"t"\n[spark]\nmaster = "local[x]"', "job.toml:9: spark.master: not a local master"),
         ('"t"', '"t"\n[spark]\nmaster = "sc://h"', "job.toml:9: spark.master: Spark Connect is not supported"),
+        ('"t"', '"t"\n[spark]\nmaster = "mesos://h:5050"', "job.toml:9: spark.master: Spark 4 does not run on Mesos"),
+        ('"t"', '"t"\n[spark]\nmaster = "yran"', "job.toml:9: spark.master: not a master; Spark knows local[*]"),
+        ('"t"', '"t"\n[spark]\nmaster = "spark://h"', "job.toml:9: spark.master: not a master of a standalone cluster"),
+        ('"t"', '"t"\n[spark]\nmaster = "yarn"', "job.toml:6: sink.bootstrap_servers: the embedded broker listens on"),
         ('"t"', '"t"\n[transaction]\ntimeout = "0.5s"', "transaction.timeout: must be greater than or equal to 1"),
         ('"t"', '"t"\n[transaction]\ntimeout = "soon"', "job.toml:9: transaction.timeout: not a duration"),
         ('"t"', '"t"\n[transaction]\nmax_bytes = "4g"', "job.toml:9: transaction.max_bytes: the unit is ambiguous"),
@@ -497,7 +502,8 @@ def test_no_repr_shows_a_value(loads: Loads, monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_a_local_master_always_retries(loads: Loads, master: str, expected: str) -> None:
-    assert spark_master(loads(MINIMAL, f'spark.master="{master}"')) == expected
+    spec = loads(MINIMAL, f'spark.master="{master}"', 'sink.bootstrap_servers="h:9092"')
+    assert spark_master(spec) == expected
 
 
 CSV_WITHOUT_A_WORD = MINIMAL.replace('format = "json"', 'format = "csv"')

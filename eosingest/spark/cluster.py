@@ -1,0 +1,142 @@
+"""A cluster as it is before and beside a run: can it be reached, who has registered, what does Spark's log say of it.
+
+Under session.py, which starts Spark, and executors.py, which waits for executors. Spark tells most of what is wrong with a
+cluster to its log alone, or to nobody: a master that does not answer ends, after minutes, in "stopped SparkContext".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eosingest import site
+from eosingest.errors import FatalError, TemporaryError
+from eosingest.spec.masters import addresses
+
+_CONNECT_S = 10.0
+_END_S = 5.0
+_LOG_TAIL = 1 << 18  # bytes
+UNRESPONSIVE = "All masters are unresponsive"
+_NO_HADOOP_CONF = "either HADOOP_CONF_DIR or YARN_CONF_DIR must be set in the environment"
+# The last that matches is the reason; the first pattern that matches anything counts.
+_REASONS = (
+    re.compile(rf"({UNRESPONSIVE})"),
+    re.compile(rf"({_NO_HADOOP_CONF})"),
+    re.compile(r"Application has been killed\. Reason: (.+)"),
+    re.compile(r'Exception in thread "main" (?:[a-z][\w$]*\.)*(.+)'),
+    re.compile(r"^(?:Error: |Unrecognized |Invalid )(.+)", re.MULTILINE),
+)
+_STARVED = re.compile(
+    r"\b(?:WARN|ERROR) (?:TaskSchedulerImpl|\w*SchedulerBackend\S*|\w*Allocator\S*|\w*AppClient\S*): (.+)"
+)
+
+
+@dataclass(frozen=True)
+class Registered:
+    """The executors that are there, and how many tasks they run at a time."""
+
+    executors: int
+    slots: int
+
+
+def registered(context: Any) -> Registered:
+    """Ask Spark, which counts active executors only; of a cluster."""
+    jvm = context._jsc.sc()
+    profile = jvm.resourceProfileManager().defaultResourceProfile()
+    return Registered(jvm.schedulerBackend().getExecutorIds().size(), jvm.maxNumConcurrentTasks(profile))
+
+
+def refuse_unready(master: str) -> None:
+    """Raise FatalError where YARN cannot be found, TemporaryError where no master of a standalone cluster answers."""
+    if master == "yarn":
+        _refuse_no_hadoop_conf()
+    failures = []
+    for host, port in addresses(master):
+        try:
+            with socket.create_connection((host, port), timeout=_CONNECT_S):
+                return
+        except OSError as error:
+            failures.append(f"{host}:{port}: {error.strerror or error}")
+    if failures:
+        raise unresponsive(master, "; ".join(failures))
+
+
+def unresponsive(master: str, reason: str) -> TemporaryError:
+    """Make the error for a standalone cluster whose masters do not answer."""
+    return TemporaryError(
+        f"no master of the Spark cluster {master} answers: {reason}",
+        code="spark-master",
+        hint="nothing was sent; look whether the cluster is up, and run again",
+    )
+
+
+def _refuse_no_hadoop_conf() -> None:
+    folder = site.conf_folder()
+    named = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
+    if named or (folder is not None and (folder / "spark-env.sh").is_file()):  # which may name it
+        return
+    raise FatalError(
+        f"Spark finds no YARN: {_NO_HADOOP_CONF}",
+        code="no-hadoop-conf",
+        hint="nothing was sent; point HADOOP_CONF_DIR at the folder with yarn-site.xml and core-site.xml",
+    )
+
+
+def reason_in(log_file: Path | None) -> str | None:
+    """Return why Spark ended, as its log says; None where it does not."""
+    text = _tail(log_file)
+    for pattern in _REASONS:
+        found = pattern.findall(text)
+        if found:
+            return str(found[-1]).strip()
+    return None
+
+
+def starved_in(log_file: Path | None) -> str | None:
+    """Return the last that Spark's scheduler complained of in its log."""
+    found = _STARVED.findall(_tail(log_file))
+    return str(found[-1]).strip() if found else None
+
+
+def _tail(log_file: Path | None) -> str:
+    if log_file is None:
+        return ""
+    with contextlib.suppress(OSError), log_file.open("rb") as log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_TAIL))
+        return log.read().decode(errors="replace")
+    return ""
+
+
+class Bound:
+    """Ends a JVM that has not done something in time: who waits for its answer is let go."""
+
+    def __init__(self, process: Any, seconds: float) -> None:
+        """Start no clock yet. `process` None: there is nothing that could be ended."""
+        self._process = process
+        self.expired = False
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Let the clock run for as long as the body lasts."""
+        if self._process is not None:
+            self._timer.start()
+        try:
+            yield
+        finally:
+            self._timer.cancel()
+
+    def _end(self) -> None:
+        self.expired = True
+        self._process.terminate()
+        with contextlib.suppress(Exception):
+            self._process.wait(_END_S)
+        self._process.kill()

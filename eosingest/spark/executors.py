@@ -1,0 +1,298 @@
+"""The executors of a cluster: waiting for them, looking at their Python before anything is claimed, and missing them.
+
+Between session.py, which has started Spark, and launcher, audit and preview, which call `ready` before they use it. A local
+Spark has none of this: its tasks run in the driver's JVM and in this Python.
+
+    one tiny task: asks for an executor, and shows its Python ─▶ wait for as many as were asked for ─▶ a task for each slot
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from eosingest.errors import EosingestError, FatalError, TemporaryError
+from eosingest.spark import causes, cluster, session
+from eosingest.spark.cluster import Registered
+from eosingest.spark.environment import differences, environment_error, no_start, unfit
+from eosingest.spark.probe import Found, probe
+from eosingest.spec.masters import is_local
+
+_LOOK_EVERY_S = 0.25
+_SAY_AFTER_S, _SAY_EVERY_S = 3.0, 15.0
+_STABLE_S = 2.0  # a standalone cluster gives what it has at once
+_ALL_S = "30s"  # Spark's own default for spark.scheduler.maxRegisteredResourcesWaitingTime
+_WATCH_EVERY_S = 2.0
+_PROBES_AT_MOST = 1000
+UNBOUNDED_TASKS = 1000  # where dynamic allocation names no maxExecutors: each task is a transactional id to fence
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)")
+_NO_EXECUTORS = "no-executors"
+_LOST = ("ExecutorLostFailure", "SparkContext was shut down", "stopped SparkContext", "cancelled because SparkContext")
+
+
+# ---- what was asked for ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What Spark was told to get. `executors` and `slots` are None where nothing says how many; `most` is maxExecutors."""
+
+    executors: int | None
+    slots: int | None
+    dynamic: bool
+    most: int | None
+    slots_each: int
+    words: str
+
+    def met_by(self, seen: Registered) -> bool:
+        """Say whether all are there that were asked for by number."""
+        if self.executors is not None:
+            return seen.executors >= self.executors
+        return self.slots is not None and seen.slots >= self.slots
+
+
+def asked(master: str, conf: Callable[[str], str | None]) -> Asked:
+    """Return what the settings of a running Spark ask for."""
+
+    def number(key: str) -> int | None:
+        text = conf(key)
+        return int(text) if text is not None and text.strip().isdigit() else None
+
+    dynamic = (conf("spark.dynamicAllocation.enabled") or "").lower() == "true"
+    task_cpus = number("spark.task.cpus") or 1
+    cores = number("spark.executor.cores")
+    instances = number("spark.executor.instances")
+    executors = slots = None
+    local = _LOCAL_CLUSTER.match(master)
+    if dynamic:
+        named = ("spark.dynamicAllocation.minExecutors", "spark.dynamicAllocation.initialExecutors")
+        executors = max(1, instances or 0, *(number(key) or 0 for key in named))
+    elif local is not None:
+        executors = int(local[1])
+    elif master.startswith("spark://"):
+        most_cores = number("spark.cores.max")
+        if most_cores is not None:
+            slots = max(1, most_cores // cores * cores if cores else most_cores) // task_cpus
+    else:
+        executors = instances or 2  # Spark's own default on YARN and Kubernetes
+    return Asked(
+        executors,
+        slots,
+        dynamic,
+        number("spark.dynamicAllocation.maxExecutors") if dynamic else None,
+        max(1, (cores or 1) // task_cpus),
+        _words(conf("spark.executor.memory") or "1g", cores),
+    )
+
+
+def _words(memory: str, cores: int | None) -> str:
+    return f"each with {memory} of memory" + (f" and {cores} core{'s' if cores > 1 else ''}" if cores else "")
+
+
+def most_tasks(spark: session.Spark) -> int:
+    """Return how many tasks can run at a time, now or when dynamic allocation has got all that it may get."""
+    context = spark.context
+    if is_local(spark.master) or context._conf.get("spark.default.parallelism") is not None:
+        return int(context.defaultParallelism)
+    return tasks_for(asked(spark.master, context._conf.get), cluster.registered(context))
+
+
+def tasks_for(wanted: Asked, seen: Registered) -> int:
+    """Return how many tasks the executors run at a time, once all are there that may come."""
+    each = seen.slots // seen.executors if seen.executors and seen.slots >= seen.executors else wanted.slots_each
+    if not wanted.dynamic:
+        return max(1, seen.slots)
+    return max(1, seen.slots, wanted.most * each if wanted.most is not None else UNBOUNDED_TASKS)
+
+
+# ---- waiting --------------------------------------------------------------------------------------------------------
+
+
+class Watch:
+    """Whether any executor is there: TemporaryError where none was for `wait_s` seconds. Says so while it waits."""
+
+    def __init__(
+        self,
+        seen: Callable[[], Registered],
+        wanted: Asked,
+        wait_s: float,
+        note: Callable[[str], None],
+        reason: Callable[[], str | None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Start the clock."""
+        self._seen, self._wanted, self._wait_s, self._note, self._reason, self._now = (
+            seen,
+            wanted,
+            wait_s,
+            note,
+            reason,
+            now,
+        )
+        self._since = self._said = now()
+
+    def look(self) -> Registered:
+        """Return who is there. Raises TemporaryError where nobody was for too long."""
+        seen, now = self._seen(), self._now()
+        if seen.executors and seen.slots:
+            self._since = self._said = now
+            return seen
+        if now - self._since >= self._wait_s:
+            raise self._nobody(seen)
+        if now - self._said >= (_SAY_AFTER_S if self._said == self._since else _SAY_EVERY_S):
+            self._said = now
+            self._note(f"waiting for executors: 0 of {self.number}, {self._wanted.words}")
+        return seen
+
+    @property
+    def number(self) -> str:
+        """How many were asked for."""
+        if self._wanted.executors is not None:
+            return str(self._wanted.executors)
+        return "those the cluster has" if self._wanted.slots is None else f"{self._wanted.slots} slots"
+
+    def _nobody(self, seen: Registered) -> EosingestError:
+        if seen.executors:
+            return FatalError(
+                "no executor has the cores that a task needs",
+                code=_NO_EXECUTORS,
+                hint="spark.executor.cores must be at least spark.task.cpus",
+            )
+        reason = self._reason()
+        return TemporaryError(
+            f"no executor within {self._wait_s:.0f} s: asked for {self.number}, {self._wanted.words}"
+            + (f"; Spark says: {reason}" if reason else ""),
+            code=_NO_EXECUTORS,
+            hint="what was committed is kept; look at what the cluster has left, ask for less (spark.executor.memory,"
+            " spark.executor.cores), or wait longer: [spark] executor_wait",
+        )
+
+
+def ready(spark: session.Spark, wait_s: float, note: Callable[[str], None]) -> None:
+    """Wait for the executors that were asked for, and look at their Python; of a local Spark there is nothing to do.
+
+    Raises TemporaryError where no executor comes, FatalError where its Python cannot run our tasks.
+    """
+    if is_local(spark.master):
+        return
+    spark.send_package()
+    watch = watch_of(spark, wait_s, note)
+    _look_around(spark, watch, 1)
+    seen = _all_there(spark, watch, wait_s, note)
+    found = _look_around(spark, watch, min(max(1, seen.slots), _PROBES_AT_MOST))
+    for difference in differences(found):
+        note(difference)
+
+
+def watch_of(spark: session.Spark, wait_s: float, note: Callable[[str], None]) -> Watch:
+    """Make the watch over a running Spark's executors."""
+    return Watch(
+        lambda: cluster.registered(spark.context),
+        asked(spark.master, spark.context._conf.get),
+        wait_s,
+        note,
+        lambda: cluster.starved_in(spark.log_file),
+    )
+
+
+def _look_around(spark: session.Spark, watch: Watch, tasks: int) -> list[Found]:
+    """Run the probe in so many tasks. Raises what `ready` raises."""
+    found: list[Found] = []
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            found.extend(spark.context.parallelize(range(tasks), tasks).mapPartitions(probe).collect())
+        except Exception as error:  # raised again below
+            errors.append(error)
+
+    job = threading.Thread(target=run, name="spark-probe", daemon=True)
+    job.start()
+    while True:
+        job.join(_LOOK_EVERY_S)
+        if not job.is_alive():
+            break
+        try:
+            watch.look()
+        except session.FROM_THE_JVM:  # Spark has stopped: the job knows more
+            job.join(_SAY_AFTER_S)
+            break
+    if errors or job.is_alive():
+        raise _failed(spark, errors[0] if errors else RuntimeError("Spark has stopped"))
+    wrong = unfit(found)
+    if wrong is not None:
+        raise wrong
+    return found
+
+
+def _failed(spark: session.Spark, error: Exception) -> Exception:
+    """Make the error for a first job that failed."""
+    if not isinstance(error, (*session.FROM_THE_JVM, OSError, RuntimeError)):
+        return error
+    text = causes.text_of(error)
+    known = environment_error(text, "nothing was sent") or no_start(text, spark.context.pythonExec)
+    if known is not None:
+        return known
+    reason = cluster.reason_in(spark.log_file) or causes.innermost(text)
+    return TemporaryError(
+        f"the first Spark job on {spark.master} failed: {reason}",
+        code=_NO_EXECUTORS,
+        hint=f"nothing was sent; look at the executors' logs, and run again{session.log_hint(spark.log_file)}",
+    )
+
+
+def _all_there(spark: session.Spark, watch: Watch, wait_s: float, note: Callable[[str], None]) -> Registered:
+    """Wait, for a while, until as many are there as were asked for; go on with those that came."""
+    wanted = asked(spark.master, spark.context._conf.get)
+    key = "spark.scheduler.maxRegisteredResourcesWaitingTime"
+    patience = min(wait_s, spark.context._jsc.sc().conf().getTimeAsSeconds(key, _ALL_S))
+    began = stable = time.monotonic()
+    before = watch.look()
+    while True:
+        now = time.monotonic()
+        if wanted.met_by(before):
+            return before
+        by_number = wanted.executors is not None or wanted.slots is not None
+        if now - began >= patience or (not by_number and now - stable >= _STABLE_S):
+            if by_number:
+                note(
+                    f"{before.executors} executors with {before.slots} slots are there, of {watch.number}: going on with them"
+                )
+            return before
+        time.sleep(_LOOK_EVERY_S)
+        seen = watch.look()
+        if seen != before:
+            before, stable = seen, time.monotonic()
+
+
+class LossWatch:
+    """Watches the executors of a job at work, in a thread of its own: `error` where all are lost and none comes again."""
+
+    def __init__(self, watch: Watch, every_s: float = _WATCH_EVERY_S) -> None:
+        """Start to watch."""
+        self.error: EosingestError | None = None
+        self._watch, self._every_s = watch, every_s
+        self._ended = threading.Event()
+        threading.Thread(target=self._run, name="spark-executors", daemon=True).start()
+
+    def end(self) -> None:
+        """Watch no more."""
+        self._ended.set()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._every_s):
+            try:
+                self._watch.look()
+            except EosingestError as error:
+                self.error = error
+                return
+            except Exception:  # the JVM is gone, or Spark has stopped: the job's own end says it
+                return
+
+
+def is_lost(text: str) -> bool:
+    """Say whether a job failed because executors, or Spark as a whole, went away."""
+    return any(words in text for words in _LOST)

@@ -1,0 +1,64 @@
+"""What a Python on an executor is asked in the first job of a run on a cluster: its version, and what tasks import.
+
+Sent to executors by executors.py. It imports nothing that may be missing there but when it is called, so that what is missing
+comes back as a value, all of it at once.
+"""
+
+from __future__ import annotations
+
+import platform
+import socket
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+
+# Import names of what the tasks of a run and of an audit import beside pyspark, and the names that they are installed by.
+MODULES = {
+    "confluent_kafka": "confluent-kafka",
+    "lz4.frame": "lz4",
+    "numpy": "numpy",
+    "pyarrow": "pyarrow",
+    "xxhash": "xxhash",
+    "zstandard": "zstandard",
+}
+OURS = (
+    "eosingest.spark.worker",
+    "eosingest.spark.inspect_files",
+    "eosingest.spark.audit",
+    "eosingest.spark.audit_lines",
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one Python worker told of itself. `missing` maps names of modules to why they cannot be imported."""
+
+    host: str
+    program: str
+    python: str
+    versions: dict[str, str]
+    missing: dict[str, str]
+
+
+def probe(_: Iterable[object]) -> Iterator[Found]:
+    """Look around; for `mapPartitions`."""
+    versions, missing = {}, {}
+    for name, package in MODULES.items():
+        try:
+            module = import_module(name)
+        except Exception as error:  # an ImportError, or whatever a library raises that does not suit its machine
+            missing[package] = f"{type(error).__name__}: {error}"
+            continue
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = str(getattr(module, "__version__", ""))
+    if not missing:
+        for name in OURS:
+            try:
+                import_module(name)
+            except ImportError as error:
+                missing[error.name or name] = f"{type(error).__name__}: {error}"
+    yield Found(socket.gethostname(), sys.executable, platform.python_version(), versions, missing)

@@ -1,0 +1,79 @@
+"""Spark's masters, as text: which ones there are, and with what a local one is started. Pure, and a leaf of the spec.
+
+Beside model.py, which checks the key with it, and site.py, which says which master holds where the spec names none.
+"""
+
+from __future__ import annotations
+
+import re
+
+LOCAL_MASTER = re.compile(r"local(?:\[\s*(?P<cores>[1-9][0-9]*|\*)\s*(?:,\s*(?P<failures>[0-9]+)\s*)?\])?")
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*[1-9][0-9]*\s*,\s*[1-9][0-9]*\s*,\s*[1-9][0-9]*\s*\]")
+_ADDRESS = r"(?:\[[0-9A-Fa-f:.]+\]|[^\s/,:\[\]]+):[0-9]{1,5}"
+_STANDALONE = re.compile(rf"spark://({_ADDRESS}(?:,{_ADDRESS})*)")
+_KUBERNETES = re.compile(r"k8s://(?:https?://)?[^\s/,]\S*")
+_KNOWN = "Spark knows local[*], spark://host:7077, yarn and k8s://https://host:port"
+_FAILURES = 4
+
+
+def master_problem(master: str) -> str | None:
+    """Return why a text is no master that a run can be started with, or None."""
+    if master.startswith("sc://"):
+        return "Spark Connect is not supported; name a master such as local[*] or spark://host:7077"
+    if master.startswith("mesos://"):
+        return f"Spark 4 does not run on Mesos; {_KNOWN}"
+    if any(known.fullmatch(master) for known in (LOCAL_MASTER, _LOCAL_CLUSTER, _STANDALONE, _KUBERNETES)):
+        return None
+    if master == "yarn":
+        return None
+    if master.startswith("spark://"):
+        return "not a master of a standalone cluster; write spark://host:7077"
+    if master.startswith("local"):
+        return "not a local master; write local[*] or local[2]"
+    return f"not a master; {_KNOWN}"
+
+
+def check_master(value: str) -> str:
+    """Return the master. Raises ValueError where it is none."""
+    problem = master_problem(value)
+    if problem is not None:
+        raise ValueError(problem)
+    return value
+
+
+def with_retries(master: str) -> str:
+    """Return the master to start Spark with: a local one always with retries, `local[N,4]` (`local[N]` has none)."""
+    match = LOCAL_MASTER.fullmatch(master)
+    if match is None:
+        return master
+    failures = int(match["failures"] or 0)
+    return f"local[{match['cores'] or 1},{failures if failures >= 2 else _FAILURES}]"
+
+
+def is_local(master: str) -> bool:
+    """Say whether tasks run in the driver's own JVM."""
+    return LOCAL_MASTER.fullmatch(master) is not None
+
+
+def on_other_machines(master: str) -> bool:
+    """Say whether executors run elsewhere, where 127.0.0.1 is another host."""
+    return not is_local(master) and _LOCAL_CLUSTER.fullmatch(master) is None
+
+
+def addresses(master: str) -> list[tuple[str, int]]:
+    """Return hosts and ports of the masters of a standalone cluster; nothing where it is another kind of master."""
+    match = _STANDALONE.fullmatch(master)
+    if match is None:
+        return []
+    parts = (address.rpartition(":") for address in match[1].split(","))
+    return [(host.strip("[]"), int(port)) for host, _, port in parts]
+
+
+def embedded_problem(master: str, bootstrap_servers: str) -> str | None:
+    """Return why executors cannot find the brokers that a spec names, or None: the embedded one listens on this host alone."""
+    if bootstrap_servers != "embedded" or not on_other_machines(master):
+        return None
+    return (
+        f"the embedded broker listens on this machine alone, and the executors of {master} run on others; name brokers that"
+        " they reach, host:port, or run with master local[*]"
+    )

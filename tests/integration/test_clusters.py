@@ -1,0 +1,180 @@
+"""Executors beyond the driver's JVM: records exact, tasks for all slots, and what is wrong with a cluster said as such.
+
+On `local-cluster`, whose executors are processes of their own, and on a standalone cluster of this machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.clusters import (
+    LOCAL_CLUSTER,
+    Standalone,
+    defaults,
+    environment,
+    python_that,
+    spark_home,
+    standalone,
+)
+from tests.integration.harness import (
+    BOTH_INPUTS,
+    Job,
+    assert_done,
+    assert_quiet,
+    assert_refused,
+    finish,
+    job_state,
+    topic_exists,
+    wait_for,
+)
+from tests.integration.witness import assert_exact, assert_positions, write_files
+
+# As pyspark's workers see it; for all of Python it would not start.
+_OTHER_VERSION = """
+import sys, types
+from pyspark import worker_util
+worker_util.sys = types.SimpleNamespace(**{**vars(sys), "version_info": (3, 9, 1)})
+"""
+_NO_START = "import os; os._exit(3)"
+_NO_NUMPY = "import sys; sys.modules['numpy'] = None"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return spark_home(tmp_path_factory.mktemp("spark-home"))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    with standalone(tmp_path_factory.mktemp("standalone"), workers=2) as up:
+        yield up
+
+
+def on(job: Job, master: str, more: str = "", conf: str = "") -> Job:
+    """Have the job run on a master, in small executors."""
+    job.edit_spec('master = "local[2]"', f'master = "{master}"\n{more}')
+    job.edit_spec("conf = {", f'conf = {{ "spark.executor.memory" = "512m", {conf}')
+    return job
+
+
+def tasks_of(job: Job) -> int:
+    """Return how many tasks have sent something."""
+    return len(job_state(job).claims)
+
+
+def _has_committed(job: Job) -> bool:
+    return topic_exists(job.servers, "eosingest-offsets") and bool(job_state(job).offsets)
+
+
+# ---- it works ------------------------------------------------------------------------------------------------------
+
+
+@BOTH_INPUTS
+def test_executors_of_their_own(job: Job, home: Path, tmp_path: Path) -> None:
+    """Breaks when the site's Java options win over ours, when the package does not reach executors or its zip is left."""
+    site = {
+        "spark.executor.extraJavaOptions": "-Dsite=1 -Duser.timezone=Asia/Tokyo",
+        "spark.sql.shuffle.partitions": "7",
+    }
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    write_files(on(job, "local-cluster[3,1,1024]", conf=f'"spark.local.dir" = "{folder}", '), files=4, rows=5000)
+    env = {**environment(home), **defaults(tmp_path / "site", site), "TMPDIR": str(folder)}
+    assert_done(job.run(env=env), 20_000)
+    assert_exact(job)
+    assert_positions(job)
+    assert tasks_of(job) == 3
+    wait_for(lambda: not list(folder.rglob("*.zip")))
+
+
+@BOTH_INPUTS
+def test_a_standalone_cluster(job: Job, cluster: Standalone) -> None:
+    write_files(on(job, cluster.master), files=4, rows=5000)
+    assert_done(job.run(env=environment(cluster.home)), 20_000)
+    assert_exact(job)
+    assert tasks_of(job) == 2
+    verified = job.run("verify", "--against-source", env=environment(cluster.home))
+    assert verified.exit_code == 0, verified
+
+
+def test_the_master_may_be_the_sites(job: Job, cluster: Standalone, tmp_path: Path) -> None:
+    """Breaks when a spec without a master runs on this machine, or with so few tasks as have registered at the start."""
+    job.edit_spec('master = "local[2]"', "")
+    write_files(job, files=4, rows=5000)
+    site = {"spark.master": cluster.master, "spark.executor.memory": "512m", "spark.default.parallelism": "3"}
+    env = {**environment(cluster.home), **defaults(tmp_path / "site", site)}
+    assert_done(job.run(env=env), 20_000)
+    assert_exact(job)
+    assert tasks_of(job) == 3
+
+
+# ---- it does not ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (_OTHER_VERSION, ("the executors run Python 3.9, and this run Python 3.", "spark.pyspark.python")),
+        (_NO_NUMPY, ("has no module numpy", "install numpy")),
+        (_NO_START, ("pyspark does not start in the executors' Python", "/python")),
+        (None, ("cannot run the Python", "/no-such-python: No such file or directory")),
+    ],
+    ids=["another version", "a module is missing", "no start", "no such program"],
+)
+def test_a_python_that_does_not_fit(
+    job: Job, home: Path, tmp_path: Path, code: str | None, words: tuple[str, ...]
+) -> None:
+    """Breaks when it is called bad data, is to be run again, or is met only when the job is at work."""
+    program = python_that(tmp_path / "python", code) if code is not None else tmp_path / "no-such-python"
+    write_files(on(job, LOCAL_CLUSTER, conf=f'"spark.pyspark.python" = "{program}", '), files=1, rows=10)
+    assert_refused(job.run(env=environment(home)), 7, "executor-environment", "nothing was sent", *words)
+    control = job_state(job).control
+    assert control is not None
+    assert control.tasks_alive == 0
+
+
+def test_a_master_that_does_not_answer(job: Job, home: Path) -> None:
+    write_files(on(job, "spark://127.0.0.1:1"), files=1, rows=10)
+    began = time.monotonic()
+    assert_refused(job.run(env=environment(home)), 5, "spark-master", "127.0.0.1:1: Connection refused")
+    assert time.monotonic() - began < 60
+
+
+def test_executors_that_fit_nowhere(job: Job, home: Path) -> None:
+    """Breaks when a run waits without end for cores that no worker has, or says nothing meanwhile."""
+    write_files(on(job, LOCAL_CLUSTER, 'executor_wait = "5s"', '"spark.executor.cores" = "4", '), files=1, rows=10)
+    done = job.run(env=environment(home))
+    assert_refused(done, 5, "no-executors", "no executor within 5 s: asked for 2, each with 512m of memory and 4 cores")
+    assert "waiting for executors: 0 of 2" in done.stderr
+
+
+def test_executors_that_are_all_lost(make_job: Callable[[], Job], tmp_path: Path) -> None:
+    """Breaks when a run goes on waiting for workers that are gone; the next one finishes it."""
+    with standalone(tmp_path, workers=1) as alone:
+        job = on(make_job(), alone.master, 'executor_wait = "25s"')
+        write_files(job, files=4, rows=30_000)
+        process = job.popen(env={**environment(alone.home), "EOSINGEST_PROGRESS_SECONDS": "1"})
+        wait_for(lambda: process.poll() is not None or _has_committed(job), timeout_s=120, every_s=0.2)
+        alone.kill_workers()
+        done = finish(process)
+        assert_quiet(done)
+        assert (done.exit_code, done.codes) == (5, ["no-executors"]), done
+        alone.add_worker()
+        assert job.run(env=environment(alone.home)).exit_code == 0
+    assert_exact(job)
+
+
+def test_a_setting_of_the_site_that_may_change_records(job: Job, tmp_path: Path) -> None:
+    """Breaks when two machines make other records of the same rows, and no digest says so."""
+    write_files(job, files=1, rows=10)
+    env = defaults(tmp_path / "site", {"spark.sql.caseSensitive": "true", "spark.sql.cbo.enabled": "true"})
+    done = job.run(env=env)
+    assert_refused(
+        done, 7, "spark-setting", "spark.sql.caseSensitive = true is set outside of the spec", "name it in the spec"
+    )
+    job.edit_spec("conf = {", 'conf = { "spark.sql.caseSensitive" = "true", ')
+    assert_done(job.run(env=env), 10)
