@@ -126,13 +126,7 @@ def test_under_spark_submit(job: Job, home: Path, tmp_path: Path) -> None:
     driver = {"PYSPARK_DRIVER_PYTHON": sys.executable, "TZ": "Asia/Tokyo", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
         [*command, str(script), "run", str(job.spec)],
-        env={
-            **os.environ,
-            **environment(home),
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "TZ": "Asia/Tokyo",
-            "LC_ALL": "C.UTF-8",
-        },
+        env={**os.environ, **environment(home), **driver},
         cwd=job.folder,
         capture_output=True,
         text=True,
