@@ -27,28 +27,28 @@ _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def spark_master(spec: Spec) -> str:
-    """Return the master to start Spark with: the spec's, else that of spark-defaults.conf, else all of this machine's cores.
+def spark_master(spec: Spec, submitted: str | None = None) -> str:
+    """Return the master to start Spark with: the spec's, else the one that spark-submit was given (`submitted`), else that of
+    spark-defaults.conf, else all of this machine's cores.
 
-    Raises SpecError where spark-defaults.conf names none that Spark knows.
+    Raises SpecError where it is none that Spark knows.
     """
     if spec.spark.master is not None:
         return with_retries(spec.spark.master)
-    master = spark_defaults().get("spark.master", DEFAULT_MASTER)
+    master = submitted or spark_defaults().get("spark.master", DEFAULT_MASTER)
     problem = master_problem(master)
     if problem is not None:
-        file = defaults_file()
         raise SpecError(
-            f"{file}: spark.master: {problem}",
+            f"{'spark-submit' if submitted else defaults_file()}: spark.master: {problem}",
             code="spark-master",
             hint='the spec can name another: [spark] master = "local[*]"',
         )
     return with_retries(master)
 
 
-def refuse_embedded_elsewhere(spec: Spec) -> None:
+def refuse_embedded_elsewhere(spec: Spec, master: str | None = None) -> None:
     """Raise SpecError where executors on other machines are to find the embedded broker."""
-    problem = embedded_problem(spark_master(spec), spec.sink.bootstrap_servers)
+    problem = embedded_problem(master or spark_master(spec), spec.sink.bootstrap_servers)
     if problem is not None:
         raise SpecError(f"sink.bootstrap_servers: {problem}", code="embedded-elsewhere")
 

@@ -250,6 +250,14 @@ def start(
             raise _not_started(master, log_file, error, gateway.proc if gateway is not None else None) from error
 
 
+def submitted_master() -> str | None:
+    """Return the master that spark-submit was given, or took from its own defaults; None where we were started without it."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return None
+    master = launch_gateway().jvm.System.getProperty("spark.master")  # type: ignore[no-untyped-call]
+    return str(master) if master else None
+
+
 def _same_everywhere(jvm: Any) -> None:
     """Give a JVM that runs already our zone and language; its encoding cannot be changed, and is checked."""
     jvm.java.util.TimeZone.setDefault(jvm.java.util.TimeZone.getTimeZone("UTC"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from eosingest import site
 from eosingest.kafka.config import ClientSettings
 from eosingest.sources.files import FileSource
+from eosingest.spark import session
 from eosingest.spark.job import SparkSettings, to_nobody
 from eosingest.spark.read import ReadSettings
 from eosingest.spec import Spec, generations
@@ -34,9 +35,11 @@ def spark_settings(
         timestamp=spec.record.timestamp,
         partition=spec.record.partition,
     )
+    master = site.spark_master(spec, session.submitted_master() if spec.spark.master is None else None)
+    site.refuse_embedded_elsewhere(spec, master)
     return SparkSettings(
         job=spec.name,
-        master=site.spark_master(spec),
+        master=master,
         conf={**generations.spark_conf(spec.defaults_of), **spec.spark.conf},
         read=read,
         base_path=lambda plan: source.partition_base(entry.file for entry in plan.files),

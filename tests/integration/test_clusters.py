@@ -5,6 +5,9 @@ On `local-cluster`, whose executors are processes of their own, and on a standal
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +25,7 @@ from tests.integration.clusters import (
 )
 from tests.integration.harness import (
     BOTH_INPUTS,
+    RUN_TIMEOUT_S,
     Job,
     assert_done,
     assert_quiet,
@@ -110,6 +114,27 @@ def test_the_master_may_be_the_sites(job: Job, cluster: Standalone, tmp_path: Pa
     assert_done(job.run(env=env), 20_000)
     assert_exact(job)
     assert tasks_of(job) == 3
+
+
+def test_under_spark_submit(job: Job, home: Path, tmp_path: Path) -> None:
+    """Breaks when `--master` is passed over, or when the JVM that was there before us keeps the machine's time zone."""
+    job.edit_spec('master = "local[2]"', "")
+    write_files(job, files=4, rows=5000)
+    script = tmp_path / "run.py"
+    script.write_text("from eosingest.cli.main import main\nmain()\n")
+    command = [str(home / "bin" / "spark-submit"), "--master", LOCAL_CLUSTER, "--conf", "spark.executor.memory=512m"]
+    driver = {"PYSPARK_DRIVER_PYTHON": sys.executable, "TZ": "Asia/Tokyo", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        [*command, str(script), "run", str(job.spec)],
+        env={**os.environ, **environment(home), **driver},
+        cwd=job.folder,
+        capture_output=True,
+        text=True,
+        timeout=RUN_TIMEOUT_S,
+    )
+    assert done.returncode == 0, done
+    assert_exact(job)
+    assert tasks_of(job) == 2
 
 
 # ---- it does not ---------------------------------------------------------------------------------------------------

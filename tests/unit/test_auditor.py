@@ -62,3 +62,9 @@ def test_a_spark_that_did_not_start_leaves_no_run_incomplete() -> None:
         auditor._in_thread(did_not_start)
     assert (raised.value.exit_code, raised.value.code) == (5, "jvm-ended")
     assert raised.value.hint == "nothing is said of the topic; verify again"
+
+
+def test_a_jvm_of_spark_submit_is_not_ours_to_look_after() -> None:
+    auditor = SparkAuditor(cast(Any, SimpleNamespace(log_file=None)))
+    auditor._spark = SimpleNamespace(process=None)
+    assert auditor._explain("java: [CAST_INVALID_INPUT] The value 'x' cannot be cast").code == "bad-data"

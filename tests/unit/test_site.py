@@ -100,6 +100,18 @@ def test_the_spec_then_the_site_then_this_machine(
     assert spark_master(spec_of(tmp_path, master)) == wanted
 
 
+def test_what_spark_submit_was_given_goes_over_the_sites(defaults: Defaults, tmp_path: Path) -> None:
+    """Breaks when `spark-submit --master yarn` runs on this machine; its local[2], too, is started with retries."""
+    defaults("spark.master spark://h:7077")
+    assert spark_master(spec_of(tmp_path), "yarn") == "yarn"
+    assert spark_master(spec_of(tmp_path), "local[2]") == "local[2,4]"
+    assert spark_master(spec_of(tmp_path, "local[3]"), "yarn") == "local[3,4]"
+    with pytest.raises(SpecError, match=r"spark-submit: spark\.master: Spark 4 does not run on Mesos"):
+        spark_master(spec_of(tmp_path), "mesos://h:5050")
+    with pytest.raises(SpecError, match="the executors of yarn run on others"):
+        refuse_embedded_elsewhere(spec_of(tmp_path, servers="embedded"), "yarn")
+
+
 def test_a_master_of_the_site_that_is_none(defaults: Defaults, tmp_path: Path) -> None:
     defaults("spark.master mesos://h:5050")
     with pytest.raises(SpecError, match=r"spark-defaults\.conf: spark\.master: Spark 4 does not run on Mesos"):

@@ -88,6 +88,15 @@ def test_a_jvm_that_is_gone_is_said(error: Exception) -> None:
     assert "137" in explained.message
 
 
+def test_a_jvm_of_spark_submit_is_not_ours_to_look_after() -> None:
+    """Breaks when a bad expression under spark-submit is exit 3, since the thread that explains it dies."""
+    made = launcher()
+    made._spark = SimpleNamespace(process=None)
+    made._names = {"/a": "a"}
+    explained = made._explain(Py4JError("java: [CAST_INVALID_INPUT] The value 'x' cannot be cast"))
+    assert (explained.exit_code, explained.code) == (7, "bad-data")
+
+
 def test_a_job_whose_executors_are_gone_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when a run waits without end for executors that were all lost."""
     cancelled: list[bool] = []
