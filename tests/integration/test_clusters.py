@@ -116,6 +116,16 @@ def test_the_master_may_be_the_sites(job: Job, cluster: Standalone, tmp_path: Pa
     assert tasks_of(job) == 3
 
 
+def test_executors_come_as_they_are_needed(job: Job, home: Path) -> None:
+    """Breaks when dynamic allocation, which begins without executors, is waited for in vain, or gets one task."""
+    dynamic = {"enabled": "true", "minExecutors": "0", "maxExecutors": "3"}
+    conf = "".join(f'"spark.dynamicAllocation.{key}" = "{value}", ' for key, value in dynamic.items())
+    write_files(on(job, "local-cluster[3,1,1024]", conf=conf), files=4, rows=5000)
+    assert_done(job.run(env=environment(home)), 20_000)
+    assert_exact(job)
+    assert tasks_of(job) == 3
+
+
 def test_under_spark_submit(job: Job, home: Path, tmp_path: Path) -> None:
     """Breaks when `--master` is passed over, or when the JVM that was there before us keeps the machine's time zone."""
     job.edit_spec('master = "local[2]"', "")
