@@ -44,7 +44,7 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
         format=spec.source.format,
         files=len(plan.files),
         schema=None,
-        log=str(log_file),
+        log=str(log_file) if log_file is not None else None,
     )
     for note in notes_of(plan, source):
         noting.note(note)

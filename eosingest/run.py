@@ -161,5 +161,5 @@ class _LazyLauncher:
         from eosingest.spark.settings import spark_settings
 
         log_file = spark_log_file(spec.name)
-        self.log = str(log_file)
+        self.log = str(log_file) if log_file is not None else None
         return spark_settings(spec, self._client, self._source, self._check, log_file, self._observer.note)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import xxhash
 
-from eosingest import __version__
+from eosingest import __version__, site
 from eosingest.driver_contract import DriverSettings, TopicCreation
 from eosingest.errors import FatalError
 from eosingest.interruption import never
@@ -95,11 +95,14 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def spark_log_file(job: str) -> Path:
-    """Return where this process's Spark writes, and clear away what is older than a week."""
+def spark_log_file(job: str) -> Path | None:
+    """Return where this process's Spark writes, and clear away what is older than a week.
+
+    None under spark-submit: its JVM was there before us, and writes to spark-submit's stderr.
+    """
     folder = cache_directory() / "logs"
     for old in folder.glob("*.log"):
         with contextlib.suppress(OSError):
             if time.time() - old.stat().st_mtime > _LOGS_KEPT_S:
                 old.unlink()
-    return folder / f"{job}-{os.getpid()}.log"
+    return None if site.is_submitted() else folder / f"{job}-{os.getpid()}.log"

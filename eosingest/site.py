@@ -27,6 +27,11 @@ _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
+def is_submitted() -> bool:
+    """Say whether spark-submit started this process: its JVM is there, and waits for us."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 def spark_master(spec: Spec, submitted: str | None = None) -> str:
     """Return the master to start Spark with: the spec's, else the one that spark-submit was given (`submitted`), else that of
     spark-defaults.conf, else all of this machine's cores.

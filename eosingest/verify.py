@@ -190,7 +190,8 @@ class _Verification:
 
         log_file = spark_log_file(self._spec.name)
         spec = self._spec.at_generation(self._spec_generation(self._control))
-        spark = SparkAuditor(spark_settings(spec, self._kafka.client, self._source, self._check, log_file))
+        settings = spark_settings(spec, self._kafka.client, self._source, self._check, log_file, self._observer.note)
+        spark = SparkAuditor(settings)
         try:
             spark.start(self._control.split_size)
             parts = [part for extent in self._extents for part in extent.slices()]

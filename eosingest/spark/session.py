@@ -252,7 +252,7 @@ def start(
 
 def submitted_master() -> str | None:
     """Return the master that spark-submit was given, or took from its own defaults; None where we were started without it."""
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+    if not site.is_submitted():
         return None
     master = launch_gateway().jvm.System.getProperty("spark.master")  # type: ignore[no-untyped-call]
     return str(master) if master else None

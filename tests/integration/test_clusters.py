@@ -5,6 +5,7 @@ On `local-cluster`, whose executors are processes of their own, and on a standal
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -126,25 +127,44 @@ def test_executors_come_as_they_are_needed(job: Job, home: Path) -> None:
     assert tasks_of(job) == 3
 
 
-def test_under_spark_submit(job: Job, home: Path, tmp_path: Path) -> None:
-    """Breaks when `--master` is passed over, or when the JVM that was there before us keeps the machine's time zone."""
+def test_under_spark_submit(job: Job, home: Path) -> None:
+    """Breaks when `--master` is passed over, when the JVM that was there before us keeps the machine's time zone, or when bad
+    data is exit 3."""
     job.edit_spec('master = "local[2]"', "")
     write_files(job, files=4, rows=5000)
-    script = tmp_path / "run.py"
-    script.write_text("from eosingest.cli.main import main\nmain()\n")
-    command = [str(home / "bin" / "spark-submit"), "--master", LOCAL_CLUSTER, "--conf", "spark.executor.memory=512m"]
+    done = submitted(job, home, "--conf", "spark.executor.memory=512m")
+    assert done.returncode == 0, done
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith('{"version"')]
+    assert json.loads(line)["data"]["records_sent"] == 20_000
+    assert_exact(job)
+    assert tasks_of(job) == 2
+
+    job.write_numbers("part-9.jsonl", range(90_000, 90_001))
+    bad = submitted(
+        job,
+        home,
+        "--conf",
+        "spark.executor.memory=512m",
+        more=("--set", "record.value=CAST(CAST(pad AS INT) AS STRING)"),
+    )
+    assert bad.returncode == 7, bad
+    assert '"code":"bad-data"' in bad.stdout.replace('": "', '":"'), bad
+
+
+def submitted(job: Job, home: Path, *options: str, more: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """Run the job by spark-submit, in another time zone, with JSON as its result."""
+    asked = [sys.executable, "-m", "eosingest", "submit-script"]
+    script = subprocess.run(asked, capture_output=True, text=True, check=True, cwd=job.folder).stdout.strip()
     driver = {"PYSPARK_DRIVER_PYTHON": sys.executable, "TZ": "Asia/Tokyo", "LC_ALL": "C.UTF-8"}
-    done = subprocess.run(
-        [*command, str(script), "run", str(job.spec)],
+    spark_submit = [str(home / "bin" / "spark-submit"), "--master", LOCAL_CLUSTER, *options]
+    return subprocess.run(
+        [*spark_submit, script, "run", str(job.spec), "--output", "json", *more],
         env={**os.environ, **environment(home), **driver},
         cwd=job.folder,
         capture_output=True,
         text=True,
         timeout=RUN_TIMEOUT_S,
     )
-    assert done.returncode == 0, done
-    assert_exact(job)
-    assert tasks_of(job) == 2
 
 
 # ---- it does not ---------------------------------------------------------------------------------------------------
