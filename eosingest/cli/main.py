@@ -16,7 +16,21 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from eosingest import __version__
-from eosingest.cli import broker, check, init, peek, plan, prepare, preview, run, schema, status, submit_script, verify
+from eosingest.cli import (
+    broker,
+    check,
+    init,
+    package,
+    peek,
+    plan,
+    prepare,
+    preview,
+    run,
+    schema,
+    status,
+    submit_script,
+    verify,
+)
 from eosingest.cli.options import Output, Quiet, Verbose, behind_the_verb, output_asked_for
 from eosingest.cli.render import REPORT_A_BUG, Renderer, logging_to
 from eosingest.cli.result import Action, Result
@@ -40,6 +54,7 @@ _EXAMPLES = {
     "status": ("status orders.toml",),
     "verify": ("verify orders.toml --against-source",),
     "prepare": ("prepare",),
+    "package": ("package", "package env.tar.gz"),
     "submit-script": ("submit-script  # spark-submit --master yarn $(eosingest submit-script) run orders.toml",),
     "broker up": ("broker up",),
     "broker down": ("broker down --remove-data",),
@@ -181,6 +196,7 @@ def _app() -> typer.Typer:
     app.command("status", epilog=_example("status"))(status.status)
     app.command("verify", epilog=_example("verify"))(verify.verify)
     app.command("prepare", epilog=_example("prepare"))(prepare.prepare)
+    app.command("package", epilog=_example("package"))(package.package)
     app.command("submit-script", epilog=_example("submit-script"))(submit_script.submit_script)
     brokers = typer.Typer(help="The embedded broker: a real Apache Kafka on this machine.", **_GROUP_SETTINGS)
     brokers.command("up", epilog=_example("broker up"))(broker.up)

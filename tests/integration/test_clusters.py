@@ -127,6 +127,16 @@ def test_executors_come_as_they_are_needed(job: Job, home: Path) -> None:
     assert tasks_of(job) == 3
 
 
+def test_a_python_that_is_sent_along(job: Job, home: Path, tmp_path: Path) -> None:
+    """Breaks when the packed Python needs the one that it was made from: executors have no other."""
+    packed = said(job, "package", str(tmp_path / "env.tar.gz"), "--output", "json")
+    conf = "".join(f'"{key}" = "{value}", ' for key, value in json.loads(packed)["data"]["conf"].items())
+    write_files(on(job, LOCAL_CLUSTER, conf=conf), files=2, rows=5000)
+    env = {**environment(home), "PYSPARK_PYTHON": "/no-such-python"}
+    assert_done(job.run(env=env), 10_000)
+    assert_exact(job)
+
+
 def test_under_spark_submit(job: Job, home: Path) -> None:
     """Breaks when `--master` is passed over, when the JVM that was there before us keeps the machine's time zone, or when bad
     data is exit 3."""
@@ -151,10 +161,17 @@ def test_under_spark_submit(job: Job, home: Path) -> None:
     assert '"code":"bad-data"' in bad.stdout.replace('": "', '":"'), bad
 
 
+def said(job: Job, *arguments: str) -> str:
+    """Run a verb that takes no spec; return what it prints."""
+    command = [sys.executable, "-m", "eosingest", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=job.folder, timeout=RUN_TIMEOUT_S)
+    assert done.returncode == 0, done
+    return done.stdout.strip()
+
+
 def submitted(job: Job, home: Path, *options: str, more: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     """Run the job by spark-submit, in another time zone, with JSON as its result."""
-    asked = [sys.executable, "-m", "eosingest", "submit-script"]
-    script = subprocess.run(asked, capture_output=True, text=True, check=True, cwd=job.folder).stdout.strip()
+    script = said(job, "submit-script")
     driver = {"PYSPARK_DRIVER_PYTHON": sys.executable, "TZ": "Asia/Tokyo", "LC_ALL": "C.UTF-8"}
     spark_submit = [str(home / "bin" / "spark-submit"), "--master", LOCAL_CLUSTER, *options]
     return subprocess.run(

@@ -133,6 +133,7 @@ def test_every_part_has_a_rule() -> None:
         "__main__",
         "cli",
         "connection",
+        "executor_python",
         "further_checks",
         "look",
         "peek",
@@ -180,7 +181,8 @@ def test_what_lies_on_top_is_imported_by_nothing_below() -> None:
         "preview": {"cli"},
         "connection": verbs,
         "settings": verbs,
-        "spark": {"spark", "prepare", "preview", "run", "verify"},
+        "executor_python": {"cli"},
+        "spark": {"spark", "executor_python", "prepare", "preview", "run", "verify"},
     }
     wrong = [
         f"{shown(path)}:{line}: {name}"
