@@ -79,7 +79,7 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
     if not plan.pending_files:
         return []
     as_lines = takes_lines(read, {}, plan, base_path)
-    inspect_pending(None, read, plan, as_lines=as_lines)
+    inspect_pending(None, read, plan, as_lines=as_lines, slots=2)
     return _lines(plan, line_separator(read)) if as_lines else Pending(read, plan, base_path)
 
 
@@ -148,7 +148,7 @@ class Lab:
         )
         source = FileSource(format=format, paths=[str(folder)], directory=folder, root=None, min_age_s=0)
         plan = make_plan(source, {}, split_size, source.list())
-        inspect_pending(None, read, plan, as_lines=False)
+        inspect_pending(None, read, plan, as_lines=False, slots=2)
         pending = Pending(read, plan, source.partition_base([entry.file for entry in plan.pending_files]))
         ((rows, corrupt),) = self.read([pending])
         if corrupt:
