@@ -145,7 +145,7 @@ def _remove(server: Server) -> None:
     data = server.directory / "data"
     if data.exists():
         shutil.rmtree(data)
-    ours = ("broker.log*", "broker.out", "broker.pid", "state.json*", "server.properties", "log4j2.properties")
+    ours = ("broker.log*", "broker.out", "broker.pid", "state.json*", "server.properties", "log4j*.properties")
     for pattern in ours:
         for file in server.directory.glob(pattern):
             file.unlink(missing_ok=True)
