@@ -219,7 +219,7 @@ class _Verification:
 
     def _is_read_as_one(self, file: SourceFile) -> bool:
         """Say whether the reader that the run did not use can tell a file's splits apart: Python's bz2 cannot."""
-        return self._spec.source.format == "text" and is_cut_by_codec("text", file.path)
+        return self._spec.source.format == "text" and is_cut_by_codec(file.path)
 
     def _read_source(self, spark: Any, rows: AuditedSource) -> Compared:
         """Compare the source with the receipts, split by split."""

@@ -25,16 +25,17 @@ from eosingest.paths import cache_directory
 KAFKA_VERSION = "4.3.1"
 _PINS = Path(__file__).parent.parent / "kafka_jars.sha256"
 # Kafka's own pom leaves the logging backend out: without log4j-slf4j-impl the broker would log nothing at all.
-_IVY_FILE = f"""\
+_IVY_FILE = """\
 <ivy-module version="2.0">
   <info organisation="eosingest" module="embedded-broker"/>
   <configurations><conf name="default"/></configurations>
   <dependencies>
-    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{KAFKA_VERSION}" conf="default->default"/>
-    <dependency org="org.apache.logging.log4j" name="log4j-slf4j-impl" rev="2.25.4" conf="default->default"/>
+    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{kafka}" conf="default->default"/>
+    <dependency {backend} conf="default->default"/>
   </dependencies>
 </ivy-module>
 """
+_LOGGING = 'org="org.apache.logging.log4j" name="log4j-slf4j-impl" rev="2.25.4"'
 _MIRROR_HINT = (
     "check the network; behind a mirror let EOSINGEST_IVY_SETTINGS name an ivysettings.xml, "
     "or let KAFKA_HOME name an unpacked Apache Kafka; then: eosingest broker up"
@@ -111,16 +112,9 @@ def _fetch(folder: Path, libs: Path, deadline: float) -> None:
 
 
 def _run_ivy(fresh: Path, downloads: Path, deadline: float) -> None:
-    ivy_file = fresh / "ivy.xml"
-    ivy_file.write_text(_IVY_FILE, encoding="ascii")
-    command = [str(find_java()), "-jar", str(ivy_jar())]
-    settings = os.environ.get("EOSINGEST_IVY_SETTINGS")
-    command += ["-settings", settings] if settings else []
-    command += ["-cache", str(downloads), "-ivy", str(ivy_file), "-confs", "default", "-novalidate"]
-    command += ["-retrieve", f"{fresh}/libs/[artifact]-[revision].[ext]"]
     try:
         result = subprocess.run(
-            command,
+            ivy_command(fresh, downloads, kafka=KAFKA_VERSION, backend=_LOGGING),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -142,7 +136,18 @@ def _run_ivy(fresh: Path, downloads: Path, deadline: float) -> None:
         )
 
 
-def ivy_jar() -> Path:
+def ivy_command(fresh: Path, downloads: Path, *, kafka: str, backend: str) -> list[str]:
+    """Return the command that brings a Kafka's jars into `fresh`/libs; `backend` is that of its logging as an ivy.xml names it."""
+    ivy_file = fresh / "ivy.xml"
+    ivy_file.write_text(_IVY_FILE.format(kafka=kafka, backend=backend), encoding="ascii")
+    command = [str(find_java()), "-jar", str(_ivy_jar())]
+    settings = os.environ.get("EOSINGEST_IVY_SETTINGS")
+    command += ["-settings", settings] if settings else []
+    command += ["-cache", str(downloads), "-ivy", str(ivy_file), "-confs", "default", "-novalidate"]
+    return [*command, "-retrieve", f"{fresh}/libs/[artifact]-[revision].[ext]"]
+
+
+def _ivy_jar() -> Path:
     """Return the Ivy jar that pyspark ships, found without importing pyspark."""
     spec = find_spec("pyspark")
     places = spec.submodule_search_locations if spec else None

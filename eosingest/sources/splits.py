@@ -18,9 +18,9 @@ def is_splittable(format: str, path: str) -> bool:
     return format in _COLUMNAR or not path.lower().endswith(_UNSPLITTABLE_SUFFIXES)
 
 
-def is_cut_by_codec(format: str, path: str) -> bool:
-    """Tell whether a compressed file is cut: of .bz2 only Hadoop knows where a split's rows begin."""
-    return format not in _COLUMNAR and path.lower().endswith(".bz2")
+def is_cut_by_codec(path: str) -> bool:
+    """Tell whether a compressed text file is cut: of .bz2 only Hadoop knows where a split's rows begin."""
+    return path.lower().endswith(".bz2")
 
 
 def cut(file: SourceFile, split_size: int) -> tuple[Split, ...]:

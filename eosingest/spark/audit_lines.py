@@ -59,7 +59,7 @@ def _sent_by_spark(plan: Plan) -> set[str]:
     return {
         entry.file.name
         for entry in plan.files
-        if _receipts_in_rows(entry) and (_is_done(entry) or not is_cut_by_codec("text", entry.file.path))
+        if _receipts_in_rows(entry) and (_is_done(entry) or not is_cut_by_codec(entry.file.path))
     }
 
 
@@ -132,7 +132,7 @@ class _Hashes:
         whole = _is_read_whole(split.file)
         bounds = Bounds(start, None) if whole else Bounds(start, start + split.split.length, split.file.length)
         try:
-            with Decompressed(path) if is_cut_by_codec("text", path) else open_file(path) as file:
+            with Decompressed(path) if is_cut_by_codec(path) else open_file(path) as file:
                 for lines in read_lines(file, bounds, self.separator):
                     keys = np.full(len(lines), split.key, np.int64)
                     hashes = np.asarray(checksum.value_hashes(lines.values(self.separator)), np.int64)

@@ -5,30 +5,19 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from eosingest.broker.jars import ivy_jar
+from eosingest.broker.jars import ivy_command
 from eosingest.broker.lock import locked
-from eosingest.java import find_java
 from eosingest.paths import cache_directory
 
 VERSIONS = ("3.3.2", "3.9.1")
 _PATIENCE_S = 600.0
-_IVY_FILE = """\
-<ivy-module version="2.0">
-  <info organisation="eosingest" module="older-broker"/>
-  <configurations><conf name="default"/></configurations>
-  <dependencies>
-    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{version}" conf="default->default"/>
-    <dependency org="org.slf4j" name="slf4j-reload4j" rev="1.7.36" conf="default->default"/>
-  </dependencies>
-</ivy-module>
-"""
+_LOGGING = 'org="org.slf4j" name="slf4j-reload4j" rev="1.7.36"'
 
 
 def kafka_home(version: str) -> Path:
@@ -44,12 +33,7 @@ def kafka_home(version: str) -> Path:
 def _fetch(home: Path, version: str) -> None:
     with tempfile.TemporaryDirectory(dir=home) as made:
         fresh = Path(made)
-        ivy_file = fresh / "ivy.xml"
-        ivy_file.write_text(_IVY_FILE.format(version=version))
-        settings = os.environ.get("EOSINGEST_IVY_SETTINGS")
-        command = [str(find_java()), "-jar", str(ivy_jar()), *(["-settings", settings] if settings else [])]
-        command += ["-cache", str(fresh / "cache"), "-ivy", str(ivy_file), "-confs", "default", "-novalidate"]
-        command += ["-retrieve", f"{fresh}/libs/[artifact]-[revision].[ext]"]
+        command = ivy_command(fresh, fresh / "cache", kafka=version, backend=_LOGGING)
         subprocess.run(command, check=True, stdout=sys.stderr, timeout=_PATIENCE_S)
         (fresh / "libs").rename(home / "libs")
 
