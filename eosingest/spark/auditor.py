@@ -51,14 +51,7 @@ class SparkAuditor:
 
     def _start(self, split_size: int) -> None:
         settings = self._settings
-        self._spark = session.start(
-            job=settings.job,
-            master=settings.master,
-            conf=settings.conf,
-            split_size=split_size,
-            log_file=settings.log_file,
-            wait_s=settings.executor_wait_s,
-        )
+        self._spark = settings.start(split_size)
         executors.ready(self._spark, settings.executor_wait_s, settings.note)
         self._session = self._spark.sql()
 

@@ -65,6 +65,17 @@ class SparkSettings:
     executor_wait_s: float = 120.0
     note: Callable[[str], None] = to_nobody
 
+    def start(self, split_size: int) -> session.Spark:
+        """Start Spark, which cuts files by `split_size` bytes; see `session.start`."""
+        return session.start(
+            job=self.job,
+            master=self.master,
+            conf=self.conf,
+            split_size=split_size,
+            log_file=self.log_file,
+            wait_s=self.executor_wait_s,
+        )
+
 
 class SparkLauncher:
     """One Spark session with one job, made when there is something to send."""
@@ -91,14 +102,7 @@ class SparkLauncher:
 
     def _prepare(self, plan: Plan, schema: str | None, same_files: bool) -> Prepared:
         settings = self._settings
-        self._spark = session.start(
-            job=settings.job,
-            master=settings.master,
-            conf=settings.conf,
-            split_size=plan.split_size,
-            log_file=settings.log_file,
-            wait_s=settings.executor_wait_s,
-        )
+        self._spark = settings.start(plan.split_size)
         self._names = {
             metadata_file_path(entry.file.path).removeprefix("file:"): entry.file.name for entry in plan.pending_files
         }

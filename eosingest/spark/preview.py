@@ -38,14 +38,7 @@ class SparkPreviewer(SparkLauncher):
     def _open(self, plan: Plan) -> str:
         settings = self._settings
         try:
-            self._spark = session.start(
-                job=settings.job,
-                master=settings.master,
-                conf=settings.conf,
-                split_size=plan.split_size,
-                log_file=settings.log_file,
-                wait_s=settings.executor_wait_s,
-            )
+            self._spark = settings.start(plan.split_size)
             executors.ready(self._spark, settings.executor_wait_s, settings.note)
         except IncompleteError as error:  # nothing of a look can be incomplete
             raise TemporaryError(error.message, code=error.code, hint="preview again") from error
