@@ -137,7 +137,7 @@ def _run_ivy(fresh: Path, downloads: Path, deadline: float) -> None:
 
 
 def ivy_command(fresh: Path, downloads: Path, *, kafka: str, backend: str) -> list[str]:
-    """Return the command that brings a Kafka's jars into `fresh`/libs; `backend` is its logging backend, as an ivy.xml names it."""
+    """Return the command that brings a Kafka's jars into `fresh`/libs; `backend` logs for it, named as in an ivy.xml."""
     ivy_file = fresh / "ivy.xml"
     ivy_file.write_text(_IVY_FILE.format(kafka=kafka, backend=backend), encoding="ascii")
     command = [str(find_java()), "-jar", str(_ivy_jar())]
