@@ -79,7 +79,8 @@ def _environment(message: str, advice: str, kept: str) -> FatalError:
         message,
         code="executor-environment",
         hint=f'{kept}; {advice}: PYSPARK_PYTHON=/path/python, or [spark] conf = {{ "spark.pyspark.python" = "/path/python" }};'
-        ' or send one along: { "spark.archives" = "env.tar.gz#env", "spark.pyspark.python" = "./env/bin/python" }',
+        " or send this one along: eosingest package env.tar.gz, then"
+        ' { "spark.archives" = "env.tar.gz#env", "spark.pyspark.python" = "./env/bin/python" }',
     )
 
 

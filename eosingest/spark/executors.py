@@ -144,7 +144,7 @@ class Watch:
             raise self._nobody(seen)
         if now - self._said >= (_SAY_AFTER_S if self._said == self._since else _SAY_EVERY_S):
             self._said = now
-            self._note(f"waiting for executors: 0 of {self.number}, {self._wanted.words}")
+            self._note(f"waiting for executors: none yet; asked for {self.number}, {self._wanted.words}")
         return seen
 
     @property
@@ -152,7 +152,7 @@ class Watch:
         """How many were asked for."""
         if self._wanted.executors is not None:
             return str(self._wanted.executors)
-        return "those the cluster has" if self._wanted.slots is None else f"{self._wanted.slots} slots"
+        return "as many as the cluster has" if self._wanted.slots is None else f"{self._wanted.slots} slots"
 
     def _nobody(self, seen: Registered) -> EosingestError:
         if seen.executors:

@@ -221,7 +221,7 @@ def test_executors_that_fit_nowhere(job: Job, home: Path) -> None:
     write_files(on(job, LOCAL_CLUSTER, 'executor_wait = "5s"', '"spark.executor.cores" = "4", '), files=1, rows=10)
     done = job.run(env=environment(home))
     assert_refused(done, 5, "no-executors", "no executor within 5 s: asked for 2, each with 512m of memory and 4 cores")
-    assert "waiting for executors: 0 of 2" in done.stderr
+    assert "waiting for executors: none yet; asked for 2, " in done.stderr
 
 
 def test_executors_that_are_all_lost(make_job: Callable[[], Job], tmp_path: Path) -> None:

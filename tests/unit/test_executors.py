@@ -83,7 +83,7 @@ def test_who_waits_for_executors_says_so_and_ends() -> None:
     for second in range(60):
         clock.at = second
         looker.look()
-    assert notes[0] == "waiting for executors: 0 of 2, each with 8g of memory and 4 cores"
+    assert notes[0] == "waiting for executors: none yet; asked for 2, each with 8g of memory and 4 cores"
     assert len(notes) == 4
     clock.at = 60
     with pytest.raises(TemporaryError) as raised:
