@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from eosingest.errors import FatalError, InterruptedRunError, SpecError, SpecProblem
 from eosingest.kafka.config import ClientSettings
 from eosingest.plan import Plan, make_plan, notes_of
+from eosingest.prepare import begin_in_background
 from eosingest.report import Noting, Observer, PreviewReport, ShownRecord
 from eosingest.settings import file_source, spark_log_file
 from eosingest.sources.files import FileSource
@@ -51,6 +52,7 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
     if plan.files:
         observer.note("starting Spark; the brokers are not asked, and nothing is sent")
         report = _look(spec, rows, source, plan, report, check, observer)
+        begin_in_background(spec, observer.note)
     return replace(report, notes=tuple(noting.notes) + report.notes)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from eosingest import last_words
+from eosingest import last_words, prepare
 from eosingest.connection import connected, refuse_unusable_properties
 from eosingest.driver import Driver
 from eosingest.driver_contract import Prepared, Proof, Surroundings
@@ -82,7 +82,9 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
         finally:
             launcher.close()
         last_words.keep(lock.cluster_id, spec.name, report.errors)
-        return replace(report, notes=tuple(noting.notes), log=launcher.log)
+    if launcher.started and report.complete:
+        prepare.begin_in_background(spec, observer.note)
+    return replace(report, notes=tuple(noting.notes), log=launcher.log)
 
 
 class _LazyLauncher:
@@ -151,6 +153,11 @@ class _LazyLauncher:
     def close(self) -> None:
         if self._launcher is not None:
             self._launcher.close()
+
+    @property
+    def started(self) -> bool:
+        """Say whether there was anything to start Spark for."""
+        return self._launcher is not None
 
     def _make(self, spec: Spec) -> Any:
         from eosingest.spark.job import SparkLauncher

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eosingest import audit, judgement, pins
+from eosingest import audit, judgement, pins, prepare
 from eosingest.audit import Circumstances, Compared, Copies, Extent, Found, Judgement
 from eosingest.audited_source import AuditedSource, audited_source
 from eosingest.connection import Connection, connected, control_log, refuse_unusable_properties
@@ -77,6 +77,7 @@ def verify(
             report = _Verification(spec, options, kafka, log, description, check, noting).run()
         finally:
             log.close()
+    prepare.begin_in_background(spec, observer.note)
     return replace(report, notes=tuple(noting.notes))
 
 

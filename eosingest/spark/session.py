@@ -48,6 +48,7 @@ DEFAULTS = {
     "spark.sql.legacy.javaCharsets": "true",
 }
 _PYTHON = "spark.pyspark.python"
+_DRIVER_OPTIONS, _EXECUTOR_OPTIONS = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
 _START_S = 60.0  # a JVM starts on a busy machine, and a standalone cluster's masters are asked three times, 20 s apart
 _TICK_S = 0.1
 _STOP_S = 3.0
@@ -336,19 +337,30 @@ def _java_options(master: str, conf: Mapping[str, str], defaults: Mapping[str, s
     A local Spark that runs for seconds in a heap of a gigabyte takes a tenth less time with the parallel collector than with
     G1, the JVM's choice (docs/performance.md). The user's choice stays: a JVM that is told two collectors does not start.
     """
-    driver, executor = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
     told = {**defaults, **conf}
-    options = {key: f"{told.get(key, '')} {SAME_EVERYWHERE}".strip() for key in (driver, executor)}
-    given = (
-        told.get("spark.driver.defaultJavaOptions", ""),
-        options[driver],
+    options = {key: f"{told.get(key, '')} {SAME_EVERYWHERE}".strip() for key in (_DRIVER_OPTIONS, _EXECUTOR_OPTIONS)}
+    if is_local(master):
+        given = _given_to_the_driver(told)
+        if not any(_COLLECTOR.search(text) for text in given):
+            options[_DRIVER_OPTIONS] += " -XX:+UseParallelGC"
+        options[_DRIVER_OPTIONS] = f"{options[_DRIVER_OPTIONS]} {class_archive.option_to_use(given)}".rstrip()
+    return options
+
+
+def _given_to_the_driver(told: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what others than we say to the driver's JVM."""
+    settings = ("spark.driver.defaultJavaOptions", _DRIVER_OPTIONS)
+    return (
+        *(told.get(key, "") for key in settings),
         *(os.environ.get(name, "") for name in _OPTIONS_OF_EVERY_JVM),
     )
-    if is_local(master):
-        if not any(_COLLECTOR.search(text) for text in given):
-            options[driver] += " -XX:+UseParallelGC"
-        options[driver] = f"{options[driver]} {class_archive.option_to_use(given)}".rstrip()
-    return options
+
+
+def takes_archive(master: str, conf: Mapping[str, str]) -> bool:
+    """Say whether a JVM that we start with these settings uses our class data archive (class_archive.py) where there is one."""
+    if not is_local(master) or site.is_submitted():
+        return False
+    return not class_archive.is_named(_given_to_the_driver({**site.spark_defaults(pip_only=True), **conf}))
 
 
 def _local_settings(master: str) -> dict[str, str]:

@@ -6,8 +6,10 @@ It does what a run does, but for Kafka: the same session, DataFrame and checks, 
 from __future__ import annotations
 
 import contextlib
+import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,9 @@ _SCHEMA = "id BIGINT, name STRING, amount DOUBLE"
 _ROWS = 20_000  # enough for the JVM's interpreter to meet what a run meets
 _FORMATS = ("json", "csv", "parquet")
 _WRITTEN_S = 120.0
+_FOLDERS = "training-"
+_LEFT_BEHIND_S = 7_200.0  # longer than a training runs
+_ROOM = 512 << 20  # the archive takes 160 MiB
 
 
 class Training:
@@ -45,7 +50,9 @@ class Training:
         folder = class_archive.folder()
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder) as name:
+            _clear_away(folder)
+            _refuse_full_disk(folder)
+            with tempfile.TemporaryDirectory(prefix=_FOLDERS, dir=folder) as name:
                 fresh = Path(name) / "fresh.jsa"
                 self._in_thread(Path(name), fresh)
                 # Half an archive, of a JVM that was killed or whose disk is full, would crash every run.
@@ -88,6 +95,24 @@ class Training:
         spark.process.stdin.close()  # with which it ends, and it writes when it ends
         with contextlib.suppress(subprocess.TimeoutExpired):
             spark.process.wait(_WRITTEN_S)
+
+
+def _clear_away(folder: Path) -> None:
+    """Remove what trainings that were killed have left."""
+    for left in folder.glob(f"{_FOLDERS}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _LEFT_BEHIND_S:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _refuse_full_disk(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < _ROOM:
+        raise FatalError(
+            f"there is no archive of Spark's classes: {folder} has room for {free >> 20} MiB, writing one takes {_ROOM >> 20}",
+            code="no-archive",
+            hint="runs work without one; let EOSINGEST_HOME name a folder on a disk with room",
+        )
 
 
 def _read(sql: Any, format: str, folder: Path) -> None:

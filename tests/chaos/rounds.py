@@ -112,7 +112,11 @@ class Round:
 
     def start(self, points: str = "", *arguments: str, verb: str = "run") -> Run:
         """Start a run, with fail points if asked: "task-before-commit=sleep:20@2". The number of tasks changes at random."""
-        env = {"EOSINGEST_HOME": str(self.folder / "home"), "SPARK_LOCAL_DIRS": str(self.job.folder / "tmp")}
+        env = {
+            "EOSINGEST_HOME": str(self.folder / "home"),
+            "EOSINGEST_PREPARE": "off",
+            "SPARK_LOCAL_DIRS": str(self.job.folder / "tmp"),
+        }
         if verb == "run":
             arguments = (f"--set=spark.master=local[{self.chance.choice((1, 2, 2, 2, 3))}]", *arguments)
         run = Run(self.job, next(self._count), verb, arguments, env, points)

@@ -1,4 +1,4 @@
-"""`eosingest prepare`: the archive that it writes is the one that the JVM of a run takes, and nothing depends on it."""
+"""The class data archive, asked for (`eosingest prepare`) or not: the JVM of a run takes it, and nothing depends on it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import Job, finish, wait_for
+from eosingest.spark import class_archive
+from tests.integration.harness import RUN_TIMEOUT_S, Job, assert_done, finish, wait_for
 from tests.integration.witness import assert_exact, jvm_of, write_files
 
 FROM_ARCHIVE = "source: shared objects file (top)"
@@ -52,12 +53,15 @@ def test_runs_take_the_archive(job: Job, home: Path) -> None:
     """Breaks when the training run and a run start other JVMs, or where nothing but the first run finds the archive."""
     write_files(job, files=1, rows=100)
     assert classes_from_archive(job) == 0
+    class_archive.remember_failure("the disk was full")
 
+    # What a run starts in the background, but for its low priority, with which it might not end before the test does.
+    subprocess.run([sys.executable, "-P", "-m", "eosingest.prepare"], check=True, timeout=RUN_TIMEOUT_S)
+
+    (archive,) = archives(home)  # and no failure any more
     done = finish(start_prepare())
-
     assert done.exit_code == 0, done
-    (archive,) = archives(home)
-    assert done.data == {"archive": str(archive), "bytes": archive.stat().st_size}
+    assert done.data == {"archive": str(archive), "bytes": archive.stat().st_size, "written": False}
     job.write_numbers("part-1.jsonl", range(100, 200))
     assert classes_from_archive(job) > 5_000
 
@@ -65,6 +69,48 @@ def test_runs_take_the_archive(job: Job, home: Path) -> None:
     archive.write_bytes(archive.read_bytes()[: 1 << 20])
     job.write_numbers("part-2.jsonl", range(200, 300))
     assert classes_from_archive(job) == 0
+
+
+def background_process(home: Path) -> int | None:
+    """Return the process that a run with this cache has left in the background."""
+    told = f"EOSINGEST_HOME={home}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            if b"eosingest.prepare" in arguments and told in (entry / "environ").read_bytes().split(b"\0"):
+                return int(entry.name)
+    return None
+
+
+def test_a_run_has_it_written_in_the_background(job: Job, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when a run waits for it, when it holds anything of the run's, when it is begun again and again, or not ended."""
+    monkeypatch.setenv("EOSINGEST_PREPARE", "")
+    write_files(job, files=1, rows=100)
+    done = job.run()  # returns at the end of its streams, which a child that held them would put off
+    pid = background_process(home)
+    assert pid is not None, done
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert_done(done, 100)
+        assert done.stderr.count("in the background, once") == 1
+        assert "in the background" not in done.stdout
+        assert (os.getsid(pid), os.getpriority(os.PRIO_PROCESS, pid)) == (pid, 19)
+        assert os.sched_getscheduler(pid) == os.SCHED_IDLE
+        held = [(Path(f"/proc/{pid}") / name).readlink() for name in ("cwd", "fd/0", "fd/1", "fd/2")]
+        assert held == [Path("/"), *[Path(os.devnull)] * 3]
+
+        job.write_numbers("part-1.jsonl", range(100, 200))
+        again = job.run("run", "--verbose")
+        assert again.exit_code == 0, again
+        assert "in the background, once" not in again.stderr
+        assert "has not ended yet" in again.stderr
+        assert_exact(job)
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGCONT)
+    wait_for(lambda: background_process(home) is None)
+    assert [path.suffix for path in archives(home)] == [".failed"]
+    assert "SIGTERM" in str(class_archive.failure())
 
 
 def test_killed_while_it_writes(home: Path) -> None:

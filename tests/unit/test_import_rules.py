@@ -177,7 +177,7 @@ def test_what_lies_on_top_is_imported_by_nothing_below() -> None:
         "look": {"cli"},
         "further_checks": {"cli"},
         "peek": {"cli"},
-        "prepare": {"cli"},
+        "prepare": {"cli", "preview", "run", "verify"},
         "preview": {"cli"},
         "connection": verbs,
         "settings": verbs,
