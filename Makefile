@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
 .DEFAULT_GOAL := help
+# Half a minute, once: each of the hundreds of runs of the tests takes 5 s of CPU with it instead of 8 (docs/performance.md).
+PREPARED := $(BIN)/eosingest prepare --quiet
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 15
 
 .PHONY: help install quickstart test test-rest test-all test-integration test-simulation test-chaos test-reading test-brokers simulate chaos bench unit lint schema clean
@@ -30,9 +32,11 @@ quickstart: $(READY) sample_configs/data/flights.csv ## ingest 336,776 flights i
 	$(BIN)/eosingest run sample_configs/flights.toml
 
 test: $(READY) ## run the tests of a quarter of an hour, against a real Kafka and a real Spark, two files at a time
+	$(PREPARED)
 	$(PYTEST) -m "not slow"
 
 test-rest: $(READY) ## run what test leaves out (tests/slow.txt): each promise again, in its slow variants
+	$(PREPARED)
 	$(PYTEST) -m slow
 
 test-all: test test-rest ## run all tests; the parts test-reading, test-integration, test-simulation and test-chaos run alone, too
