@@ -52,7 +52,8 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
     if plan.files:
         observer.note("starting Spark; the brokers are not asked, and nothing is sent")
         report = _look(spec, rows, source, plan, report, check, observer)
-        begin_in_background(spec, observer.note)
+        if not report.errors:
+            begin_in_background(spec, observer.note)
     return replace(report, notes=tuple(noting.notes) + report.notes)
 
 

@@ -77,7 +77,8 @@ def verify(
             report = _Verification(spec, options, kafka, log, description, check, noting).run()
         finally:
             log.close()
-    prepare.begin_in_background(spec, observer.note)
+    if not report.errors:
+        prepare.begin_in_background(spec, observer.note)
     return replace(report, notes=tuple(noting.notes))
 
 

@@ -192,6 +192,8 @@ class SparkLauncher:
             self.cancel()
         told = self._outcomes.value if self._outcomes is not None else []
         outcomes = {outcome.task: outcome for outcome in map(Outcome.from_json, map(loads, told))}
+        if lost is None and self._error is None and is_local(self._settings.master):
+            self._spark.begin_to_stop()  # while the verdict is found, for which Spark is not asked
         return JobResult(list(outcomes.values()), lost or self._error)
 
     def cancel(self) -> None:

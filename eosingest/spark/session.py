@@ -53,6 +53,7 @@ _START_S = 60.0  # a JVM starts on a busy machine, and a standalone cluster's ma
 _TICK_S = 0.1
 _STOP_S = 3.0
 _END_KNOWN_S = 2.0  # a JVM that was lost over py4j has ended, or is about to
+_CLASSES_AT_FIRST = "-XX:MetaspaceSize="
 _COLLECTOR = re.compile(r"-XX:[+-]Use\w*GC\b")
 SAME_EVERYWHERE = "-Duser.timezone=UTC -Duser.language=en -Duser.country=US -Dfile.encoding=UTF-8"
 # What the JVM has in truth: _JAVA_OPTIONS go over what the command line says, and spark-submit's JVM was there before us.
@@ -66,6 +67,7 @@ _OF_EXECUTORS = {
     _ENCODING: "java_method('java.nio.charset.Charset', 'defaultCharset')",
     _ZONE: "java_method('java.time.ZoneId', 'systemDefault')",
 }
+_LAUNCHER_OPTIONS, _SPLIT_BY_SHELL = "SPARK_LAUNCHER_OPTS", re.compile(r"[\s:*?\[\]\\]")
 _OPTIONS_OF_EVERY_JVM = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _AT_START = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.master", "spark.submit.")
 _TOO_NEW = "getSubject is not supported"  # by Java 23 and newer; the Hadoop in pyspark 4.0 needs it (HADOOP-19212)
@@ -120,6 +122,7 @@ class Spark:
     required: Mapping[str, str]
     ours: frozenset[str]  # the keys of all settings that it was started with, those of the spec among them
     zips: list[Path] = field(default_factory=list)
+    stopping: list[Future[None]] = field(default_factory=list)  # none, or one
 
     def sql(self) -> SparkSession:
         """Make the session. Raises as `start` does."""
@@ -176,19 +179,26 @@ class Spark:
             str(jvm.java.time.ZoneId.systemDefault().getId()),
         )
 
+    def begin_to_stop(self) -> None:
+        """Begin to stop Spark, which takes half a second, in a thread of its own."""
+        if not self.stopping:
+            self.stopping.append(begin(self._stop_quietly, "spark-stop"))
+
     def stop(self) -> None:
         """Stop Spark within a few seconds, by force where it does not answer."""
-        stopping = threading.Thread(target=self._stop_quietly, daemon=True)
-        stopping.start()
-        stopping.join(_STOP_S)
-        if stopping.is_alive() and self.process is not None:
+        self.begin_to_stop()
+        if not wait(self.stopping, timeout=_STOP_S).done and self.process is not None:
             self.process.kill()
         for file in self.zips:
             file.unlink(missing_ok=True)
 
     def _stop_quietly(self) -> None:
+        context: Any = self.context
         with contextlib.suppress(Exception):  # the JVM may be gone: then there is nothing to stop
-            self.context.stop()
+            # It looks up once a second whether it is to end, and nobody has to wait for that.
+            accumulators, context._accumulatorServer = context._accumulatorServer, None
+            begin(accumulators.shutdown, "spark-accumulators")
+            context.stop()
 
 
 def start(
@@ -336,6 +346,7 @@ def _java_options(master: str, conf: Mapping[str, str], defaults: Mapping[str, s
 
     A local Spark that runs for seconds in a heap of a gigabyte takes a tenth less time with the parallel collector than with
     G1, the JVM's choice (docs/performance.md). The user's choice stays: a JVM that is told two collectors does not start.
+    Without a word about the room for classes it collects its whole heap while Spark starts, to make room for some more.
     """
     told = {**defaults, **conf}
     options = {key: f"{told.get(key, '')} {SAME_EVERYWHERE}".strip() for key in (_DRIVER_OPTIONS, _EXECUTOR_OPTIONS)}
@@ -343,6 +354,8 @@ def _java_options(master: str, conf: Mapping[str, str], defaults: Mapping[str, s
         given = _given_to_the_driver(told)
         if not any(_COLLECTOR.search(text) for text in given):
             options[_DRIVER_OPTIONS] += " -XX:+UseParallelGC"
+        if not any(_CLASSES_AT_FIRST in text for text in given):
+            options[_DRIVER_OPTIONS] += f" {_CLASSES_AT_FIRST}256m"
         options[_DRIVER_OPTIONS] = f"{options[_DRIVER_OPTIONS]} {class_archive.option_to_use(given)}".rstrip()
     return options
 
@@ -387,6 +400,7 @@ def _prepare_environment(master: str, conf: Mapping[str, str]) -> None:
         os.environ.pop("SPARK_HOME", None)  # pyspark's own jars are the ones that were tested with it
         package_folder = str(Path(eosingest.__file__).parent.parent)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (package_folder, os.environ.get("PYTHONPATH"))))
+        os.environ.setdefault(_LAUNCHER_OPTIONS, _launcher_options())
     else:
         python = {**site.spark_defaults(), **conf}.get(_PYTHON)
         if python:
@@ -394,6 +408,16 @@ def _prepare_environment(master: str, conf: Mapping[str, str]) -> None:
     locale = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "")
     if locale and "utf" not in locale.lower():
         os.environ["LC_ALL"] = "C.UTF-8"
+
+
+def _launcher_options() -> str:
+    """Return the option with which the JVM that composes Spark's command finds its classes in the first jar it opens.
+
+    By itself it opens all of 290: 0.17 s of CPU instead of 0.06 s. Spark's script splits options at spaces.
+    """
+    jars = [str(jar) for jar in (Path(pyspark.__file__).parent / "jars").glob("spark-launcher_*.jar")]
+    fits = len(jars) == 1 and not _SPLIT_BY_SHELL.search(jars[0])
+    return f"-Xbootclasspath/a:{jars[0]}" if fits else ""
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -114,3 +115,21 @@ def test_a_job_whose_executors_are_gone_is_cancelled(monkeypatch: pytest.MonkeyP
     assert result is not None
     assert result.error is not None
     assert result.error.code == "no-executors"
+
+
+@pytest.mark.parametrize(
+    ("master", "error", "begun"),
+    [("local[2]", None, 1), ("local[2]", TemporaryError("lost"), 0), ("spark://h:1", None, 0)],
+)
+def test_spark_stops_while_the_verdict_is_found(master: str, error: TemporaryError | None, begun: int) -> None:
+    """Breaks when a run waits for Spark's end behind its verdict, or when tasks are torn that a failed job may still have."""
+    made = SparkLauncher(cast(Any, SimpleNamespace(log_file=None, master=master)))
+    stops: list[int] = []
+    made._spark = SimpleNamespace(begin_to_stop=lambda: stops.append(1))
+    made._error = error
+    made._thread = threading.Thread(target=time.sleep, args=(0.2,))
+    made._thread.start()
+    assert made.poll(0.01) is None
+    assert stops == []
+    assert made.poll(5) is not None
+    assert len(stops) == begun

@@ -4,44 +4,61 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from pyspark.errors import UnsupportedOperationException
 
 from eosingest.errors import FatalError
-from eosingest.spark.session import _check_jvm, _java_options, _not_started, _prepare_environment, package_zip
+from eosingest.spark.session import (
+    Spark,
+    _check_jvm,
+    _java_options,
+    _launcher_options,
+    _not_started,
+    _prepare_environment,
+    package_zip,
+)
 
 DRIVER = "spark.driver.extraJavaOptions"
 
 SAME = "-Duser.timezone=UTC -Duser.language=en -Duser.country=US -Dfile.encoding=UTF-8"
 
 
+ROOM = "-XX:MetaspaceSize=256m"
+
+
 @pytest.mark.parametrize(
     ("master", "given", "wanted"),
     [
-        ("local[2]", "", f"{SAME} -XX:+UseParallelGC"),
-        ("local[2]", "-Xss4m", f"-Xss4m {SAME} -XX:+UseParallelGC"),
-        ("local[2]", "-XX:+UseG1GC", f"-XX:+UseG1GC {SAME}"),
-        ("local[2]", "-Xss4m -XX:+UseZGC", f"-Xss4m -XX:+UseZGC {SAME}"),
+        ("local[2]", "", f"{SAME} -XX:+UseParallelGC {ROOM}"),
+        ("local[2]", "-Xss4m", f"-Xss4m {SAME} -XX:+UseParallelGC {ROOM}"),
+        ("local[2]", "-XX:+UseG1GC", f"-XX:+UseG1GC {SAME} {ROOM}"),
+        ("local[2]", "-Xss4m -XX:+UseZGC", f"-Xss4m -XX:+UseZGC {SAME} {ROOM}"),
+        ("local[2]", "-XX:MetaspaceSize=64m", f"-XX:MetaspaceSize=64m {SAME} -XX:+UseParallelGC"),
         ("spark://host:7077", "", SAME),
     ],
 )
-def test_the_collector_is_the_users_to_choose(master: str, given: str, wanted: str) -> None:
+def test_collector_and_room_are_the_users_to_choose(master: str, given: str, wanted: str) -> None:
     """Breaks when two collectors are named: such a JVM does not start."""
     options = _java_options(master, {DRIVER: given} if given else {}, {})
     assert options == {DRIVER: wanted, "spark.executor.extraJavaOptions": SAME}
 
 
 def test_the_collector_may_be_chosen_among_default_options() -> None:
-    assert _java_options("local[2]", {"spark.driver.defaultJavaOptions": "-XX:+UseG1GC"}, {})[DRIVER] == SAME
+    assert (
+        _java_options("local[2]", {"spark.driver.defaultJavaOptions": "-XX:+UseG1GC"}, {})[DRIVER] == f"{SAME} {ROOM}"
+    )
 
 
 @pytest.mark.parametrize("name", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
 def test_the_collector_may_be_chosen_in_the_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "-Xss4m -XX:+UseSerialGC")
-    assert _java_options("local[2]", {}, {})[DRIVER] == SAME
+    assert _java_options("local[2]", {}, {})[DRIVER] == f"{SAME} {ROOM}"
 
 
 def test_a_java_that_is_too_new_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,6 +134,47 @@ def test_the_reason_is_looked_for_in_the_log(tmp_path: Path) -> None:
     error = _not_started("yarn", log, ValueError("[JAVA_GATEWAY_EXITED] Java gateway process exited"), None)
     assert (error.exit_code, error.code) == (7, "spark-start")
     assert error.message.endswith("SparkException: no such thing")
+
+
+@pytest.mark.parametrize(
+    ("folder", "wanted"),
+    [("pyspark", "-Xbootclasspath/a:{}"), ("py spark", ""), ("py*", ""), ("py:spark", "")],
+)
+def test_the_launchers_jar_is_named_where_spark_can_read_it(
+    folder: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Breaks when a path that Spark's script would take for two words keeps Spark from starting."""
+    jar = Path(tmp_path.anchor, "opt", folder, "jars", "spark-launcher_2.13-4.0.5.jar")
+    monkeypatch.setattr(Path, "glob", lambda *_: iter([jar]))
+    assert _launcher_options() == wanted.format(jar)
+
+
+def test_the_users_options_of_the_launcher_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_LAUNCHER_OPTS", "-Xss4m")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH", "SPARK_HOME"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))  # put back at the end
+    _prepare_environment("local[2]", {})
+    assert os.environ["SPARK_LAUNCHER_OPTS"] == "-Xss4m"
+
+
+def test_stopping_waits_for_no_accumulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when each run waits up to a second for a server that nobody asks any more, or when one that hangs holds it up."""
+    held, stopped = threading.Event(), list[str]()
+    accumulators = SimpleNamespace(shutdown=held.wait)
+    context = SimpleNamespace(_accumulatorServer=accumulators, stop=lambda: stopped.append("context"))
+    process = SimpleNamespace(kill=lambda: stopped.append("killed"))
+    spark = Spark(cast(Any, context), process, "local[2]", None, {}, frozenset())
+    spark.begin_to_stop()
+    spark.stop()
+    assert stopped == ["context"]
+    assert context._accumulatorServer is None
+
+    monkeypatch.setattr("eosingest.spark.session._STOP_S", 0.05)
+    context = SimpleNamespace(_accumulatorServer=accumulators, stop=held.wait)
+    Spark(cast(Any, context), process, "local[2]", None, {}, frozenset()).stop()
+    assert stopped == ["context", "killed"]
+    held.set()
 
 
 def test_the_package_for_executors(tmp_path: Path) -> None:
