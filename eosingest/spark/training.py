@@ -27,7 +27,8 @@ _SPLIT_SIZE = 1 << 20
 _SCHEMA = "id BIGINT, name STRING, amount DOUBLE"
 _ROWS = 20_000  # enough for the JVM's interpreter to meet what a run meets
 _FORMATS = ("json", "csv", "parquet")
-_WRITTEN_S = 120.0
+_WRITTEN_S = 1_800.0  # seconds on an idle machine; at the lowest priority on one that never is, this long
+_PATIENCE = {"spark.python.authenticate.socketTimeout": "600s"}  # JVM and Python may wait for the CPU
 _FOLDERS = "training-"
 _LEFT_BEHIND_S = 7_200.0  # longer than a training runs
 _ROOM = 512 << 20  # the archive takes 160 MiB
@@ -81,7 +82,7 @@ class Training:
                 self._spark.process.wait()
 
     def _train(self, folder: Path, fresh: Path) -> None:
-        conf = {"spark.driver.extraJavaOptions": class_archive.option_to_write(fresh)}
+        conf = {"spark.driver.extraJavaOptions": class_archive.option_to_write(fresh), **_PATIENCE}
         self._spark = spark = session.start(
             job="prepare", master=_MASTER, conf=conf, split_size=_SPLIT_SIZE, log_file=self._log_file
         )
