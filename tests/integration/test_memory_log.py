@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from eosingest import broker
+from eosingest.broker import jars
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
 from eosingest.kafka.memory import MAX_EPOCH
@@ -146,6 +148,9 @@ def test_epochs_run_out(raw: RawKafka) -> None:
 
 def test_a_fence_takes_the_last_epoch(raw: RawKafka) -> None:
     """Then the new producer id is there when the abort is done."""
+    _, version = jars.kafka_libs(time.monotonic() + 60)
+    if version < "4":
+        pytest.skip(f"Kafka {version} gives it to the next InitProducerId only; the Kafka in memory does as 4.x")
     walk = RequestWalk(0, raw)
     name = walk.ids[0]
     init_often(walk, name, MAX_EPOCH - 1)
