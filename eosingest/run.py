@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from eosingest import last_words, prepare
-from eosingest.connection import connected, refuse_unusable_properties
+from eosingest.connection import Connection, connected, refuse_unusable_properties
 from eosingest.driver import Driver
 from eosingest.driver_contract import Prepared, Proof, Surroundings
-from eosingest.errors import ActiveRunError, EosingestError, FencedError
+from eosingest.errors import ActiveRunError, EosingestError, FencedError, TemporaryError
 from eosingest.host_lock import HostLock
 from eosingest.interruption import Interruption
 from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.replicas import TRANSACTION_LOG, too_few_replicas
 from eosingest.plan import Plan
 from eosingest.report import Noting, Observer, RunReport
 from eosingest.settings import driver_settings, file_source, spark_log_file, utc_now
@@ -77,14 +78,26 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
         except FencedError:
             raise  # a newer run has the last word
         except EosingestError as error:
+            _name_lost_brokers([error], kafka, spec)
             last_words.keep(lock.cluster_id, spec.name, [error])
             raise
         finally:
             launcher.close()
+        _name_lost_brokers(report.errors, kafka, spec)
         last_words.keep(lock.cluster_id, spec.name, report.errors)
     if launcher.started and report.complete:
         prepare.begin_in_background(spec, observer.note)
     return replace(report, notes=tuple(noting.notes), log=launcher.log)
+
+
+def _name_lost_brokers(errors: Sequence[EosingestError], kafka: Connection, spec: Spec) -> None:
+    """Add to errors of Kafka that a retry may mend why it may have failed: replicas that are missing now."""
+    temporary = [error for error in errors if isinstance(error, TemporaryError)]
+    if temporary:
+        topics = (spec.sink.topic, spec.sink.offsets_topic, TRANSACTION_LOG)
+        missing = too_few_replicas(kafka.client, kafka.admin, topics)
+        if missing:
+            temporary[0].message += f". Brokers are lost: {'; '.join(missing)}"
 
 
 class _LazyLauncher:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import kafka.errors as kafka_errors
@@ -30,6 +30,14 @@ from eosingest.kafka.unreachable import reasons
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors say it once, and where to look
 
 OLDEST = "3.3"  # the oldest that is tested (tests/integration/test_broker_versions.py)
+# Requests without which no run is safe, by API key: transactions, and who holds them open (KIP-664; Kafka 3.0).
+_NEEDED = {
+    22: "InitProducerId",
+    60: "DescribeCluster",
+    61: "DescribeProducers",
+    65: "DescribeTransactions",
+    66: "ListTransactions",
+}
 _BOOTSTRAP_S = 7.0
 _BOOTSTRAP_STEP_MS = 3_000
 _REQUEST_MS = 30_000
@@ -46,7 +54,7 @@ _GOING_ON = frozenset(
 
 
 class KafkaPythonAdmin:
-    """Admin client; connects when made. Raises TemporaryError where no broker answers."""
+    """Admin client; connects when made. Raises TemporaryError where no broker answers, FatalError where it is too old."""
 
     def __init__(self, settings: ClientSettings, check: Callable[[], None] = never) -> None:
         """Connect. `check` is called while waiting, and raises to end the wait."""
@@ -54,6 +62,21 @@ class KafkaPythonAdmin:
         self._servers = settings.bootstrap_servers
         with self._errors("connecting"), _told_apart(settings):
             self._client = self._connect(kafka_python(settings))
+        try:
+            self._refuse_too_old(set(self._client.api_versions()))
+        except FatalError:
+            self.close()
+            raise
+
+    def _refuse_too_old(self, known: Collection[int]) -> None:
+        """Raise FatalError where the broker did not name a request that is needed when it was asked which it knows."""
+        missing = [name for key, name in _NEEDED.items() if key not in known]
+        if missing:
+            raise FatalError(
+                f"{self._servers}: the brokers do not know {', '.join(missing)}",
+                code="broker-too-old",
+                hint=f"nothing was sent; eosingest needs Apache Kafka {OLDEST} or newer",
+            )
 
     def _connect(self, config: dict[str, object]) -> KafkaAdminClient:
         """Connect in short steps, so that a signal is heard while no broker answers."""

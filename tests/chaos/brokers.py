@@ -108,7 +108,10 @@ class Node:
 
 
 class Cluster:
-    """One or three nodes. `servers` is for runs, `direct` for readers that no proxy is to disturb."""
+    """One or three nodes. `servers` is for runs, `direct` for readers that no proxy is to disturb.
+
+    Every node is a controller, too; with `one_controller` only the first is, and two others may be lost without it.
+    """
 
     def __init__(
         self,
@@ -117,29 +120,32 @@ class Cluster:
         *,
         proxied: bool = False,
         own_disk: bool = False,
+        one_controller: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.size = size
         self.disk = Disk(folder / "node-1" / "data") if own_disk else None
         self.proxies = [Proxy() for _ in range(size if proxied else 0)]
-        self.nodes = self._make_nodes(dict(properties or {}))
+        self.nodes = self._make_nodes(dict(properties or {}), 1 if one_controller else size)
         self.starts = 0
 
-    def _make_nodes(self, properties: dict[str, str]) -> list[Node]:
+    def _make_nodes(self, properties: dict[str, str], voting: int) -> list[Node]:
         ports = _distinct_ports(3 * self.size)
         clients, internal, controllers = ports[::3], ports[1::3], ports[2::3]
-        voters = ",".join(f"{number}@{HOST}:{port}" for number, port in enumerate(controllers, start=1))
+        voters = ",".join(f"{number}@{HOST}:{port}" for number, port in enumerate(controllers[:voting], start=1))
         shown = [proxy.port for proxy in self.proxies] or clients
         self.servers = ",".join(f"{HOST}:{port}" for port in shown)
         self.direct = ",".join(f"{HOST}:{port}" for port in internal)
         cluster_id, nodes = new_cluster_id(), []
         for index in range(self.size):
+            votes = index < voting
             own = {
                 "node.id": str(index + 1),
+                "process.roles": "broker,controller" if votes else "broker",
                 "controller.quorum.voters": voters,
-                "listeners": _listeners(clients[index], internal[index], controllers[index]),
-                "advertised.listeners": _listeners(shown[index], internal[index], controllers[index]),
+                "listeners": _listeners(clients[index], internal[index], controllers[index] if votes else None),
+                "advertised.listeners": _listeners(shown[index], internal[index]),
             }
             server = Server((self.folder / f"node-{index + 1}").resolve())
             state = State(clients[index], controllers[index], "")
@@ -197,8 +203,10 @@ def _client(servers: str) -> dict[str, object]:
     return {"bootstrap.servers": servers, "log_level": 0}
 
 
-def _listeners(client: int, internal: int, controller: int) -> str:
-    return f"PLAINTEXT://{HOST}:{client},INTERNAL://{HOST}:{internal},CONTROLLER://{HOST}:{controller}"
+def _listeners(client: int, internal: int, controller: int | None = None) -> str:
+    """Return a node's listeners. Among those that are advertised Kafka before 3.9 refuses the controller's."""
+    brokers = f"PLAINTEXT://{HOST}:{client},INTERNAL://{HOST}:{internal}"
+    return brokers if controller is None else f"{brokers},CONTROLLER://{HOST}:{controller}"
 
 
 def _replicated(size: int) -> dict[str, str]:

@@ -123,7 +123,7 @@ def kill_coordinator(round: Round) -> None:
     name = task_id(PREFIX, round.job.name, 0) if round.chance.random() < 0.7 else control_id(PREFIX, round.job.name)
     run = round.start(_slowed(round))
     round.wait_for_moment(run)
-    node = _leader(round, "__transaction_state", _coordinator_partition(name))
+    node = _leader(round, "__transaction_state", coordinator_partition(name))
     round.say(name.rpartition(".")[2])
     _down_and_up(round, run, node, signal.SIGKILL)
     round.finish(run)
@@ -137,7 +137,7 @@ def freeze_leader(round: Round) -> None:
     places = [
         (OFFSETS_TOPIC, offsets_partition(round.job)),
         (round.job.name, 0),
-        ("__transaction_state", _coordinator_partition(task_id(PREFIX, round.job.name, 0))),
+        ("__transaction_state", coordinator_partition(task_id(PREFIX, round.job.name, 0))),
     ]
     _freeze(round, run, _leader(round, *round.chance.choice(places)), round.chance.uniform(2.5, 8))
     round.finish(run)
@@ -170,7 +170,7 @@ def cut_broker(round: Round) -> None:
     round.finish(run)
 
 
-def _coordinator_partition(transactional_id: str, partitions: int = 5) -> int:
+def coordinator_partition(transactional_id: str, partitions: int = 5) -> int:
     """Return the partition of __transaction_state that keeps an id: Java's String.hashCode modulo their number."""
     digest = 0
     for character in transactional_id:

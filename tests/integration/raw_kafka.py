@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import kafka.errors as kafka_errors
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest
@@ -44,8 +45,8 @@ class RawKafka:
         host, port = servers.split(":")
         self._address = (host, int(port))
         self._client = KafkaAdminClient(bootstrap_servers=servers, max_in_flight_requests_per_connection=1000)
-        (broker,) = self._client.describe_cluster()["brokers"]
-        self._node = broker["broker_id"]
+        # Not by describe_cluster of kafka-python 3.0.12, which takes only what Kafka 3.7 and newer answer.
+        (self._node,) = AdminClient({"bootstrap.servers": servers}).list_topics(timeout=20).brokers
         self._make_transaction_log()
 
     def _make_transaction_log(self) -> None:

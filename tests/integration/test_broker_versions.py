@@ -15,8 +15,8 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import OLDEST, KafkaPythonAdmin
 from tests.integration import test_hanging, test_kills, test_two_runs
 from tests.integration.brokers import running_broker
-from tests.integration.harness import LINES_SPEC, Job
-from tests.integration.older_kafka import VERSIONS, kafka_home
+from tests.integration.harness import LINES_SPEC, Job, assert_refused, topic_exists
+from tests.integration.older_kafka import TOO_OLD, VERSIONS, kafka_home
 from tests.integration.witness import assert_exact, run_killed_at, write_files
 
 folder = test_hanging.folder
@@ -40,6 +40,25 @@ def servers(request: pytest.FixtureRequest, version: str, tmp_path_factory: pyte
 
 def test_the_oldest_is_among_them() -> None:
     assert VERSIONS[0].startswith(f"{OLDEST}.")
+
+
+def test_one_that_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when what an old broker does not know is told in librdkafka's words, behind a claim, or without a version.
+
+    Kafka 2.8 without ZooKeeper has no transactions at all.
+    """
+    monkeypatch.setenv("KAFKA_HOME", str(kafka_home(TOO_OLD)))
+    folder = tmp_path / "broker"
+    try:
+        job = Job(tmp_path / "job", broker.up(directory=folder).bootstrap_servers, "too-old")
+        write_files(job, files=1, rows=10)
+        for verb in ("run", "status", "verify"):
+            assert_refused(
+                job.run(verb), 7, "broker-too-old", f"Apache Kafka {OLDEST} or newer", "DescribeTransactions"
+            )
+        assert not topic_exists(job.servers, "eosingest-offsets")
+    finally:
+        broker.down(directory=folder, remove_data=True)
 
 
 def test_the_cluster_has_an_id(servers: str) -> None:

@@ -1,0 +1,53 @@
+"""Which partitions cannot be written now, since brokers are lost: the cause behind errors that say "timed out"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, PartitionMetadata
+
+from eosingest.errors import EosingestError
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.librdkafka import log
+from eosingest.kafka.protocols import Admin
+
+TRANSACTION_LOG = "__transaction_state"
+_TIMEOUT_S = 3.0
+_NAMED_AT_MOST = 10
+
+
+def too_few_replicas(client: ClientSettings, admin: Admin, topics: Iterable[str]) -> list[str]:
+    """Say of each topic which partitions have no leader, or fewer replicas in sync than min.insync.replicas.
+
+    Asked behind a failure, so for seconds only (librdkafka): nothing is said where nobody answers.
+    """
+    asking = AdminClient({**client.librdkafka(), "allow.auto.create.topics": False}, logger=log)
+    found: list[str] = []
+    try:
+        for topic in topics:
+            described = asking.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
+            config = admin.describe_topic(topic)
+            needed = int((config.config or {}).get("min.insync.replicas", 1)) if config is not None else 1
+            found += too_few_of(topic, described.partitions.values(), needed)
+    except (KafkaException, EosingestError):
+        pass
+    return found
+
+
+def too_few_of(topic: str, partitions: Iterable[PartitionMetadata], needed: int) -> Iterator[str]:
+    """Yield what is said of one topic: nothing where each partition can be written."""
+    stuck = [part for part in partitions if part.leader < 0 or len(part.isrs) < needed]
+    if stuck:
+        numbers = sorted(part.id for part in stuck)
+        more = f" and {len(numbers) - _NAMED_AT_MOST} more" if len(numbers) > _NAMED_AT_MOST else ""
+        away = sorted({broker for part in stuck for broker in set(part.replicas) - set(part.isrs)})
+        yield (
+            f"topic {topic}, partition {_listed(numbers[:_NAMED_AT_MOST])}{more}: {min(len(part.isrs) for part in stuck)}"
+            f" of {max(len(part.replicas) for part in stuck)} replicas in sync, min.insync.replicas is {needed};"
+            f" not in sync: broker {_listed(away)}"
+        )
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
