@@ -165,7 +165,7 @@ class Spark:
 
     def _refuse_hadoop_settings_of_others(self) -> None:
         """As above, for Hadoop's settings: core-site.xml may hold them as well."""
-        found: Any = self.context._jsc.hadoopConfiguration().getValByRegex(_OF_READERS)  # type: ignore[union-attr]
+        found: Any = self.context._jsc.hadoopConfiguration().getValByRegex(_OF_READERS)
         for key in sorted(found):
             name, value = f"spark.hadoop.{key}", str(found[key])
             if name not in self.ours and value != _HADOOP_DEFAULTS.get(key):
