@@ -34,8 +34,9 @@ from eosingest.names import control_id, task_id
 from eosingest.offsets import record, topic
 from eosingest.offsets.record import Audit, ControlRecord, Pinned
 from eosingest.offsets.state import JobState
-from eosingest.plan import Plan, PlannedSplit, half_done_files, make_plan, notes_of
-from eosingest.report import Observer, Progress, RunReport
+from eosingest.plan import Plan, half_done_files, make_plan, notes_of
+from eosingest.report import Observer, RunReport
+from eosingest.run_progress import RunProgress
 from eosingest.sources.base import Listing, Source
 from eosingest.task_contract import TaskSettings
 from eosingest.verdict import JobResult
@@ -43,6 +44,7 @@ from eosingest.verdict import JobResult
 _TICK_S = 0.1
 _LOOK_EVERY_S = 1.0
 _LOOK_DEADLINE_S = 5.0
+_FENCE_EACH_S = 0.02  # replicas may take so long to agree, and one coordinator may have all ids
 _INTERRUPTED_DEADLINE_S = 4.0  # a signal ends a run within 10 s where the brokers answer, whoever holds a read up
 
 
@@ -168,7 +170,9 @@ class Driver:
 
     def _fence(self, tasks: int) -> None:
         ids = [task_id(prefix, self._settings.job, task) for prefix in self._prefixes for task in range(tasks)]
-        self._kafka.admin.fence(ids, timeout_s=self._deadline_s)
+        interrupted = self._around.interruption.signal_number is not None
+        more_s = 0.0 if interrupted else _FENCE_EACH_S * len(ids)
+        self._kafka.admin.fence(ids, timeout_s=self._deadline_s + more_s)
 
     @property
     def _deadline_s(self) -> float:
@@ -405,7 +409,7 @@ class Driver:
 
     def _watch(self, plan: Plan, plan_end: int) -> JobResult:
         """Wait for the job, showing progress from the offsets topic; cancel it on a signal, or when another run claims."""
-        seen = JobState(self._settings.job, end=plan_end)
+        seen, progress = JobState(self._settings.job, end=plan_end), RunProgress(plan)
         looked = self._around.now()
         while True:
             result = self._launcher.poll(_TICK_S)
@@ -415,10 +419,10 @@ class Driver:
                 self._launcher.cancel()
                 return JobResult([])
             if self._around.now() - looked >= _LOOK_EVERY_S:
+                self._look(seen, progress)
                 looked = self._around.now()
-                self._look(seen, plan)
 
-    def _look(self, seen: JobState, plan: Plan) -> None:
+    def _look(self, seen: JobState, progress: RunProgress) -> None:
         with contextlib.suppress(KafkaFailure):  # only a look: the verdict reads again, and says what fails
             topic.read_decided(self._log.reader, seen, deadline_s=_LOOK_DEADLINE_S)
         if seen.control is not None:
@@ -427,7 +431,9 @@ class Driver:
             except FencedError:
                 self._launcher.cancel()
                 raise
-        self._observer.progress(progress_of(plan, seen, self._around.now() - self._began))
+        progress.take(seen.offsets.values())
+        seen.offsets.clear()  # a look costs what is new since the last one, however many splits there are
+        self._observer.progress(progress.after(self._around.now() - self._began))
 
     # ---- 7: the verdict --------------------------------------------------------------------------------------------
 
@@ -518,37 +524,3 @@ def _takes_over(earlier: ControlRecord, silent_ms: int) -> str:
         f"taking over from run {earlier.run}, {earlier.state} on {earlier.host} (pid {earlier.pid}) since {earlier.time};"
         f" it last wrote {silent_ms / 1000:.0f} s ago and is fenced now"
     )
-
-
-def progress_of(plan: Plan, seen: JobState, seconds: float) -> Progress:
-    """Return the progress of a run over its plan, from the offset records seen since planning."""
-    committed = {(p.split.file, p.split.start): p.committed.records if p.committed else 0 for p in plan.pending}
-    sent = sum(offset.records - committed.get(split, 0) for split, offset in seen.offsets.items())
-    done = [p for p in plan.pending if seen.is_done((p.split.file, p.split.start))]
-    bytes_done = sum(p.split.length for p in done)
-    rows_done = sum(seen.offsets[p.split.file, p.split.start].rows for p in done)
-    row_bytes = bytes_done / rows_done if rows_done else 0.0
-    halves = (_bytes_within(p, seen, row_bytes) for p in plan.pending)
-    return Progress(
-        records_sent=sent,
-        splits_done=len(done),
-        splits_planned=len(plan.pending),
-        bytes_done=bytes_done + sum(halves),
-        bytes_planned=plan.bytes_to_send,
-        seconds=seconds,
-        records_before=plan.committed_records,
-    )
-
-
-def _bytes_within(planned: PlannedSplit, seen: JobState, row_bytes: float) -> int:
-    """Return how far this run is within a split that is not done: exactly where positions are bytes, else by its rows."""
-    split, before = planned.split, planned.committed
-    now = seen.offsets.get((split.file, split.start))
-    if now is None or now.done:
-        return 0
-    if now.position_kind == record.POSITION_KIND_BYTES:
-        begun = before.position if before is not None else split.start
-        behind = now.position - begun
-    else:
-        behind = round((now.rows - (before.rows if before is not None else 0)) * row_bytes)
-    return max(0, min(behind, split.length - 1))

@@ -47,7 +47,7 @@ from eosingest.kafka.protocols import REPEATED_COMMIT_S, FailureKind, KafkaFailu
 from eosingest.limits import first_bad_row
 from eosingest.offsets import record, topic
 from eosingest.offsets.record import Claim, OffsetRecord
-from eosingest.offsets.state import JobState
+from eosingest.offsets.state import TaskState
 from eosingest.split_progress import SplitProgress
 from eosingest.task_contract import Batch, Inputs, Outcome, Signal, SplitEnd, TaskKafka, TaskSettings, TaskSplit
 
@@ -95,7 +95,7 @@ class Task:
         self._now = now
         self._now_ms = now_ms
         self._outcome = Outcome(number)
-        self._state = JobState(settings.job, end=settings.plan_end)
+        self._state = TaskState(settings.job, end=settings.plan_end, run=settings.run, task=number)
         self._reader = kafka.reader()
         self._producer: Producer | None = None
         self._progress: dict[int, SplitProgress] = {}
@@ -232,14 +232,14 @@ class Task:
 
     def _committed(self, split: TaskSplit) -> OffsetRecord | None:
         """Return the split's last committed offset record. Stop where another task of this run wrote it."""
-        found = self._state.offsets.get((split.file, split.start), split.committed)
-        if found is not None and found.run == self._settings.run and found.task != self._outcome.task:
+        other = self._state.elsewhere((split.file, split.start))
+        if other is not None:
             raise _StopError(
                 EXIT_FATAL,
                 "split-in-two-tasks",
-                f"{split.file} at byte {split.start} is read by tasks {found.task} and {self._outcome.task} of one run",
+                f"{split.file} at byte {split.start} is read by tasks {other} and {self._outcome.task} of one run",
             )
-        return found
+        return self._state.offsets.get((split.file, split.start), split.committed)
 
     def _recover(self, failure: KafkaFailure) -> None:
         """After a failure in a transaction: a new producer, and the log's word on what was committed."""

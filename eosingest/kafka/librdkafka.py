@@ -402,19 +402,20 @@ class LibrdkafkaOffsetsReader:
         if start >= end:
             return
         consumer = self._consumer("read_committed" if committed else "read_uncommitted")
-        deadline = time.monotonic() + deadline_s
         with failures():
             consumer.assign([TopicPartition(self._topic, self._partition, start)])
         try:
-            yield from self._until(consumer, end, deadline)
+            yield from self._until(consumer, end, deadline_s)
         finally:
             with failures():
                 consumer.unassign()
 
-    def _until(self, consumer: confluent_kafka.Consumer, end: int, deadline: float) -> Iterator[LogRecord]:
-        reached = -1
+    def _until(self, consumer: confluent_kafka.Consumer, end: int, deadline_s: float) -> Iterator[LogRecord]:
+        before, reached, deadline = -1, -1, time.monotonic() + deadline_s
         while reached < end:
             self._check()
+            if reached > before:  # it goes on, however long a million records take whoever folds them
+                before, deadline = reached, time.monotonic() + deadline_s
             if time.monotonic() > deadline:
                 raise KafkaFailure(
                     FailureKind.UNCERTAIN, "read-deadline", f"read to offset {max(reached, 0)} of {end}, no further"

@@ -213,7 +213,10 @@ class MemoryReader(_Client):
         """Yield [start, end), waiting for open transactions."""
         deadline, pause, position = self._network.now() + deadline_s, _AGAIN_S, start
         while position < end:
+            before = position
             records, position = self._fetch(position, committed)
+            if position > before:
+                deadline = self._network.now() + deadline_s
             yield from (record for record in records if record.offset < end)
             if position < end:
                 if self._network.now() > deadline:

@@ -132,8 +132,8 @@ class OffsetsReader(Protocol):
     def read(self, start: int, end: int, *, committed: bool, deadline_s: float) -> Iterator[LogRecord]:
         """Yield the records of [start, end) in order, of committed transactions only where `committed`.
 
-        Waits for open transactions until `deadline_s` seconds have passed, then raises KafkaFailure UNCERTAIN with
-        the code `read-deadline`. Ends only when the position has reached `end`: never on an empty poll.
+        Waits for open transactions until it got no further for `deadline_s` seconds, then raises KafkaFailure UNCERTAIN
+        with the code `read-deadline`. Ends only when the position has reached `end`: never on an empty poll.
         """
 
     def close(self) -> None:

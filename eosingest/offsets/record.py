@@ -289,6 +289,12 @@ def decode_control(value: bytes) -> ControlRecord:
     return ControlRecord(**loaded)
 
 
+def writer_of(value: bytes) -> tuple[int, int]:
+    """Return run and task that wrote an offset record, from its value."""
+    loaded = _load(value, "offset record")
+    return loaded["run"], loaded["task"]
+
+
 def decode_offset(key: dict[str, Any], value: bytes) -> OffsetRecord:
     """Parse an offset record from its decoded key and its value."""
     loaded = _known(OffsetRecord, _load(value, "offset record"))

@@ -1,6 +1,6 @@
 """A job's state as its records in the offsets topic tell it: folded record by record, in log order.
 
-The driver folds from the log's start, a task from the end of the plan (docs/protocol.md), the progress
+The driver folds from the log's start, a task from the end of the plan (docs/protocol.md, `TaskState`), the progress
 display from wherever it is.
 """
 
@@ -46,8 +46,10 @@ class JobState:
         for entry in records:
             if entry.key.startswith(prefix):
                 self.last_ms = max(self.last_ms, entry.timestamp_ms)
-                if self.with_offsets or not entry.key.startswith(of_splits):
+                if not entry.key.startswith(of_splits):
                     self._take(record.decode_key(entry.key), entry)
+                elif self.with_offsets:
+                    self._take_offset(entry)
 
     def _take(self, key: dict[str, object], entry: LogRecord) -> None:
         if key.get("control") == "settled":
@@ -58,8 +60,6 @@ class JobState:
             self._take_run(key, entry.value)
         elif "task" in key:
             self._take_claim(key, entry.value)
-        elif "file" in key:
-            self._take_offset(key, entry)
 
     def _take_control(self, value: bytes | None) -> None:
         self.control = record.decode_control(value) if value else None
@@ -80,7 +80,8 @@ class JobState:
         else:
             self.claims[task] = record.decode_claim(value)
 
-    def _take_offset(self, key: dict[str, object], entry: LogRecord) -> None:
+    def _take_offset(self, entry: LogRecord) -> None:
+        key = record.decode_key(entry.key)
         split = (str(key["file"]), int(str(key["start"])))
         if entry.value is None:
             self.offsets.pop(split, None)
@@ -106,3 +107,27 @@ class JobState:
         """Say whether a split is done."""
         found = self.offsets.get(split)
         return found is not None and found.done
+
+
+@dataclass
+class TaskState(JobState):
+    """As a task of a run folds it: of the offset records that other tasks of the run write it keeps who wrote last.
+
+    There may be a million of them behind the plan, as objects of nearly a KB, in each of an executor's workers. The task
+    reads none of these splits; whether it was given one all the same, `elsewhere` tells.
+    """
+
+    run: int = 0
+    task: int = 0
+    writers: dict[int, int] = field(default_factory=dict)  # tasks by the hash of the split's key
+
+    def _take_offset(self, entry: LogRecord) -> None:
+        writer = record.writer_of(entry.value) if entry.value is not None else None
+        if writer is not None and writer[0] == self.run and writer[1] != self.task:
+            self.writers[hash(entry.key)] = writer[1]
+        else:
+            super()._take_offset(entry)
+
+    def elsewhere(self, split: SplitId) -> int | None:
+        """Return which other task of the run wrote an offset record of the split, None where none did."""
+        return self.writers.get(hash(record.split_key(self.job, *split)))

@@ -57,7 +57,7 @@ def ensure_topic(admin: Admin, name: str) -> tuple[TopicDescription, list[str]]:
 
 
 def read_deadline_s(transaction_timeout_s: float) -> float:
-    """Return how long a read may wait for open transactions: two transaction timeouts and 10 s."""
+    """Return how long a read may wait for open transactions without getting any further: two transaction timeouts and 10 s."""
     return 2 * transaction_timeout_s + 10
 
 

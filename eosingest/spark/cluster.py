@@ -32,6 +32,11 @@ _REASONS = (
     re.compile(r"Application has been killed\. Reason: (.+)"),
     re.compile(r'Exception in thread "main" (?:[a-z][\w$]*\.)*(.+)'),
     re.compile(r"^(?:Error: |Unrecognized |Invalid )(.+)", re.MULTILINE),
+    re.compile(r"KubernetesClientException: .*?Message: (.+?)\.? Received status"),
+)
+# What the client of Kubernetes stumbles over where nobody answers for the API server, in a stack of causes.
+_SILENT = re.compile(
+    r"Caused by: [\w.$]*(?:ConnectException|UnknownHostException|NoRouteToHostException|TimeoutException)(?:: (.+))?"
 )
 _STARVED = re.compile(
     r"\b(?:WARN|ERROR) (?:TaskSchedulerImpl|\w*SchedulerBackend\S*|\w*Allocator\S*|\w*AppClient\S*): (.+)"
@@ -75,6 +80,18 @@ def unresponsive(master: str, reason: str) -> TemporaryError:
         f"no master of the Spark cluster {master} answers: {reason}",
         code="spark-master",
         hint="nothing was sent; look whether the cluster is up, and run again",
+    )
+
+
+def silent_api_server(master: str, text: str) -> TemporaryError | None:
+    """Return the error for a Kubernetes whose API server did not answer, as `text` of Spark's start tells, or None."""
+    causes = _SILENT.findall(text) if master.startswith("k8s://") and "KubernetesClientException" in text else []
+    if not causes:
+        return None
+    return TemporaryError(
+        f"the API server of {master} does not answer: {causes[-1].strip() or 'no answer in time'}",
+        code="spark-master",
+        hint="nothing was sent; look whether the address is right and reached from here, and run again",
     )
 
 

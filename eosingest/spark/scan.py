@@ -18,6 +18,7 @@ from eosingest.errors import ChangedError, FatalError, SpecError
 from eosingest.plan import Plan
 from eosingest.sources.base import SourceFile
 from eosingest.sources.files import metadata_file_path
+from eosingest.split_table import SplitTable
 from eosingest.task_contract import TaskSplit
 
 # What a plan may hold so that each row comes from one row, in order. The list is of what is allowed.
@@ -124,7 +125,7 @@ def partitions(frame: DataFrame) -> list[list[Piece]]:
     ]
 
 
-def task_splits(plan: Plan, whole: DataFrame, frame: DataFrame, scheme: str) -> tuple[dict[int, TaskSplit], int]:
+def task_splits(plan: Plan, whole: DataFrame, frame: DataFrame, scheme: str) -> tuple[SplitTable, int]:
     """Return the planned splits by the hash that their rows carry, and the number of Spark's file partitions.
 
     `whole` is the frame before filters: every planned split must be in its plan, and every file as Spark listed it must
@@ -139,7 +140,7 @@ def task_splits(plan: Plan, whole: DataFrame, frame: DataFrame, scheme: str) -> 
     paths = {entry.file.path: metadata_file_path(entry.file.path) for entry in plan.pending_files}
     _refuse_missing(plan, paths, set(pieces), whole)
     _refuse_changed(plan, whole)
-    return {key: split for key, _, split in planned_splits(plan, scheme)}, len(executed)
+    return SplitTable({key: split for key, _, split in planned_splits(plan, scheme)}), len(executed)
 
 
 def planned_splits(plan: Plan, scheme: str) -> list[tuple[int, SourceFile, TaskSplit]]:

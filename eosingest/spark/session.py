@@ -79,6 +79,17 @@ _HARMLESS = re.compile(
     r"|planChangeLog\.|queryExecutionListeners|redaction\.|shuffle|sources\.default$|statistics\.|streaming\.|thriftserver\."
     r"|thriftServer\.|ui\.|warehouse\.dir)"
 )
+# Of Hadoop's settings those by which Spark's readers may find other rows, columns or bytes in a file of this machine. Not among
+# them: textinputformat.record.delimiter, which is for Hadoop's own jobs, and file systems that no source lies on, such as s3a.
+_OF_READERS = (
+    r"^(io\.compression\.codecs|fs\.file\.impl|fs\.AbstractFileSystem\.file\.impl|parquet\.(read|private|strings)\..*"
+    r"|(hive\.exec\.)?orc\.(skip|tolerate|force|schema|include|kryo|sarg|filter|proleptic|mapred\.input)\..*)$"
+)
+_OR_SITE = {True: "in core-site.xml or ", False: "or "}
+_HADOOP_DEFAULTS = {
+    "io.compression.codecs": "",
+    "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.LocalFs",
+}
 _T = TypeVar("_T")
 
 
@@ -154,6 +165,15 @@ class Spark:
                 continue
             if value != default:
                 raise _not_pinned(key, value)
+        self._refuse_hadoop_settings_of_others()
+
+    def _refuse_hadoop_settings_of_others(self) -> None:
+        """As above, for Hadoop's settings: core-site.xml may hold them as well."""
+        found: Any = self.context._jsc.hadoopConfiguration().getValByRegex(_OF_READERS)
+        for key in sorted(found):
+            name, value = f"spark.hadoop.{key}", str(found[key])
+            if name not in self.ours and value != _HADOOP_DEFAULTS.get(key):
+                raise _not_pinned(name, value)
 
     def _check_executors(self, made: SparkSession) -> None:
         """Read back zone, language and encoding of the JVMs in which the rows are made."""
@@ -304,6 +324,9 @@ def _not_started(master: str, log_file: Path | None, error: Exception, process: 
     reason = cluster.reason_in(log_file)
     if reason == cluster.UNRESPONSIVE:
         return cluster.unresponsive(master, reason)
+    silent = cluster.silent_api_server(master, str(error))
+    if silent is not None:
+        return silent
     return FatalError(
         f"Spark did not start with master {master}: {reason or first_line(str(error))}",
         code="spark-start",
@@ -456,7 +479,8 @@ def _check_jvm(language: str, encoding: str, zone: str, *, where: str = "") -> N
 def _not_pinned(key: str, value: object) -> FatalError:
     takes = f'name it in the spec, [spark] conf = {{ "{key}" = "{value}" }}, where it is pinned with the job'
     return FatalError(
-        f"{key} = {value} is set outside of the spec, in spark-defaults.conf or by spark-submit, and may change records",
+        f"{key} = {value} is set outside of the spec, in spark-defaults.conf, {_OR_SITE[key.startswith('spark.hadoop.')]}by"
+        " spark-submit, and may change records",
         code="spark-setting",
         hint=f"nothing was sent; {'take it out there' if protects(key) else takes}",
     )

@@ -268,6 +268,12 @@ def refused_conf(conf: Mapping[str, str]) -> Refusals:
         reason = protects(key)
         if reason is not None:
             yield key, f"not allowed: {reason}"
+        elif key.lower() == "spark.submit.deploymode" and conf[key].strip().lower() != "client":
+            yield (
+                key,
+                "not allowed: this process is the driver, and no setting can send it elsewhere; leave it out. For a driver in"
+                " the cluster: spark-submit --deploy-mode cluster $(eosingest submit-script) run … (docs/clusters.md)",
+            )
         elif _JAVA_OPTIONS.fullmatch(key) and _OF_THE_MACHINE.search(conf[key]):
             yield (
                 key,

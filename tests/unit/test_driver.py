@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from eosingest.driver import Driver
 from eosingest.driver_contract import DriverSettings, Prepared, Surroundings, TopicCreation
-from eosingest.errors import ChangedError
+from eosingest.errors import ChangedError, EosingestError
 from eosingest.interruption import Interruption
 from eosingest.kafka.memory import Cluster, Entry
 from eosingest.kafka.memory_clients import MemoryAdmin, MemoryProducer, MemoryReader
@@ -54,6 +55,7 @@ class World:
     def __init__(self, partitions: int) -> None:
         self.time = 1_000.0
         self.told: list[str] = []
+        self.fence_timeouts: list[float] = []
         self.cluster = Cluster(self.now, decided=self.decided)
         self.cluster.create_topic("offsets", partitions, {"cleanup.policy": "compact"})
         self.admin = _Admin(self)
@@ -106,6 +108,7 @@ class _Admin(MemoryAdmin):
     def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
         ids = list(transactional_ids)
         self._world.told += ids
+        self._world.fence_timeouts.append(timeout_s)
         super().fence(ids, timeout_s=timeout_s)
 
 
@@ -158,3 +161,12 @@ def test_a_new_job_beside_others() -> None:
     world = World(10)
     world.has_run(partitions=5)
     assert world.run(replace(SETTINGS, job="another")).exit_code == 0
+
+
+def test_thousands_of_ids_have_time_to_be_fenced() -> None:
+    """Breaks when the time-out is that of a read: replicas that take 10 ms for each of 5,000 ids would let no run claim."""
+    world = World(5)
+    world.has_run(partitions=5, tasks=5_000)
+    with contextlib.suppress(EosingestError):
+        world.run(SETTINGS)
+    assert world.fence_timeouts == [topic.read_deadline_s(SETTINGS.transaction_timeout_s) + 100]

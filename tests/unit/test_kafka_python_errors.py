@@ -1,6 +1,10 @@
-"""How the errors of kafka-python become ours, where no broker is needed to see it."""
+"""How the errors of kafka-python become ours, and how ids are fenced, where no broker is needed to see it."""
 
 from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from kafka import errors
@@ -38,3 +42,45 @@ def test_what_a_broker_says_it_knows_tells_that_it_is_too_old() -> None:
 def test_no_answer_is_temporary() -> None:
     with pytest.raises(TemporaryError), admin()._errors("describing the cluster"):
         raise errors.KafkaTimeoutError("late")
+
+
+class _Stop(Exception):
+    """A signal."""
+
+
+def test_a_signal_is_heard_while_thousands_of_ids_are_fenced() -> None:
+    """Breaks when all of them go in one round: with replicas that take 5 ms each, ten thousand take most of a minute."""
+    made, rounds, looks = admin(), list[int](), [0]
+
+    async def fence_round(wanted: list[str]) -> list[str]:
+        rounds.append(len(wanted))
+        return []
+
+    def check() -> None:
+        looks[0] += 1
+        if looks[0] == 4:
+            raise _Stop
+
+    made._fence_round, made._check = fence_round, check  # type: ignore[method-assign]
+    with pytest.raises(_Stop):
+        asyncio.run(made._fence([str(number) for number in range(10_000)], 60))
+    assert rounds == [500, 500, 500]
+
+
+def test_every_id_is_fenced_and_those_that_are_not_ready_are_asked_again() -> None:
+    made, fenced, waits = admin(), list[str](), [0]
+
+    async def fence_round(wanted: list[str]) -> list[str]:
+        again = [name for name in wanted if name in ("7", "8") and len(fenced) < 1_198]
+        fenced.extend(name for name in wanted if name not in again)
+        return again
+
+    async def sleep(_: float) -> None:
+        waits[0] += 1
+
+    client: Any = SimpleNamespace(_net=SimpleNamespace(sleep=sleep))
+    made._fence_round, made._check, made._client = fence_round, lambda: None, client  # type: ignore[method-assign]
+    names = [str(number) for number in range(1_200)]
+    asyncio.run(made._fence(names, 60))
+    assert sorted(fenced) == sorted(names)
+    assert waits == [0], "there were others to fence meanwhile"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from eosingest.kafka import librdkafka
 from eosingest.kafka.config import ClientSettings
@@ -57,3 +57,70 @@ def test_a_topic_that_is_gone_is_said_at_once() -> None:
     with pytest.raises(KafkaFailure) as caught:
         reader(KafkaError.UNKNOWN_TOPIC_OR_PART).high_watermark()
     assert caught.value.kind is FailureKind.REFUSED
+
+
+class Message:
+    def __init__(self, offset: int) -> None:
+        self._offset = offset
+
+    def error(self) -> None:
+        return None
+
+    def offset(self) -> int:
+        return self._offset
+
+    def key(self) -> bytes:
+        return b"k"
+
+    def value(self) -> bytes:
+        return b"v"
+
+    def timestamp(self) -> tuple[int, int]:
+        return 0, 0
+
+
+class Slow:
+    """Gives one message a second of a clock of its own, up to `last`, and nothing behind it."""
+
+    def __init__(self, clock: list[float], last: int) -> None:
+        self.clock, self.last, self.at = clock, last, 0
+
+    def assign(self, _: Any) -> None:
+        pass
+
+    def unassign(self) -> None:
+        pass
+
+    def consume(self, count: int, timeout: float) -> list[Message]:
+        if count > 1:
+            return []
+        self.clock[0] += 1
+        if self.at == self.last:
+            return []
+        self.at += 1
+        return [Message(self.at - 1)]
+
+    def position(self, _: Any) -> Any:
+        return [TopicPartition("offsets", 3, self.at)]
+
+
+def slow_reader(monkeypatch: pytest.MonkeyPatch, last: int) -> LibrdkafkaOffsetsReader:
+    clock = [0.0]
+    monkeypatch.setattr(librdkafka.time, "monotonic", lambda: clock[0])
+    made = LibrdkafkaOffsetsReader("offsets", 3, ClientSettings("nobody:1"))
+    made._consumers["read_committed"] = Slow(clock, last)
+    return made
+
+
+def test_a_read_that_goes_on_may_take_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when the deadline counts from the read's start: a job of a million splits could not be gone on with."""
+    made = slow_reader(monkeypatch, last=100)
+    assert len(list(made.read(0, 100, committed=True, deadline_s=5))) == 100
+
+
+def test_a_read_that_gets_no_further_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Any] = []
+    with pytest.raises(KafkaFailure) as caught:
+        found.extend(slow_reader(monkeypatch, last=90).read(0, 100, committed=True, deadline_s=5))
+    assert caught.value.code == "read-deadline"
+    assert "90 of 100" in caught.value.detail

@@ -10,7 +10,7 @@ from eosingest.errors import FatalError
 from eosingest.kafka.protocols import LogRecord
 from eosingest.offsets import record
 from eosingest.offsets.record import CLAIMED, COMPLETE, FAILED, RUNNING, Claim, ControlRecord, OffsetRecord, Pinned
-from eosingest.offsets.state import JobState
+from eosingest.offsets.state import JobState, TaskState
 from eosingest.sources.base import Fingerprint
 
 PINNED = Pinned("json", "", "orders", "topic-id", "cluster-id", 5, "eosingest.")
@@ -194,3 +194,23 @@ def test_newest_is_the_highest_run_in_whatever_order() -> None:
     assert state.newest is not None
     assert state.control is not None
     assert (state.newest.run, state.control.run) == (7, 6)
+
+
+def test_a_task_keeps_its_own_offset_records_and_of_others_who_wrote_last() -> None:
+    """Breaks when each of an executor's workers holds the records of a million splits that it never reads."""
+    state = TaskState("job", run=1, task=0)
+    theirs = [written(task, start) for task in (1, 2) for start in (0, 100)]
+    state.fold([*theirs, written(0, 200), written(3, 300, run=0)])
+    assert state.offsets.keys() == {("f", 200), ("f", 300)}, "those of an earlier run are what this one goes on from"
+    assert [state.elsewhere(("f", start)) for start in (0, 100, 200, 300, 400)] == [2, 2, None, None, None]
+
+
+def test_a_task_too_reads_no_newer_format_of_others() -> None:
+    newer = written(1, 0)._replace(value=b'{"v":99}')
+    with pytest.raises(FatalError, match="format version 99"):
+        TaskState("job", run=1, task=0).fold([newer])
+
+
+def written(task: int, start: int, run: int = 1) -> LogRecord:
+    record = OffsetRecord("f", start, 100, 7, True, 7, 7, 1, Fingerprint(900, 1, "x"), run, task, 0)
+    return LogRecord(0, record.key("job"), record.encode())

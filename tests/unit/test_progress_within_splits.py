@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from eosingest.cli.progress import line_of
-from eosingest.driver import progress_of
 from eosingest.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS, OffsetRecord
-from eosingest.offsets.state import JobState
 from eosingest.plan import Plan, PlannedFile, PlannedSplit
+from eosingest.run_progress import RunProgress
 from eosingest.sources.base import Fingerprint, SourceFile, Split
 
 SAME = Fingerprint(300, 0, "x")
@@ -25,9 +24,9 @@ def plan(*committed: OffsetRecord | None) -> Plan:
 
 
 def bytes_done(planned: Plan, *seen: OffsetRecord) -> int:
-    state = JobState("j")
-    state.offsets.update({(each.file, each.start): each for each in seen})
-    return progress_of(planned, state, 10.0).bytes_done
+    progress = RunProgress(planned)
+    progress.take(seen)
+    return progress.after(10.0).bytes_done
 
 
 def test_by_the_bytes_of_the_position() -> None:
@@ -47,8 +46,25 @@ def test_never_a_whole_split_before_it_is_done() -> None:
 
 
 def test_what_earlier_runs_sent_is_said() -> None:
-    state = JobState("j")
-    progress = progress_of(plan(offset(0, 3), None), state, 10.0)
+    progress = RunProgress(plan(offset(0, 3), None)).after(10.0)
     assert progress.records_before == 3
     assert "0 records (3 more by earlier runs)" in line_of(progress)
-    assert "earlier" not in line_of(progress_of(plan(None), state, 10.0))
+    assert "earlier" not in line_of(RunProgress(plan(None)).after(10.0))
+
+
+def test_what_comes_in_two_looks_counts_as_in_one() -> None:
+    """Breaks when a look counts a record again that an earlier one has counted, or forgets it."""
+    planned = plan(offset(0, 3), None, None)
+    seen = [offset(0, 5), offset(0, 9, done=True), offset(100, 4), offset(100, 6), offset(200, 7, done=True)]
+    at_once, by_and_by = RunProgress(planned), RunProgress(planned)
+    at_once.take(seen)
+    for each in (*seen, seen[-1], seen[2], seen[3]):  # and a read that broke off begins again
+        by_and_by.take([each])
+    assert by_and_by.after(1.0) == at_once.after(1.0)
+    assert (at_once.after(1.0).records_sent, at_once.after(1.0).splits_done) == (6 + 6 + 7, 2)
+
+
+def test_splits_of_others_do_not_count() -> None:
+    progress = RunProgress(plan(None))
+    progress.take([offset(700, 5, done=True)])
+    assert progress.after(1.0).records_sent == 0

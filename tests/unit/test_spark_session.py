@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from pyspark.errors import UnsupportedOperationException
 
-from eosingest.errors import FatalError
+from eosingest.errors import FatalError, TemporaryError
 from eosingest.spark.session import (
     Spark,
     _check_jvm,
@@ -181,3 +181,31 @@ def test_the_package_for_executors(tmp_path: Path) -> None:
     names = zipfile.ZipFile(package_zip(tmp_path)).namelist()
     assert {"eosingest/__init__.py", "eosingest/spark/probe.py", "eosingest/task.py"} <= set(names)
     assert all(name.endswith(".py") for name in names)
+
+
+STACK = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
+: io.fabric8.kubernetes.client.KubernetesClientException: Operation: [get]  for kind: [Pod]  failed.
+\tat io.fabric8.kubernetes.client.KubernetesClientException.launderThrowable(KubernetesClientException.java:129)
+Caused by: java.io.IOException: Connection refused: /127.0.0.1:1
+Caused by: io.netty.channel.AbstractChannel$AnnotatedConnectException: Connection refused: /127.0.0.1:1
+Caused by: java.net.ConnectException: Connection refused
+"""
+
+
+def test_an_api_server_that_does_not_answer_is_temporary() -> None:
+    """Breaks when a scheduler is told not to retry (7) where the cluster was away for a moment; the stack is a real one's."""
+    error = _not_started("k8s://https://127.0.0.1:1", None, RuntimeError(STACK), None)
+    assert isinstance(error, TemporaryError)
+    assert (error.exit_code, error.code) == (5, "spark-master")
+    assert "k8s://https://127.0.0.1:1 does not answer: Connection refused" in error.message
+
+
+def test_an_api_server_that_refuses_is_not(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(
+        "Caused by: io.fabric8.kubernetes.client.KubernetesClientException: Failure executing: GET at: https://h/api/v1/pods/x."
+        ' Message: pods "x" is forbidden: User "u" cannot get resource "pods". Received status: Status(code=403).\n'
+    )
+    error = _not_started("k8s://https://h:443", log, RuntimeError("External scheduler cannot be instantiated"), None)
+    assert (error.exit_code, error.code) == (7, "spark-start")
+    assert 'pods "x" is forbidden' in error.message

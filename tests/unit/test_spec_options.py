@@ -182,3 +182,10 @@ def test_other_spark_settings_pass() -> None:
     assert list(refused_conf({"spark.driver.memory": "4g", "spark.sql.caseSensitive": "true"})) == []
     assert "not a Spark setting" in dict(refused_conf({"driver.memory": "4g"}))["driver.memory"]
     assert "spark.sql.files.*" in PROTECTED_SPARK_CONF
+
+
+@pytest.mark.parametrize("key", ["spark.submit.deployMode", "spark.submit.deploymode"])
+def test_a_spec_cannot_send_the_driver_elsewhere(key: str) -> None:
+    """Breaks when `check` takes what no run can be started with."""
+    assert "--deploy-mode cluster" in dict(refused_conf({key: "cluster"}))[key]
+    assert list(refused_conf({key: "client"})) == []
