@@ -22,7 +22,7 @@ from eosingest.errors import SpecError
 from eosingest.plan import Plan
 from eosingest.sources import csv_header
 from eosingest.sources.files import escape_for_spark
-from eosingest.sources.partitions import partition_columns
+from eosingest.sources.partitions import partition_columns, partition_values
 from eosingest.spark import hadoop_codecs, misread, scan, times
 from eosingest.spark.data_schema import WITH_FOOTERS, Files, from_ddl
 from eosingest.spec.expressions import as_time, expand_star, literal_functions, normalise, quote_name
@@ -200,6 +200,9 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
         with _naming("source.schema"):
             given = from_ddl(settings.schema)
         _refuse_our_names("source.schema", given.names)
+        in_folders = misread.misread_folders(spark, partition_values(files) if base_path is not None else {}, given)
+        if in_folders:
+            raise misread.refusal(in_folders, in_folders=True)
         data.check(given, given=True)
         found = _misread_columns(spark, settings, base_path, given, paths)
         if found:

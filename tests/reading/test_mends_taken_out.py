@@ -265,6 +265,12 @@ SWITCHES = [
         conf=(("spark.sql.sources.partitionColumnTypeInference.enabled", "true"),),
     ),
     Switch(
+        "folders are what the reader says",
+        _set(misread, "misread_folders", lambda *_: {}),
+        ("parquet/folders/k=", "orc/folders/k="),
+        (" as ",),
+    ),
+    Switch(
         "folders take the data's place",
         _set(data_schema.Files, "_refuse_folder_columns", _nothing),
         ("json/folders/the data", "orc/folders/the data"),
