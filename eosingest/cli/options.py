@@ -39,6 +39,7 @@ _DATA = frozenset(
         ".gz",
         ".bz2",
         ".zst",
+        ".lz4",
         ".avro",
         ".xlsx",
     ]

@@ -73,8 +73,8 @@ def why_not_lines(data: Opened) -> FatalError | None:
 
 def _refuse_other_forms(data: Opened, text: str) -> None:
     file = shlex.quote(str(data.file))
-    reading = {"gzip": f"gzip -dc {file} | ", "bz2": f"bzip2 -dc {file} | ", "zstd": f"zstd -dc {file} | "}
-    start, given = reading.get(data.codec or "", ""), "" if data.codec else f" {file}"
+    tool = {"gzip": "gzip", "bz2": "bzip2", "zstd": "zstd", "lz4": "lz4"}.get(data.codec or "")
+    start, given = f"{tool} -dc {file} | " if tool else "", "" if data.codec else f" {file}"
     name = shlex.quote(f"{data.file.name.split('.')[0]}.jsonl")
     if text.lstrip().startswith("["):
         raise FatalError(

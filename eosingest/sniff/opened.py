@@ -1,10 +1,11 @@
-"""A data file, decompressed as it is read: gzip, bzip2 and zstd by the name that Spark goes by."""
+"""A data file, decompressed as it is read: gzip, bzip2, zstd and lz4 by the name that Spark goes by."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +15,9 @@ from typing import BinaryIO, cast
 
 from eosingest.errors import FatalError, SpecError
 
-CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd"}
-_MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
+CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4"}
+_MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst", b"\x04\x22\x4d\x18": ".lz4"}
+_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # a frame of zstd or lz4 that holds nothing
 _HEAD = 4096
 LOOKED_AT_BYTES = 64 << 20
 
@@ -61,6 +63,8 @@ def opened(file: Path) -> Opened:
             code="codec-unnamed",
             hint=f"rename it to {file.name}{found}",
         )
+    if codec in ("zstd", "lz4") and _SKIPPABLE.match(first):
+        found = file.suffix.lower()
     if codec is not None and (found is None or CODECS[found] != codec) and first:
         raise FatalError(
             f"{file} is not compressed with {codec}, as its name says",
@@ -84,6 +88,10 @@ def _decompressed(file: Path, codec: str | None) -> BinaryIO:
         import pyarrow  # a fifth of a second, which a run that only looks for misspelt columns need not spend
 
         return cast(BinaryIO, io.BufferedReader(pyarrow.CompressedInputStream(pyarrow.OSFile(str(file), "rb"), "zstd")))
+    if codec == "lz4":
+        import lz4.frame
+
+        return cast(BinaryIO, lz4.frame.open(file))
     return file.open("rb")
 
 
@@ -91,7 +99,7 @@ def _decompressed(file: Path, codec: str | None) -> BinaryIO:
 def _clear_errors(file: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, RuntimeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise FatalError(
             f"{file} cannot be read: {reason}", code="file-unreadable", hint="is it damaged, or not yours to read?"

@@ -24,6 +24,7 @@ PIECE_BYTES = (
 )  # what numpy makes of a piece stays in the cache: text is looked through twice as fast as in MiB
 _INPUT_BYTES = 1 << 17
 _ZSTD_INPUT_BYTES = 1 << 11  # 4 bytes can decompress to 128 KiB, and its decoder knows no other bound
+_LZ4_MAGIC, _LZ4_HEAD_BYTES = b"\x04\x22\x4d\x18", 5  # the byte behind the magic has a frame's flags
 # Suffixes that Hadoop's codecs go by, without regard to case. A longer name's end counts, as `.csv.gz`.
 _CODECS = {
     ".gz": "gzip",
@@ -224,11 +225,38 @@ class _Zstd:
         return b"".join(found)
 
 
+class _Lz4:
+    """lz4's decoder of one frame, as bz2's. A frame that names a dictionary is refused by that word, read with it or not."""
+
+    def __init__(self) -> None:
+        self._decoder = lz4.frame.LZ4FrameDecompressor()
+        self._head = b""
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._decoder.eof)
+
+    @property
+    def needs_input(self) -> bool:
+        return bool(self._decoder.needs_input)
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decoder.unused_data or b""
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        if len(self._head) < _LZ4_HEAD_BYTES:
+            self._head += data[: _LZ4_HEAD_BYTES - len(self._head)]
+            if len(self._head) == _LZ4_HEAD_BYTES and self._head.startswith(_LZ4_MAGIC) and self._head[-1] & 1:
+                raise DamagedError("a frame of it needs a dictionary, which is not in it", hint=magic.RECOMPRESS)
+        return bytes(self._decoder.decompress(data, max_length))
+
+
 _DECODERS: dict[str, Callable[[], _Decoder]] = {
     "bzip2": bz2.BZ2Decompressor,
     "gzip": lambda: _Zlib(16 + zlib.MAX_WBITS),
     "deflate": lambda: _Zlib(zlib.MAX_WBITS),
     "zstd": _Zstd,
-    "lz4": lz4.frame.LZ4FrameDecompressor,
+    "lz4": _Lz4,
 }
 _ERRORS = (OSError, ValueError, RuntimeError, EOFError, zlib.error, zstandard.ZstdError)

@@ -27,6 +27,7 @@ from eosingest.sources.text_checks import BadTextError, can_be_parted, check_tex
 from eosingest.sources.walk import unreadable
 
 TEXT_FORMATS = ("text", "json", "csv")
+_PROVEN = ("bzip2", "zstd", "lz4")
 _NAMED_AT_MOST = 20
 _CORRECT = "correct it, or move it away"
 
@@ -48,18 +49,15 @@ class Finding:
 def needs_inspection(format: str, options: Mapping[str, str], path: str) -> bool:
     """Say whether Spark cannot be trusted to tell this file's damage, so that it is read before."""
     # Of .gz and .deflate Hadoop's decoder tells every damage itself (docs/reading.md).
-    return needs_text_check(format, options) or (format in TEXT_FORMATS and codecs.codec_of(path) in ("bzip2", "zstd"))
+    return needs_text_check(format, options) or (format in TEXT_FORMATS and codecs.codec_of(path) in _PROVEN)
 
 
-def look(file: SourceFile, *, as_lines: bool) -> Finding | None:
-    """Look at a text file's name and first bytes. `as_lines`: tasks read it themselves, not Spark's readers.
-
-    Raises as `inspect` does.
-    """
+def look(file: SourceFile) -> Finding | None:
+    """Look at a text file's name and first bytes. Raises as `inspect` does."""
     codec = codecs.codec_of(file.path)
     with _opened(file) as opened:
         head = opened.read(magic.HEAD_BYTES)
-    refused = magic.refusal(file.path, codec, head, as_lines=as_lines)
+    refused = magic.refusal(file.path, codec, head)
     if refused is not None:
         return Finding(file.name, "", *refused)
     try:

@@ -11,7 +11,6 @@ import re
 HEAD_BYTES = 4096  # what `refusal` wants to see of a file
 
 RECOMPRESS = "decompress it, or compress it with gzip (.gz), bzip2 (.bz2) or zstd (.zst)"
-_AS_LINES = 'where lines are sent as they are (format = "text", value = "value", no other expression)'
 _SKIPPABLE = rb"[\x50-\x5f]\x2a\x4d\x18"  # a frame of lz4 or zstd that holds nothing
 
 # What nobody's text begins with, and the suffix it is read by here.
@@ -68,11 +67,8 @@ def kind_of(head: bytes) -> str | None:
     return next((name for name, pattern, _ in _MAGIC if pattern.match(head)), None)
 
 
-def refusal(path: str, codec: str | None, head: bytes, *, as_lines: bool) -> tuple[str, str] | None:
-    """Return why a file cannot be read by its name, and what to do; None where name and first bytes agree.
-
-    `as_lines`: tasks read it themselves, not Spark's readers.
-    """
+def refusal(path: str, codec: str | None, head: bytes) -> tuple[str, str] | None:
+    """Return why a file cannot be read by its name, and what to do; None where name and first bytes agree."""
     foreign = next((what for suffix, what in _FOREIGN.items() if path.lower().endswith(suffix)), None)
     if foreign is not None:
         return f"by its name it is {foreign}: that is not read", f"rename it, or {RECOMPRESS}"
@@ -85,8 +81,6 @@ def refusal(path: str, codec: str | None, head: bytes, *, as_lines: bool) -> tup
         )
     if codec in _BEGINS and not _BEGINS[codec].match(head):
         return _not_begun(codec, head)
-    if codec == "lz4" and not as_lines:
-        return f".lz4 is read only {_AS_LINES}", RECOMPRESS
     return None
 
 

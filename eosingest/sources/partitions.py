@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from eosingest.errors import SpecError
 from eosingest.sources.base import SourceFile
@@ -47,6 +48,16 @@ def partition_columns(files: Iterable[SourceFile]) -> tuple[str, ...]:
     for file in files:  # the layout is common to all
         return _layout(file.name.rpartition("/")[0], file.path.rpartition("/")[0]).columns
     return ()
+
+
+def partition_values(files: Iterable[SourceFile]) -> dict[str, set[str]]:
+    """Return the values of the tree's `k=v` folders as Spark decodes them, by column in lower case; not those for null."""
+    found: dict[str, set[str]] = {}
+    for folder in {file.name.rpartition("/")[0] for file in files}:
+        for column, marked, value in (segment.partition("=") for segment in folder.split("/")):
+            if marked and value != "__HIVE_DEFAULT_PARTITION__":
+                found.setdefault(column.lower(), set()).add(unquote(value))
+    return found
 
 
 def _layout(name: str, path: str) -> _Layout:

@@ -2,8 +2,8 @@
 
 Beside read.py for an audit of the source (auditor.py), which reads by another reader than the run did, where there is one:
 
-- A run that sends lines as they are reads them in its tasks: the audit, by Spark. Only .lz4, every .zst, and .gz with zeros
-  behind it have no reader but the tasks'.
+- A run that sends lines as they are reads them in its tasks: the audit, by Spark. Only .zst of a window or frame that Spark
+  does not know, and .gz with zeros behind it, have no reader but the tasks'.
 - A run that has a .bz2 among its pending files reads all of them by Spark, and its receipts count rows: the audit reads
   them here, .bz2 by Python's decoder.
 """
@@ -75,7 +75,7 @@ def _is_done(entry: PlannedFile) -> bool:
 
 def _read_by_lines_alone(files: Iterable[SourceFile]) -> Iterator[str]:
     for file in files:
-        if (codec_of(file.path) == "lz4" or not _read_by_spark(file)) and _whole(file):
+        if not _read_by_spark(file) and _whole(file):
             yield file.name
 
 

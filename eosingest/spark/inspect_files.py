@@ -48,7 +48,7 @@ def inspect_pending(context: Any, read: ReadSettings, plan: Plan, *, as_lines: b
     """
     if read.format not in TEXT_FORMATS:
         return
-    refused = [found for entry in plan.pending_files if (found := look(entry.file, as_lines=as_lines)) is not None]
+    refused = [found for entry in plan.pending_files if (found := look(entry.file)) is not None]
     if refused:
         raise error_of(refused)
     files = [e.file for e in plan.pending_files if needs_inspection(read.format, read.options, e.file.path)]

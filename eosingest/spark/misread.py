@@ -1,16 +1,16 @@
-"""Columns of JSON and CSV that Spark's readers fill with another value than the text says, found before anything is sent.
+"""Columns of JSON, CSV and folders that Spark fills with another value than the text says, found before anything is sent.
 
-A text without a date becomes that time of today as TIMESTAMP, and `2020-05` the first of May; as DATE `2020-01-02 x` loses
-its end and `20200102` is a number of days; 200 as TINYINT is -56; `1,5` as DECIMAL is 15. None of it is a corrupt row. Between
-the schema (read.py) and the rows: such columns are read once as text, and looked at; a column of none of these types costs
-nothing.
+A text without a date becomes that time of today as TIMESTAMP, `2020-05` the first of May, and `202005` a year; as DATE
+`2020-01-02 x` loses its end and `20200102` is a number of days; 200 as TINYINT is -56; `1,5` as DECIMAL is 15; a folder's
+70000 as SMALLINT is 4464. None of it is a corrupt row. Between the schema (read.py) and the rows: such columns are read once
+as text, and looked at; a column of none of these types costs nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from pyspark.sql import DataFrame, functions
+from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from eosingest.errors import FatalError
@@ -22,23 +22,29 @@ _BLANKS = r"[\x00-\x20\x7f]*"
 _MIDNIGHT = r"[T ]00:00(?::00(?:\.0+)?)?(?:Z|[+-]00:?00)?"
 _DATE = rf"^{_BLANKS}[+-]?[0-9]{{4,7}}-[0-9]{{1,2}}-[0-9]{{1,2}}(?:{_MIDNIGHT})?{_BLANKS}$"
 _TAKEN_FOR_A_DATE = rf"^{_BLANKS}[+-]?[0-9]+(?:-[0-9]+(?:-[0-9]+(?:[T ].*)?)?)?{_BLANKS}$"
-_MONTH = rf"^{_BLANKS}[+-]?[0-9]{{4,6}}-[0-9]{{1,2}}{_BLANKS}$"
+# `202005`, which would be a year, is a month too; nobody's year is that far away.
+_MONTH = rf"^{_BLANKS}(?:[+-]?[0-9]{{4,6}}-[0-9]{{1,2}}|[12][0-9]{{3}}(?:0[1-9]|1[0-2])){_BLANKS}$"
 _DECIMAL_COMMA = r"^(?!\s*[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:[.][0-9]*)?\s*$).*,"
-_BEYOND_TINYINT = r"^(?:12[89]|1[3-9][0-9]|2[0-9][0-9])$"
 # By type: what is true of a text that is read as another value.
 _SUSPECTS: Mapping[str, str] = {
     "timestamp": f"{_VALUE} RLIKE '{NO_DATE}' OR {_VALUE} RLIKE '{_MONTH}'",
+    "timestamp_ntz": f"{_VALUE} RLIKE '{_MONTH}'",
     "date": f"{_VALUE} RLIKE '{_TAKEN_FOR_A_DATE}' AND NOT {_VALUE} RLIKE '{_DATE}'",
     "decimal": f"{_VALUE} RLIKE '{_DECIMAL_COMMA}'",
-    "tinyint": f"{_VALUE} RLIKE '{_BEYOND_TINYINT}'",
+    "tinyint": f"try_cast({_VALUE} AS BIGINT) NOT BETWEEN -128 AND 127",
+    "smallint": f"try_cast({_VALUE} AS BIGINT) NOT BETWEEN -32768 AND 32767",
 }
 _WORDS: Mapping[str, str] = {
-    "timestamp": "times without a date, which Spark would take for today's, or a month, for its first day",
+    "timestamp": "times without a date, which Spark would take for today's, or a month, for its first day or for a year",
+    "timestamp_ntz": "a month, which Spark would take for its first day, or for a year",
     "date": "more or less than a date, of which Spark would make one",
     "decimal": "commas that Spark would leave out",
-    "tinyint": "numbers beyond it, which Spark would take for negative ones",
+    "tinyint": "numbers beyond it, which Spark would take for others",
+    "smallint": "numbers beyond it, which Spark would take for others",
 }
-_FORMATS = {"timestamp": "timestampFormat", "date": "dateFormat"}
+_WIDER = {"tinyint": "SMALLINT", "smallint": "INT"}
+_FORMATS = {"timestamp": "timestampFormat", "timestamp_ntz": "timestampNTZFormat", "date": "dateFormat"}
+IN_FOLDERS = frozenset(("timestamp", "timestamp_ntz", "date", "tinyint", "smallint"))
 
 
 def suspects(format: str, options: Mapping[str, str], conf_policy: str | None) -> frozenset[str]:
@@ -110,8 +116,20 @@ def _first(value: str, kind: DataType, types: frozenset[str], depth: int = 0) ->
     return f"array_min(transform({values}, {name} -> {_first(name, element, types, depth + 1)}))"
 
 
-def refusal(found: Mapping[str, str]) -> FatalError:
-    """Make the error for what `misread_columns` found."""
+def misread_folders(spark: SparkSession, values: Mapping[str, Collection[str]], schema: StructType) -> dict[str, str]:
+    """Return as `misread_columns` the columns whose `values`, of folders, are read as others; names are in lower case."""
+    found: dict[str, str] = {}
+    for field in schema.fields:
+        texts = values.get(field.name.lower(), ())
+        if texts and _name(field.dataType) in IN_FOLDERS:
+            alone = StructType([field])
+            rows = [(text,) for text in texts]
+            found |= misread_columns(lambda as_text, rows=rows: spark.createDataFrame(rows, as_text), alone, IN_FOLDERS)  # type: ignore[misc]
+    return found
+
+
+def refusal(found: Mapping[str, str], *, in_folders: bool = False) -> FatalError:
+    """Make the error for what `misread_columns` found. `in_folders`: no format says how these are written."""
     by_type: dict[str, list[str]] = {}
     for column, said in found.items():
         kind, _, text = said.partition(" ")
@@ -120,9 +138,9 @@ def refusal(found: Mapping[str, str]) -> FatalError:
         f"a column of type {kind.upper()} holds {_WORDS[kind]}: {', '.join(columns)}"
         for kind, columns in by_type.items()
     ]
-    formats = [f"source.options.{_FORMATS[kind]}" for kind in by_type if kind in _FORMATS]
+    formats = [f"source.options.{_FORMATS[kind]}" for kind in by_type if kind in _FORMATS and not in_folders]
     or_format = f", or say how it is written with {' and '.join(formats)}" if formats else ""
-    wider = "SMALLINT" if set(by_type) == {"tinyint"} else "STRING"
+    wider = _WIDER.get(next(iter(by_type)), "STRING") if len(by_type) == 1 else "STRING"
     return FatalError(
         "; ".join(problems),
         code="bad-data",

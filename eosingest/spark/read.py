@@ -21,10 +21,9 @@ from eosingest import checksum
 from eosingest.errors import SpecError
 from eosingest.plan import Plan
 from eosingest.sources import csv_header
-from eosingest.sources.codecs import codec_of
 from eosingest.sources.files import escape_for_spark
-from eosingest.sources.partitions import partition_columns
-from eosingest.spark import misread, scan, times
+from eosingest.sources.partitions import partition_columns, partition_values
+from eosingest.spark import hadoop_codecs, misread, scan, times
 from eosingest.spark.data_schema import WITH_FOOTERS, Files, from_ddl
 from eosingest.spec.expressions import as_time, expand_star, literal_functions, normalise, quote_name
 
@@ -37,7 +36,6 @@ PARTITION = "__eosingest_partition"
 NOTHING = "__eosingest_nothing"
 HEADER = "__eosingest_header_"  # followed by the header's place in the spec
 
-_CODECS, _ZSTD_CODEC = "io.compression.codecs", "io.airlift.compress.zstd.ZstdCodec"
 _OUR_PREFIX = "__eosingest_"
 _WITH_CORRUPT_ROWS = ("json", "csv")
 _INFERENCE_MAX_BYTES = 1 << 30
@@ -86,7 +84,6 @@ def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_p
 
     FatalError where a column of JSON or CSV holds what Spark would read as another value (misread.py).
     """
-    _decode_zstd(spark, plan)
     reader = _reader(spark, settings, base_path)
     paths = [escape_for_spark(entry.file.path) for entry in plan.pending_files]
     schema = read_schema(spark, settings, plan, base_path)
@@ -135,16 +132,6 @@ def _with_something_to_read(
     whole = reader.schema(schema).load(paths)
     hashed = ", ".join(map(quote_name, needed))
     return whole.withColumn(CORRUPT, functions.expr(f"IF(hash({hashed}) % 1 = 5, NULL, {CORRUPT})"))
-
-
-def _decode_zstd(spark: SparkSession, plan: Plan) -> None:
-    """Have .zst read by a decoder that lies among Spark's jars: Hadoop's own, of the same suffix, needs a native library."""
-    if not any(codec_of(entry.file.path) == "zstd" for entry in plan.pending_files):
-        return
-    conf = spark.sparkContext._jsc.hadoopConfiguration()
-    known = conf.get(_CODECS) or ""
-    if _ZSTD_CODEC not in known.split(","):
-        conf.set(_CODECS, f"{known},{_ZSTD_CODEC}".strip(","))  # the last one of a suffix counts
 
 
 def null_columns(settings: ReadSettings) -> tuple[str, ...]:
@@ -204,6 +191,8 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
 
     Raises FatalError where the files do not fit it: Spark would not say so.
     """
+    if settings.format not in WITH_FOOTERS:
+        hadoop_codecs.use(spark, plan)
     files = [entry.file for entry in plan.pending_files]
     paths = [escape_for_spark(file.path) for file in files]
     data = Files(spark, settings.format, files, partition_columns(files) if base_path is not None else ())
@@ -211,6 +200,9 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
         with _naming("source.schema"):
             given = from_ddl(settings.schema)
         _refuse_our_names("source.schema", given.names)
+        in_folders = misread.misread_folders(spark, partition_values(files) if base_path is not None else {}, given)
+        if in_folders:
+            raise misread.refusal(in_folders, in_folders=True)
         data.check(given, given=True)
         found = _misread_columns(spark, settings, base_path, given, paths)
         if found:

@@ -40,7 +40,15 @@ from tests.integration.harness import (
     topic_exists,
     wait_for,
 )
-from tests.integration.witness import assert_exact, assert_positions, open_transactions, write_files
+from tests.integration.witness import (
+    Line,
+    assert_exact,
+    assert_positions,
+    open_transactions,
+    source_lines,
+    write_files,
+)
+from tests.reading.files import lz4_frame
 
 # As pyspark's workers see it; for all of Python it would not start.
 _OTHER_VERSION = """
@@ -135,15 +143,18 @@ def test_a_python_that_is_sent_along(job: Job, home: Path, tmp_path: Path) -> No
 
 
 def test_under_spark_submit(job: Job, home: Path) -> None:
-    """Breaks when `--master` is passed over, when the JVM that was there before us keeps the machine's time zone, or when bad
-    data is exit 3."""
+    """Breaks when `--master` is passed over, when the JVM that was there before us keeps the machine's time zone, when the
+    driver or the executors do not have our codec of .lz4, or when bad data is exit 3."""
     job.edit_spec('master = "local[2]"', "")
-    write_files(job, files=4, rows=5000)
+    job.edit_spec("data/*.jsonl", "data/*")
+    write_files(job, files=3, rows=5000)
+    packed = [Line("data/packed.lz4", 0, row, 15_000 + row) for row in range(5000)]
+    (job.data / "packed.lz4").write_bytes(lz4_frame(b"".join(b'{"n": %d}\n' % line.number for line in packed)))
     done = submitted(job, home, "--conf", "spark.executor.memory=512m")
     assert done.returncode == 0, done
     (line,) = [line for line in done.stdout.splitlines() if line.startswith('{"version"')]
     assert json.loads(line)["data"]["records_sent"] == 20_000
-    assert_exact(job)
+    assert_exact(job, [*source_lines(job), *packed])
     assert tasks_of(job) == 2
 
     job.write_numbers("part-9.jsonl", range(90_000, 90_001))

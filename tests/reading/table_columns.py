@@ -349,6 +349,24 @@ def _folders() -> Iterator[Case]:
                 f"{format}/folders/k={name}", format, lambda data=data, name=name: {f"k={name}/a.x": data},
                 expected=({"n": 1, "k": name},), habit="they are strings, exactly as they are written",
             )  # type: ignore[misc]  # fmt: skip
+        for kind, name in (
+            ("TINYINT", "300"), ("SMALLINT", "70000"), ("SMALLINT", "-32769"), ("DATE", "2020"), ("DATE", "2020-01-02 x"),
+            ("TIMESTAMP", "10%3A30"), ("TIMESTAMP", "2020-05"), ("TIMESTAMP", "202005"), ("TIMESTAMP_NTZ", "2020-05"),
+        ):  # fmt: skip
+            yield Case(
+                f"{format}/folders/k={name} as {kind}", format, lambda data=data, name=name: {f"k={name}/a.x": data},
+                schema=f"n BIGINT, k {kind}", refused=True,
+            )  # type: ignore[misc]  # fmt: skip
+        for kind, name, value in (
+            ("SMALLINT", "-32768", -32768),
+            ("TINYINT", "007", 7),
+            ("DATE", "2020-1-2", "2020-01-02"),
+        ):
+            yield Case(
+                f"{format}/folders/k={name} as {kind}", format, lambda data=data, name=name: {f"k={name}/a.x": data},
+                schema=f"n BIGINT, k {kind}", expected=({"n": 1, "k": value},),
+                habit="unless `source.schema` gives the column a type",
+            )  # type: ignore[misc]  # fmt: skip
         for name in ("n", "N"):
             yield Case(
                 f"{format}/folders/the data has {name}", format, lambda data=data, name=name: {f"{name}=2/a.x": data},

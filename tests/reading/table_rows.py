@@ -258,7 +258,8 @@ _VALUES: dict[str, list[str]] = {
     "DECIMAL(10,2)": ["1.25", "-0.5", "7", "1,5", "2,25", "1.234,50", "1,2,3", "12345678901.5", "x", "1 000", "(5)", "1e2"],
     "DATE": ["2020-02-29", "2021-02-29", "0001-01-01", "9999-12-31", "2020-13-01", "20-01-01", "29.02.2020", "now", "today",
              "2020-01-02 10:30", "2020-01-02 x", "2020-01-02T10:30:00Z", "2020-01-02T", "2020-05", "2020"],
-    "TIMESTAMP": ["2020-05", " 2020-5", "2020-01-02 03:04:05",
+    "TIMESTAMP_NTZ": ["2020-05", "202005", "2020-01-02 03:04:05", "10:30"],
+    "TIMESTAMP": ["2020-05", " 2020-5", "202005", "199912 ", "2020-01-02 03:04:05",
                   "2020-01-02T03:04:05.123456", "2020-01-02T03:04:05Z", "2020-01-02T03:04:05+01:00",
                   "10:30", "10:30:00", "T10", "1:2", "2020-01-02 25:00:00", "now", "today", "yesterday", " 10:30", "x"],
 }  # fmt: skip
@@ -462,10 +463,11 @@ _JSON_VALUES: dict[str, list[str]] = {
                "0.1234567890123456789012345", '{"b":1,"a":2}', '{"a":"\\u00e9\\n"}', '[null]', '"x"', "1" * 50, "null"],
     "DATE": ['"2020-01-02"', '"2020-01-02 10:30"', '"2020-01-02T10:30:00Z"', '"2020-01-02 x"', '"2020-01-02T"', '"2020-01"',
              '"2020"', '"20200102"', '"18262"', '"now"', '"today"', '"2020-02-30"', '"x"', "5", '""', '"10:30"'],
-    "TIMESTAMP": ['"2020-05"',
+    "TIMESTAMP": ['"2020-05"', '"202005"',
                   '"2020-01-02 03:04:05"', '"2020-01-02T03:04:05.123456Z"', '"2020-01-02 03:04:05 x"', '"now"', '"x"',
                   '"2020-01-02 03:04:05.1234567"', '"2020-01-02T03:04:05+01:00"', '"2020-01-02 24:00:00"', '""', "true"],
-    "TIMESTAMP_NTZ": ['"2020-01-02 03:04:05"', '"2020-01-02T03:04:05Z"', '"10:30"', '"now"', '"x"', "5"],
+    "TIMESTAMP_NTZ": ['"2020-05"', '"202005"',
+                      '"2020-01-02 03:04:05"', '"2020-01-02T03:04:05Z"', '"10:30"', '"now"', '"x"', "5"],
     "DECIMAL(10,2)": ["1.25", "7", '"1.25"', '"1,5"', '"2,25"', '"x"', "12345678901.5", "true"],
     "TINYINT": ["127", "128", "200", "255", "256", "-128", "-129", "1.0", '"1"', '"200"', "1e1", "300", "1000"],
     "SMALLINT": ["32767", "32768", "65535", "-32769", "1.0"],
@@ -708,6 +710,12 @@ def _habits() -> Iterator[Case]:
             [{"n": 2}],
             "Of a name that is there twice the last value counts",
         ),
+        "a name twice in a MAP": (
+            b'{"n":{"a":1,"a":2}}\n',
+            "n MAP<STRING, INT>",
+            [{"n": {"a": 2}}],
+            "a MAP keeps both",
+        ),
         "an empty name": (b'{"":1,"n":2}\n', None, [{"n": 2}], "a field with an empty name has no column"),
         "a fraction of many digits": (
             b'{"x":0.1234567890123456789}\n',
@@ -792,6 +800,14 @@ def _habits() -> Iterator[Case]:
         yield Case(
             f"csv/habit/{kind}", "csv", one("a.csv", data), None, _NO_HEADER, expected=tuple(rows), habit=words
         )  # fmt: skip
+    yield Case(
+        "csv/habit/a null in quotes", "csv", one("a.csv", b'NA,"NA"\n'), _TWO, {**_NO_HEADER, "nullValue": "NA"},
+        expected=({"a": None, "b": None},), habit="and so is a quoted text that is `nullValue`",
+    )  # fmt: skip
+    yield Case(
+        "json/habit/a name twice in a MAP, asked for", "json", one("a.json", b'{"n":{"a":1,"a":2}}\n'),
+        schema="n MAP<STRING, INT>", value="CAST(n['a'] AS STRING)", expected=(b"1",), habit="a MAP keeps both",
+    )  # fmt: skip
     yield Case(
         "csv/habit/escapes outside of quotes", "csv", one("a.csv", b'C:\\dir,"\\""\n'), _TWO, {**_NO_HEADER, "escape": "\\"},
         expected=({"a": "C:\\dir", "b": '"'},), habit="before any other character it is one itself",

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import lz4.frame
 import pytest
+import xxhash
 
 from eosingest.sources import codecs
 from eosingest.sources.inspection import inspect, look, needs_inspection
@@ -20,7 +22,7 @@ TEXT = text_of("text", 3000)
 def lines_way(folder: Path, name: str) -> bytes | None:
     """Return what a task reads of a file where lines are sent as they are; None where it refuses it."""
     file = listed(folder, name)
-    if look(file, as_lines=True) is not None:
+    if look(file) is not None:
         return None
     try:
         with open_file(file.path) as opened:
@@ -29,7 +31,7 @@ def lines_way(folder: Path, name: str) -> bytes | None:
         return None
 
 
-@pytest.mark.parametrize(("format", "suffix"), [("text", "bz2"), ("json", "bz2"), ("csv", "zst")])
+@pytest.mark.parametrize(("format", "suffix"), [("text", "bz2"), ("json", "bz2"), ("csv", "zst"), ("json", "lz4")])
 def test_what_hadoop_takes_silently_is_proven_before(tmp_path: Path, format: str, suffix: str) -> None:
     """Breaks when a damaged file gets to Spark, or a good one does not."""
     name = f"a.{suffix}"
@@ -39,7 +41,7 @@ def test_what_hadoop_takes_silently_is_proven_before(tmp_path: Path, format: str
         (tmp_path / name).write_bytes(data)
         file = listed(tmp_path, name, format)
         assert needs_inspection(format, {}, file.path)
-        found = look(file, as_lines=False) or inspect(file, format, {})
+        found = look(file) or inspect(file, format, {})
         known = independently(suffix, data)
         if what == "packed twice":
             assert found is not None and "again" in found.message
@@ -73,7 +75,7 @@ def test_streams_in_a_row_are_one_file(tmp_path: Path, suffix: str) -> None:
     data = compress(TEXT[:half]) + compress(b"") + compress(TEXT[half:]) + compress(b"")
     (tmp_path / f"a.{suffix}").write_bytes(data)
     file = listed(tmp_path, f"a.{suffix}")
-    assert look(file, as_lines=suffix == "lz4") is None
+    assert look(file) is None
     assert inspect(file, "text", {}) is None
     with open(file.path, "rb") as opened:
         assert b"".join(codecs.pieces(opened, file.path)) == TEXT
@@ -118,25 +120,49 @@ def test_the_windows_that_spark_reads(tmp_path: Path) -> None:
         assert inspect(listed(tmp_path, "a.zst"), "json", {}) is None
 
 
-@pytest.mark.parametrize("as_lines", [True, False], ids=["lines", "spark"])
 @pytest.mark.parametrize("name", ["a.snappy", "a.SNAPPY", "a.lz4", "b.json.LZ4"])
-def test_framings_without_a_checksum_are_refused(tmp_path: Path, name: str, as_lines: bool) -> None:
+def test_framings_without_a_checksum_are_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(hadoop_lz4(TEXT))
-    found = look(listed(tmp_path, name), as_lines=as_lines)
+    found = look(listed(tmp_path, name))
     assert found is not None
     assert "checksum" in found.message
     assert ".zst" in found.hint
 
 
-def test_lz4_of_the_tool_is_read_by_tasks_alone(tmp_path: Path) -> None:
-    (tmp_path / "a.lz4").write_bytes(COMPRESS["lz4"](TEXT))
-    assert look(listed(tmp_path, "a.lz4"), as_lines=True) is None
-    found = look(listed(tmp_path, "a.lz4"), as_lines=False)
+def test_a_frame_of_lz4_cut_or_changed_anywhere(tmp_path: Path) -> None:
+    """Breaks when a file that is cut at any byte, or has any bit of it flipped, is taken for another one."""
+    good = SKIPPABLE + lz4.frame.compress(TEXT[:300], content_checksum=True, block_checksum=True, store_size=True)
+    frame_at, cuts = len(SKIPPABLE), [good[:cut] for cut in range(1, len(good))]
+    flips = [
+        good[:at] + bytes([good[at] ^ 1 << bit]) + good[at + 1 :]
+        for at in range(frame_at, len(good))
+        for bit in range(8)
+    ]
+    for data in [*cuts, *flips]:
+        (tmp_path / "a.lz4").write_bytes(data)
+        file = listed(tmp_path, "a.lz4")
+        found = look(file) or inspect(file, "json", {})
+        known = independently("lz4", data)
+        assert (found is None) == (known is not None), (data, found)
+        assert known in (None, b"", TEXT[:300])  # of a skippable frame alone it is nothing
+        assert lines_way(tmp_path, "a.lz4") == known
+
+
+@pytest.mark.parametrize("behind", [b"", lz4.frame.compress(TEXT)], ids=["first", "second"])
+def test_a_frame_of_lz4_with_a_dictionary(tmp_path: Path, behind: bytes) -> None:
+    """Breaks when it is called damaged, or read where no block of it needs the dictionary."""
+    head = bytes([0b0110_0001, 0x40]) + b"\x07\0\0\0"
+    frame = (
+        b"\x04\x22\x4d\x18" + head + bytes([xxhash.xxh32_intdigest(head) >> 8 & 0xFF]) + b"\x02\0\0\x80a\n" + bytes(4)
+    )
+    assert independently("lz4", frame) == b"a\n"
+    (tmp_path / "a.lz4").write_bytes(behind + frame)
+    found = inspect(listed(tmp_path, "a.lz4"), "json", {})
     assert found is not None
-    assert "lines are sent as they are" in found.message
+    assert "dictionary" in found.message
+    assert lines_way(tmp_path, "a.lz4") is None
 
 
-@pytest.mark.parametrize("as_lines", [True, False], ids=["lines", "spark"])
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
@@ -153,15 +179,15 @@ def test_lz4_of_the_tool_is_read_by_tasks_alone(tmp_path: Path) -> None:
         (b"a.txt" + b"\0" * 252 + b"ustar\x0000", "tar"),
     ],
 )  # fmt: skip
-def test_what_is_compressed_is_not_text(tmp_path: Path, data: bytes, kind: str, as_lines: bool) -> None:
+def test_what_is_compressed_is_not_text(tmp_path: Path, data: bytes, kind: str) -> None:
     """Breaks when compressed bytes are sent as lines since the name does not say that they are compressed."""
     for name in ("data", "data.csv", "data.csv.1"):
         (tmp_path / name).write_bytes(data)
-        found = look(listed(tmp_path, name), as_lines=as_lines)
+        found = look(listed(tmp_path, name))
         assert found is not None
         assert kind in found.message
     (tmp_path / "data.gz").write_bytes(COMPRESS["gz"](data))
-    found = look(listed(tmp_path, "data.gz"), as_lines=as_lines)
+    found = look(listed(tmp_path, "data.gz"))
     assert found is not None
     assert f"{kind} again" in found.message
 
@@ -172,7 +198,7 @@ def test_what_is_compressed_is_not_text(tmp_path: Path, data: bytes, kind: str, 
 )
 def test_names_of_what_is_not_read(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"\x8b\x02\x80whatever")
-    found = look(listed(tmp_path, name), as_lines=True)
+    found = look(listed(tmp_path, name))
     assert found is not None
     assert found.message.startswith("by its name it is ")
 
@@ -182,14 +208,14 @@ def test_names_of_what_is_not_read(tmp_path: Path, name: str) -> None:
 )
 def test_plain_files_pass(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.txt").write_bytes(data + b"\n")
-    assert look(listed(tmp_path, "a.txt"), as_lines=True) is None
-    assert look(listed(tmp_path, "a.txt", "json"), as_lines=False) is None
+    assert look(listed(tmp_path, "a.txt")) is None
+    assert look(listed(tmp_path, "a.txt", "json")) is None
 
 
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "zst", "lz4"])
 def test_a_name_that_says_the_wrong_codec(tmp_path: Path, suffix: str) -> None:
     for data, words in ((b"plain text\n", "begin" if suffix != "lz4" else "frame format"), (b"PK\x03\x04", "zip")):
         (tmp_path / f"a.{suffix}").write_bytes(data)
-        found = look(listed(tmp_path, f"a.{suffix}"), as_lines=True)
+        found = look(listed(tmp_path, f"a.{suffix}"))
         assert found is not None
         assert words in found.message

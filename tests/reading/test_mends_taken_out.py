@@ -24,7 +24,7 @@ from eosingest.sources import (
 )
 from eosingest.sources import files as source_files
 from eosingest.sources.base import SourceFile
-from eosingest.spark import columnar, data_schema, exact_types, inspect_files, misread, read, times
+from eosingest.spark import columnar, data_schema, exact_types, hadoop_codecs, inspect_files, misread, read, times
 from eosingest.spec import options as spec_options
 from tests.reading import lab as lab_module
 from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
@@ -78,8 +78,8 @@ def _without_suffix(what: str) -> Patch:
     """Take the refusal of one of Hadoop's framings out."""
     real = magic.refusal
 
-    def refusal(path: str, codec: str | None, head: bytes, *, as_lines: bool) -> tuple[str, str] | None:
-        return None if codec == what else real(path, codec, head, as_lines=as_lines)
+    def refusal(path: str, codec: str | None, head: bytes) -> tuple[str, str] | None:
+        return None if codec == what else real(path, codec, head)
 
     return _set(magic, "refusal", refusal)
 
@@ -111,13 +111,20 @@ def _needs(*codecs_proven: str) -> Patch:
     return _set(inspect_files, "needs_inspection", needs)
 
 
+_HADOOPS_LZ4 = _both(
+    _without_suffix("lz4"),
+    _needs("bzip2", "zstd"),
+    _set(hadoop_codecs, "_LZ4", "org.apache.hadoop.io.compress.Lz4Codec"),
+    _set(hadoop_codecs, "_compile_lz4", _nothing),
+    _set(hadoop_codecs, "_refuse_others", _nothing),
+)
 _NO_LOOK = _set(inspect_files, "look", _nothing)
 _DOUBLED = ("doubled", "a quote", "text behind a quote", "space behind a quote", "three", "unclosed")
 
 SWITCHES = [
     # Compressed files
-    Switch("bzip2 is not proven", _needs("zstd"), ("text/spark/bz2/damage",), ("cut", "flipped in a block")),
-    Switch("zstd is not proven", _needs("bzip2"), ("text/spark/zst/damage/tail",)),
+    Switch("bzip2 is not proven", _needs("zstd", "lz4"), ("text/spark/bz2/damage",), ("cut", "flipped in a block")),
+    Switch("zstd is not proven", _needs("bzip2", "lz4"), ("text/spark/zst/damage/tail",)),
     Switch("first bytes are not looked at", _NO_LOOK, ("text/lines/name/",), spark=False),
     Switch("first bytes are not looked at, by Spark", _NO_LOOK, ("text/spark/name/",), ("as data.txt",)),
     Switch("names are not looked at", _set(magic, "_FOREIGN", {}), ("text/lines/foreign/",), spark=False),
@@ -135,7 +142,7 @@ SWITCHES = [
         ("packed",),
     ),
     Switch("snappy is read", _without_suffix("snappy"), ("text/spark/hadoop/snappy",)),
-    Switch("Hadoop's lz4 is read", _without_suffix("lz4"), ("text/spark/hadoop/lz4",)),
+    Switch("Hadoop's lz4 is read", _HADOOPS_LZ4, ("text/spark/hadoop/lz4",)),
     # CSV
     Switch(
         "quotes are not looked at",
@@ -256,6 +263,12 @@ SWITCHES = [
         None,
         ("json/folders/k=", "parquet/folders/k="),
         conf=(("spark.sql.sources.partitionColumnTypeInference.enabled", "true"),),
+    ),
+    Switch(
+        "folders are what the reader says",
+        _set(misread, "misread_folders", lambda *_: {}),
+        ("parquet/folders/k=", "orc/folders/k="),
+        (" as ",),
     ),
     Switch(
         "folders take the data's place",

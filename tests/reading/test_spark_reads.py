@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
+import lz4.frame
 import pytest
 import zstandard
 from pyspark.sql import SparkSession
@@ -22,7 +23,7 @@ from eosingest.spark import scan, session
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.read import CORRUPT, ReadSettings, record_frame
 from eosingest.spark.session import Spark
-from tests.reading.files import COMPRESS, rows_of, text_of, zstd
+from tests.reading.files import COMPRESS, SKIPPABLE, independently, rows_of, text_of, zstd
 
 SPLIT_BYTES = 25_000
 HALF = 110_000  # of the text, roughly: behind a block
@@ -107,15 +108,54 @@ def test_every_codec_that_spark_reads(tmp_path: Path, spark: SparkSession, forma
     rows, text = rows_of(format, 3000), text_of(format, 3000)
     half = text.index(b"\n", len(text) // 2) - 3
     known_size = zstandard.ZstdCompressor(write_content_size=True).compress
-    for suffix in ("gz", "bz2", "zst", "deflate"):
+    for suffix in ("gz", "bz2", "zst", "lz4", "deflate"):
         compress = COMPRESS[suffix]
         (tmp_path / f"a.{suffix}").write_bytes(compress(text))
         (tmp_path / f"b.{suffix.upper()}").write_bytes(compress(text[:half]) + compress(b"") + compress(text[half:]))
     (tmp_path / "c.zst").write_bytes(known_size(text) + zstd(text, window_log=23, level=19))
     found = read(spark, settings_of(format), tmp_path)
     values = [row[7:-2] if format == "json" else row for row in rows]
-    assert len(found) == 10 * len(rows)
-    assert sorted(found) == sorted(values * 10)
+    assert len(found) == 12 * len(rows)
+    assert sorted(found) == sorted(values * 12)
+
+
+def lz4_frames(random: Random, text: bytes) -> bytes:
+    """Some frames of any kind the tool or the library writes, written at once or in pieces, skippable ones between them."""
+    cuts = sorted(random.sample(range(len(text)), random.randrange(3)))
+    found = b""
+    for part in (text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)):
+        found += random.choice([b"", b"", SKIPPABLE])
+        compressor = lz4.frame.LZ4FrameCompressor(
+            block_size=random.choice([0, 4, 5, 6, 7]),
+            block_linked=random.random() < 0.6,
+            compression_level=random.choice([-5, 0, 1, 3, 9, 12]),
+            content_checksum=random.random() < 0.5,
+            block_checksum=random.random() < 0.5,
+            auto_flush=random.random() < 0.5,
+        )
+        found += compressor.begin(source_size=random.choice([0, len(part)]))
+        step = random.choice([1_000, 66_000, 500_000])
+        found += b"".join(compressor.compress(part[at : at + step]) for at in range(0, len(part), step))
+        found += compressor.flush()
+    return found
+
+
+def test_frames_of_lz4(tmp_path: Path, spark: SparkSession) -> None:
+    """Breaks when our codec reads a frame otherwise than lz4's own library does."""
+    random, expected = Random(4), []
+    kinds = (
+        lambda: random.randbytes(60).hex().encode(),
+        lambda: b"ab" * random.randrange(3000),
+        lambda: b"one and the same",
+    )
+    for number in range(40):
+        make, size = random.choice(kinds), random.choice([1, 60, 3_000])
+        rows = [b"%d %s" % (number, make()[: 9_000 if size < 3_000 else 200]) for _ in range(size)]
+        data = lz4_frames(random, b"\n".join(rows))
+        assert independently("lz4", data) == b"\n".join(rows)
+        (tmp_path / f"f{number:02}.lz4").write_bytes(data)
+        expected += rows
+    assert sorted(read(spark, settings_of("text"), tmp_path)) == sorted(expected)
 
 
 def test_files_from_before_1970(tmp_path: Path, spark: SparkSession) -> None:

@@ -87,7 +87,7 @@ ONLY_IN = {
     "pydantic": {"spec"},
     "pydantic_core": {"spec"},
     "tomli": {"spec"},
-    "lz4": {"sources"},
+    "lz4": {"sources", "sniff"},
     "zstandard": {"sources"},
     "sqlglot": {"spec"},
     "confluent_kafka": {"kafka", "broker"},  # the broker is asked whether it answers

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import lz4.frame
 import pyarrow
 import pytest
 import tomli
@@ -224,7 +225,9 @@ def zstd(data: bytes) -> bytes:
     return bytes(sink.getvalue())
 
 
-@pytest.mark.parametrize(("suffix", "compress"), [(".gz", gzipped), (".bz2", bz2.compress), (".zst", zstd)])
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [(".gz", gzipped), (".bz2", bz2.compress), (".zst", zstd), (".lz4", lz4.frame.compress)]
+)
 def test_compressed(suffix: str, compress: Callable[[bytes], bytes]) -> None:
     assert found(f"a.csv{suffix}", compress(b"id,n\n1,2\n")).schema == "id BIGINT, n BIGINT"
     assert found(f"a.jsonl{suffix}", compress(b'{"id": "x"}\n')).schema == "id STRING"

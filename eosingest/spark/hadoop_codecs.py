@@ -1,0 +1,102 @@
+"""Hadoop's codecs for compressed text, by suffix: those that a run reads with, and no others.
+
+Under read.py, and only where such a file is read by Spark. Of two suffixes Hadoop's own codecs do not do: .zst needs a native
+library, .lz4 has a framing of its own. For .zst another one lies among Spark's jars. For .lz4 ours is compiled here, by the
+compiler that Spark brings along for its own code, and sent to the executors: no JDK is needed, and nothing is built.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from eosingest.errors import SpecError
+from eosingest.plan import Plan
+from eosingest.sources.codecs import codec_of
+
+_CODECS = "io.compression.codecs"
+_HADOOPS = "org.apache.hadoop.io.compress."
+_ZSTD, _LZ4 = "io.airlift.compress.zstd.ZstdCodec", "eosingest.spark.codec.Lz4FrameCodec"
+_SOURCE = Path(__file__).parent / "codec" / "Lz4FrameCodec.java"
+# What must read a file, by its codec; of a codec's names any.
+_READ_BY = {
+    "gzip": (f"{_HADOOPS}GzipCodec",),
+    "bzip2": (f"{_HADOOPS}BZip2Codec",),
+    "deflate": (f"{_HADOOPS}DeflateCodec", f"{_HADOOPS}DefaultCodec"),
+    "zstd": (_ZSTD,),
+    "lz4": (_LZ4,),
+}
+_BESIDE = (
+    f"{_HADOOPS}Lz4Codec",
+    f"{_HADOOPS}SnappyCodec",
+    f"{_HADOOPS}ZStandardCodec",
+)  # of these suffixes ours counts
+
+
+def use(spark: SparkSession, plan: Plan) -> None:
+    """Have the pending text files read by the codecs that they were proven for; may be called again.
+
+    Raises SpecError where a codec of the user's would read one of them.
+    """
+    used = {codec_of(entry.file.path) for entry in plan.pending_files}
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    if "zstd" in used:
+        _name(conf, _ZSTD)
+    if "lz4" in used:
+        if _LZ4 not in _named(conf):
+            _compile_lz4(spark, conf)
+        _name(conf, _LZ4)
+    if used != {None}:
+        _refuse_others(spark, conf, plan)
+
+
+def _named(conf: Any) -> list[str]:
+    return [name.strip() for name in str(conf.get(_CODECS) or "").split(",") if name.strip()]
+
+
+def _name(conf: Any, codec: str) -> None:
+    """Name a codec as the last one: of those of one suffix it counts."""
+    others = [name for name in _named(conf) if name != codec]
+    conf.set(_CODECS, ",".join([*others, codec]))
+
+
+def _compile_lz4(spark: SparkSession, conf: Any) -> None:
+    """Compile the codec, and give it to the driver's class loader and to those of the executors."""
+    context, jvm = spark.sparkContext, spark._jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()  # type: ignore[union-attr]
+    compiler.setParentClassLoader(conf.getClassLoader())
+    compiler.cook(_SOURCE.read_text(encoding="utf-8"))
+    jar = Path(context._temp_dir) / "eosingest-lz4.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        for name, code in compiler.getBytecodes().items():
+            archive.writestr(f"{name.replace('.', '/')}.class", code)
+    context._jsc.addJar(jar.as_uri())
+    # Tasks find it by what was added; the driver, which asks the codec whether its files can be cut, by this.
+    urls = context._gateway.new_array(jvm.java.net.URL, 1)  # type: ignore[union-attr]
+    urls[0] = jvm.java.net.URL(jar.as_uri())  # type: ignore[union-attr]
+    conf.setClassLoader(jvm.java.net.URLClassLoader(urls, conf.getClassLoader()))  # type: ignore[union-attr]
+
+
+def _refuse_others(spark: SparkSession, conf: Any, plan: Plan) -> None:
+    """Raise SpecError where a named codec has such a suffix too, or a longer one: the file was not proven for it."""
+    hadoop = spark._jvm.org.apache.hadoop  # type: ignore[union-attr]
+    factory = hadoop.io.compress.CompressionCodecFactory
+    known = {name for names in _READ_BY.values() for name in names} | {*_BESIDE}
+    if {str(each.getName()) for each in factory.getCodecClasses(conf)} <= known:
+        return
+    codecs = factory(conf)
+    for entry in plan.pending_files:
+        codec = codec_of(entry.file.path)
+        if codec is None:
+            continue
+        found = codecs.getCodec(hadoop.fs.Path(Path(entry.file.path).as_uri()))
+        name = "no codec" if found is None else str(found.getClass().getName())
+        if name not in _READ_BY.get(codec, ()):
+            raise SpecError(
+                f"{entry.file.name}: by {_CODECS} it would be read by {name}, and not as the {codec} file that it is",
+                code="codec",
+                hint=f"nothing was sent; take the codec of this suffix out of spark.hadoop.{_CODECS}, or rename the file",
+            )
