@@ -50,7 +50,8 @@ from tests.integration.witness import (
     write_files,
 )
 
-pytestmark = pytest.mark.timeout(900)  # what waits is bounded by END_S; a machine that is busy with other work takes long
+# What waits is bounded by END_S; a machine that is busy with other work takes long.
+pytestmark = pytest.mark.timeout(900)
 
 WORKERS = 3
 ROWS, FILES = 15_000, 3
