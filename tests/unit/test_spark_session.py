@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 import zipfile
 from pathlib import Path
@@ -209,3 +210,44 @@ def test_an_api_server_that_refuses_is_not(tmp_path: Path) -> None:
     error = _not_started("k8s://https://h:443", log, RuntimeError("External scheduler cannot be instantiated"), None)
     assert (error.exit_code, error.code) == (7, "spark-start")
     assert 'pods "x" is forbidden' in error.message
+
+
+def spark_with(hadoop: dict[str, str], ours: frozenset[str] = frozenset()) -> Spark:
+    """A Spark that has nothing but Hadoop's settings; Java's `find` is Python's `search`."""
+
+    class Hadoop:
+        def getValByRegex(self, pattern: str) -> dict[str, str]:  # Hadoop's own name
+            return {key: value for key, value in hadoop.items() if re.search(pattern, key)}
+
+    context: Any = SimpleNamespace(_jsc=SimpleNamespace(hadoopConfiguration=Hadoop))
+    return Spark(context, None, "local[2]", None, {}, ours)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "io.compression.codecs",
+        "orc.skip.corrupt.data",
+        "hive.exec.orc.skip.corrupt.data",
+        "parquet.read.filter",
+        "fs.file.impl",
+    ],
+)
+def test_hadoop_settings_of_readers_are_the_specs(key: str) -> None:
+    """Breaks when another machine's core-site.xml makes readers skip rows, or read other bytes, and no digest says so."""
+    with pytest.raises(FatalError, match=re.escape(f"spark.hadoop.{key} = x is set outside of the spec")) as raised:
+        spark_with({key: "x"})._refuse_hadoop_settings_of_others()
+    assert (raised.value.exit_code, raised.value.code) == (7, "spark-setting")
+    spark_with({key: "x"}, frozenset({f"spark.hadoop.{key}"}))._refuse_hadoop_settings_of_others()
+
+
+def test_other_hadoop_settings_are_the_sites() -> None:
+    others = (
+        "fs.s3a.endpoint",
+        "dfs.replication",
+        "orc.compress",
+        "parquet.block.size",
+        "io.compression.codec.lzo.class",
+    )
+    defaults = {"io.compression.codecs": "", "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.LocalFs"}
+    spark_with({**dict.fromkeys(others, "x"), **defaults})._refuse_hadoop_settings_of_others()
