@@ -85,3 +85,35 @@ killer.join()
     assert done.returncode == 0
     assert "RuntimeError" not in done.stderr
     assert FIRST.strip() in done.stderr
+
+
+def test_what_spark_submit_passes_on_is_the_same_signal_once() -> None:
+    """Breaks when a terminal's Ctrl-C, which reaches both processes, ends the run at once, or when a second one does not."""
+    done = process(f"""
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(0.6)
+signals.take_relayed({int(signal.SIGINT)})
+print(signals.received(), flush=True)
+signals.take_relayed({int(signal.SIGINT)})
+print("not reached")
+""")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "2\n", FIRST)
+
+
+def test_what_spark_submit_alone_receives() -> None:
+    done = process(f"""
+signals.take_relayed({int(signal.SIGTERM)})
+print(signals.received())
+""")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{int(signal.SIGTERM)}\n", FIRST)
+
+
+def test_what_spark_submit_passes_on_behind_the_result() -> None:
+    done = process(f"""
+from eosingest.cli.signals import ignore_signals
+ignore_signals()
+for _ in range(2):
+    signals.take_relayed({int(signal.SIGTERM)})
+print("told")
+""")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "told\n", "")

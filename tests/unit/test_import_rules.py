@@ -182,7 +182,7 @@ def test_what_lies_on_top_is_imported_by_nothing_below() -> None:
         "connection": verbs,
         "settings": verbs,
         "executor_python": {"cli"},
-        "spark": {"spark", "executor_python", "prepare", "preview", "run", "verify"},
+        "spark": {"spark", "executor_python", "prepare", "preview", "run", "spark_submit", "verify"},
     }
     wrong = [
         f"{shown(path)}:{line}: {name}"
