@@ -36,6 +36,7 @@ _REASONS = (
 _STARVED = re.compile(
     r"\b(?:WARN|ERROR) (?:TaskSchedulerImpl|\w*SchedulerBackend\S*|\w*Allocator\S*|\w*AppClient\S*): (.+)"
 )
+_MASTER_LOST = re.compile(r"\bWARN \w*AppClient\S*: (Connection to \S+ failed; waiting for master to reconnect)")
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,12 @@ def reason_in(log_file: Path | None) -> str | None:
 
 
 def starved_in(log_file: Path | None) -> str | None:
-    """Return the last that Spark's scheduler complained of in its log."""
-    found = _STARVED.findall(_tail(log_file))
+    """Return the last that Spark's scheduler complained of in its log; before all else that the master was lost.
+
+    A standalone cluster without its master replaces no executor. Complaints that follow from it come after it.
+    """
+    text = _tail(log_file)
+    found = _MASTER_LOST.findall(text) or _STARVED.findall(text)
     return str(found[-1]).strip() if found else None
 
 

@@ -226,6 +226,16 @@ def test_what_the_scheduler_complains_of(tmp_path: Path) -> None:
     assert cluster.starved_in(log) == "Initial job has not accepted any resources; check your cluster UI"
 
 
+def test_a_lost_master_is_told_before_what_follows_from_it(tmp_path: Path) -> None:
+    log = tmp_path / "spark.log"
+    log.write_text(
+        "26/11/23 23:00:00 WARN StandaloneAppClient$ClientEndpoint: Connection to 127.0.0.1:7077 failed; waiting for master to"
+        " reconnect...\n"
+        "26/11/23 23:00:01 ERROR TaskSchedulerImpl: Lost executor 0 on 127.0.0.1: worker lost\n"
+    )
+    assert cluster.starved_in(log) == "Connection to 127.0.0.1:7077 failed; waiting for master to reconnect"
+
+
 # ---- their Python --------------------------------------------------------------------------------------------------
 
 
