@@ -17,9 +17,13 @@ import pytest
 
 from tests.integration.clusters import (
     LOCAL_CLUSTER,
+    QUICK_EXECUTORS,
+    Executor,
     Standalone,
     defaults,
     environment,
+    executors_below,
+    on,
     python_that,
     spark_home,
     standalone,
@@ -36,7 +40,7 @@ from tests.integration.harness import (
     topic_exists,
     wait_for,
 )
-from tests.integration.witness import assert_exact, assert_positions, write_files
+from tests.integration.witness import assert_exact, assert_positions, open_transactions, write_files
 
 # As pyspark's workers see it; for all of Python it would not start.
 _OTHER_VERSION = """
@@ -57,13 +61,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     with standalone(tmp_path_factory.mktemp("standalone"), workers=2) as up:
         yield up
-
-
-def on(job: Job, master: str, more: str = "", conf: str = "") -> Job:
-    """Have the job run on a master, in small executors."""
-    job.edit_spec('master = "local[2]"', f'master = "{master}"\n{more}')
-    job.edit_spec("conf = {", f'conf = {{ "spark.executor.memory" = "512m", {conf}')
-    return job
 
 
 def tasks_of(job: Job) -> int:
@@ -182,6 +179,26 @@ def submitted(job: Job, home: Path, *options: str, more: tuple[str, ...] = ()) -
         text=True,
         timeout=RUN_TIMEOUT_S,
     )
+
+
+def test_an_executor_that_is_killed(job: Job, home: Path, tmp_path: Path) -> None:
+    """Breaks when the next attempt of its task does not go on behind what was committed (more: test_cluster_faults.py)."""
+    points = '"spark.executorEnv.EOSINGEST_FAILPOINTS" = "task-before-commit=stop@2", '
+    points += f'"spark.executorEnv.EOSINGEST_FAILPOINT_DIR" = "{tmp_path}", '
+    write_files(on(job, LOCAL_CLUSTER, conf=QUICK_EXECUTORS + points), files=2, rows=6_000)
+    process = job.popen(env=environment(home))
+
+    def held() -> list[Executor]:
+        return [one for one in executors_below(process.pid) if one.stopped]
+
+    wait_for(lambda: held() or process.poll() is not None, timeout_s=RUN_TIMEOUT_S)
+    assert open_transactions(job), "the fault is to strike in mid-transaction"
+    (executor,) = held()
+    executor.kill()
+    assert_done(finish(process), 12_000)
+    assert_exact(job)
+    assert_positions(job)
+    assert open_transactions(job) == []
 
 
 # ---- it does not ---------------------------------------------------------------------------------------------------

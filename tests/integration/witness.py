@@ -29,7 +29,7 @@ from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
 from eosingest.offsets import topic
 from eosingest.offsets.state import JobState
-from tests.integration.harness import Job, Record, end_offsets, kill_group, number_of, wait_for
+from tests.integration.harness import Job, Record, end_offsets, kill_group, number_of, wait_for, watermarks
 
 SPLIT_BYTES = 64 << 10
 OFFSETS_TOPIC = "eosingest-offsets"
@@ -155,6 +155,16 @@ def open_transactions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> list[str]
 def high_watermarks(servers: str, name: str) -> list[int]:
     """Return the high watermark of each partition: every record, marker and aborted record counts."""
     return [high for _, high in sorted(end_offsets(servers, name).items())]
+
+
+def last_stable_offsets(servers: str, name: str) -> list[int]:
+    """Return the last stable offset of each partition: where a transaction is open, it lies below the high watermark."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "stable", "isolation.level": "read_committed"})
+    try:
+        partitions = consumer.list_topics(name, timeout=20).topics[name].partitions
+        return [watermarks(consumer, name, partition)[1] for partition in sorted(partitions)]
+    finally:
+        consumer.close()
 
 
 def delete_topic(servers: str, name: str) -> None:
