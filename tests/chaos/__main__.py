@@ -21,7 +21,7 @@ def main() -> int:
     arguments = _parser().parse_args()
     if arguments.list:
         for kind in KINDS.values():
-            print(f"{kind.name:28} {kind.cluster:9} {kind.what}")
+            print(f"{kind.name:28} {kind.place:9} {kind.what}")
         return 0
     seed = arguments.seed if arguments.seed is not None else random.randrange(10**6)
     names = arguments.fault or list(KINDS)

@@ -6,18 +6,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos import faults, faults_brokers, faults_wire
+from tests.chaos import faults, faults_brokers, faults_cluster, faults_wire
 from tests.chaos.brokers import NO_INDEX_ENTRIES, QUICK_ABORT, QUICK_RESTART, Cluster
 from tests.chaos.rounds import Round
+from tests.integration.clusters import Standalone, start_standalone
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault: the name of its cluster and its story."""
+    """A kind of fault: the name of its cluster and its story. `on_spark`: on a standalone cluster of Spark, too."""
 
     name: str
     cluster: str
     play: Callable[[Round], None]
+    on_spark: bool = False
+
+    @property
+    def place(self) -> str:
+        """Where it is played."""
+        return f"{self.cluster}+spark" if self.on_spark else self.cluster
 
     @property
     def what(self) -> str:
@@ -25,6 +32,7 @@ class Kind:
         return (self.play.__doc__ or "").strip()
 
 
+_SPARK_WORKERS = 2
 _STORIES: dict[str, tuple[Callable[[Round], None], ...]] = {
     "one": (
         faults.kill_run,
@@ -67,11 +75,17 @@ _STORIES: dict[str, tuple[Callable[[Round], None], ...]] = {
     ),
     "expiring": (faults_brokers.expire_ids, faults_brokers.expire_ids_in_mid_run),
 }
-KINDS = {
-    play.__name__.replace("_", "-"): Kind(play.__name__.replace("_", "-"), cluster, play)
-    for cluster, plays in _STORIES.items()
-    for play in plays
-}
+_ON_SPARK = (
+    faults_cluster.kill_executor,
+    faults_cluster.kill_spark_worker,
+    faults_cluster.kill_driver_of_cluster,
+    faults_cluster.freeze_executor,
+)
+_ALL = [
+    *(Kind(play.__name__.replace("_", "-"), cluster, play) for cluster, plays in _STORIES.items() for play in plays),
+    *(Kind(play.__name__.replace("_", "-"), "one", play, on_spark=True) for play in _ON_SPARK),
+]
+KINDS = {kind.name: kind for kind in _ALL}
 
 
 @dataclass
@@ -80,6 +94,7 @@ class Clusters:
 
     folder: Path
     _up: dict[str, Cluster] = field(default_factory=dict)
+    _spark: Standalone | None = None
 
     def get(self, name: str) -> Cluster:
         """Return a cluster, started."""
@@ -88,8 +103,19 @@ class Clusters:
             self._up[name].start()
         return self._up[name]
 
+    def spark(self) -> Standalone:
+        """Return the cluster of Spark, with nothing of an earlier round on it."""
+        if self._spark is None:
+            folder = self.folder / "spark"
+            folder.mkdir(parents=True, exist_ok=True)
+            self._spark = start_standalone(folder, _SPARK_WORKERS)
+        self._spark.heal()
+        return self._spark
+
     def stop(self) -> None:
         """Stop those that were started."""
+        if self._spark is not None:
+            self._spark.close()
         for cluster in self._up.values():
             cluster.stop()
 

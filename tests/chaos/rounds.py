@@ -13,7 +13,7 @@ import itertools
 import random
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,10 +24,12 @@ from tests.chaos import checks
 from tests.chaos.brokers import Cluster
 from tests.chaos.reader import Reader
 from tests.chaos.runs import Run
+from tests.integration.clusters import QUICK_EXECUTORS, Standalone, environment, on
 from tests.integration.harness import LINES_SPEC, Done, Job
 from tests.integration.witness import OFFSETS_TOPIC, offsets_partition, write_files
 
 RUN_BOUND_S = 100.0  # P10: a run that has not ended then never would; the longest wait of a run is 2 x timeout + 10 s
+CLUSTER_BOUND_S = 300.0  # the same where eight more JVMs share two cores
 RUNS_UNTIL_COMPLETE = 6
 KILLED = -9
 _LINES = 0.4  # part of the rounds in which tasks read the lines of files themselves
@@ -59,6 +61,7 @@ class Round:
     folder: Path
     cluster: Cluster
     jvm: str = ""
+    spark: Standalone | None = None  # where its runs have executors; None: in the driver's JVM
     chance: random.Random = field(init=False)
     ends: list[Ended] = field(default_factory=list)
     story: list[str] = field(default_factory=list)
@@ -89,7 +92,23 @@ class Round:
         self.timeout(chance.choice((5, 8, 10)))
         self.set("-XX:+UseSerialGC", f"-XX:+UseSerialGC -Djava.io.tmpdir={job.folder}/tmp {self.jvm}")
 
+        if self.spark is not None:
+            on(self.job, self.spark.master, conf=QUICK_EXECUTORS)
+
     # ---- what faults use -------------------------------------------------------------------------------------------
+
+    @property
+    def bound_s(self) -> float:
+        """How long a run of the round may take, in seconds (P10)."""
+        return RUN_BOUND_S if self.spark is None else CLUSTER_BOUND_S
+
+    def conf(self, settings: Mapping[str, str]) -> None:
+        """Put settings of Spark into the spec."""
+        self.set("conf = {", "conf = {" + "".join(f' "{key}" = "{value}",' for key, value in settings.items()))
+
+    def executor_wait(self, text: str) -> None:
+        """Set how long a run waits for executors."""
+        self.set("[spark]\n", f'[spark]\nexecutor_wait = "{text}"\n')
 
     def set(self, old: str, new: str) -> None:
         """Replace text of the spec."""
@@ -113,7 +132,9 @@ class Round:
     def start(self, points: str = "", *arguments: str, verb: str = "run") -> Run:
         """Start a run, with fail points if asked: "task-before-commit=sleep:20@2". The number of tasks changes at random."""
         env = {"EOSINGEST_HOME": str(self.folder / "home"), "SPARK_LOCAL_DIRS": str(self.job.folder / "tmp")}
-        if verb == "run":
+        if self.spark is not None:
+            env.update(environment(self.spark.home))
+        elif verb == "run":
             arguments = (f"--set=spark.master=local[{self.chance.choice((1, 2, 2, 2, 3))}]", *arguments)
         run = Run(self.job, next(self._count), verb, arguments, env, points)
         self.runs.append(run)
@@ -130,10 +151,10 @@ class Round:
             time.sleep(0.02)
         return False
 
-    def wait_for_records(self, run: Run, more: int = 1) -> bool:
+    def wait_for_records(self, run: Run, more: int = 1, timeout_s: float = 60) -> bool:
         """Wait until the run has committed so many more records, as the concurrent reader sees it."""
         wanted = len(self.reader.seen) + more
-        return self.wait_until(lambda: len(self.reader.seen) >= wanted, run)
+        return self.wait_until(lambda: len(self.reader.seen) >= wanted, run, timeout_s)
 
     def wait_for_moment(self, run: Run) -> None:
         """Wait for a random moment: mostly while it sends, else anywhere between its start and its likely end."""
@@ -145,9 +166,10 @@ class Round:
         self.wait_until(lambda: False, run, delay_s)
 
     def finish(
-        self, run: Run, allowed: Iterable[int] = AGAIN, *, alone: bool = True, bound_s: float = RUN_BOUND_S
+        self, run: Run, allowed: Iterable[int] = AGAIN, *, alone: bool = True, bound_s: float | None = None
     ) -> Done:
         """Wait for a run's end and judge it. `alone`: no other run of the job is alive, so the log must agree now."""
+        bound_s = bound_s or self.bound_s
         done = run.wait(bound_s)
         if done is None:
             raise ViolationError(f"P10: run {run.number} did not end within {bound_s:.0f} s")

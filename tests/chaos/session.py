@@ -61,9 +61,13 @@ class Session:
 
     def play(self, number: int, kind: Kind) -> Played:
         """Play one round."""
-        cluster, jvm = self.clusters.get(kind.cluster), self.jvm
+        cluster = self.clusters.get(kind.cluster)
+        spark = self.clusters.spark() if kind.on_spark else None
+        jvm = (
+            "" if kind.on_spark else self.jvm
+        )  # a run on a cluster waits longer for its executors than for its own JVM
         began, wrong = time.monotonic(), ""
-        round = Round(number, self.seed, self.folder / f"round-{number}", cluster, jvm)
+        round = Round(number, self.seed, self.folder / f"round-{number}", cluster, jvm, spark)
         try:
             round.go(kind.play)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Ten rounds, each of another kind; `make chaos` plays as many as are wanted."""
+"""Eleven rounds, each of another kind; `make chaos` plays as many as are wanted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.chaos.kinds import KINDS
 from tests.chaos.session import Session
 
-TEN = (
+ROUNDS = (
     "kill-run",
     "kill-workers",
     "freeze-run",
@@ -18,10 +18,11 @@ TEN = (
     "lose-commit-answer-and-kill",
     "kill-coordinator",
     "fill-disk",
+    "kill-executor",
 )
 
 
-@pytest.mark.parametrize(("number", "name"), list(enumerate(TEN, start=1)))
+@pytest.mark.parametrize(("number", "name"), list(enumerate(ROUNDS, start=1)))
 def test_round(session: Session, number: int, name: str) -> None:
     """Breaks when any promise does; the line says which, and how the round is repeated."""
     played = session.play(number, KINDS[name])
