@@ -48,9 +48,10 @@ def kill_spark_worker(round: Round) -> None:
     run = round.start()
     _wait_for_moment(round, run, spark)
     executors = spark.executors()
-    for executor in executors if round.chance.random() < 0.3 else executors[:1]:
+    lost = executors if round.chance.random() < 0.3 else executors[:1]
+    for executor in lost:
         signal_all([executor.worker, *executor.pids], signal.SIGKILL)
-    round.say(f"{spark.lost_workers()} of {len(executors)}")
+    round.say(f"{len(lost)} of {len(executors)}")
     round.finish(run)
     spark.have_workers()
 
