@@ -95,7 +95,7 @@ def _failure() -> Path:
 def _place() -> tuple[Path, str]:
     """Return the folder, and how the archive's name begins: it changes with all that the JVM holds an archive against."""
     jars, java = Path(pyspark.__file__).parent / "jars", find_java().resolve()
-    parts = [_version_of(java.parent.parent / "lib" / "modules"), *map(_version_of, sorted(jars.iterdir()))]
+    parts = [_version_of(java.parent.parent / "lib" / "modules"), *map(_version_of, sorted(jars.glob("*.jar")))]
     named = xxhash.xxh3_64_hexdigest("\0".join([str(java), str(jars), *parts]).encode())
     return folder(), f"pyspark-{pyspark.__version__}-{named}"
 

@@ -379,7 +379,9 @@ def _java_options(master: str, conf: Mapping[str, str], defaults: Mapping[str, s
             options[_DRIVER_OPTIONS] += " -XX:+UseParallelGC"
         if not any(_CLASSES_AT_FIRST in text for text in given):
             options[_DRIVER_OPTIONS] += f" {_CLASSES_AT_FIRST}256m"
-        options[_DRIVER_OPTIONS] = f"{options[_DRIVER_OPTIONS]} {class_archive.option_to_use(given)}".rstrip()
+        # spark-submit's JVM is there already, and its pyspark is a zip without jars.
+        archive = "" if site.is_submitted() else class_archive.option_to_use(given)
+        options[_DRIVER_OPTIONS] = f"{options[_DRIVER_OPTIONS]} {archive}".rstrip()
     return options
 
 

@@ -161,7 +161,8 @@ class Lab:
         plan = replace(first.plan, files=tuple(entry for each in together for entry in each.plan.files))
         self.spark.conf.set("spark.sql.files.maxPartitionBytes", str(plan.split_size))
         frame = record_frame(self.spark, first.read, plan, first.base_path)
-        splits, _ = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
+        table, _ = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
+        splits = {key: table[key] for key, _, _ in scan.planned_splits(plan, frame.scheme)}  # in the plan's order
         by_split: dict[int, list[Any]] = {key: [] for key in splits}
         for row in frame.records.coalesce(1).collect():  # all columns, or Spark would not compute some
             by_split[row[SPLIT]].append(row)

@@ -15,6 +15,7 @@ import pytest
 from pyspark.errors import UnsupportedOperationException
 
 from eosingest.errors import FatalError, TemporaryError
+from eosingest.spark import session
 from eosingest.spark.session import (
     Spark,
     _check_jvm,
@@ -31,6 +32,21 @@ SAME = "-Duser.timezone=UTC -Duser.language=en -Duser.country=US -Dfile.encoding
 
 
 ROOM = "-XX:MetaspaceSize=256m"
+
+
+@pytest.fixture(autouse=True)
+def no_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test a cache of its own: this machine's may hold an archive of Spark's classes, which options name."""
+    monkeypatch.setenv("EOSINGEST_HOME", str(tmp_path / "cache"))
+
+
+def test_no_archive_is_looked_for_under_spark_submit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when the jars of a pyspark that is a zip are listed: a traceback instead of a run."""
+    monkeypatch.setattr(session.site, "is_submitted", lambda: True)
+    monkeypatch.setattr(session.class_archive, "option_to_use", lambda given: "-XX:SharedArchiveFile=there.jsa")
+    assert "SharedArchiveFile" not in _java_options("local[2]", {}, {})[DRIVER]
+    monkeypatch.setattr(session.site, "is_submitted", lambda: False)
+    assert "SharedArchiveFile" in _java_options("local[2]", {}, {})[DRIVER]
 
 
 @pytest.mark.parametrize(
