@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -82,6 +83,12 @@ def background_process(home: Path) -> int | None:
     return None
 
 
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Say whether a process has put a handler for a signal in place."""
+    (caught,) = re.findall(r"^SigCgt:\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
 def test_a_run_has_it_written_in_the_background(job: Job, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when a run waits for it, when it holds anything of the run's, when it is begun again and again, or not ended."""
     monkeypatch.setenv("EOSINGEST_PREPARE", "")
@@ -89,6 +96,7 @@ def test_a_run_has_it_written_in_the_background(job: Job, home: Path, monkeypatc
     done = job.run()  # returns at the end of its streams, which a child that held them would put off
     pid = background_process(home)
     assert pid is not None, done
+    wait_for(lambda: catches(pid, signal.SIGTERM))  # before that it is one that was ended from outside
     os.kill(pid, signal.SIGSTOP)
     try:
         assert_done(done, 100)

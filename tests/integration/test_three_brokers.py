@@ -237,7 +237,6 @@ def test_partitions_are_added(job: Job) -> None:
     assert_all_there(job, FILES * ROWS + MORE)
 
 
-@BOTH_INPUTS
 def test_two_brokers_are_lost(cluster: Cluster, job: Job) -> None:
     """Breaks when a run below min.insync.replicas waits for ever or does not say why, or when something is lost of it."""
     write_files(job, files=FILES, rows=ROWS)
