@@ -31,7 +31,7 @@ quickstart: $(READY) sample_configs/data/flights.csv ## ingest 336,776 flights i
 	@echo; echo "And again: what is sent is sent."; echo
 	$(BIN)/eosingest run sample_configs/flights.toml
 
-test: $(READY) ## run the tests of a quarter of an hour, against a real Kafka and a real Spark, two files at a time
+test: $(READY) ## run the tests of ten minutes, against a real Kafka and a real Spark, two files at a time
 	$(PREPARED)
 	$(PYTEST) -m "not slow"
 
