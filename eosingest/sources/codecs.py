@@ -164,7 +164,7 @@ def _decompressed(file: Readable, codec: str, new: Callable[[], _Decoder]) -> It
             at -= len(data)
             decoder, begun = new(), False
     if begun:
-        raise DamagedError(f"it ends in the middle of a {codec} stream", at=at)
+        raise DamagedError(f"it ends in the middle of its {codec} stream", at=at)
 
 
 def _refuse_packed_again(content: bytes) -> None:
