@@ -205,9 +205,9 @@ class KafkaPythonAdmin:
         left = wanted
         while left:
             self._check()
-            again = await self._fence_round(left[:_FENCED_AT_ONCE])
-            nothing = len(again) == min(len(left), _FENCED_AT_ONCE)
-            left = left[_FENCED_AT_ONCE:] + again
+            asked, later = left[:_FENCED_AT_ONCE], left[_FENCED_AT_ONCE:]
+            again = await self._fence_round(asked)
+            left = later + again
             if left and time.monotonic() > deadline:
                 raise TemporaryError(
                     f"{self._servers}: {len(left)} transactional ids could not be fenced in {timeout_s:.0f} s"
@@ -215,7 +215,7 @@ class KafkaPythonAdmin:
                     code="fence-timeout",
                     hint="nothing was sent; check the cluster's transaction coordinators, then run again",
                 )
-            if left and nothing:
+            if len(again) == len(asked):
                 await self._client._net.sleep(0.05)
 
     async def _fence_round(self, wanted: list[str]) -> list[str]:

@@ -85,7 +85,6 @@ _OF_READERS = (
     r"^(io\.compression\.codecs|fs\.file\.impl|fs\.AbstractFileSystem\.file\.impl|parquet\.(read|private|strings)\..*"
     r"|(hive\.exec\.)?orc\.(skip|tolerate|force|schema|include|kryo|sarg|filter|proleptic|mapred\.input)\..*)$"
 )
-_OR_SITE = {True: "in core-site.xml or ", False: "or "}
 _HADOOP_DEFAULTS = {
     "io.compression.codecs": "",
     "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.LocalFs",
@@ -479,10 +478,11 @@ def _check_jvm(language: str, encoding: str, zone: str, *, where: str = "") -> N
 
 
 def _not_pinned(key: str, value: object) -> FatalError:
+    or_site = "in core-site.xml or " if key.startswith("spark.hadoop.") else "or "
     takes = f'name it in the spec, [spark] conf = {{ "{key}" = "{value}" }}, where it is pinned with the job'
     return FatalError(
-        f"{key} = {value} is set outside of the spec, in spark-defaults.conf, {_OR_SITE[key.startswith('spark.hadoop.')]}by"
-        " spark-submit, and may change records",
+        f"{key} = {value} is set outside of the spec, in spark-defaults.conf, {or_site}by spark-submit, and may"
+        " change records",
         code="spark-setting",
         hint=f"nothing was sent; {'take it out there' if protects(key) else takes}",
     )

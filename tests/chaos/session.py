@@ -63,9 +63,8 @@ class Session:
         """Play one round."""
         cluster = self.clusters.get(kind.cluster)
         spark = self.clusters.spark() if kind.on_spark else None
-        jvm = (
-            "" if kind.on_spark else self.jvm
-        )  # a run on a cluster waits longer for its executors than for its own JVM
+        # A run on a cluster waits longer for its executors than for its own JVM.
+        jvm = "" if kind.on_spark else self.jvm
         began, wrong = time.monotonic(), ""
         round = Round(number, self.seed, self.folder / f"round-{number}", cluster, jvm, spark)
         try:
