@@ -19,7 +19,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from eosingest.java import find_java
+from eosingest.host.java import find_java
 
 _START_S = 120
 _ROUND_S = 1_200

@@ -8,8 +8,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from eosingest.java import find_java
-from eosingest.paths import cache_directory
+from eosingest.host.java import find_java
+from eosingest.host.paths import cache_directory
 
 FOLDER = cache_directory() / "bench"
 

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from eosingest.report import Progress
-from eosingest.run import RunOptions, run
+from eosingest.app.run import RunOptions, run
+from eosingest.report.model import Progress
 from eosingest.spark import job, session
 from eosingest.spec.loader import load
 

@@ -23,8 +23,8 @@ from confluent_kafka import Producer
 
 from bench import topics
 from bench.brokers import running_broker
-from eosingest.offsets import record
-from eosingest.offsets import topic as offsets_topic
+from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets import topic as offsets_topic
 
 SPEC = """\
 name = "{name}"

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from eosingest.java import find_java
+from eosingest.host.java import find_java
 
 _TRANSACTION_MS = "1000"
 _LINES = 1_000  # it draws from them; more would be read for each of its records

@@ -55,8 +55,9 @@ Times = dict[str, list[float]]
 
 def timed(command: list[str], log: Path) -> None:
     """Run a command of eosingest with its phases timed, and write down when each began and ended."""
-    from eosingest import driver, run
+    from eosingest.app import run
     from eosingest.cli.main import main as eosingest
+    from eosingest.protocol import driver
 
     times: dict[str, list[float]] = {"imported": [time.time()] * 2}
     patch = functools.partial(_patch, times)

@@ -30,15 +30,15 @@ from bench.brokers import running_broker
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
-from eosingest.offsets import record, topic
-from eosingest.offsets.record import Audit, ControlRecord, OffsetRecord, Pinned
-from eosingest.offsets.state import JobState, TaskState
-from eosingest.plan import Plan, make_plan
-from eosingest.run_progress import RunProgress
-from eosingest.sources.base import Fingerprint, Listing, SourceFile, Split
+from eosingest.protocol.offsets import record, topic
+from eosingest.protocol.offsets.record import Audit, ControlRecord, OffsetRecord, Pinned
+from eosingest.protocol.offsets.state import JobState, TaskState
+from eosingest.protocol.plan import Plan, make_plan
+from eosingest.protocol.run_progress import RunProgress
+from eosingest.protocol.source import Fingerprint, Listing, SourceFile, Split
+from eosingest.protocol.split_table import SplitTable
 from eosingest.spark import scan
 from eosingest.spark.line_inputs import LineSplit
-from eosingest.split_table import SplitTable
 
 TOPIC, JOB, TASKS = "eosingest-offsets", "nightly-events", 1_000
 MIB = 1 << 20

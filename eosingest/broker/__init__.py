@@ -21,7 +21,7 @@ from eosingest.broker.jars import KAFKA_VERSION, kafka_libs
 from eosingest.broker.lock import locked
 from eosingest.broker.server import Server, ServerDiedError, State, choose_ports
 from eosingest.errors import FatalError
-from eosingest.paths import cache_directory
+from eosingest.host.paths import cache_directory
 
 __all__ = ["BrokerStatus", "cache_directory", "down", "status", "up"]
 

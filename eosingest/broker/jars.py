@@ -19,8 +19,8 @@ from pathlib import Path
 
 from eosingest.broker.lock import locked
 from eosingest.errors import FatalError, TemporaryError
-from eosingest.java import find_java
-from eosingest.paths import cache_directory
+from eosingest.host.java import find_java
+from eosingest.host.paths import cache_directory
 
 KAFKA_VERSION = "4.3.1"
 _PINS = Path(__file__).parent.parent / "kafka_jars.sha256"

@@ -29,7 +29,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from eosingest.errors import FatalError, TemporaryError
-from eosingest.java import find_java
+from eosingest.host.java import find_java
 
 HOST = "127.0.0.1"
 # Below every system's ephemeral ports, so that no outgoing connection takes the broker's port while it is down.

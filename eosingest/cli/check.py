@@ -37,7 +37,7 @@ def check(
     """Check a spec, offline: all mistakes at once, each with its line; expressions too."""
 
     def perform(renderer: Renderer) -> Result:
-        from eosingest.look import check as check_spec
+        from eosingest.app.inspect import check as check_spec
 
         loaded = load_spec(spec, param, set_, thorough=True)
         notes = tuple(check_spec(loaded))
@@ -53,7 +53,7 @@ def check(
 
 def _ask_spark(spec: Spec, renderer: Renderer) -> str:
     """Return what Spark made of the spec, as a note. Raises SpecError with the line where Spark does not take it."""
-    from eosingest.preview import ask_spark
+    from eosingest.app.preview import ask_spark
 
     signals = Signals(renderer.line_from_signal_handler)
     signals.install()
@@ -104,7 +104,7 @@ def _summary(spec: Spec) -> list[tuple[str, str]]:
 
 
 def _master(spec: Spec) -> str:
-    from eosingest.site import spark_master
+    from eosingest.spark.site import spark_master
 
     return spec.spark.master or f"{spark_master(spec)} (the spec names no master)"
 

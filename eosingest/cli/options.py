@@ -156,7 +156,7 @@ def load_spec(
     _refuse_data(file)
     more: Callable[[Table], Iterable[Problem]] | None = None
     if thorough:
-        from eosingest.further_checks import further_problems
+        from eosingest.app.further_checks import further_problems
 
         more = partial(further_problems, spec=file)
 

@@ -25,8 +25,8 @@ def package(file: _File = None, output: Output = None, verbose: Verbose = False,
     def perform(renderer: Renderer) -> Result:
         signals = Signals(renderer.line_from_signal_handler)
         signals.install()
-        from eosingest.executor_python import default_name, pack
-        from eosingest.interruption import Interruption
+        from eosingest.app.executor_python import default_name, pack
+        from eosingest.host.interruption import Interruption
 
         packed = pack(file or Path(default_name()), Interruption(signals.received).check)
         conf = {"spark.archives": f"{packed.file}#env", "spark.pyspark.python": "./env/bin/python"}

@@ -13,10 +13,10 @@ from eosingest.cli.options import Output, Overrides, Params, Quiet, Verbose, loa
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
 from eosingest.errors import SpecError
-from eosingest.report import PeekReport
+from eosingest.report.model import PeekReport
 
 if TYPE_CHECKING:
-    from eosingest.peek import PeekSettings
+    from eosingest.app.peek import PeekSettings
 
 _EMBEDDED = "embedded"
 
@@ -51,7 +51,7 @@ def peek(
     """Show records of a topic, read with isolation.level=read_committed: key, value, headers, partition, offset, time."""
 
     def perform(renderer: Renderer) -> Result:
-        from eosingest.peek import peek as peek_topic
+        from eosingest.app.peek import peek as peek_topic
 
         return result_of(peek_topic(_settings(target, servers, number, param, set_, last=last)))
 
@@ -62,7 +62,7 @@ def _settings(
     target: str, servers: str | None, number: int, param: Params, set_: Overrides, *, last: bool
 ) -> PeekSettings:
     """Return what to look at: a spec where the target is a file, or is called like one; else a topic."""
-    from eosingest.peek import PeekSettings, settings_of
+    from eosingest.app.peek import PeekSettings, settings_of
 
     if target.endswith(".toml") or Path(target).is_file():
         return settings_of(load_spec(Path(target), param, set_), servers, number, last=last)

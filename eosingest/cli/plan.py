@@ -14,7 +14,7 @@ from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
 from eosingest.errors import EXIT_DONE, EXIT_WORK_PENDING, worst_exit_code
-from eosingest.report import PlanReport
+from eosingest.report.model import PlanReport
 
 _FILES_SHOWN = 20
 _STATES = ("done", "half done", "changed", "new")
@@ -34,7 +34,7 @@ def plan(
     """Show what a run would send: files, splits, bytes. Sends nothing, starts nothing and disturbs no other run."""
 
     def perform(renderer: Renderer) -> Result:
-        from eosingest.look import plan as plan_job
+        from eosingest.app.inspect import plan as plan_job
 
         loaded = load_spec(spec, param, set_)
         with Watcher(renderer) as watcher:

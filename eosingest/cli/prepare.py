@@ -19,7 +19,7 @@ def prepare(output: Output = None, verbose: Verbose = False, quiet: Quiet = Fals
     def perform(renderer: Renderer) -> Result:
         signals = Signals(renderer.line_from_signal_handler)
         signals.install()
-        from eosingest.prepare import prepare as write_archive
+        from eosingest.app.prepare import prepare as write_archive
 
         archive, written = write_archive(verbose=verbose, interrupted=signals.received)
         size = archive.stat().st_size

@@ -14,7 +14,7 @@ from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
 from eosingest.cli.signals import Signals
 from eosingest.errors import worst_exit_code
-from eosingest.report import PreviewReport
+from eosingest.report.model import PreviewReport
 
 
 def preview(
@@ -33,7 +33,7 @@ def preview(
     def perform(renderer: Renderer) -> Result:
         signals = Signals(renderer.line_from_signal_handler)
         signals.install()
-        from eosingest.preview import preview as preview_job
+        from eosingest.app.preview import preview as preview_job
 
         loaded = load_spec(spec, param, set_)
         with Watcher(renderer) as watcher:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eosingest.cli import words
-from eosingest.report import ShownRecord
+from eosingest.report.model import ShownRecord
 
 _SHOWN = 500
 _SHOWN_BINARY = 64

@@ -15,7 +15,7 @@ from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
 from eosingest.cli.signals import Signals
 from eosingest.errors import EXIT_FENCED, EXIT_INCOMPLETE, EXIT_SIGNAL_BASE, EosingestError, InterruptedRunError
-from eosingest.report import RunReport
+from eosingest.report.model import RunReport
 
 IfRunning = Literal["fence", "fail", "skip"]
 
@@ -61,8 +61,8 @@ def run(
     def perform(renderer: Renderer) -> Result:
         signals = Signals(renderer.line_from_signal_handler)
         signals.install()
-        from eosingest.run import RunOptions
-        from eosingest.run import run as run_job
+        from eosingest.app.run import RunOptions
+        from eosingest.app.run import run as run_job
 
         loaded = load_spec(spec, param, set_)
         options = RunOptions(from_scratch=from_scratch, accept_change=accept_change, if_running=if_running)

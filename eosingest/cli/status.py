@@ -10,7 +10,7 @@ from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Ve
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
-from eosingest.report import StatusReport
+from eosingest.report.model import StatusReport
 
 
 def status(
@@ -24,7 +24,7 @@ def status(
     """Show how far a job is: its last run, files, splits, records. Exit 10 where it has not run yet."""
 
     def perform(renderer: Renderer) -> Result:
-        from eosingest.look import status as status_of_job
+        from eosingest.app.inspect import status as status_of_job
 
         loaded = load_spec(spec, param, set_)
         with Watcher(renderer) as watcher:

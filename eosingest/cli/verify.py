@@ -14,7 +14,7 @@ from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
 from eosingest.cli.signals import Signals
 from eosingest.errors import worst_exit_code
-from eosingest.report import VerifyReport
+from eosingest.report.model import VerifyReport
 
 _FINDINGS_SHOWN = 20
 
@@ -40,8 +40,8 @@ def verify(
     def perform(renderer: Renderer) -> Result:
         signals = Signals(renderer.line_from_signal_handler)
         signals.install()
-        from eosingest.verify import VerifyOptions
-        from eosingest.verify import verify as verify_job
+        from eosingest.app.verify import VerifyOptions
+        from eosingest.app.verify import verify as verify_job
 
         loaded = load_spec(spec, param, set_)
         options = VerifyOptions(against_source=against_source)

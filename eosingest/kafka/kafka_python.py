@@ -22,7 +22,7 @@ from kafka.protocol.metadata import CoordinatorType
 from kafka.protocol.producer.transaction import InitProducerIdRequest
 
 from eosingest.errors import EosingestError, FatalError, TemporaryError
-from eosingest.interruption import never
+from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings, kafka_python
 from eosingest.kafka.protocols import OffsetRange, OpenTransaction, TopicDescription
 from eosingest.kafka.unreachable import reasons

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from eosingest.interruption import never
+from eosingest.host.interruption import never
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.produce_batch import BatchProducer

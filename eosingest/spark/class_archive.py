@@ -17,8 +17,8 @@ from pathlib import Path
 import pyspark
 import xxhash
 
-from eosingest.java import find_java
-from eosingest.paths import cache_directory
+from eosingest.host.java import find_java
+from eosingest.host.paths import cache_directory
 
 _WRITE = "-XX:ArchiveClassesAtExit="
 _USE = "-XX:SharedArchiveFile="

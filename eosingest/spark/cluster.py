@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eosingest import site
 from eosingest.errors import FatalError, TemporaryError
+from eosingest.spark import site
 from eosingest.spec.masters import addresses
 
 _CONNECT_S = 10.0

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrameReader, SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from eosingest.errors import FatalError
-from eosingest.sources.base import SourceFile
+from eosingest.protocol.source import SourceFile
 from eosingest.spark.columnar import Footer, Unreadable, read_footers
 from eosingest.spark.exact_types import refuse_misread, refuse_unreadable, type_words
 from eosingest.spark.session import FROM_THE_JVM

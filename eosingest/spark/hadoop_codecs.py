@@ -14,8 +14,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from eosingest.errors import SpecError
-from eosingest.plan import Plan
-from eosingest.sources.codecs import codec_of
+from eosingest.protocol.plan import Plan
+from eosingest.sources.files.codecs import codec_of
 
 _CODECS = "io.compression.codecs"
 _HADOOPS = "org.apache.hadoop.io.compress."

@@ -1,4 +1,4 @@
-"""The inspection of what a run will read (sources/inspection.py), dealt out to Spark's tasks: a job of plain Python.
+"""The inspection of what a run will read (sources/files/inspection.py), dealt out to Spark's tasks: a job of plain Python.
 
 Called by the launcher (job.py) before the driver commits `running`. The tasks return what they found as values.
 """
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from eosingest.errors import EosingestError
-from eosingest.plan import Plan
-from eosingest.sources.base import SourceFile
-from eosingest.sources.file_parts import FilePart
-from eosingest.sources.inspection import TEXT_FORMATS, Finding, error_of, inspect, look, needs_inspection, parts
+from eosingest.protocol.plan import Plan
+from eosingest.protocol.source import SourceFile
+from eosingest.sources.files.file_parts import FilePart
+from eosingest.sources.files.inspection import TEXT_FORMATS, Finding, error_of, inspect, look, needs_inspection, parts
 from eosingest.spark.read import ReadSettings
 
 _HERE_BYTES, _HERE_FILES = 4 << 20, 100  # so much is inspected sooner than a task begins

@@ -16,13 +16,15 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from eosingest import pins
-from eosingest.driver_contract import Prepared
 from eosingest.errors import EosingestError, FatalError, IncompleteError
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import ProducerSettings
-from eosingest.plan import Plan
-from eosingest.sources.files import metadata_file_path
+from eosingest.protocol import pins
+from eosingest.protocol.driver_contract import Prepared
+from eosingest.protocol.plan import Plan
+from eosingest.protocol.task_contract import Outcome, TaskSettings
+from eosingest.protocol.verdict import JobResult
+from eosingest.sources.files.source import metadata_file_path
 from eosingest.spark import causes, executors, scan, session
 from eosingest.spark.environment import environment_error
 from eosingest.spark.executors import LossWatch
@@ -32,8 +34,6 @@ from eosingest.spark.outgrown import refuse_outgrown
 from eosingest.spark.read import ReadSettings, null_columns, record_frame
 from eosingest.spark.worker import OUTPUT_SCHEMA, LineTaskFunction, Outcomes, TaskFunction, WorkerKafka
 from eosingest.spec.masters import is_local
-from eosingest.task_contract import Outcome, TaskSettings
-from eosingest.verdict import JobResult
 
 _CANCEL_WAIT_S = 4.0
 _CANCEL_EVERY_S = 0.5

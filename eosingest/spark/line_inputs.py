@@ -1,6 +1,6 @@
 """Lines that go to Kafka as they are, read in the task itself: no JVM, no Arrow, no Python object that outlives a batch.
 
-    planned splits ─▶ bytes of the file ─▶ lines (sources/lines.py) ─▶ addresses and lengths ─▶ task.py
+    planned splits ─▶ bytes of the file ─▶ lines (sources/files/lines.py) ─▶ addresses and lengths ─▶ task.py
 
 Beside the way through Spark (read.py, worker.py), with the same records and receipts. Such an input reads the bytes of
 its splits itself, each from its first line on, and knows where a split ends.
@@ -20,21 +20,21 @@ from itertools import pairwise
 
 import numpy as np
 
-from eosingest import checksum
 from eosingest.errors import ChangedError, FatalError
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.protocols import Records
-from eosingest.offsets.record import OffsetRecord
-from eosingest.plan import Plan
-from eosingest.sources.base import SourceFile
-from eosingest.sources.codecs import DamagedError
-from eosingest.sources.fingerprint import to_milliseconds
-from eosingest.sources.lines import Bounds, Lines, is_compressed, open_file, read_lines
-from eosingest.sources.splits import is_cut_by_codec, is_splittable
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.plan import Plan
+from eosingest.protocol.source import SourceFile
+from eosingest.protocol.task_contract import Batch, Signal, SplitEnd, TaskSplit
+from eosingest.records import checksum
+from eosingest.sources.files.codecs import DamagedError
+from eosingest.sources.files.cuts import is_cut_by_codec, is_splittable
+from eosingest.sources.files.fingerprint import to_milliseconds
+from eosingest.sources.files.lines import Bounds, Lines, is_compressed, open_file, read_lines
 from eosingest.spark.read import ReadSettings
 from eosingest.spark.read_ahead import ReadAhead
 from eosingest.spec.expressions import tokens
-from eosingest.task_contract import Batch, Signal, SplitEnd, TaskSplit
 
 SCHEMA = "value STRING"  # what Spark would infer of text
 

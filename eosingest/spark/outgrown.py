@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 from eosingest.errors import ChangedError, EosingestError
-from eosingest.plan import Plan, PlannedFile
+from eosingest.protocol.plan import Plan, PlannedFile
 from eosingest.spark.data_schema import WITH_FOOTERS, from_ddl
 from eosingest.spark.exact_types import holds, type_words
 from eosingest.spark.read import ReadSettings, columns_with_values, read_schema

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from eosingest.errors import FatalError, IncompleteError, TemporaryError
-from eosingest.plan import Plan
-from eosingest.report import ShownRecord
-from eosingest.sources.files import metadata_file_path
+from eosingest.protocol.plan import Plan
+from eosingest.report.model import ShownRecord
+from eosingest.sources.files.source import metadata_file_path
 from eosingest.spark import executors, scan, session
 from eosingest.spark.job import BAD_HEADER, NAMES_AS_IN_THE_HEADER, SparkLauncher
 from eosingest.spark.read import CORRUPT, HEADER, PARTITION, TIMESTAMP, record_frame

@@ -26,8 +26,8 @@ MODULES = {
 OURS = (
     "eosingest.spark.worker",
     "eosingest.spark.inspect_files",
-    "eosingest.spark.audit",
-    "eosingest.spark.audit_lines",
+    "eosingest.audit.scan",
+    "eosingest.audit.scan_lines",
 )
 
 

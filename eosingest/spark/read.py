@@ -17,12 +17,12 @@ from pyspark.errors import AnalysisException, IllegalArgumentException, ParseExc
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, functions
 from pyspark.sql.types import DataType, IntegralType, StringType, StructField, StructType
 
-from eosingest import checksum
 from eosingest.errors import SpecError
-from eosingest.plan import Plan
-from eosingest.sources import csv_header
-from eosingest.sources.files import escape_for_spark
-from eosingest.sources.partitions import partition_columns, partition_values
+from eosingest.protocol.plan import Plan
+from eosingest.records import checksum
+from eosingest.sources.files import csv_header
+from eosingest.sources.files.partitions import partition_columns, partition_values
+from eosingest.sources.files.source import escape_for_spark
 from eosingest.spark import hadoop_codecs, misread, scan, times
 from eosingest.spark.data_schema import WITH_FOOTERS, Files, from_ddl
 from eosingest.spec.expressions import as_time, expand_star, literal_functions, normalise, quote_name

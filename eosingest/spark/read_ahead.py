@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from eosingest.task_contract import Signal
+from eosingest.protocol.task_contract import Signal
 
 _QUEUED_ITEMS = 2
 _LOOK_S = 0.1

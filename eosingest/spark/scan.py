@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 
-from eosingest.checksum import signed_hash
 from eosingest.errors import ChangedError, FatalError, SpecError
-from eosingest.plan import Plan
-from eosingest.sources.base import SourceFile
-from eosingest.sources.files import metadata_file_path
-from eosingest.split_table import SplitTable
-from eosingest.task_contract import TaskSplit
+from eosingest.protocol.plan import Plan
+from eosingest.protocol.source import SourceFile
+from eosingest.protocol.split_table import SplitTable
+from eosingest.protocol.task_contract import TaskSplit
+from eosingest.records.checksum import signed_hash
+from eosingest.sources.files.source import metadata_file_path
 
 # What a plan may hold so that each row comes from one row, in order. The list is of what is allowed.
 _NARROW = frozenset(

@@ -28,11 +28,10 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import eosingest
-from eosingest import site
 from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
-from eosingest.java import find_java, java_major_version
-from eosingest.paths import unusable
-from eosingest.spark import class_archive, cluster
+from eosingest.host.java import find_java, java_major_version
+from eosingest.host.paths import unusable
+from eosingest.spark import class_archive, cluster, site
 from eosingest.spec.masters import is_local
 from eosingest.spec.options import protects
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from eosingest import site
 from eosingest.kafka.config import ClientSettings
-from eosingest.sources.files import FileSource
-from eosingest.spark import session
+from eosingest.sources.files.source import FileSource
+from eosingest.spark import session, site
 from eosingest.spark.job import SparkSettings, to_nobody
 from eosingest.spark.read import ReadSettings
 from eosingest.spec import Spec, generations

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from eosingest.errors import FatalError
-from eosingest.paths import unusable
-from eosingest.plan import make_plan
-from eosingest.sources.files import FileSource
+from eosingest.host.paths import unusable
+from eosingest.protocol.plan import make_plan
+from eosingest.sources.files.source import FileSource
 from eosingest.spark import class_archive, scan, session
 from eosingest.spark.read import ReadSettings, record_frame
 from eosingest.spark.worker import OUTPUT_SCHEMA

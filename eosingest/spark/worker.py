@@ -21,13 +21,13 @@ from pyspark import Accumulator, AccumulatorParam, TaskContext
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader, LibrdkafkaProducer, ProducerSettings
 from eosingest.kafka.protocols import ANY_PARTITION, NO_PARTITION, OffsetsReader, Producer, Records
-from eosingest.names import task_id
-from eosingest.offsets.record import OffsetRecord
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.task import Task
+from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings, TaskSplit
+from eosingest.protocol.transactional_ids import task_id
 from eosingest.spark.line_inputs import LineInputs, LineSplit
 from eosingest.spark.read import CHECKSUM, CORRUPT, HEADER, METADATA, PARTITION, SPLIT, TIMESTAMP
 from eosingest.spark.read_ahead import ReadAhead
-from eosingest.task import Task
-from eosingest.task_contract import Batch, Inputs, Signal, TaskSettings, TaskSplit
 
 OUTPUT_SCHEMA = "outcome string"
 _HEADER_OVERHEAD = 10  # bytes: the two lengths of a header, as varints of at most five each

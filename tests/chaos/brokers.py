@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from eosingest.broker.jars import kafka_libs
 from eosingest.broker.server import HOST, Server, State, choose_ports, new_cluster_id
-from eosingest.offsets import topic
+from eosingest.protocol.offsets import topic
 from tests.chaos.disk import Disk
 from tests.chaos.proxy import Proxy
 from tests.integration.harness import wait_for

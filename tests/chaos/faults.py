@@ -10,7 +10,7 @@ import signal
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from eosingest import failpoints
+from eosingest.host import failpoints
 from tests.chaos.rounds import Round, ViolationError
 from tests.chaos.runs import Run
 from tests.integration.witness import signal_all, stopped

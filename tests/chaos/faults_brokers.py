@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient
 
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
-from eosingest.names import control_id, task_id
+from eosingest.protocol.transactional_ids import control_id, task_id
 from tests.chaos.brokers import Node
 from tests.chaos.rounds import Round
 from tests.chaos.runs import Run

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader, LibrdkafkaProducer, ProducerSettings
-from eosingest.kafka.memory import Cluster
-from eosingest.kafka.memory_clients import MemoryAdmin, MemoryProducer, MemoryReader
+from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
+from eosingest.kafka.memory.log import Cluster
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, OffsetsReader, Producer
 from tests.integration.harness import wait_for
 from tests.integration.raw_kafka import RawKafka

@@ -20,8 +20,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
-from eosingest.offsets import topic as offsets_topic
-from eosingest.offsets.state import JobState
+from eosingest.protocol.offsets import topic as offsets_topic
+from eosingest.protocol.offsets.state import JobState
 
 RUN_TIMEOUT_S = 180
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from eosingest.broker.jars import ivy_command
 from eosingest.broker.lock import locked
-from eosingest.paths import cache_directory
+from eosingest.host.paths import cache_directory
 
 VERSIONS = ("3.3.2", "3.9.1")
 TOO_OLD = "2.8.2"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from eosingest.kafka.memory import BrokerError, Cluster, Identity
+from eosingest.kafka.memory.log import BrokerError, Cluster, Identity
 from eosingest.kafka.protocols import LogRecord, OffsetsReader
 from tests.integration.raw_kafka import RawKafka
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eosingest.offsets.record import CLAIMED, RUNNING
+from eosingest.protocol.offsets.record import CLAIMED, RUNNING
 from tests.integration.harness import (
     Done,
     Job,

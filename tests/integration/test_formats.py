@@ -18,7 +18,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as parquet
 from kafka.partitioner.default import murmur2
 
-from eosingest.checksum import metadata_hash, record_hash
+from eosingest.records.checksum import metadata_hash, record_hash
 from tests.integration.harness import (
     Job,
     Record,

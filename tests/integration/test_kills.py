@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from eosingest import failpoints
+from eosingest.host import failpoints
 from tests.integration.harness import BOTH_INPUTS, Job, kill_group, number_of, topic_exists, wait_for
 from tests.integration.witness import (
     Held,

@@ -14,9 +14,9 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from eosingest.sources.base import SourceFile
-from eosingest.sources.files import FileSource
-from eosingest.sources.lines import Bounds, is_compressed, open_file, read_lines
+from eosingest.protocol.source import SourceFile
+from eosingest.sources.files.lines import Bounds, is_compressed, open_file, read_lines
+from eosingest.sources.files.source import FileSource
 from eosingest.spark.session import SAME_EVERYWHERE
 from tests.integration.harness import LINES_SPEC, Job, finish
 from tests.integration.witness import (

@@ -20,7 +20,7 @@ from eosingest import broker
 from eosingest.broker import jars
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
-from eosingest.kafka.memory import MAX_EPOCH
+from eosingest.kafka.memory.log import MAX_EPOCH
 from tests.integration import client_walk
 from tests.integration.brokers import running_broker
 from tests.integration.harness import wait_for

@@ -57,7 +57,7 @@ def test_runs_take_the_archive(job: Job, home: Path) -> None:
     class_archive.remember_failure("the disk was full")
 
     # What a run starts in the background, but for its low priority, with which it might not end before the test does.
-    subprocess.run([sys.executable, "-P", "-m", "eosingest.prepare"], check=True, timeout=RUN_TIMEOUT_S)
+    subprocess.run([sys.executable, "-P", "-m", "eosingest.app.prepare"], check=True, timeout=RUN_TIMEOUT_S)
 
     (archive,) = archives(home)  # and no failure any more
     done = finish(start_prepare())
@@ -78,7 +78,7 @@ def background_process(home: Path) -> int | None:
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             arguments = (entry / "cmdline").read_bytes().split(b"\0")
-            if b"eosingest.prepare" in arguments and told in (entry / "environ").read_bytes().split(b"\0"):
+            if b"eosingest.app.prepare" in arguments and told in (entry / "environ").read_bytes().split(b"\0"):
                 return int(entry.name)
     return None
 

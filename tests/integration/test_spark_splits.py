@@ -18,10 +18,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.errors import FatalError
-from eosingest.sources.base import Listing, SourceFile
-from eosingest.sources.files import FileSource, escape_for_spark, metadata_file_path
-from eosingest.sources.names import is_hidden
-from eosingest.sources.splits import is_splittable
+from eosingest.protocol.source import Listing, SourceFile
+from eosingest.sources.files.cuts import is_splittable
+from eosingest.sources.files.names import is_hidden
+from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
 from eosingest.spark.session import SAME_EVERYWHERE
 
 SIZE = 1000

@@ -12,7 +12,7 @@ from pathlib import Path
 from eosingest.spark import session
 
 def at_start(_):
-    return [name in sys.modules for name in ("confluent_kafka", "pyarrow", "eosingest.task")]
+    return [name in sys.modules for name in ("confluent_kafka", "pyarrow", "eosingest.protocol.task")]
 
 spark = session.start(
     job="job", master="local[2]", conf={}, split_size=1 << 20, log_file=Path(sys.argv[1]) / "spark.log"

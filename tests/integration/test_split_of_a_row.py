@@ -20,11 +20,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.errors import ChangedError, SpecError
-from eosingest.plan import Plan, make_plan
-from eosingest.sources.files import FileSource, escape_for_spark, metadata_file_path
+from eosingest.protocol.plan import Plan, make_plan
+from eosingest.protocol.task_contract import TaskSplit
+from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
 from eosingest.spark import scan
 from eosingest.spark.read import CORRUPT, SPLIT, ReadSettings, RecordFrame, record_frame
-from eosingest.task_contract import TaskSplit
 from tests.integration.test_spark_splits import ODD_NAMES, SIZE, spark
 
 __all__ = ["spark"]

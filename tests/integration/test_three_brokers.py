@@ -16,8 +16,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from kafka import KafkaAdminClient, TopicPartition
 
-from eosingest.names import task_id
-from eosingest.offsets.topic import murmur2
+from eosingest.protocol.offsets.topic import murmur2
+from eosingest.protocol.transactional_ids import task_id
 from tests.chaos.brokers import QUICK_RESTART, Cluster
 from tests.chaos.faults_brokers import PREFIX, coordinator_partition
 from tests.integration.harness import (

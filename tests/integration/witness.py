@@ -27,8 +27,8 @@ from confluent_kafka.admin import AdminClient
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
-from eosingest.offsets import topic
-from eosingest.offsets.state import JobState
+from eosingest.protocol.offsets import topic
+from eosingest.protocol.offsets.state import JobState
 from tests.integration.harness import Job, Record, end_offsets, kill_group, number_of, wait_for, watermarks
 
 SPLIT_BYTES = 64 << 10
@@ -202,7 +202,7 @@ def concurrent_reader(servers: str, name: str) -> Iterator[list[tuple[int, int, 
 
 
 class Held:
-    """Fail points for one run (see eosingest/failpoints.py), each acting once; `reached` tells when one has.
+    """Fail points for one run (see eosingest/host/failpoints.py), each acting once; `reached` tells when one has.
 
     `points` is the value of EOSINGEST_FAILPOINTS: "task-before-commit=sleep:20@2".
     """

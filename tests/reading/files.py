@@ -16,8 +16,8 @@ import lz4.block
 import lz4.frame
 import zstandard
 
-from eosingest.sources.base import SourceFile
-from eosingest.sources.files import FileSource
+from eosingest.protocol.source import SourceFile
+from eosingest.sources.files.source import FileSource
 
 SKIPPABLE = b"\x51\x2a\x4d\x18" + struct.pack("<I", 5) + b"hello"
 

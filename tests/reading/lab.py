@@ -19,8 +19,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eosingest.errors import SpecError
-from eosingest.plan import Plan, make_plan
-from eosingest.sources.files import FileSource
+from eosingest.protocol.plan import Plan, make_plan
+from eosingest.protocol.task_contract import SplitEnd
+from eosingest.sources.files.source import FileSource
 from eosingest.spark import scan, session
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.line_inputs import LineInputs, LineSplit, line_separator, takes_lines
@@ -28,7 +29,6 @@ from eosingest.spark.read import CORRUPT, SPLIT, ReadSettings, record_frame
 from eosingest.spec import options as spec_options
 from eosingest.spec.generations import NEWEST, default_escape
 from eosingest.spec.options import reader_options
-from eosingest.task_contract import SplitEnd
 
 SPLIT_SIZE = 32 << 20
 _LONGEST = 64 << 20

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from eosingest.sources.base import SourceFile
-from eosingest.sources.csv_header import names_as_given
-from eosingest.sources.inspection import inspect
-from eosingest.sources.json_scan import behind_first_value, is_plain, unusual_lines
-from eosingest.sources.text_checks import BadTextError, check_text
+from eosingest.protocol.source import SourceFile
+from eosingest.sources.files.csv_header import names_as_given
+from eosingest.sources.files.inspection import inspect
+from eosingest.sources.files.json_scan import behind_first_value, is_plain, unusual_lines
+from eosingest.sources.files.text_checks import BadTextError, check_text
 from eosingest.spec.options import refused_options
 
 DOUBLED = {"escape": '"'}

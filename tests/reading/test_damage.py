@@ -11,9 +11,9 @@ import lz4.frame
 import pytest
 import xxhash
 
-from eosingest.sources import codecs
-from eosingest.sources.inspection import inspect, look, needs_inspection
-from eosingest.sources.lines import open_file
+from eosingest.sources.files import codecs
+from eosingest.sources.files.inspection import inspect, look, needs_inspection
+from eosingest.sources.files.lines import open_file
 from tests.reading.files import COMPRESS, SKIPPABLE, damages, hadoop_lz4, independently, listed, text_of, zstd
 
 TEXT = text_of("text", 3000)

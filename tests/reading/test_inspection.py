@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from eosingest.errors import ChangedError, EosingestError
-from eosingest.sources.base import SourceFile
-from eosingest.sources.file_parts import WHOLE, FilePart, lines_before, of_length, pieces
-from eosingest.sources.files import FileSource
-from eosingest.sources.inspection import Finding, error_of, inspect, needs_inspection, parts
+from eosingest.protocol.source import SourceFile
+from eosingest.sources.files.file_parts import WHOLE, FilePart, lines_before, of_length, pieces
+from eosingest.sources.files.inspection import Finding, error_of, inspect, needs_inspection, parts
+from eosingest.sources.files.source import FileSource
 from eosingest.spark.inspect_files import Inspection
 
 

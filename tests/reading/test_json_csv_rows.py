@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import Row
 
 from eosingest.errors import FatalError, SpecError
-from eosingest.sources.text_checks import BadTextError, check_text
+from eosingest.sources.files.text_checks import BadTextError, check_text
 from eosingest.spec.expressions import unstable
 from eosingest.spec.options import ENCODINGS
 from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture

@@ -12,18 +12,9 @@ from typing import Any
 
 import pytest
 
-from eosingest.sources import (
-    codecs,
-    csv_header,
-    csv_scan,
-    json_scan,
-    magic,
-    partitions,
-    text_blocks,
-    text_checks,
-)
-from eosingest.sources import files as source_files
-from eosingest.sources.base import SourceFile
+from eosingest.protocol.source import SourceFile
+from eosingest.sources.files import codecs, csv_header, csv_scan, json_scan, magic, partitions, text_blocks, text_checks
+from eosingest.sources.files import source as source_files
 from eosingest.spark import columnar, data_schema, exact_types, hadoop_codecs, inspect_files, misread, read, times
 from eosingest.spec import options as spec_options
 from tests.reading import lab as lab_module

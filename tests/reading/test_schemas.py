@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from eosingest.errors import ChangedError, FatalError
-from eosingest.plan import make_plan
-from eosingest.sources.files import FileSource
+from eosingest.protocol.plan import make_plan
+from eosingest.sources.files.source import FileSource
 from eosingest.spark.outgrown import refuse_outgrown
 from eosingest.spark.read import ReadSettings
 from eosingest.spec.options import reader_options

@@ -16,9 +16,9 @@ import zstandard
 from pyspark.sql import SparkSession
 
 from eosingest.errors import ChangedError, FatalError
-from eosingest.interruption import never
-from eosingest.plan import Plan, make_plan
-from eosingest.sources.files import FileSource
+from eosingest.host.interruption import never
+from eosingest.protocol.plan import Plan, make_plan
+from eosingest.sources.files.source import FileSource
 from eosingest.spark import scan, session
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.read import CORRUPT, ReadSettings, record_frame

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from multiprocessing import get_context
 
-from eosingest.offsets import record
+from eosingest.protocol.offsets import record
 from tests.simulation.rules import RULES, without
 from tests.simulation.schedule import Result, run_schedule
 

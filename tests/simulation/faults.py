@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from eosingest.kafka.memory import BrokerError
+from eosingest.kafka.memory.log import BrokerError
 from eosingest.kafka.protocols import LogRecord
-from eosingest.names import control_id, task_id
-from eosingest.offsets import topic as offsets_topic
+from eosingest.protocol.offsets import topic as offsets_topic
+from eosingest.protocol.transactional_ids import control_id, task_id
 from tests.simulation.network import LATE_COMMIT, LATE_REQUEST, LOSE_ANSWER, LOSE_COMMIT_ANSWER, LOSE_REQUEST
 from tests.simulation.scheduler import Killed, Process
 from tests.simulation.spark import JOB, OFFSETS, PREFIX, TOPIC, Attempt, Run

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from eosingest import control, pins, verdict
-from eosingest.control import ControlLog
-from eosingest.driver import Driver
-from eosingest.kafka.memory_clients import MemoryAdmin
-from eosingest.offsets import topic
-from eosingest.offsets.record import RunRecord
-from eosingest.offsets.state import JobState
-from eosingest.task import Task
+from eosingest.kafka.memory.clients import MemoryAdmin
+from eosingest.protocol import control_log, pins, verdict
+from eosingest.protocol.control_log import ControlLog
+from eosingest.protocol.driver import Driver
+from eosingest.protocol.offsets import topic
+from eosingest.protocol.offsets.record import RunRecord
+from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.task import Task
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
     "verdict-reads-back": (Edit(Driver, "_settle", "self._log.read_back()", "pass"),),
     "exit-6-only-when-the-log-names-another-run": (
         Edit(
-            control,
+            control_log,
             "_kafka_error",
             "if failure.kind is FailureKind.FENCED:",
             "if failure.kind is FailureKind.FENCED: raise FencedError('')\n    if 0:",

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from random import Random
 
 from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL
-from eosingest.failpoints import handle_with
-from eosingest.kafka.memory import Cluster
-from eosingest.offsets import topic as offsets_topic
+from eosingest.host.failpoints import handle_with
+from eosingest.kafka.memory.log import Cluster
+from eosingest.protocol.offsets import topic as offsets_topic
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler
 from tests.simulation.source import EDITED, TEMPLATES, Rows, SplitId, template

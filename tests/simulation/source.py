@@ -10,10 +10,10 @@ from random import Random
 
 import numpy as np
 
-from eosingest import checksum
 from eosingest.kafka.protocols import Records
-from eosingest.sources.base import Fingerprint, Listing, SourceFile, Split
-from eosingest.task_contract import Batch
+from eosingest.protocol.source import Fingerprint, Listing, SourceFile, Split
+from eosingest.protocol.task_contract import Batch
+from eosingest.records import checksum
 
 TEMPLATES = 24
 SPLIT_SIZE = 100

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eosingest.audit import Totals
-from eosingest.driver import Driver
-from eosingest.driver_contract import DriverSettings, Prepared, Proof, Surroundings, TopicCreation
 from eosingest.errors import EosingestError, IncompleteError
-from eosingest.interruption import Interruption
-from eosingest.kafka.memory_clients import MemoryAdmin, MemoryProducer, MemoryReader
+from eosingest.host.interruption import Interruption
+from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.protocols import OffsetsReader, Producer, Records
-from eosingest.names import task_id
-from eosingest.offsets.record import OffsetRecord
-from eosingest.plan import Plan, PlannedSplit
-from eosingest.report import Progress, RunReport
-from eosingest.task import AttemptLostError, Task
-from eosingest.task_contract import Batch, Outcome, Signal, SplitEnd, TaskSettings, TaskSplit
-from eosingest.verdict import JobResult
+from eosingest.protocol.driver import Driver
+from eosingest.protocol.driver_contract import DriverSettings, Prepared, Proof, Surroundings, TopicCreation
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.plan import Plan, PlannedSplit
+from eosingest.protocol.task import AttemptLostError, Task
+from eosingest.protocol.task_contract import Batch, Outcome, Signal, SplitEnd, TaskSettings, TaskSplit
+from eosingest.protocol.transactional_ids import task_id
+from eosingest.protocol.verdict import JobResult
+from eosingest.records.checksum import Totals
+from eosingest.report.model import Progress, RunReport
 from tests.simulation.network import SimulatedNetwork
 from tests.simulation.scheduler import Actor, Process
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, EXIT_FENCED, EXIT_INCOMPLETE, EXIT_TEMPORARY
-from eosingest.kafka.memory import Entry, State
-from eosingest.names import task_id
+from eosingest.kafka.memory.log import Entry, State
+from eosingest.protocol.transactional_ids import task_id
 from tests.simulation.source import EDITED, Rows, SplitId
 from tests.simulation.spark import JOB, OFFSETS, PREFIX, ROW_BYTES, TOPIC, Attempt, Run
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from eosingest import acceptance
-from eosingest.audit import Totals
-from eosingest.audited_source import AuditedSource, Unit
 from eosingest.errors import ChangedError
-from eosingest.offsets.record import FAILED, ControlRecord, OffsetRecord, Pinned
-from eosingest.plan import Plan
-from eosingest.sources.base import Fingerprint
+from eosingest.protocol import acceptance
+from eosingest.protocol.audited_source import AuditedSource, Unit
+from eosingest.protocol.offsets.record import FAILED, ControlRecord, OffsetRecord, Pinned
+from eosingest.protocol.plan import Plan
+from eosingest.protocol.source import Fingerprint
+from eosingest.records.checksum import Totals
 
 CONTROL = ControlRecord(4, "4th", FAILED, 2, Pinned("csv", "", "t", "id", "c", 5, "p."), pinned_since=3, pin_open=True)
 RECEIPT = OffsetRecord("a", 0, 9, 5, False, 5, 5, 77, Fingerprint(9, 1, "x"), run=3, task=0, sequence=0)

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from eosingest.audit import Extent, Slice, Totals, expected_of, extents, shares
-from eosingest.checksum import MODULUS, record_hash, record_hashes
+from eosingest.audit.receipts import Extent, Slice, expected_of, extents, shares
 from eosingest.kafka.protocols import OffsetRange
-from eosingest.offsets.record import Audit, OffsetRecord
-from eosingest.sources.base import Fingerprint
+from eosingest.protocol.offsets.record import Audit, OffsetRecord
+from eosingest.protocol.source import Fingerprint
+from eosingest.records.checksum import MODULUS, Totals, record_hash, record_hashes
 
 
 def receipt(records: int, checksum: int) -> OffsetRecord:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from eosingest.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS, OffsetRecord
-from eosingest.plan import Plan, PlannedFile, PlannedSplit
-from eosingest.sources.base import Fingerprint, SourceFile, Split
-from eosingest.spark.audit_lines import parted
+from eosingest.audit.scan_lines import parted
+from eosingest.protocol.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS, OffsetRecord
+from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit
+from eosingest.protocol.source import Fingerprint, SourceFile, Split
 
 SIZE = 100
 

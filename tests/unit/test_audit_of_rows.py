@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eosingest.audit import Totals
-from eosingest.spark.audit import ReadSource
+from eosingest.audit.scan import ReadSource
+from eosingest.records.checksum import Totals
 from eosingest.spark.read import CHECKSUM, METADATA, SPLIT
 
 LIMITS = {-5: None, 7: 3, 9: 0}

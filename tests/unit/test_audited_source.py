@@ -6,10 +6,10 @@ import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from eosingest.audit import Totals
-from eosingest.audited_source import AuditedSource, audited_source
-from eosingest.offsets.record import COMPLETE, ControlRecord, OffsetRecord, Pinned
-from eosingest.sources.base import Fingerprint, Listing, SourceFile, Split
+from eosingest.protocol.audited_source import AuditedSource, audited_source
+from eosingest.protocol.offsets.record import COMPLETE, ControlRecord, OffsetRecord, Pinned
+from eosingest.protocol.source import Fingerprint, Listing, SourceFile, Split
+from eosingest.records.checksum import Totals
 
 PINNED = Pinned("json", ".", "orders", "topic-id", "cluster-id", 5, "eosingest.")
 CONTROL = ControlRecord(3, "3rd", COMPLETE, 0, PINNED, pinned_since=2, split_size=100)

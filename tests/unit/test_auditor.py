@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from eosingest.audit.session import SparkAuditor
 from eosingest.errors import IncompleteError, TemporaryError
-from eosingest.spark.auditor import SparkAuditor
 
 OTHER_PYTHON = (
     "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run"

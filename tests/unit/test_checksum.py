@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from eosingest.checksum import SPARK_EXPRESSION, add, record_hash, signed_hash
+from eosingest.records.checksum import SPARK_EXPRESSION, add, record_hash, signed_hash
 
 MODULUS = 1 << 64
 Record = tuple[bytes | None, bytes | None]

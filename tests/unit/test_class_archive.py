@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from eosingest import prepare
+from eosingest.app import prepare
 from eosingest.errors import FatalError
-from eosingest.host_lock import HostLock
+from eosingest.host.host_lock import HostLock
 from eosingest.spark import class_archive, training
 from eosingest.spec import Spec, load
 

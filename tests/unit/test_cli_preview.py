@@ -13,7 +13,7 @@ from eosingest.cli import main as cli
 from eosingest.cli import preview
 from eosingest.cli.records import text_of
 from eosingest.errors import FatalError
-from eosingest.report import PreviewReport, ShownRecord
+from eosingest.report.model import PreviewReport, ShownRecord
 
 RECORD = ShownRecord(
     key=b"alice",

@@ -25,7 +25,7 @@ from eosingest.errors import (
     TemporaryError,
 )
 from eosingest.kafka.protocols import OpenTransaction
-from eosingest.report import PlanReport, RunReport, StatusReport
+from eosingest.report.model import PlanReport, RunReport, StatusReport
 
 RUN = RunReport(
     job="orders-backfill",

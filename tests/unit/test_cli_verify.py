@@ -8,7 +8,7 @@ import pytest
 
 from eosingest.cli.verify import result_of
 from eosingest.errors import EosingestError, FatalError, MismatchError, TemporaryError
-from eosingest.report import VerifyReport
+from eosingest.report.model import VerifyReport
 
 REPORT = VerifyReport(
     job="orders",

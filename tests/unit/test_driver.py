@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from eosingest.driver import Driver
-from eosingest.driver_contract import DriverSettings, Prepared, Surroundings, TopicCreation
 from eosingest.errors import ChangedError, EosingestError
-from eosingest.interruption import Interruption
-from eosingest.kafka.memory import Cluster, Entry
-from eosingest.kafka.memory_clients import MemoryAdmin, MemoryProducer, MemoryReader
-from eosingest.offsets import record, topic
-from eosingest.offsets.record import ControlRecord, Pinned
-from eosingest.plan import Plan
-from eosingest.report import Progress, RunReport
-from eosingest.task_contract import TaskSettings
-from eosingest.verdict import JobResult
+from eosingest.host.interruption import Interruption
+from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
+from eosingest.kafka.memory.log import Cluster, Entry
+from eosingest.protocol.driver import Driver
+from eosingest.protocol.driver_contract import DriverSettings, Prepared, Surroundings, TopicCreation
+from eosingest.protocol.offsets import record, topic
+from eosingest.protocol.offsets.record import ControlRecord, Pinned
+from eosingest.protocol.plan import Plan
+from eosingest.protocol.task_contract import TaskSettings
+from eosingest.protocol.verdict import JobResult
+from eosingest.report.model import Progress, RunReport
 from tests.simulation.source import SimulatedSource
 
 SETTINGS = DriverSettings(

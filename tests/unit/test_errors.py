@@ -12,7 +12,7 @@ import pytest
 from eosingest import errors
 from eosingest.errors import EosingestError, InterruptedRunError, SpecError, worst_exit_code
 from eosingest.kafka.protocols import FailureKind, KafkaFailure
-from eosingest.task import AttemptLostError
+from eosingest.protocol.task import AttemptLostError
 
 CLASSES: list[type[EosingestError]] = [
     value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, EosingestError)

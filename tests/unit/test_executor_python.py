@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eosingest import executor_python
+from eosingest.app import executor_python
 from eosingest.errors import EosingestError, FatalError
 from eosingest.spark.probe import MODULES
 

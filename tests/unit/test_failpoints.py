@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from eosingest.failpoints import NAMES
+from eosingest.host.failpoints import NAMES
 
 ROOT = Path(__file__).parents[2]
 PASS_THREE_TIMES = """
-from eosingest.failpoints import fail_point
+from eosingest.host.failpoints import fail_point
 for hit in range(1, 4):
     fail_point("task-after-begin")
     fail_point("task-after-commit")

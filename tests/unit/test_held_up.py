@@ -6,7 +6,7 @@ from typing import cast
 
 from eosingest.errors import TemporaryError
 from eosingest.kafka.protocols import Admin, OpenTransaction
-from eosingest.offsets.held_up import held_up
+from eosingest.protocol.offsets.blocking import held_up
 
 
 class Brokers:

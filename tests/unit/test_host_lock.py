@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from eosingest.host_lock import HostLock
+from eosingest.host.host_lock import HostLock
 from tests.integration.harness import wait_for
 
 ROOT = Path(__file__).parents[2]
 HOLD = """
 import sys
-from eosingest.host_lock import HostLock
+from eosingest.host.host_lock import HostLock
 with HostLock("cluster", "job") as lock:
     print(lock.acquired, flush=True)
     sys.stdin.read()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eosingest.errors import FatalError
-from eosingest.java import find_java, java_major_version
+from eosingest.host.java import find_java, java_major_version
 
 MakeJava = Callable[..., Path]
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from eosingest.audit import (
+from eosingest.audit.judgement import by_receipts, by_source
+from eosingest.audit.receipts import (
     CHANGED,
     DOUBLED,
     FOREIGN,
@@ -26,10 +27,8 @@ from eosingest.audit import (
     Found,
     Judgement,
     Missing,
-    Totals,
 )
-from eosingest.checksum import record_hash
-from eosingest.judgement import by_receipts, by_source
+from eosingest.records.checksum import Totals, record_hash
 
 Record = tuple[bytes | None, bytes | None]
 ALONE = Circumstances()
@@ -40,7 +39,7 @@ def totals(records: Sequence[Record]) -> Totals:
 
 
 def copies_of(found: Sequence[Record], late: Sequence[Record], expected: Sequence[Record]) -> Copies:
-    """As spark/audit.py counts them."""
+    """As audit/scan.py counts them."""
     count = Counter(record_hash(*record) for record in [*found, *late])
     late_count = Counter(record_hash(*record) for record in late)
     surplus = totals([*found, *late]) - totals(expected)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from eosingest import last_words
 from eosingest.errors import FatalError
+from eosingest.host import last_words
 
 HERE = socket.gethostname()
 ERROR = FatalError("a.csv: row 2: no", code="corrupt-row", hint="mend it")

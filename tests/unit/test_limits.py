@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from eosingest.kafka.protocols import ANY_PARTITION, NO_PARTITION
-from eosingest.limits import BadRow, TopicLimits, first_bad_row, topic_limits
+from eosingest.records.limits import BadRow, TopicLimits, first_bad_row, topic_limits
 
 DAY_MS = 86_400_000
 NOW_MS = 1_800_000_000_000

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from eosingest import checksum
 from eosingest.errors import ChangedError, FatalError
-from eosingest.offsets.record import OffsetRecord
-from eosingest.plan import Plan, make_plan
-from eosingest.sources import lines
-from eosingest.sources.base import Fingerprint
-from eosingest.sources.files import FileSource
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.plan import Plan, make_plan
+from eosingest.protocol.source import Fingerprint
+from eosingest.protocol.task_contract import Batch, Signal, SplitEnd
+from eosingest.records import checksum
+from eosingest.sources.files import lines
+from eosingest.sources.files.source import FileSource
 from eosingest.spark import line_inputs
 from eosingest.spark.line_inputs import LineInputs, LineSource, LineSplit, _bounds, line_source, takes_lines
 from eosingest.spark.read import ReadSettings
 from eosingest.spark.scan import BLOCK, planned_splits
-from eosingest.task_contract import Batch, Signal, SplitEnd
 from tests.reading.files import lz4_frame, zstd
 
 LINES = ReadSettings(

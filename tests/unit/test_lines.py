@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from eosingest.sources import lines
-from eosingest.sources.lines import Bounds, open_file, read_lines
+from eosingest.sources.files import lines
+from eosingest.sources.files.lines import Bounds, open_file, read_lines
 
 
 def simple_lines(data: bytes, separator: int | None) -> list[tuple[int, bytes, int]]:

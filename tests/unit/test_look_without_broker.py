@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from eosingest import broker
+from eosingest.app.settings import file_source
 from eosingest.cli import main as cli
-from eosingest.offsets.record import OffsetRecord
-from eosingest.plan import gone_note, make_plan, notes_of
-from eosingest.settings import file_source
-from eosingest.sources.base import Fingerprint, Listing
-from eosingest.sources.files import FileSource
-from eosingest.sources.unread import Unread
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.plan import gone_note, make_plan, notes_of
+from eosingest.protocol.source import Fingerprint, Listing
+from eosingest.sources.files.source import FileSource
+from eosingest.sources.files.unread import Unread
 from eosingest.spec import load
 
 SPEC = """\

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import pytest
 
 from eosingest.errors import TemporaryError
-from eosingest.kafka.memory import BrokerError, Cluster, Identity, Log, Offsets, State
-from eosingest.kafka.memory_clients import MemoryAdmin, MemoryProducer, MemoryReader, NoAnswerError
+from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader, NoAnswerError
+from eosingest.kafka.memory.log import BrokerError, Cluster, Identity, Log, Offsets, State
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Records
 
 _T = TypeVar("_T")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from eosingest.errors import FatalError
-from eosingest.offsets import record
-from eosingest.offsets.record import (
+from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets.record import (
     CLAIMED,
     COMPLETE,
     FAILED,
@@ -32,7 +32,7 @@ from eosingest.offsets.record import (
     decode_run,
     run_key,
 )
-from eosingest.sources.base import Fingerprint
+from eosingest.protocol.source import Fingerprint
 
 PINNED = Pinned("json", "/däta", "orders", "topic-id", "cluster-id", 5, "eosingest.")
 CONTROL = ControlRecord(

@@ -8,10 +8,19 @@ import pytest
 
 from eosingest.errors import FatalError
 from eosingest.kafka.protocols import LogRecord
-from eosingest.offsets import record
-from eosingest.offsets.record import CLAIMED, COMPLETE, FAILED, RUNNING, Claim, ControlRecord, OffsetRecord, Pinned
-from eosingest.offsets.state import JobState, TaskState
-from eosingest.sources.base import Fingerprint
+from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets.record import (
+    CLAIMED,
+    COMPLETE,
+    FAILED,
+    RUNNING,
+    Claim,
+    ControlRecord,
+    OffsetRecord,
+    Pinned,
+)
+from eosingest.protocol.offsets.state import JobState, TaskState
+from eosingest.protocol.source import Fingerprint
 
 PINNED = Pinned("json", "", "orders", "topic-id", "cluster-id", 5, "eosingest.")
 

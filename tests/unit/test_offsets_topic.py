@@ -20,9 +20,9 @@ from eosingest.kafka.protocols import (
     OpenTransaction,
     TopicDescription,
 )
-from eosingest.offsets import topic
-from eosingest.offsets.record import Claim, claim_key
-from eosingest.offsets.state import JobState
+from eosingest.protocol.offsets import topic
+from eosingest.protocol.offsets.record import Claim, claim_key
+from eosingest.protocol.offsets.state import JobState
 
 # org.apache.kafka.common.utils.UtilsTest.testMurmur2
 JAVA_VECTORS = [

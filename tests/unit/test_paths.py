@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eosingest.paths import cache_directory
+from eosingest.host.paths import cache_directory
 
 
 @pytest.fixture(autouse=True)

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from eosingest import broker, peek
+from eosingest import broker
+from eosingest.app import peek
+from eosingest.app.peek import PeekSettings
 from eosingest.cli import main as cli
 from eosingest.cli import peek as verb
 from eosingest.errors import FatalError, TemporaryError
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, OffsetRange, TopicDescription
-from eosingest.peek import PeekSettings
-from eosingest.report import PeekReport
+from eosingest.report.model import PeekReport
 
 
 class Message:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from eosingest import pins
 from eosingest.errors import ChangedError, FatalError
-from eosingest.offsets.record import CLAIMED, FAILED, RUNNING, Audit, ControlRecord, OffsetRecord, Pinned
-from eosingest.offsets.state import JobState
-from eosingest.sources.base import Fingerprint
+from eosingest.protocol import pins
+from eosingest.protocol.offsets.record import CLAIMED, FAILED, RUNNING, Audit, ControlRecord, OffsetRecord, Pinned
+from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.source import Fingerprint
 
 PINNED = Pinned("json", "", "orders", "topic-id", "cluster-id", 5, "eosingest.")
 SETTLED = ControlRecord(

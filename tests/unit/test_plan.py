@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from eosingest.errors import ChangedError
-from eosingest.offsets.record import OffsetRecord
-from eosingest.offsets.state import SplitId
-from eosingest.plan import Plan, half_done_files, make_plan
-from eosingest.sources.base import Fingerprint, Listing, SourceFile, Split
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.offsets.state import SplitId
+from eosingest.protocol.plan import Plan, half_done_files, make_plan
+from eosingest.protocol.source import Fingerprint, Listing, SourceFile, Split
 
 SIZE = 100
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from eosingest import preview
+from eosingest.app import preview
 from eosingest.errors import InterruptedRunError, SpecError
-from eosingest.plan import Plan
-from eosingest.report import PreviewReport, ShownRecord
+from eosingest.protocol.plan import Plan
+from eosingest.report.model import PreviewReport, ShownRecord
 from eosingest.spec import load
 
 SPEC = """\

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from eosingest.cli.progress import line_of
-from eosingest.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS, OffsetRecord
-from eosingest.plan import Plan, PlannedFile, PlannedSplit
-from eosingest.run_progress import RunProgress
-from eosingest.sources.base import Fingerprint, SourceFile, Split
+from eosingest.protocol.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS, OffsetRecord
+from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit
+from eosingest.protocol.run_progress import RunProgress
+from eosingest.protocol.source import Fingerprint, SourceFile, Split
 
 SAME = Fingerprint(300, 0, "x")
 

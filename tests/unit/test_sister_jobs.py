@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eosingest.audit import Extent, Totals
+from eosingest.audit.receipts import Extent
+from eosingest.audit.sister_jobs import SisterJob, fold_jobs, sister_jobs, together
 from eosingest.kafka.protocols import LogRecord, OffsetRange
-from eosingest.offsets.record import COMPLETE, Audit, ControlRecord, OffsetRecord, Pinned, control_key, settled_key
-from eosingest.sister_jobs import SisterJob, fold_jobs, sister_jobs, together
-from eosingest.sources.base import Fingerprint
+from eosingest.protocol.offsets.record import (
+    COMPLETE,
+    Audit,
+    ControlRecord,
+    OffsetRecord,
+    Pinned,
+    control_key,
+    settled_key,
+)
+from eosingest.protocol.source import Fingerprint
+from eosingest.records.checksum import Totals
 
 PINNED = Pinned("json", "", "orders", "topic-id", "cluster-id", 5, "p.")
 CONTROL = ControlRecord(1, "first", COMPLETE, 0, PINNED, 1, audit=Audit(start=(5,), end=(9,), retired_records=1))

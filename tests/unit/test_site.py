@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eosingest.errors import SpecError
-from eosingest.site import conf_folder, refuse_embedded_elsewhere, spark_defaults, spark_master
+from eosingest.spark.site import conf_folder, refuse_embedded_elsewhere, spark_defaults, spark_master
 from eosingest.spec import Spec, load
 from eosingest.spec.masters import addresses, master_problem, on_other_machines
 

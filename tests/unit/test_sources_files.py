@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from eosingest.errors import EosingestError, FatalError, SpecError
-from eosingest.sources.base import Listing, Source, Split
-from eosingest.sources.files import FileSource
+from eosingest.protocol.source import Listing, Source, Split
+from eosingest.sources.files.source import FileSource
 
 
 def make(folder: Path, *names: str, content: str = '{"a":1}\n') -> None:

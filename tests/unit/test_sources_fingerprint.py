@@ -10,9 +10,9 @@ import pytest
 import xxhash
 
 from eosingest.errors import ChangedError, FatalError
-from eosingest.sources import fingerprint
-from eosingest.sources.base import Fingerprint, SourceFile
-from eosingest.sources.files import FileSource
+from eosingest.protocol.source import Fingerprint, SourceFile
+from eosingest.sources.files import fingerprint
+from eosingest.sources.files.source import FileSource
 
 MIB = 1024 * 1024
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from eosingest.sources.base import SourceFile
-from eosingest.sources.files import escape_for_spark, metadata_file_path
-from eosingest.sources.splits import cut, is_splittable
+from eosingest.protocol.source import SourceFile
+from eosingest.sources.files.cuts import cut, is_splittable
+from eosingest.sources.files.source import escape_for_spark, metadata_file_path
 
 
 @pytest.mark.parametrize(

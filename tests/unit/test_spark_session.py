@@ -196,7 +196,7 @@ def test_stopping_waits_for_no_accumulator(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_package_for_executors(tmp_path: Path) -> None:
     names = zipfile.ZipFile(package_zip(tmp_path)).namelist()
-    assert {"eosingest/__init__.py", "eosingest/spark/probe.py", "eosingest/task.py"} <= set(names)
+    assert {"eosingest/__init__.py", "eosingest/spark/probe.py", "eosingest/protocol/task.py"} <= set(names)
     assert all(name.endswith(".py") for name in names)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from eosingest.app.further_checks import further_problems
 from eosingest.errors import SpecError
-from eosingest.further_checks import further_problems
 from eosingest.spec import load
 from eosingest.spec.columns import columns_of
 from eosingest.spec.lint import expression_problems

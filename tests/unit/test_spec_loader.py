@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eosingest.errors import SpecError
-from eosingest.site import spark_master
+from eosingest.spark.site import spark_master
 from eosingest.spec import Spec, generations, load, resolve_properties
 
 MINIMAL = """\

@@ -6,10 +6,10 @@ import pickle
 
 import pytest
 
-from eosingest.offsets.record import POSITION_KIND_BYTES, OffsetRecord
-from eosingest.sources.base import Fingerprint
-from eosingest.split_table import SplitTable
-from eosingest.task_contract import TaskSplit
+from eosingest.protocol.offsets.record import POSITION_KIND_BYTES, OffsetRecord
+from eosingest.protocol.source import Fingerprint
+from eosingest.protocol.split_table import SplitTable
+from eosingest.protocol.task_contract import TaskSplit
 
 ONE, OTHER = Fingerprint(300, 1_700_000_000_123, "ab" * 16), Fingerprint(2**40, 5, "")
 

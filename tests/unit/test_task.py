@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eosingest import checksum
 from eosingest.errors import ChangedError
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Records
-from eosingest.limits import TopicLimits
-from eosingest.offsets import record
-from eosingest.offsets.record import Claim, ControlRecord, OffsetRecord, Pinned
-from eosingest.offsets.state import JobState
-from eosingest.plan import Plan, PlannedFile, PlannedSplit
-from eosingest.sources.base import Fingerprint, SourceFile, Split
-from eosingest.task import AttemptLostError, Batch, Outcome, Signal, SplitEnd, Task, TaskSettings, TaskSplit
-from eosingest.verdict import JobResult, proven_done
+from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets.record import Claim, ControlRecord, OffsetRecord, Pinned
+from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit
+from eosingest.protocol.source import Fingerprint, SourceFile, Split
+from eosingest.protocol.task import AttemptLostError, Batch, Outcome, Signal, SplitEnd, Task, TaskSettings, TaskSplit
+from eosingest.protocol.verdict import JobResult, proven_done
+from eosingest.records import checksum
+from eosingest.records.limits import TopicLimits
 
 JOB, RUN, STARTED, NUMBER, ATTEMPT = "job", 5, "this run", 3, 70
 CONTENT = Fingerprint(300, 1, "x")

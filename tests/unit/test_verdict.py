@@ -15,12 +15,12 @@ from eosingest.errors import (
     TemporaryError,
     worst_exit_code,
 )
-from eosingest.offsets.record import OffsetRecord
-from eosingest.offsets.state import JobState, SplitId
-from eosingest.plan import Plan, PlannedFile, PlannedSplit
-from eosingest.sources.base import Fingerprint, SourceFile, Split
-from eosingest.task import Outcome
-from eosingest.verdict import JobResult, errors_of, half_done_error, outcome_errors, proven_done, unfinished
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.offsets.state import JobState, SplitId
+from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit
+from eosingest.protocol.source import Fingerprint, SourceFile, Split
+from eosingest.protocol.task import Outcome
+from eosingest.protocol.verdict import JobResult, errors_of, half_done_error, outcome_errors, proven_done, unfinished
 
 RUN = 5
 CONTENT = Fingerprint(300, 1, "x")

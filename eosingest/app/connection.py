@@ -1,0 +1,100 @@
+"""From a Spec to connected clients: the admin client, and what makes producers and readers. Starts the embedded broker.
+
+Used by a run (run.py) and by those who only look (inspect.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from eosingest import broker
+from eosingest.errors import SpecError, TemporaryError
+from eosingest.host.interruption import never
+from eosingest.kafka.config import ClientSettings, refuse_one_sided
+from eosingest.kafka.kafka_python import KafkaPythonAdmin
+from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader, LibrdkafkaProducer, ProducerSettings
+from eosingest.kafka.protocols import OffsetsReader, Producer, TopicDescription
+from eosingest.protocol.control_log import ControlLog
+from eosingest.protocol.offsets import topic
+from eosingest.report.model import Observer
+from eosingest.spark import site
+from eosingest.spec import Spec, resolve_properties
+
+EMBEDDED = "embedded"
+
+
+@dataclass
+class Connection:
+    """The driver's clients (`control.DriverKafka`)."""
+
+    client: ClientSettings
+    admin: KafkaPythonAdmin
+    offsets_topic: str
+    transaction_timeout_s: float
+    check: Callable[[], None]
+
+    def control_producer(self, transactional_id: str) -> Producer:
+        """Make the control producer."""
+        settings = ProducerSettings(self.client, self.offsets_topic, self.transaction_timeout_s)
+        return LibrdkafkaProducer(transactional_id, settings, self.check)
+
+    def reader(self, partition: int) -> OffsetsReader:
+        """Make a reader of one partition of the offsets topic."""
+        return LibrdkafkaOffsetsReader(self.offsets_topic, partition, self.client, self.check)
+
+
+@contextlib.contextmanager
+def connected(
+    spec: Spec, observer: Observer, check: Callable[[], None] = never, *, start: bool = True
+) -> Iterator[Connection]:
+    """Connect, starting the embedded broker where it is asked for. `check` ends waits by raising.
+
+    Who only looks starts nothing (`start` False): then an embedded broker that is down is a TemporaryError.
+    """
+    site.refuse_embedded_elsewhere(spec)
+    servers = spec.sink.bootstrap_servers
+    if servers == EMBEDDED and not start:
+        servers = broker.status().bootstrap_servers
+        if not servers:
+            raise embedded_is_down()
+    elif servers == EMBEDDED:
+        status_now = broker.up()
+        servers = status_now.bootstrap_servers
+        if status_now.started_now:
+            observer.note(f"started the embedded broker at {servers}; it stays up until: eosingest broker down")
+    client = ClientSettings(servers, resolve_properties(spec))
+    admin = KafkaPythonAdmin(client, check)
+    try:
+        yield Connection(client, admin, spec.sink.offsets_topic, spec.transaction.timeout, check)
+    finally:
+        admin.close()
+
+
+def embedded_is_down() -> TemporaryError:
+    """Make the error for a look at an embedded broker that nobody has started."""
+    return TemporaryError(
+        "the embedded broker is not running", code="broker-down", hint="start it with: eosingest broker up"
+    )
+
+
+def control_log(spec: Spec, kafka: Connection, offsets_topic: TopicDescription) -> ControlLog:
+    """Make a reader of the job's records, for those who only look; to be closed."""
+    return ControlLog(
+        spec.name,
+        kafka,
+        offsets_topic=spec.sink.offsets_topic,
+        partition=topic.partition_of(spec.name, offsets_topic.partitions),
+        deadline_s=lambda: topic.read_deadline_s(spec.transaction.timeout),
+        now=time.monotonic,
+        sleep=time.sleep,
+    )
+
+
+def refuse_unusable_properties(spec: Spec) -> None:
+    """Raise SpecError for client properties that cannot be used; cheaper than `check`."""
+    problems = refuse_one_sided(resolve_properties(spec))
+    if problems:
+        raise SpecError("\n".join(problems), code="bad-property", problems=problems)

@@ -1,0 +1,192 @@
+"""A Python for executors as one archive: interpreter, standard library, and what tasks import (`eosingest package`).
+
+Spark unpacks it on every executor (`spark.archives`, docs/clusters.md). A virtual environment only points to the interpreter
+that made it; here the interpreter lies in the archive and finds its library by its own place. eosingest itself is not in it:
+it is sent with each run, and pyspark lies on the cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+
+from eosingest.errors import FatalError
+from eosingest.host.paths import unusable
+from eosingest.spark.probe import MODULES
+
+_LIBRARY = PurePosixPath("lib") / f"python{sys.version_info.major}.{sys.version_info.minor}"
+_LEFT_OUT = frozenset({"site-packages", "dist-packages", "__pycache__"} | {"test", "tests", "include"})
+_NOT_OF_TASKS = frozenset({"idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "pydoc_data"})
+_CHECK_S = 120.0
+_STEP = 200  # files between two looks at whether to go on
+# The interpreter may need its library from beside it; what the executor's environment says of Python is not meant for it.
+_START = """\
+#!/bin/sh
+here=$(cd "$(dirname "$0")" && pwd -P)
+LD_LIBRARY_PATH="$here/../lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" exec "$here/%s" "$@"
+"""
+_LOOK = """\
+import importlib, importlib.metadata, json, sys
+modules = json.loads(sys.argv[1])
+for name in modules: importlib.import_module(name)
+import bz2, ctypes, hashlib, socket, zlib
+print(json.dumps({"prefix": sys.prefix, **{p: importlib.metadata.version(p) for p in modules.values()}}))
+"""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The archive as it was written and tried: `bytes` long, `packages` by their versions, `runs_on` machine and C library."""
+
+    file: Path
+    bytes: int
+    python: str
+    packages: dict[str, str]
+    runs_on: str
+
+
+def default_name() -> str:
+    """Return how the archive is called where nobody says so."""
+    return f"eosingest-python{platform.python_version()}-{platform.machine()}.tar.gz"
+
+
+def pack(file: Path, check: Callable[[], None]) -> Packed:
+    """Write the archive, unpack it elsewhere, and import from it what tasks import; it appears by a rename.
+
+    `check` raises to end the work. Raises FatalError where what is packed does not run by itself.
+    """
+    file = file.absolute()
+    try:
+        with tempfile.TemporaryDirectory(prefix=".eosingest-package-", dir=file.parent) as made:
+            folder = Path(made)
+            _write(folder / "archive", check)
+            packages = _tried(folder, check)
+            (folder / "archive").replace(file)
+    except OSError as error:
+        raise unusable(file.parent, error) from error
+    libc = " ".join(platform.libc_ver())
+    runs_on = f"Linux {platform.machine()}, {libc} or newer" if libc.strip() else platform.platform()
+    return Packed(file, file.stat().st_size, platform.python_version(), packages, runs_on)
+
+
+def _write(file: Path, check: Callable[[], None]) -> None:
+    with tarfile.open(file, "w:gz", compresslevel=6, dereference=True) as archive:
+        for name, content in _scripts():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o755
+            archive.addfile(entry, BytesIO(content))
+        for index, (source, place) in enumerate(sorted(_files(), key=lambda found: found[1])):
+            if index % _STEP == 0:
+                check()
+            archive.add(source, str(place), recursive=False, filter=_of_nobody)
+
+
+def _of_nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    return entry
+
+
+def _interpreter() -> Path:
+    """Return the program that this environment, if it is one, was made from."""
+    return Path(os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable))
+
+
+def _scripts() -> Iterator[tuple[str, bytes]]:
+    content = (_START % f"{_LIBRARY.name}.bin").encode()
+    yield "bin/python", content
+    yield "bin/python3", content
+
+
+def _files() -> Iterator[tuple[Path, PurePosixPath]]:
+    """Yield every file with its place in the archive."""
+    yield _interpreter(), PurePosixPath("bin") / f"{_LIBRARY.name}.bin"
+    shared = _shared_library()
+    if shared is not None:
+        yield shared, PurePosixPath("lib") / shared.name
+    library = Path(sysconfig.get_path("stdlib"))
+    for folder, folders, names in os.walk(library):
+        left_out = _LEFT_OUT | _NOT_OF_TASKS
+        folders[:] = [name for name in folders if name not in left_out and not name.startswith("config-")]
+        inside = Path(folder).relative_to(library)
+        yield from ((Path(folder) / name, _LIBRARY / inside / name) for name in names)
+    for package in MODULES.values():
+        yield from _files_of(_installed(package))
+
+
+def _shared_library() -> Path | None:
+    """Return the library that the interpreter is linked with; None where all of it is in the program."""
+    name = sysconfig.get_config_var("INSTSONAME")
+    if not sysconfig.get_config_var("Py_ENABLE_SHARED") or not name:
+        return None
+    folders = (sysconfig.get_config_var("LIBDIR"), f"{sys.base_prefix}/lib", sysconfig.get_config_var("LIBPL"))
+    return next((Path(folder) / name for folder in folders if folder and (Path(folder) / name).is_file()), None)
+
+
+def _installed(package: str) -> Distribution:
+    try:
+        return distribution(package)
+    except PackageNotFoundError as error:
+        raise FatalError(
+            f"{package} is not installed in the Python that eosingest runs in",
+            code="package-missing",
+            hint=f"{sys.executable} -m pip install {package}",
+        ) from error
+
+
+def _files_of(installed: Distribution) -> Iterator[tuple[Path, PurePosixPath]]:
+    """Yield a package's files but its tests, headers and programs."""
+    if installed.files is None:
+        raise FatalError(
+            f"{installed.name} does not say which files it has",
+            code="package-missing",
+            hint="install it with pip, in a virtual environment",
+        )
+    for file in installed.files:
+        source = Path(str(installed.locate_file(file)))
+        if not _LEFT_OUT & set(file.parts) and ".." not in file.parts and source.is_file():
+            yield source, _LIBRARY / "site-packages" / PurePosixPath(*file.parts)
+
+
+def _tried(folder: Path, check: Callable[[], None]) -> dict[str, str]:
+    """Unpack the archive and import from it what tasks import; return the packages' versions."""
+    check()
+    there = folder / "unpacked"
+    with tarfile.open(folder / "archive") as archive:
+        archive.extractall(there, filter="data")
+    check()
+    command = [str(there / "bin" / "python"), "-s", "-c", _LOOK, json.dumps(MODULES)]
+    environment = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+    try:
+        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=_CHECK_S)
+    except subprocess.TimeoutExpired as error:
+        raise _does_not_run("it did not end in time") from error
+    if done.returncode:
+        raise _does_not_run((done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1])
+    found: dict[str, str] = json.loads(done.stdout)
+    prefix = found.pop("prefix")
+    with suppress(OSError):
+        if not os.path.samefile(prefix, there):
+            raise _does_not_run(f"it takes its library from {prefix}")
+    return found
+
+
+def _does_not_run(why: str) -> FatalError:
+    return FatalError(
+        f"the packed Python does not run by itself: {why}",
+        code="package-broken",
+        hint="no archive was written; use a Python built for many machines (conda-pack, or an image with the same Python), see"
+        " docs/clusters.md",
+    )

@@ -1,0 +1,97 @@
+"""What `check` finds beyond the rules that a spec is loaded by: expressions, paths, servers and properties.
+
+Between the loader, which gives the tables and knows the lines, and those parts that know what a value means. Nothing is
+started and nobody is asked; files are listed where they are there, for the columns that their folders give.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from eosingest.errors import EosingestError, SpecError
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.librdkafka import check_properties
+from eosingest.sources.files.partitions import partition_columns
+from eosingest.sources.files.source import FileSource
+from eosingest.spec.document import Problem, Table, get
+from eosingest.spec.lint import expression_problems
+
+_EMBEDDED = "embedded"
+_SERVER = re.compile(
+    r"(?:(?P<scheme>[A-Za-z_]\w*)://)?(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+)(?::(?P<port>\d{1,5}))?"
+)
+_LISTENERS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+_QUOTED = re.compile(r'"([^"]+)"')
+
+
+def further_problems(tables: Table, spec: Path) -> Iterator[Problem]:
+    """Yield problems of tables whose references are resolved; tables of a wrong shape are passed over."""
+    source = _source(tables, spec)
+    if isinstance(source, Problem):
+        yield source
+    yield from _server_problems(get(tables, "sink", "bootstrap_servers"))
+    yield from _property_problems(get(tables, "sink", "properties"))
+    yield from expression_problems(tables, _folders(source) if isinstance(source, FileSource) else None)
+
+
+def _source(tables: Table, spec: Path) -> FileSource | Problem | None:
+    """Return the source, the problem of a path that this version cannot read, or None."""
+    paths, root = get(tables, "source", "path"), get(tables, "source", "root")
+    paths = [paths] if isinstance(paths, str) else paths
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths) or not paths:
+        return None
+    try:
+        return FileSource(
+            format=str(get(tables, "source", "format")),
+            paths=paths,
+            directory=spec.absolute().parent,
+            root=root if isinstance(root, str) else None,
+            min_age_s=0,
+        )
+    except SpecError as error:
+        return Problem(("source", "path"), error.message, hint=error.hint, code=error.code)
+
+
+def _folders(source: FileSource) -> dict[str, str] | None:
+    """Return the columns that the files' folders give, without their types; None where no file is there to tell."""
+    try:
+        files = source.list().files
+        return dict.fromkeys(partition_columns(files), "") if files else None
+    except EosingestError:  # a run would say it; who writes a spec may not have the files yet
+        return None
+
+
+def _server_problems(servers: object) -> Iterator[Problem]:
+    if not isinstance(servers, str) or servers == _EMBEDDED or not servers.strip():
+        return
+    for server in map(str.strip, servers.split(",")):
+        found = _SERVER.fullmatch(server)
+        text = ""
+        if not server:
+            text = "a comma too many"
+        elif found is None or (found["scheme"] or "plaintext").lower() not in _LISTENERS:
+            text = f"'{server}' is not host:port"
+        elif found["port"] is None:
+            text = f"'{server}' has no port; brokers mostly listen at {server}:9092"
+        elif not 0 < int(found["port"]) < 65536:
+            text = f"'{server}': there is no port {found['port']}"
+        if text:
+            yield Problem(
+                ("sink", "bootstrap_servers"), text, hint='write host:port,host:port or "embedded"', code="servers"
+            )
+            return
+
+
+def _property_problems(properties: object) -> Iterator[Problem]:
+    """Ask librdkafka, which tells one mistake at a time, until it has no more to say."""
+    if not isinstance(properties, dict):
+        return
+    left = {str(name): str(value) for name, value in properties.items()}
+    while complaint := check_properties(ClientSettings("", left)):
+        named = [name for name in _QUOTED.findall(complaint) if name in left]
+        if not named:
+            return  # of no property alone: it is said when the spec is loaded
+        del left[named[0]]
+        yield Problem(("sink", "properties", named[0]), f"librdkafka says: {complaint}", code="bad-property")

@@ -1,0 +1,246 @@
+"""Looking without disturbing: the verbs check, plan and status. No claim, no fence, no topic made, no JVM."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from eosingest import broker
+from eosingest.app.connection import EMBEDDED, Connection, connected, control_log, refuse_unusable_properties
+from eosingest.app.settings import driver_settings, file_source
+from eosingest.errors import EosingestError, FatalError, NoSuchJobError, SpecError
+from eosingest.host import last_words
+from eosingest.host.java import find_java, java_major_version
+from eosingest.kafka.config import ClientSettings, refuse_one_sided
+from eosingest.kafka.librdkafka import check_properties
+from eosingest.kafka.protocols import Admin
+from eosingest.protocol import pins
+from eosingest.protocol.driver_contract import DriverSettings
+from eosingest.protocol.offsets import record, topic
+from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.plan import Plan, PlannedFile, gone_note, half_done_files, make_plan, notes_of
+from eosingest.protocol.source import Listing
+from eosingest.protocol.transactional_ids import control_id, task_id
+from eosingest.report.model import Noting, Observer, PlanReport, StatusReport
+from eosingest.sources.files.source import FileSource
+from eosingest.sources.files.unread import Unread
+from eosingest.spark import site
+from eosingest.spec import Spec, resolve_properties
+from eosingest.spec.masters import is_local
+
+_ENDED = (record.COMPLETE, record.FAILED)
+
+
+def check(spec: Spec) -> list[str]:
+    """Check what can be checked without a broker, and return notes. Raises SpecError, and FatalError without Java."""
+    properties = resolve_properties(spec)
+    problems = refuse_one_sided(properties)
+    complaint = check_properties(ClientSettings("", properties))
+    if complaint:
+        problems.append(f"{spec.file}: sink.properties: librdkafka says: {complaint}")
+    if problems:
+        raise SpecError("\n".join(problems), code="bad-property", problems=problems)
+    java = find_java()
+    notes = [f"Java {java_major_version(java)} at {java}"]
+    master = site.spark_master(spec)
+    site.refuse_embedded_elsewhere(spec)
+    if not is_local(master):
+        notes.append(
+            f"spark.master: {master}: every executor must see the files under the same path, and have a Python of this minor"
+            f" version ({platform.python_version().rpartition('.')[0]}) with eosingest's dependencies"
+        )
+    notes += _not_lines(spec)
+    return notes
+
+
+def _not_lines(spec: Spec) -> list[str]:
+    """Say of the first file, where one is there, that a run would fail at it: JSON that is not one record a line."""
+    if spec.source.format != "json":
+        return []
+    from eosingest.sniff import why_not_json_lines
+
+    try:
+        files = file_source(spec).list().files
+        error = why_not_json_lines(Path(files[0].path)) if files else None
+    except EosingestError:  # who writes a spec may not have the files yet
+        return []
+    return [f"{error.message}; {error.hint}"] if error is not None else []
+
+
+def plan(spec: Spec, observer: Observer) -> PlanReport:
+    """Look at what a run would do. What it would end with is in the report's errors."""
+    refuse_unusable_properties(spec)
+    source = file_source(spec)
+    listing = source.list()
+    noting = Noting(observer)
+    if spec.sink.bootstrap_servers == EMBEDDED and not broker.status().running:
+        return _first_plan(spec, source, listing, noting)
+    with connected(spec, noting, start=False) as kafka:
+        state = _look(spec, kafka, noting)
+        settings = driver_settings(spec, kafka.client.bootstrap_servers, source, from_scratch=False)
+        errors = _pinned_errors(spec, kafka.admin, state, settings)
+        control = state.settled
+        in_force = control is not None and pins.in_force(control, state.offsets)
+        split_size = control.split_size if control is not None and in_force else spec.source.split_size
+        made = make_plan(source, state.offsets, split_size, listing)
+        with _collected(errors):
+            made.refuse_changes(spec.source.on_change)
+        report = _plan_report(spec, kafka.client.bootstrap_servers, made, errors)
+    return _with_notes(report, made, source, noting)
+
+
+def _first_plan(spec: Spec, source: FileSource, listing: Listing, noting: Noting) -> PlanReport:
+    """Plan as if nothing had been sent: the embedded broker, which would know, is down, and a look does not start it."""
+    noting.note(
+        "the embedded broker is not running, so what was sent to it is not known: this is the plan of a first run"
+        " (start it with: eosingest broker up)"
+    )
+    made = make_plan(Unread(source), {}, spec.source.split_size, listing)
+    return _with_notes(_plan_report(spec, EMBEDDED, made, []), made, source, noting)
+
+
+def _with_notes(report: PlanReport, made: Plan, source: FileSource, noting: Noting) -> PlanReport:
+    for note in notes_of(made, source):
+        noting.note(note)
+    return replace(report, notes=tuple(noting.notes))
+
+
+def status(spec: Spec, observer: Observer) -> StatusReport:
+    """Say what the offsets topic knows of the job. Raises NoSuchJobError where that is nothing."""
+    refuse_unusable_properties(spec)
+    with connected(spec, observer, start=False) as kafka:
+        state = _look(spec, kafka, observer)
+        control = state.control
+        if control is None:
+            raise NoSuchJobError(
+                f"{spec.sink.offsets_topic} on {kafka.client.bootstrap_servers} holds nothing about job {spec.name}",
+                hint="it has not run there yet: eosingest run SPEC",
+            )
+        ours = {control_id(control.pinned.prefix, spec.name)} | {
+            task_id(control.pinned.prefix, spec.name, task) for task in range(control.tasks_alive)
+        }
+        description = kafka.admin.describe_topic(spec.sink.offsets_topic)
+        partition = topic.partition_of(spec.name, description.partitions if description else topic.PARTITIONS)
+        open_now = kafka.admin.open_transactions(spec.sink.offsets_topic, partition)
+        files = {file for file, _ in state.offsets}
+        gone = file_source(spec).missing(sorted(files - set(half_done_files(state.offsets))))
+        if gone:
+            observer.note(gone_note(gone))
+        return StatusReport(
+            job=spec.name,
+            topic=control.pinned.topic,
+            bootstrap_servers=kafka.client.bootstrap_servers,
+            state=control.state,
+            run=control.run,
+            host=control.host,
+            pid=control.pid,
+            time=control.time,
+            files=len(files),
+            files_done=len(files) - len(half_done_files(state.offsets)),
+            splits=len(state.offsets),
+            splits_done=sum(1 for offset in state.offsets.values() if offset.done),
+            records_total=state.records_total,
+            open_transactions=tuple(
+                {**entry._asdict(), "of_this_job": entry.transactional_id in ours} for entry in open_now
+            ),
+            versions=dict(control.versions),
+            alive=last_words.lives(control.host, control.pid) if control.state not in _ENDED else None,
+            said=tuple(last_words.recall(kafka.admin.cluster_id(), spec.name, control.host, control.pid)),
+        )
+
+
+def _look(spec: Spec, kafka: Connection, observer: Observer) -> JobState:
+    """Read what is decided of the job, without a claim, a fence, or a topic made."""
+    state = JobState(spec.name)
+    found = kafka.admin.describe_topic(spec.sink.offsets_topic)
+    if found is None:
+        return state
+    log = control_log(spec, kafka, found)
+    try:
+        with log.kafka_errors("reading the offsets topic"):
+            topic.read_decided(log.reader, state, deadline_s=topic.read_deadline_s(spec.transaction.timeout))
+            if log.reader.high_watermark() > state.end:
+                observer.note("a transaction is open in the offsets topic: newer progress may be hidden behind it")
+    finally:
+        log.close()
+    return state
+
+
+@contextlib.contextmanager
+def _collected(errors: list[EosingestError]) -> Iterator[None]:
+    try:
+        yield
+    except EosingestError as error:
+        errors.append(error)
+
+
+def _pinned_errors(spec: Spec, admin: Admin, state: JobState, settings: DriverSettings) -> list[EosingestError]:
+    """Return what a run would refuse, as far as looking tells."""
+    errors: list[EosingestError] = []
+    control, sink = state.settled, admin.describe_topic(spec.sink.topic)
+    if control is None or not state.offsets:
+        if sink is None and settings.create is None:
+            errors.append(FatalError(f"topic {spec.sink.topic} does not exist", code="topic-missing"))
+        return errors
+    now = replace(
+        control.pinned,
+        format=settings.format,
+        root=settings.root,
+        topic=settings.topic,
+        prefix=settings.prefix,
+        cluster_id=admin.cluster_id(),
+    )
+    with _collected(errors):
+        pins.refuse_other_life(control.pinned, now)
+        if sink is None or sink.topic_id != control.pinned.topic_id:
+            raise pins.topic_made_again(spec.sink.topic)
+    with _collected(errors):
+        found = admin.describe_topic(spec.sink.offsets_topic)
+        pins.refuse_lost_progress(state, control, found.topic_id if found is not None else "")
+    if pins.in_force(control, state.offsets):
+        with _collected(errors):
+            newest = max(settings.digests)
+            generation = pins.generation_of(control, sent=True, asked=settings.generation, newest=newest)
+            pins.refuse_other_digest(control, settings.digests[generation])
+    return errors
+
+
+def _plan_report(spec: Spec, servers: str, made: Plan, errors: list[EosingestError]) -> PlanReport:
+    return PlanReport(
+        job=spec.name,
+        topic=spec.sink.topic,
+        bootstrap_servers=servers,
+        files=tuple(_file_line(entry, made) for entry in made.files),
+        splits=sum(entry.splits for entry in made.files),
+        splits_pending=len(made.pending),
+        bytes_total=sum(entry.file.length for entry in made.files),
+        bytes_to_read=made.bytes_to_read,
+        bytes_to_send=made.bytes_to_send,
+        split_size=made.split_size,
+        records_committed=made.committed_records,
+        hidden=made.hidden,
+        too_young=made.too_young,
+        empty=made.empty,
+        vanished=made.vanished,
+        errors=tuple(errors),
+    )
+
+
+def _file_line(entry: PlannedFile, made: Plan) -> dict[str, Any]:
+    if entry.file.name in made.changed:
+        state = "changed"
+    elif entry.half_done:
+        state = "half done"
+    else:
+        state = "done" if entry.done else "new"
+    return {
+        "name": entry.file.name,
+        "length": entry.file.length,
+        "splits": entry.splits,
+        "splits_pending": len(entry.pending),
+        "state": state,
+    }

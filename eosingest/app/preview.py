@@ -1,0 +1,154 @@
+"""A look at the records before they are sent for good (`preview`): schema and first records, as a run would make them.
+
+    listing ─▶ a plan as of a first run ─▶ Spark: record columns of all files ─▶ schema
+                                               └─ of one file after the other ─▶ the first rows
+
+The brokers are not asked: what was sent already is not known here, and nothing is claimed, sent or written.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eosingest.app.prepare import begin_in_background
+from eosingest.app.settings import file_source, spark_log_file
+from eosingest.errors import FatalError, InterruptedRunError, SpecError, SpecProblem
+from eosingest.kafka.config import ClientSettings
+from eosingest.protocol.plan import Plan, make_plan, notes_of
+from eosingest.report.model import Noting, Observer, PreviewReport, ShownRecord
+from eosingest.sources.files.source import FileSource
+from eosingest.sources.files.unread import Unread
+from eosingest.spec import Spec
+
+if TYPE_CHECKING:
+    from eosingest.spark.preview import SparkPreviewer
+
+_KEY = re.compile(r"((?:source|transform|record)\.[\w.]+): ")
+_FILES_AT_MOST = 20  # where `where` takes no row of these, somebody who waits for a look has waited enough
+
+
+def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[], int | None]) -> PreviewReport:
+    """Return schema and first records. Raises what a run would raise before it sends anything."""
+    noting = Noting(observer)
+    check = _check_of(interrupted)
+    source = file_source(spec, check)
+    plan = make_plan(Unread(source), {}, spec.source.split_size, source.list())
+    log_file = spark_log_file(spec.name)
+    report = PreviewReport(
+        job=spec.name,
+        topic=spec.sink.topic,
+        format=spec.source.format,
+        files=len(plan.files),
+        schema=None,
+        log=str(log_file) if log_file is not None else None,
+    )
+    for note in notes_of(plan, source):
+        noting.note(note)
+    if plan.files:
+        observer.note("starting Spark; the brokers are not asked, and nothing is sent")
+        report = _look(spec, rows, source, plan, report, check, observer)
+        if not report.errors:
+            begin_in_background(spec, observer.note)
+    return replace(report, notes=tuple(noting.notes) + report.notes)
+
+
+def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | None]) -> str:
+    """Let Spark resolve schema and expressions over the files that are there (`check --spark`), and return a note.
+
+    Raises what a run would raise; what a key of the spec is to blame for, with its line.
+    """
+    check = _check_of(interrupted)
+    source = file_source(spec, check)
+    plan = make_plan(Unread(source), {}, spec.source.split_size, source.list())
+    if not plan.files:
+        return "Spark was not asked: there is no file with anything in it"
+    if spec.source.ddl is not None:
+        plan = replace(plan, files=plan.files[:1])  # the others change nothing
+    observer.note("starting Spark; the brokers are not asked, and nothing is sent")
+    spark = _previewer(spec, source, check, spark_log_file(spec.name), observer)
+    try:
+        schema = spark.open(plan)
+    except SpecError as error:
+        raise _with_line(error, spec) from error
+    finally:
+        spark.close()
+    return f"Spark takes schema and expressions; the schema is {schema}"
+
+
+def _with_line(error: SpecError, spec: Spec) -> SpecError:
+    """Return the error with file and line, where its text begins with a key of the spec."""
+    found = _KEY.match(error.message)
+    line = spec.line_of(found[1]) if found is not None else None
+    if found is None or line is None:
+        return error
+    message = f"{spec.file}:{line}: {error.message}"
+    detail = SpecProblem(message, error.code, str(spec.file), line, found[1], error.hint)
+    return SpecError(message, code=error.code, hint=error.hint, problems=[message], details=[detail])
+
+
+def _check_of(interrupted: Callable[[], int | None]) -> Callable[[], None]:
+    def check() -> None:
+        number = interrupted()
+        if number is not None:
+            name = signal.Signals(number).name
+            raise InterruptedRunError(f"stopped by {name}; nothing was sent", signal_number=number)
+
+    return check
+
+
+def _previewer(
+    spec: Spec, source: FileSource, check: Callable[[], None], log_file: Path | None, observer: Observer
+) -> SparkPreviewer:
+    from eosingest.spark.preview import SparkPreviewer
+    from eosingest.spark.settings import spark_settings
+
+    client = ClientSettings(spec.sink.bootstrap_servers)  # never connected
+    return SparkPreviewer(spark_settings(spec, client, source, check, log_file, observer.note))
+
+
+def _look(
+    spec: Spec,
+    rows: int,
+    source: FileSource,
+    plan: Plan,
+    report: PreviewReport,
+    check: Callable[[], None],
+    observer: Observer,
+) -> PreviewReport:
+    spark = _previewer(spec, source, check, Path(report.log) if report.log else None, observer)
+    try:
+        schema = spark.open(plan)
+        records: list[ShownRecord] = []
+        for single in _one_by_one(plan):
+            if len(records) >= rows:
+                break
+            records += spark.first_records(single, plan, schema, rows - len(records))
+    finally:
+        spark.close()
+    notes: tuple[str, ...] = ()
+    if len(records) < rows and len(plan.files) > _FILES_AT_MOST:
+        notes = (f"only the first {_FILES_AT_MOST} of {len(plan.files):,} files were looked at",)
+    return replace(report, schema=schema, records=tuple(records), errors=tuple(_corrupt(records)), notes=notes)
+
+
+def _one_by_one(plan: Plan) -> Iterator[Plan]:
+    """Yield plans of one file each, in the plan's order: in a plan of many Spark takes the longest file first."""
+    for entry in plan.files[:_FILES_AT_MOST]:
+        yield replace(plan, files=(entry,))
+
+
+def _corrupt(records: Iterable[ShownRecord]) -> Iterator[FatalError]:
+    for number, record in enumerate(records, start=1):
+        if record.corrupt is not None:
+            yield FatalError(
+                f"{record.file}: record {number} of the preview: the row cannot be parsed by the schema:"
+                f" {record.corrupt[:200]}",
+                code="corrupt-row",
+                hint="nothing was sent; correct the file, source.schema or source.options. A run would stop here",
+            )
+            return

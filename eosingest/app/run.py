@@ -1,0 +1,186 @@
+"""Puts the parts of a run together: clients, source, driver, and a Spark launcher that imports pyspark when needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from eosingest.app import prepare
+from eosingest.app.connection import Connection, connected, refuse_unusable_properties
+from eosingest.app.settings import driver_settings, file_source, spark_log_file, utc_now
+from eosingest.errors import ActiveRunError, EosingestError, FencedError, TemporaryError
+from eosingest.host import last_words
+from eosingest.host.host_lock import HostLock
+from eosingest.host.interruption import Interruption
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.replicas import TRANSACTION_LOG, too_few_replicas
+from eosingest.protocol.driver import Driver
+from eosingest.protocol.driver_contract import Prepared, Proof, Surroundings
+from eosingest.protocol.plan import Plan
+from eosingest.protocol.task_contract import TaskSettings
+from eosingest.protocol.verdict import JobResult
+from eosingest.report.model import Noting, Observer, RunReport
+from eosingest.sources.files.partitions import partition_columns
+from eosingest.sources.files.source import FileSource
+from eosingest.spec import Spec
+from eosingest.spec.columns import columns_of
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the command line says of a run beside the spec. `if_running` None: as the spec says."""
+
+    from_scratch: bool = False
+    accept_change: bool = False
+    if_running: str | None = None
+
+
+def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callable[[], int | None]) -> RunReport | None:
+    """Run the job; None where another run is active on this host and `if_running` is "skip".
+
+    Raises the errors of errors.py for what ends a run before its job; what keeps a job from being complete is in the
+    report's errors.
+    """
+    refuse_unusable_properties(spec)
+    interruption = Interruption(interrupted)
+    noting = Noting(observer)
+    with connected(spec, noting, interruption.check) as kafka, HostLock(kafka.admin.cluster_id(), spec.name) as lock:
+        if not lock.acquired:
+            if_running = options.if_running or spec.if_running
+            if if_running == "skip":
+                return None
+            if if_running == "fail":
+                raise ActiveRunError(
+                    f"another run of {spec.name} is active on this host",
+                    hint="nothing was done; wait for it, or run with --if-running fence to take the job over",
+                )
+            lock.keep_trying()  # the next run is to see this one, not only the one that is fenced now
+        source = file_source(spec, interruption.check)
+        launcher = _LazyLauncher(spec, kafka.client, source, interruption.check, observer)
+        around = Surroundings(
+            now=time.monotonic,
+            sleep=time.sleep,
+            now_ms=lambda: int(time.time() * 1000),
+            utc=utc_now,
+            interruption=interruption,
+        )
+        settings = driver_settings(
+            spec,
+            kafka.client.bootstrap_servers,
+            source,
+            from_scratch=options.from_scratch,
+            accept_change=options.accept_change,
+        )
+        try:
+            report = Driver(settings, kafka, source, launcher, noting, around).run()
+        except FencedError:
+            raise  # a newer run has the last word
+        except EosingestError as error:
+            _name_lost_brokers([error], kafka, spec)
+            last_words.keep(lock.cluster_id, spec.name, [error])
+            raise
+        finally:
+            launcher.close()
+        _name_lost_brokers(report.errors, kafka, spec)
+        last_words.keep(lock.cluster_id, spec.name, report.errors)
+    if launcher.started and report.complete:
+        prepare.begin_in_background(spec, observer.note)
+    return replace(report, notes=tuple(noting.notes), log=launcher.log)
+
+
+def _name_lost_brokers(errors: Sequence[EosingestError], kafka: Connection, spec: Spec) -> None:
+    """Add to errors of Kafka that a retry may mend why it may have failed: replicas that are missing now."""
+    temporary = [error for error in errors if isinstance(error, TemporaryError)]
+    if temporary:
+        topics = (spec.sink.topic, spec.sink.offsets_topic, TRANSACTION_LOG)
+        missing = too_few_replicas(kafka.client, kafka.admin, topics)
+        if missing:
+            temporary[0].message += f". Brokers are lost: {'; '.join(missing)}"
+
+
+class _LazyLauncher:
+    """A SparkLauncher that imports pyspark when it is first asked to prepare: a run with nothing to do never is."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        client: ClientSettings,
+        source: FileSource,
+        check: Callable[[], None],
+        observer: Observer,
+    ) -> None:
+        self._check = check
+        self._spec = spec
+        self._client = client
+        self._source = source
+        self._observer = observer
+        self._launcher: Any = None
+        self.log: str | None = None
+
+    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_files: bool) -> Prepared:
+        # To who watches only, not to the report: until records are committed there is nothing else to see.
+        files = "1 file" if len(plan.pending_files) == 1 else f"{len(plan.pending_files):,} files"
+        self._note_misspelt(plan)
+        self._observer.note(f"starting Spark to read {files}")
+        self._launcher = self._make(self._spec.at_generation(generation))
+        prepared: Prepared = self._launcher.prepare(plan, schema, same_files=same_files)
+        return prepared
+
+    def _note_misspelt(self, plan: Plan) -> None:
+        source = self._spec.source
+        if source.ddl is None or source.format not in ("json", "parquet", "orc") or not plan.pending_files:
+            return
+        from eosingest.sniff.misspelt import misspelt
+
+        given, _ = columns_of(source.ddl)
+        folders = {name.lower() for name in partition_columns([plan.pending_files[0].file])}
+        names = [name for name in given.names if name.lower() not in folders] if given is not None else []
+        found = misspelt(Path(plan.pending_files[0].file.path), source.format, names)
+        if found is not None:
+            self._observer.note(found)
+
+    def prove(self, plan: Plan, generation: int) -> Proof:
+        """Read what was sent under the spec as it is now, as an audit does, in a Spark of its own."""
+        from eosingest.audit.session import SparkAuditor
+
+        spark = SparkAuditor(self._spark_settings(self._spec.at_generation(generation)))
+        try:
+            spark.start(plan.split_size)
+            sums = spark.read_source(plan, None)
+            return Proof(sums, spark.schema)
+        finally:
+            spark.close()
+
+    def start(self, settings: TaskSettings) -> None:
+        self._launcher.start(settings)
+
+    def poll(self, timeout_s: float) -> JobResult | None:
+        result: JobResult | None = self._launcher.poll(timeout_s)
+        return result
+
+    def cancel(self) -> None:
+        self._launcher.cancel()
+
+    def close(self) -> None:
+        if self._launcher is not None:
+            self._launcher.close()
+
+    @property
+    def started(self) -> bool:
+        """Say whether there was anything to start Spark for."""
+        return self._launcher is not None
+
+    def _make(self, spec: Spec) -> Any:
+        from eosingest.spark.job import SparkLauncher
+
+        return SparkLauncher(self._spark_settings(spec))
+
+    def _spark_settings(self, spec: Spec) -> Any:
+        from eosingest.spark.settings import spark_settings
+
+        log_file = spark_log_file(spec.name)
+        self.log = str(log_file) if log_file is not None else None
+        return spark_settings(spec, self._client, self._source, self._check, log_file, self._observer.note)

@@ -1,0 +1,109 @@
+"""From a Spec to the plain values that source and driver are made with; the core does not know pydantic."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import secrets
+import socket
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import xxhash
+
+from eosingest import __version__
+from eosingest.errors import FatalError
+from eosingest.host.interruption import never
+from eosingest.host.java import find_java, java_major_version
+from eosingest.host.paths import cache_directory
+from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
+from eosingest.sources.files.source import FileSource
+from eosingest.spark import site
+from eosingest.spec import Spec, digest_parts, generations
+
+_LOGS_KEPT_S = 7 * 86_400
+
+
+def file_source(spec: Spec, check: Callable[[], None] = never) -> FileSource:
+    """Make the source; `check` ends a long look by raising."""
+    return FileSource(
+        format=spec.source.format,
+        paths=spec.source.path,
+        directory=spec.directory,
+        root=spec.source.root,
+        min_age_s=spec.source.min_age,
+        allow_empty=spec.source.allow_empty,
+        refuse_empty=True,
+        check=check,
+    )
+
+
+def driver_settings(
+    spec: Spec, bootstrap_servers: str, source: FileSource, *, from_scratch: bool, accept_change: bool = False
+) -> DriverSettings:
+    """Make the driver's settings, with a digest of everything that shapes the bytes."""
+    create = spec.sink.create
+    versions = versions_now()
+    of_versions = {
+        "version.spark": ".".join(versions["spark"].split(".")[:2]),
+        "version.java": versions["java"],
+    }
+    return DriverSettings(
+        job=spec.name,
+        started=f"{utc_now()} {secrets.token_hex(4)}",
+        format=spec.source.format,
+        root=spec.root_as_written or source.root_as_written,
+        bootstrap_servers=bootstrap_servers,
+        topic=spec.sink.topic,
+        create=TopicCreation(create.partitions, create.replication_factor, create.config) if create else None,
+        offsets_topic=spec.sink.offsets_topic,
+        prefix=spec.sink.transactional_id_prefix,
+        digests={known: {**_digest(spec.at_generation(known)), **of_versions} for known in generations.KNOWN},
+        generation=spec.generation,
+        split_size=spec.source.split_size,
+        on_change=spec.source.on_change,
+        transaction_timeout_s=spec.transaction.timeout,
+        max_records=spec.transaction.max_records,
+        max_bytes=spec.transaction.max_bytes,
+        from_scratch=from_scratch,
+        accept_change=accept_change,
+        has_metadata=bool(spec.record.headers) or spec.record.timestamp is not None,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        versions=versions,
+    )
+
+
+def _digest(spec: Spec) -> dict[str, str]:
+    return {name: xxhash.xxh3_64_hexdigest(text.encode()) for name, text in digest_parts(spec).items()}
+
+
+def versions_now() -> dict[str, str]:
+    """Return the versions that go into the control record; Java is looked up without starting a JVM where possible."""
+    try:
+        java = str(java_major_version(find_java()))
+    except FatalError:
+        java = "none"  # matters, and is said, only when Spark is to be started
+    return {"eosingest": __version__, "spark": version("pyspark"), "python": platform.python_version(), "java": java}
+
+
+def utc_now() -> str:
+    """Return the time in UTC as text, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def spark_log_file(job: str) -> Path | None:
+    """Return where this process's Spark writes, and clear away what is older than a week.
+
+    None under spark-submit: its JVM was there before us, and writes to spark-submit's stderr.
+    """
+    folder = cache_directory() / "logs"
+    for old in folder.glob("*.log"):
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > _LOGS_KEPT_S:
+                old.unlink()
+    return None if site.is_submitted() else folder / f"{job}-{os.getpid()}.log"

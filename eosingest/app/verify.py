@@ -1,0 +1,398 @@
+"""Puts an audit together: receipts from the offsets topic, records from the sink topic, rows from the source (`verify`).
+
+    receipts ─▶ may this topic be audited? ─▶ sums of the topic, and of the source ─▶ equal: verified
+                                                     └─ differ ─▶ hash by hash ─▶ judgement
+    receipts again: moved? ─▶ a run is writing: inconclusive
+
+Claims nothing, fences nothing, writes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from eosingest.app import prepare
+from eosingest.app.connection import Connection, connected, control_log, refuse_unusable_properties
+from eosingest.app.settings import driver_settings, file_source, spark_log_file
+from eosingest.audit import judgement, receipts
+from eosingest.audit.receipts import Circumstances, Compared, Copies, Extent, Found, Judgement
+from eosingest.audit.sister_jobs import SisterJob, fold_jobs, sister_jobs, together
+from eosingest.errors import (
+    EosingestError,
+    FatalError,
+    InterruptedRunError,
+    MismatchError,
+    NoSuchJobError,
+    TemporaryError,
+)
+from eosingest.kafka.protocols import OffsetRange, TopicDescription
+from eosingest.protocol import pins
+from eosingest.protocol.audited_source import AuditedSource, audited_source
+from eosingest.protocol.control_log import ControlLog
+from eosingest.protocol.driver_contract import DriverSettings
+from eosingest.protocol.offsets import topic
+from eosingest.protocol.offsets.blocking import held_up
+from eosingest.protocol.offsets.record import ControlRecord
+from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.source import SourceFile
+from eosingest.report.model import Noting, Observer, VerifyReport
+from eosingest.sources.files.cuts import is_cut_by_codec
+from eosingest.spec import Spec, generations
+
+_AGAIN_S = 0.2
+_NAMED_AT_MOST = 5
+_COUNTED = (receipts.LOST, receipts.DOUBLED, receipts.CHANGED, receipts.FOREIGN)
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """What the command line says of an audit beside the spec."""
+
+    against_source: bool = False
+
+
+def verify(
+    spec: Spec, options: VerifyOptions, observer: Observer, interrupted: Callable[[], int | None]
+) -> VerifyReport:
+    """Audit the topic. What was found is in the report's errors; raises the errors of errors.py where it could not look."""
+    refuse_unusable_properties(spec)
+    noting = Noting(observer)
+
+    def check() -> None:
+        number = interrupted()
+        if number is not None:
+            name = signal.Signals(number).name
+            raise InterruptedRunError(f"stopped by {name}; the topic was not judged", signal_number=number)
+
+    also = " and source" if options.against_source else ""
+    observer.note(f"reading the receipts, then topic{also} with Spark")  # to who watches: it takes a while
+    with connected(spec, noting, check, start=False) as kafka:
+        description = kafka.admin.describe_topic(spec.sink.offsets_topic)
+        if description is None:
+            raise _no_such_job(spec, kafka)
+        log = control_log(spec, kafka, description)
+        try:
+            report = _Verification(spec, options, kafka, log, description, check, noting).run()
+        finally:
+            log.close()
+    if not report.errors:
+        prepare.begin_in_background(spec, observer.note)
+    return replace(report, notes=tuple(noting.notes))
+
+
+class _Verification:
+    """One audit. Made and run once."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        options: VerifyOptions,
+        kafka: Connection,
+        log: ControlLog,
+        offsets_topic: TopicDescription,
+        check: Callable[[], None],
+        observer: Observer,
+    ) -> None:
+        self._spec = spec
+        self._observer = observer
+        self._sisters: tuple[SisterJob, ...] = ()
+        self._options = options
+        self._kafka = kafka
+        self._log = log
+        self._offsets_topic = offsets_topic
+        self._check = check
+        self._began = time.monotonic()
+        self._patience_s = topic.read_deadline_s(spec.transaction.timeout)
+        self._source = file_source(spec, check)
+
+    # ---- from top to bottom ----------------------------------------------------------------------------------------
+
+    def run(self) -> VerifyReport:
+        """Go the whole way."""
+        self._read_receipts()
+        state = self._log.state
+        control = self._refuse_no_progress(state)
+        # A job that has sent nothing yet has pinned no size.
+        self._control = control = replace(control, split_size=control.split_size or self._spec.source.split_size)
+        self._sink = self._refuse_changes(state, control)
+        self._before = (state.control, dict(state.offsets))
+        self._expected = receipts.expected_of(state.offsets.values(), control.audit)
+        ranges = self._kafka.admin.offset_ranges(self._sink.name, self._sink.partitions)
+        self._extents = receipts.extents(control.audit, ranges)
+        self._wait_until_decided()
+        rows = None
+        if self._options.against_source:
+            rows = audited_source(self._source, self._source.list(), state.offsets, control, self._is_read_as_one)
+            self._note_elsewhere(rows)
+        found, verdict = self._audit(rows)
+        return self._report(found, verdict, rows, self._live_run() or self._live_sister())
+
+    def _read_receipts(self) -> None:
+        with self._log.kafka_errors("reading the offsets topic"):
+            topic.read_to_end(self._log.reader, self._log.state, deadline_s=self._patience_s)
+
+    def _refuse_no_progress(self, state: JobState) -> ControlRecord:
+        """Return the control record that says what the receipts mean. A claim says nothing yet."""
+        control = state.settled
+        if control is None or not control.pinned.topic_id:
+            raise _no_such_job(self._spec, self._kafka)
+        return control
+
+    def _refuse_changes(self, state: JobState, control: ControlRecord) -> TopicDescription:
+        """Return the sink topic. Raises ChangedError where it, or what the receipts were made from, is another one."""
+        settings = self._settings()
+        now = replace(
+            control.pinned,
+            format=settings.format,
+            root=settings.root,
+            topic=settings.topic,
+            prefix=settings.prefix,
+            cluster_id=self._kafka.admin.cluster_id(),
+        )
+        pins.refuse_other_life(control.pinned, now)
+        sink = self._kafka.admin.describe_topic(settings.topic)
+        if sink is None or sink.topic_id != control.pinned.topic_id:
+            raise pins.topic_made_again(settings.topic)
+        pins.refuse_lost_progress(state, control, self._offsets_topic.topic_id)
+        if self._options.against_source and control.digest:
+            pins.refuse_other_meaning(control, settings.digests[self._spec_generation(control)])
+        return sink
+
+    def _settings(self) -> DriverSettings:
+        servers = self._kafka.client.bootstrap_servers
+        return driver_settings(self._spec, servers, self._source, from_scratch=False)
+
+    def _spec_generation(self, control: ControlRecord) -> int:
+        return pins.generation_of(control, sent=True, asked=self._spec.generation, newest=generations.NEWEST)
+
+    def _wait_until_decided(self) -> None:
+        """Wait until every transaction in what is to be read is committed or aborted; who does not end it is named."""
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            stable = self._kafka.admin.last_stable_offsets(self._sink.name, self._sink.partitions)
+            open_in = [part for part in self._extents if part.slices() and stable[part.partition] < part.high_watermark]
+            if not open_in:
+                return
+            self._check()
+            if time.monotonic() > deadline:
+                raise self._held_up([part.partition for part in open_in])
+            time.sleep(_AGAIN_S)
+
+    def _held_up(self, partitions: list[int]) -> TemporaryError:
+        what = "inconclusive: the topic cannot be read to its end"
+        return held_up(self._kafka.admin, self._sink.name, partitions, what, code="topic-held-up", again="verify again")
+
+    # ---- reading and judging ---------------------------------------------------------------------------------------
+
+    def _audit(self, rows: AuditedSource | None) -> tuple[Found, Judgement]:
+        from eosingest.audit.session import SparkAuditor
+        from eosingest.spark.settings import spark_settings
+
+        log_file = spark_log_file(self._spec.name)
+        spec = self._spec.at_generation(self._spec_generation(self._control))
+        settings = spark_settings(spec, self._kafka.client, self._source, self._check, log_file, self._observer.note)
+        spark = SparkAuditor(settings)
+        try:
+            spark.start(self._control.split_size)
+            parts = [part for extent in self._extents for part in extent.slices()]
+            found = spark.read_topic(self._sink.name, parts, patience_s=self._patience_s)
+            if found.total != self._expected and self._count_sisters():
+                parts = [part for extent in self._extents for part in extent.slices()]
+                found = spark.read_topic(self._sink.name, parts, patience_s=self._patience_s)
+            compared = self._read_source(spark, rows) if rows is not None else Compared(whole=False)
+            if found.total == self._expected and not compared.unlike:
+                return found, judgement.by_source(self._expected, found, Copies(), compared, Circumstances())
+            copies, counted = spark.compare(found.total - self._expected, found.total.records)
+        finally:
+            spark.close()
+        around = self._circumstances()
+        if rows is None:
+            return found, judgement.by_receipts(self._expected, found, copies, around)
+        compared = replace(
+            compared,
+            whole=compared.whole and not self._sisters,  # the source of one job says nothing of the others' records
+            missing=counted.missing,
+            unknown=counted.unknown,
+            unknown_examples=counted.unknown_examples,
+        )
+        return found, judgement.by_source(self._expected, found, copies, compared, around)
+
+    def _is_read_as_one(self, file: SourceFile) -> bool:
+        """Say whether the reader that the run did not use can tell a file's splits apart: Python's bz2 cannot."""
+        return self._spec.source.format == "text" and is_cut_by_codec(file.path)
+
+    def _read_source(self, spark: Any, rows: AuditedSource) -> Compared:
+        """Compare the source with the receipts, split by split."""
+        sums = spark.read_source(rows.plan, self._control.schema, by_another_reader=True) if rows.plan.files else {}
+        changed = set(self._source.look_again(entry.file for entry in rows.plan.files))
+        unread = [*rows.unread, *(f"{name}: changed while it was read" for name in sorted(changed))]
+        unlike = []
+        for unit in rows.unlike(sums):
+            if unit.splits[0][0] in changed:
+                continue
+            if unit.run < self._control.pinned_since:
+                unread.append(f"{unit.name}: sent by run {unit.run}, and not as the spec of a later run makes it")
+            else:
+                unlike.append(unit.name)
+        whole = not unread and not rows.elsewhere and not self._control.audit.retired_records
+        return Compared(unlike=tuple(unlike), unread=tuple(unread), whole=whole)
+
+    def _circumstances(self) -> Circumstances:
+        jobs = [(self._control.pinned.prefix, self._spec.name), *((job.prefix, job.name) for job in self._sisters)]
+        ours = re.compile("|".join(re.escape(f"{prefix}{job}.") + r"\d+" for prefix, job in jobs))
+        writers = self._kafka.admin.writers(self._sink.name, self._sink.partitions)
+        return Circumstances(
+            removed=tuple(_removed(self._sink, self._extents)),
+            start_known=self._control.audit.start is not None,
+            writers=tuple(sorted(name for name in writers if not ours.fullmatch(name))),
+            others=tuple(job.name for job in self._sisters),
+        )
+
+    # ---- other jobs of ours in the topic ---------------------------------------------------------------------------
+
+    def _count_sisters(self) -> bool:
+        """Count what other jobs of ours wrote among the job's records, by their receipts; say whether there are any."""
+        sisters, ranges = self._look_at_sisters()
+        joined, self._sisters = together(receipts.extents(self._control.audit, ranges), sisters)
+        if self._sisters:
+            self._extents = joined
+            self._wait_until_decided()
+            self._expected = sum((job.expected for job in self._sisters), self._expected)
+            names = ", ".join(job.name for job in self._sisters)
+            self._observer.note(
+                f"counted with what other jobs wrote to topic {self._sink.name}, by their receipts: {names}"
+            )
+        return bool(self._sisters)
+
+    def _look_at_sisters(self) -> tuple[tuple[SisterJob, ...], list[OffsetRange]]:
+        """Return the jobs, and then the topic's ends: what their receipts speak of lies before those."""
+        states: list[JobState] = []
+        for partition in range(self._offsets_topic.partitions):
+            reader = self._kafka.reader(partition)
+            try:
+                with self._log.kafka_errors("reading the offsets topic"):
+                    bounds = reader.log_start(), reader.high_watermark()
+                    records = reader.read(*bounds, committed=True, deadline_s=self._patience_s)
+                    states += fold_jobs(records).values()
+            finally:
+                reader.close()
+        ranges = list(self._kafka.admin.offset_ranges(self._sink.name, self._sink.partitions))
+        return sister_jobs(states, self._spec.name, self._sink.topic_id, ranges), ranges
+
+    def _live_sister(self) -> str | None:
+        """Return the name of a job that has written since its receipts were read; None where nothing moved."""
+        if not self._sisters:
+            return None
+        now = {job.name: job.expected for job in self._look_at_sisters()[0]}
+        return next((f"job {job.name}" for job in self._sisters if now.get(job.name) != job.expected), None)
+
+    def _note_elsewhere(self, rows: AuditedSource) -> None:
+        if rows.elsewhere:
+            more = "" if len(rows.elsewhere) == 1 else f" and {len(rows.elsewhere) - 1} more files"
+            self._observer.note(
+                f"{rows.elsewhere[0]}{more}: sent, and not among the files that `path` names now; checked by the receipts alone"
+            )
+
+    def _live_run(self) -> str | None:
+        """Return which run has written since the receipts were read; None where nothing moved."""
+        self._read_receipts()
+        state = self._log.state
+        sink = self._kafka.admin.describe_topic(self._sink.name)
+        if sink is None or sink.topic_id != self._sink.topic_id:
+            raise pins.topic_made_again(self._sink.name)
+        if (state.control, state.offsets) == self._before:
+            return None
+        number = state.control.run if state.control is not None else self._control.run
+        return f"run {number} of job {self._spec.name}"
+
+    # ---- the report ------------------------------------------------------------------------------------------------
+
+    def _report(
+        self, found: Found, verdict: Judgement, rows: AuditedSource | None, live_run: str | None
+    ) -> VerifyReport:
+        if live_run is not None:
+            verdict = Judgement(receipts.INCONCLUSIVE)
+        error = self._live_error(live_run) if live_run is not None else self._error(verdict)
+        return VerifyReport(
+            job=self._spec.name,
+            topic=self._sink.name,
+            bootstrap_servers=self._kafka.client.bootstrap_servers,
+            run=self._control.run,
+            state=self._control.state,
+            verdict=verdict.verdict,
+            expected=self._expected.to_json(),
+            found=found.total.to_json(),
+            found_late=found.late.to_json(),
+            counts={kind: verdict.count(kind) for kind in _COUNTED},
+            findings=tuple(finding.to_json() for finding in verdict.findings),
+            partitions=tuple(_partition(extent) for extent in self._extents),
+            source_splits=len(rows.units) if rows is not None else None,
+            seconds=time.monotonic() - self._began,
+            errors=(error,) if error is not None else (),
+        )
+
+    def _live_error(self, run: str) -> TemporaryError:
+        return TemporaryError(
+            f"inconclusive: {run} is writing: the receipts moved while the topic was read",
+            code="inconclusive",
+            hint="wait for the run's end, then verify again",
+        )
+
+    def _error(self, verdict: Judgement) -> EosingestError | None:
+        said = [
+            f"{found.records:,} {found.kind}: {found.text}" if found.records else found.text
+            for found in verdict.findings
+        ]
+        more = f"; and {len(said) - _NAMED_AT_MOST} more findings" if len(said) > _NAMED_AT_MOST else ""
+        text = "; ".join(said[:_NAMED_AT_MOST]) + more
+        if verdict.verdict == receipts.MISMATCH:
+            ask = "which rows of the source it is: eosingest verify SPEC --against-source"
+            hint = f"verify changes nothing; {'the findings say where' if self._options.against_source else ask}"
+            return MismatchError(f"topic {self._sink.name} is not what was sent to it: {text}", hint=hint)
+        if verdict.verdict == receipts.INCONCLUSIVE:
+            return FatalError(
+                f"inconclusive: {text}",
+                code="inconclusive",
+                hint="the topic is neither verified nor known to be wrong; to verify again will say the same",
+            )
+        return None
+
+
+def _removed(sink: TopicDescription, extents: Sequence[Extent]) -> list[str]:
+    """Say what the brokers may have removed of the job's records."""
+    found = [
+        f"partition {extent.partition} begins at offset {extent.start:,}, {extent.removed:,} offsets behind the job's first:"
+        " retention or a deletion of records has removed what was before"
+        for extent in extents
+        if extent.removed
+    ]
+    policy = None if sink.config is None else sink.config.get("cleanup.policy", "")
+    if policy is None:
+        found.append(f"the configuration of topic {sink.name} may not be read: it may be compacted")
+    elif "compact" in policy:
+        found.append(
+            f"topic {sink.name} is compacted (cleanup.policy={policy}): of equal keys only the last record stays"
+        )
+    return found
+
+
+def _partition(extent: Extent) -> dict[str, int]:
+    return {
+        "partition": extent.partition,
+        "start": extent.start,
+        "end": min(extent.end, extent.high_watermark),
+        "high_watermark": extent.high_watermark,
+        "removed": extent.removed,
+    }
+
+
+def _no_such_job(spec: Spec, kafka: Connection) -> NoSuchJobError:
+    return NoSuchJobError(
+        f"{spec.sink.offsets_topic} on {kafka.client.bootstrap_servers} knows of nothing that job {spec.name} has sent",
+        hint="there is nothing to verify yet: eosingest run SPEC",
+    )

@@ -1,0 +1,183 @@
+"""From what was found in the topic to a verdict: no more than the numbers prove. Pure.
+
+What a consumer could have lost, got twice or got changed is a mismatch; a difference that retention, compaction or
+another writer explains is inconclusive. With the source every record is accounted for; without it, only the sums are.
+"""
+
+from __future__ import annotations
+
+from eosingest.audit.receipts import (
+    CHANGED,
+    DOUBLED,
+    FOREIGN,
+    INCONCLUSIVE,
+    LOST,
+    MISMATCH,
+    REMOVED,
+    SURPLUS,
+    UNLIKE,
+    UNREAD,
+    VERIFIED,
+    Circumstances,
+    Compared,
+    Copies,
+    Finding,
+    Found,
+    Judgement,
+)
+from eosingest.records.checksum import Totals
+
+_NO_START = "the job began under a release that kept no start positions, so they may be older"
+_ASK_THE_SOURCE = "--against-source tells which"
+
+
+def by_receipts(expected: Totals, found: Found, copies: Copies, around: Circumstances) -> Judgement:
+    """Judge a topic whose sums are not those of the receipts, from the records in it alone."""
+    judgement = Judgement()
+    difference = found.total - expected
+    if found.within == expected:
+        _judge_late(judgement, found, copies, around)
+    elif difference.records > 0:
+        _judge_surplus(judgement, difference, copies, around)
+    else:
+        _judge_deficit(judgement, -difference.records, copies, around)
+    if judgement.verdict == INCONCLUSIVE:
+        _name_removed(judgement, around)
+    return judgement
+
+
+def _judge_late(judgement: Judgement, found: Found, copies: Copies, around: Circumstances) -> None:
+    """Everything of the job is there, and what came after it was complete is not the job's: each record can be told."""
+    foreign = found.late.records - copies.late
+    if copies.late:
+        text = "written again after the job was complete, by another producer"
+        judgement.add(MISMATCH, Finding(DOUBLED, text, copies.late, examples=copies.examples))
+    if foreign:
+        text = "written by another producer after the job was complete; what the job wrote is all there, once"
+        judgement.add(INCONCLUSIVE, Finding(FOREIGN, text + _named(around), foreign))
+
+
+def _judge_surplus(judgement: Judgement, surplus: Totals, copies: Copies, around: Circumstances) -> None:
+    number = surplus.records
+    if not around.start_known:
+        text = f"more than the receipts speak of; {_NO_START}"
+        judgement.add(INCONCLUSIVE, Finding(SURPLUS, text, number))
+    elif around.others:
+        text = (
+            f"more than this job and {', '.join(around.others)} have sent: doubled, of another producer, or left by a run"
+            " --from-scratch of one of them"
+        )
+        judgement.add(INCONCLUSIVE, Finding(SURPLUS, text + _named(around), number))
+    elif copies.copies == surplus or (number == 1 and copies.of_the_surplus > 1):
+        text = "in the topic once more than was sent: the checksum proves which"
+        judgement.add(MISMATCH, Finding(DOUBLED, text, number, examples=copies.examples))
+    elif not copies.copies.records or (number == 1 and copies.of_the_surplus == 1):
+        text = "that the job did not write, without an equal one in the topic; what lies among them cannot be audited"
+        judgement.add(INCONCLUSIVE, Finding(FOREIGN, text + _named(around), number))
+    elif around.writers or around.removed:
+        text = f"more than was sent, doubled or of another producer ({_ASK_THE_SOURCE})"
+        judgement.add(INCONCLUSIVE, Finding(SURPLUS, text + _named(around), number))
+    else:
+        text = f"more than was sent; {copies.copies.records} in the topic have an equal one before them ({_ASK_THE_SOURCE})"
+        judgement.add(MISMATCH, Finding(SURPLUS, text, number, examples=copies.examples))
+
+
+def _judge_deficit(judgement: Judgement, deficit: int, copies: Copies, around: Circumstances) -> None:
+    """As many records as were sent, or fewer, and not the same: some of the job's own are missing, that is certain."""
+    verdict = INCONCLUSIVE if around.removed else MISMATCH
+    if deficit:
+        text = f"fewer than the receipts speak of, at least ({_ASK_THE_SOURCE})"
+        judgement.add(verdict, Finding(LOST, text, deficit))
+        return
+    text = "as many records as were sent, but not the same: at least one is changed"
+    if copies.copies.records or around.writers:
+        text += ", or as many are lost as are doubled or foreign"
+    judgement.add(verdict, Finding(CHANGED, f"{text} ({_ASK_THE_SOURCE})", 1))
+
+
+def by_source(expected: Totals, found: Found, copies: Copies, compared: Compared, around: Circumstances) -> Judgement:
+    """Judge a topic record by record against the rows of the source."""
+    judgement = Judgement()
+    if compared.whole:
+        _judge_doubled(judgement, compared, around)
+        changed = _judge_lost(judgement, compared, around)
+        _judge_unknown(judgement, changed, compared, around)
+    elif found.total != expected:  # what is too many may belong to rows that could not be read: the sums decide
+        judgement = by_receipts(expected, found, copies, around)
+        if compared.of(LOST):
+            judgement.findings = [finding for finding in judgement.findings if finding.kind not in (LOST, CHANGED)]
+    if not compared.whole:
+        _judge_lost(judgement, compared, around)
+    for split in compared.unlike:
+        text = "its rows do not give the receipt that was kept for it"
+        judgement.add(MISMATCH, Finding(UNLIKE, text, split=split))
+    for reason in compared.unread:
+        judgement.add(INCONCLUSIVE, Finding(UNREAD, reason))
+    if judgement.verdict == VERIFIED and found.total != expected:
+        # The source agrees with the topic, and neither with the receipts.
+        return by_receipts(expected, found, copies, around)
+    if judgement.verdict == INCONCLUSIVE and found.total != expected:
+        _name_removed(judgement, around)
+    return judgement
+
+
+def _judge_doubled(judgement: Judgement, compared: Compared, around: Circumstances) -> None:
+    for entry in compared.of(DOUBLED):
+        text = "in the topic more often than in the source"
+        if around.start_known:
+            judgement.add(MISMATCH, Finding(DOUBLED, text, entry.records, entry.split, entry.examples))
+        else:
+            text += f"; {_NO_START}"
+            judgement.add(INCONCLUSIVE, Finding(SURPLUS, text, entry.records, entry.split, entry.examples))
+
+
+def _judge_lost(judgement: Judgement, compared: Compared, around: Circumstances) -> int:
+    """Judge rows that have no record; return how many of the topic's unknown records are those rows, changed."""
+    lost = compared.of(LOST)
+    number = sum(entry.records for entry in lost)
+    if around.removed:
+        for entry in lost:
+            text = "not in the topic any more, or never"
+            judgement.add(INCONCLUSIVE, Finding(LOST, text, entry.records, entry.split, entry.examples))
+        return 0
+    changed = min(number, compared.unknown) if compared.whole else 0
+    left = changed
+    for entry in lost:
+        here = min(left, entry.records)
+        left -= here
+        if here:
+            text = "not in the topic; as many records there are nobody's" + (
+                "" if changed == number else ", of this split or of another one below"
+            )
+            examples = (*entry.examples, *compared.unknown_examples)
+            judgement.add(MISMATCH, Finding(CHANGED, text, here, entry.split, examples))
+        if entry.records > here:
+            text = "not in the topic"
+            judgement.add(MISMATCH, Finding(LOST, text, entry.records - here, entry.split, entry.examples))
+    return changed
+
+
+def _judge_unknown(judgement: Judgement, changed: int, compared: Compared, around: Circumstances) -> None:
+    foreign = compared.unknown - changed
+    if foreign:
+        text = (
+            "that the source does not have"
+            if around.start_known
+            else "that the source does not have; they may be older"
+        )
+        finding = Finding(FOREIGN, text + _named(around), foreign, examples=compared.unknown_examples)
+        judgement.add(INCONCLUSIVE, finding)
+
+
+def _name_removed(judgement: Judgement, around: Circumstances) -> None:
+    if all(finding.kind != REMOVED for finding in judgement.findings):
+        for text in around.removed:
+            judgement.add(INCONCLUSIVE, Finding(REMOVED, text))
+
+
+def _named(around: Circumstances) -> str:
+    return (
+        f"; writers of the topic that are not known as this job's: {', '.join(around.writers)}"
+        if around.writers
+        else ""
+    )

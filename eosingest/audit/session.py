@@ -1,0 +1,172 @@
+"""Spark as an audit sees it: one session, in which topic and source are read and compared; its failures as our errors.
+
+Between app/verify.py, which decides what to read, and scan.py, which reads. All of Spark runs in a thread of its own, since
+a JVM at work listens to nobody: a signal ends the wait at once.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import reduce
+from typing import Any, TypeVar
+
+from pyspark.sql import DataFrame
+
+from eosingest.audit import scan_lines
+from eosingest.audit.receipts import Compared, Copies, Found, Slice, shares
+from eosingest.audit.scan import SourceData, TopicData, compare
+from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
+from eosingest.kafka.librdkafka import REFUSALS
+from eosingest.protocol.plan import Plan
+from eosingest.protocol.task_contract import TaskSplit
+from eosingest.records.checksum import Totals
+from eosingest.spark import causes, executors, scan, session
+from eosingest.spark.environment import environment_error
+from eosingest.spark.job import SparkSettings
+from eosingest.spark.line_inputs import LineSplit, line_separator, sends_lines
+from eosingest.spark.read import CHECKSUM, METADATA, SPLIT, record_frame
+
+_JVM_END_WAIT_S = 2.0
+_KAFKA_FAILURE = re.compile(r"KafkaFailure: (\w[\w-]*): (.+)")
+_T = TypeVar("_T")
+
+
+class SparkAuditor:
+    """One Spark session for one audit. Raises the errors of errors.py."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        """Start nothing yet."""
+        self._settings = settings
+        self._spark: Any = None
+        self._session: Any = None
+        self._topic: TopicData | None = None
+        self._source: SourceData | None = None
+        self.schema: str | None = None  # by which the source was read, as DDL
+
+    def start(self, split_size: int) -> None:
+        """Start Spark, which cuts files by `split_size` bytes."""
+        self._in_thread(lambda: self._start(split_size))
+
+    def _start(self, split_size: int) -> None:
+        settings = self._settings
+        self._spark = settings.start(split_size)
+        executors.ready(self._spark, settings.executor_wait_s, settings.note)
+        self._session = self._spark.sql()
+
+    def read_topic(self, topic: str, parts: Sequence[Slice], *, patience_s: float) -> Found:
+        """Return count and checksum of what is in the slices; a read may stand still for `patience_s` seconds."""
+        tasks = executors.most_tasks(self._spark)
+        data = TopicData(self._session, topic, self._settings.client, tuple(shares(parts, tasks)), patience_s)
+        self._topic = data
+        return self._in_thread(data.sums) if data.shares else Found(Totals())
+
+    def read_source(
+        self, plan: Plan, schema: str | None, *, by_another_reader: bool = False
+    ) -> dict[tuple[str, int], Totals]:
+        """Return count and checksum of the rows of the plan's splits, each as far as its offset record goes.
+
+        `by_another_reader`: than the run read them with, where there is one. The rows of a .bz2 of lines
+        that was sent whole are then all of its first split.
+        """
+        return self._in_thread(lambda: self._read_source(plan, schema, by_another_reader))
+
+    def _read_source(self, plan: Plan, schema: str | None, by_another_reader: bool) -> dict[tuple[str, int], Totals]:
+        settings, context = self._settings, self._spark.context
+        base_path = settings.base_path(plan)
+        apart: list[LineSplit] = []
+        if sends_lines(settings.read, settings.conf, base_path):
+            plan, lines_alone = scan_lines.parted(
+                context, plan, executors.most_tasks(self._spark), by_another_reader=by_another_reader
+            )
+            apart = [LineSplit(*planned) for planned in scan.planned_splits(lines_alone, scan.BLOCK)]
+        rows: list[DataFrame] = []
+        splits: dict[int, TaskSplit] = {}
+        partitions = len(apart)
+        if apart:
+            rows.append(scan_lines.line_hashes(self._session, apart, line_separator(settings.read)))
+            splits |= {split.key: split.split for split in apart}
+        if plan.files:
+            read = replace(settings.read, schema=schema) if schema is not None else settings.read
+            frame = record_frame(self._session, read, plan, base_path)
+            self.schema = frame.schema
+            scan.check_narrow(frame.records)
+            by_spark, more = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
+            hashes = [name for name in (SPLIT, CHECKSUM, METADATA) if name in frame.records.columns]
+            rows.append(frame.records.select(*hashes))
+            splits |= by_spark
+            partitions += more
+        tasks = max(1, min(partitions, executors.most_tasks(self._spark)))
+        self._source = SourceData(reduce(DataFrame.unionAll, rows), splits, tasks)
+        return self._source.sums()
+
+    def compare(self, surplus: Totals, records: int) -> tuple[Copies, Compared]:
+        """Compare topic and source, where it was read, hash by hash; see `audit.compare`."""
+        topic = self._topic
+        assert topic is not None, "read_topic comes first"
+        return self._in_thread(lambda: compare(self._session, topic, self._source, surplus, records))
+
+    def close(self) -> None:
+        """Stop Spark, whatever it is doing."""
+        if self._spark is not None:
+            self._spark.stop()
+
+    def _in_thread(self, step: Callable[[], _T]) -> _T:
+        try:
+            return session.in_thread(step, self._settings.check, "spark-audit")
+        except session.FROM_THE_JVM as error:
+            raise self._explain(causes.text_of(error)) from error
+        except IncompleteError as error:  # Spark that did not start: what of a run may be incomplete is not asked here
+            raise TemporaryError(error.message, code=error.code, hint=self._again()) from error
+
+    def _explain(self, text: str) -> EosingestError:
+        """Turn a failure of Spark into an error: the brokers and the JVM may be better next time, data is not."""
+        log = self._log_hint()
+        kafka = _KAFKA_FAILURE.search(text)
+        if kafka is not None and kafka.group(1) in REFUSALS:
+            return FatalError(
+                f"the topic could not be read, Kafka refused: {kafka.group(1)}: {kafka.group(2)}", code="kafka-refused"
+            )
+        if kafka is not None:
+            return TemporaryError(
+                f"the topic could not be read: {kafka.group(2)}",
+                code="kafka-uncertain",
+                hint=self._again(),
+            )
+        if self._spark is not None and self._ended():
+            return TemporaryError(
+                f"Spark's JVM ended (status {self._spark.process.returncode})",
+                code="jvm-ended",
+                hint=self._again(),
+            )
+        environment = environment_error(text, "nothing was judged")
+        if environment is not None:
+            return environment
+        if causes.is_lasting(text):
+            return FatalError(
+                f"the source could not be read or computed: {causes.innermost(text)}",
+                code="bad-data",
+                hint=f"without --against-source the receipts alone are asked{log}",
+            )
+        if "Traceback (most recent call last)" in text:
+            return EosingestError(f"a Spark task failed by a bug of ours:\n{text[-3000:]}", hint=log.removeprefix("; "))
+        return TemporaryError(
+            f"the Spark job failed: {causes.innermost(text)}", code="spark-job", hint=f"verify again{log}"
+        )
+
+    def _again(self) -> str:
+        return f"nothing is said of the topic; verify again{self._log_hint()}"
+
+    def _log_hint(self) -> str:
+        return session.log_hint(self._settings.log_file)
+
+    def _ended(self) -> bool:
+        """Say whether the JVM is gone; where py4j has just lost it, its end is known a moment later."""
+        if self._spark.process is None:  # spark-submit's JVM is not ours to look after
+            return False
+        with suppress(subprocess.TimeoutExpired):
+            self._spark.process.wait(_JVM_END_WAIT_S)
+        return self._spark.process.poll() is not None

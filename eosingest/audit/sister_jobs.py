@@ -1,0 +1,83 @@
+"""Other jobs of ours that wrote to the topic of an audit: what their receipts speak of is not another producer's.
+
+Between the offsets topic, which is read whole, and verify.py. A topic of one job a day holds the records of all of them; each
+job's records lie in an extent of its own, so the jobs whose extents run into one another are counted together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from eosingest.audit.receipts import Extent, expected_of, extents
+from eosingest.errors import FatalError
+from eosingest.kafka.protocols import LogRecord, OffsetRange
+from eosingest.protocol.offsets.state import JobState
+from eosingest.records.checksum import Totals
+
+
+@dataclass(frozen=True)
+class SisterJob:
+    """A job that wrote to the same topic: what its receipts add up to, and where in the topic its records lie."""
+
+    name: str
+    prefix: str
+    expected: Totals
+    extents: tuple[Extent, ...]
+
+
+def fold_jobs(records: Iterable[LogRecord]) -> dict[str, JobState]:
+    """Return the state of every job of which there are records, by name. A job of a newer release is left out."""
+    states: dict[str, JobState] = {}
+    newer = set()
+    for entry in records:
+        job = str(json.loads(entry.key.decode())[0])
+        try:
+            states.setdefault(job, JobState(job)).fold([entry])
+        except FatalError:
+            newer.add(job)
+    return {job: state for job, state in states.items() if job not in newer}
+
+
+def sister_jobs(
+    states: Iterable[JobState], mine: str, topic_id: str, ranges: Sequence[OffsetRange]
+) -> tuple[SisterJob, ...]:
+    """Return the jobs other than `mine` that wrote to the topic with this id, in order of their names.
+
+    One that began under a release that kept no start positions is left out: nobody knows where its records begin.
+    """
+    found = []
+    for state in states:
+        control = state.settled
+        if control is None or state.job == mine or control.pinned.topic_id != topic_id or control.audit.start is None:
+            continue
+        expected = expected_of(state.offsets.values(), control.audit)
+        own = tuple(extents(control.audit, ranges))
+        found.append(SisterJob(state.job, control.pinned.prefix, expected, own))
+    return tuple(sorted(found, key=lambda job: job.name))
+
+
+def together(own: Sequence[Extent], sisters: Iterable[SisterJob]) -> tuple[list[Extent], tuple[SisterJob, ...]]:
+    """Return the extents of this job and of all that run into them, directly or by another one, and which jobs these are.
+
+    What lies behind the job's own end counts as its own here: later jobs wrote there.
+    """
+    joined = [replace(extent, end=max(extent.end, extent.high_watermark)) for extent in own]
+    left, taken = list(sisters), list[SisterJob]()
+    while reaching := [job for job in left if _meet(joined, job.extents)]:
+        for job in reaching:
+            joined = [_joined(one, other) for one, other in zip(joined, job.extents, strict=True)]
+        taken += reaching
+        left = [job for job in left if job not in reaching]
+    return joined, tuple(sorted(taken, key=lambda job: job.name))
+
+
+def _meet(one: Iterable[Extent], other: Iterable[Extent]) -> bool:
+    return any(a.begins < b.end and b.begins < a.end for a, b in zip(one, other, strict=True))
+
+
+def _joined(one: Extent, other: Extent) -> Extent:
+    return replace(
+        one, begins=min(one.begins, other.begins), start=min(one.start, other.start), end=max(one.end, other.end)
+    )

@@ -1,0 +1,64 @@
+"""A changed spec in the middle of a job (`run --accept-change`): what may be taken in, and what has to be proven first. Pure.
+
+Between the driver, which has the old pins and the receipts, and a pass over the source under the new spec: every split of which
+anything was sent since the pins are in force must give its receipt, done ones over their whole length. Nothing is sent before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from eosingest.errors import ChangedError
+from eosingest.protocol.audited_source import AuditedSource, covers_metadata
+from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
+from eosingest.protocol.offsets.state import SplitId
+from eosingest.protocol.pins import from_scratch_hint
+from eosingest.records.checksum import Totals
+
+# Where a record went: no receipt says anything of it.
+_BEYOND_RECEIPTS = frozenset({"record.partition", "sink.partitioner"})
+# What receipts of earlier releases say nothing of.
+_METADATA = frozenset({"record.headers", "record.timestamp"})
+_NAMED_AT_MOST = 5
+
+
+def sent_since_pinned(control: ControlRecord, offsets: Mapping[SplitId, OffsetRecord]) -> dict[SplitId, OffsetRecord]:
+    """Return the receipts that the changed spec has to give: those of runs since the pins are in force."""
+    return {split: offset for split, offset in offsets.items() if offset.run >= control.pinned_since}
+
+
+def refuse_unprovable(changed: Iterable[str], sent: Iterable[OffsetRecord], *, has_metadata: bool) -> None:
+    """Raise ChangedError where the receipts of what was sent could not tell whether it stays as it is.
+
+    `has_metadata`: the records have headers or a timestamp of their own.
+    """
+    old = not all(covers_metadata(receipt) for receipt in sent)
+    beyond = sorted((_BEYOND_RECEIPTS | _METADATA if old else _BEYOND_RECEIPTS) & set(changed))
+    if beyond:
+        raise _refused(f"{', '.join(beyond)} cannot be changed in the middle of a job: receipts say nothing of it")
+    if old and has_metadata:
+        raise _refused(
+            "the records have headers or timestamps, and receipts that an earlier release wrote say nothing of those"
+        )
+
+
+def refuse_unproven(rows: AuditedSource, sums: Mapping[SplitId, Totals]) -> None:
+    """Raise ChangedError where a split that was sent does not give its receipt under the new spec, or cannot be read."""
+    left = [*rows.unread, *(f"{name}: sent, and not among the files that `path` names now" for name in rows.elsewhere)]
+    unlike = [f"{unit.name}: the changed spec gives other rows than were sent" for unit in rows.unlike(sums)]
+    if left or unlike:
+        raise _refused("; ".join(_some([*unlike, *left])))
+
+
+def _some(texts: list[str]) -> list[str]:
+    more = [f"and {len(texts) - _NAMED_AT_MOST} more"] if len(texts) > _NAMED_AT_MOST else []
+    return texts[:_NAMED_AT_MOST] + more
+
+
+def _refused(text: str) -> ChangedError:
+    return ChangedError(
+        f"the changed spec was not taken in: {text}",
+        code="change-not-proven",
+        hint="nothing was sent; restore the spec and run again until the job is complete, then change it; or take a new job"
+        f" name{from_scratch_hint()}",
+    )

@@ -1,0 +1,140 @@
+"""The source as an audit reads it: the files that receipts speak of, in the splits that were sent, as far as they were. Pure.
+
+Between the listing and the offset records on one side, and Spark's reader on the other. What cannot be compared with its
+receipt any more (changed, vanished, sent under an earlier spec) is named, never passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
+from eosingest.protocol.offsets.state import SplitId
+from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit, make_plan
+from eosingest.protocol.source import Listing, Source, SourceFile
+from eosingest.records.checksum import Totals
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one receipt is compared with: a split, or a whole file where it is cut in another way today. `run` sent it.
+
+    `covers_metadata`: the receipt says what headers and timestamps were, too.
+    """
+
+    name: str
+    splits: tuple[SplitId, ...]
+    receipt: Totals
+    run: int
+    covers_metadata: bool = True
+
+    def is_given_by(self, rows: Mapping[SplitId, Totals]) -> bool:
+        """Say whether the rows of its splits give the receipt."""
+        found = sum((rows[split] for split in self.splits), Totals())
+        return (found if self.covers_metadata else replace(found, metadata=0)) == self.receipt
+
+
+@dataclass(frozen=True)
+class AuditedSource:
+    """What Spark is to read (`plan`), what to compare it with, and why the rest cannot be read (`unread`).
+
+    `elsewhere` are files that were sent and that `path` does not name now: another day's, where one job sends a day at a time.
+    """
+
+    plan: Plan
+    units: tuple[Unit, ...]
+    unread: tuple[str, ...]
+    elsewhere: tuple[str, ...] = ()
+
+    def unlike(self, rows: Mapping[SplitId, Totals]) -> list[Unit]:
+        """Return the units whose rows do not give their receipt."""
+        return [unit for unit in self.units if not unit.is_given_by(rows)]
+
+
+def audited_source(
+    source: Source,
+    listing: Listing,
+    offsets: Mapping[SplitId, OffsetRecord],
+    control: ControlRecord,
+    as_one: Callable[[SourceFile], bool] = lambda _: False,
+) -> AuditedSource:
+    """Find what receipts speak of. Reads files only to tell whether they changed; raises what `make_plan` raises.
+
+    `as_one` says of which files all splits are one unit, once all of them are done: a reader that is not Spark's cannot
+    tell them apart.
+    """
+    plan = make_plan(source, offsets, control.split_size, listing)
+    receipts: dict[str, list[OffsetRecord]] = {}
+    for receipt in offsets.values():
+        receipts.setdefault(receipt.file, []).append(receipt)
+    files, units = [], list[Unit]()
+    for entry in plan.files:
+        found = receipts.get(entry.file.name, [])
+        if found and entry.file.name not in plan.changed:
+            planned, units_here = _units(source, entry, found, control.split_size, as_one(entry.file))
+            files.append(replace(entry, pending=planned, skipped=()))
+            units += units_here
+    read = {entry.file.name for entry in files}
+    left = {name: _why(name, plan, listing) for name in sorted(receipts) if name not in read}
+    elsewhere = tuple(name for name, why in left.items() if not why)
+    if elsewhere and not files:
+        left.update(
+            dict.fromkeys(elsewhere, "sent, and not among the files that `path` names now, as nothing else that was")
+        )
+        elsewhere = ()
+    unread = tuple(f"{name}: {why}" for name, why in left.items() if why)
+    return AuditedSource(replace(plan, files=tuple(files)), tuple(units), unread, elsewhere)
+
+
+def _units(
+    source: Source, entry: PlannedFile, receipts: list[OffsetRecord], split_size: int, as_one: bool
+) -> tuple[tuple[PlannedSplit, ...], list[Unit]]:
+    """Return the splits of a file that are to be read, and what their rows are compared with."""
+    splits = source.splits(entry.file, split_size)
+    lengths = {split.start: split.length for split in splits}
+    cut_alike = all(lengths.get(receipt.start) == receipt.length for receipt in receipts)
+    sent_whole = len(receipts) == len(splits) and all(receipt.done for receipt in receipts)
+    if cut_alike and not (as_one and sent_whole):
+        by_start = {receipt.start: receipt for receipt in receipts}
+        sent = [(split, by_start[split.start]) for split in splits if split.start in by_start]
+        units = [
+            _unit(split_name(split.file, split.start), ((split.file, split.start),), [receipt])
+            for split, receipt in sent
+        ]
+        return tuple(PlannedSplit(split, receipt.fingerprint, receipt) for split, receipt in sent), units
+    # All of its rows were sent, also where it was cut by another size once.
+    whole = _unit(entry.file.name, tuple((split.file, split.start) for split in splits), receipts)
+    some = receipts[0]
+    return tuple(
+        PlannedSplit(split, some.fingerprint, replace(some, start=split.start, length=split.length, done=True))
+        for split in splits
+    ), [whole]
+
+
+def _unit(name: str, splits: tuple[SplitId, ...], receipts: list[OffsetRecord]) -> Unit:
+    covers = all(covers_metadata(receipt) for receipt in receipts)
+    sums = [
+        Totals(receipt.records, receipt.checksum, (receipt.metadata_checksum or 0) if covers else 0)
+        for receipt in receipts
+    ]
+    return Unit(name, splits, sum(sums, Totals()), min(receipt.run for receipt in receipts), covers)
+
+
+def covers_metadata(receipt: OffsetRecord) -> bool:
+    """Say whether a receipt tells what headers and timestamps the records had: those of earlier releases do not."""
+    return receipt.metadata_checksum is not None or not receipt.records
+
+
+def _why(name: str, plan: Plan, listing: Listing) -> str:
+    """Say why a file that was sent cannot be compared; nothing where `path` does not name it now."""
+    if name in plan.changed:
+        return "changed since it was sent"
+    if name in listing.too_young:
+        return "left alone by source.min_age"
+    return ""
+
+
+def split_name(file: str, start: int) -> str:
+    """Return how a split is called in a report."""
+    return f"{file}, split at byte {start:,}"

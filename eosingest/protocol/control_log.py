@@ -1,0 +1,228 @@
+"""The control record as this driver may write it, and the job's state as the log tells it.
+
+The driver's only hand on the offsets topic: claiming the run number, committing control records (with tombstones and
+done marks in the same transaction), and reading back. Every control record is committed by the control producer, so a
+driver that was fenced cannot go on, whatever it believes (docs/protocol.md, The driver).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from eosingest.errors import EosingestError, FatalError, FencedError, TemporaryError
+from eosingest.kafka.protocols import Admin, FailureKind, KafkaFailure, OffsetsReader, Producer
+from eosingest.protocol.offsets import record, topic
+from eosingest.protocol.offsets.blocking import held_up
+from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord, RunRecord
+from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.transactional_ids import control_id
+
+_SUCCESSOR_WAIT_S = 5.0
+_AGAIN_S = 0.2
+_RUNS_KEPT = 1_000
+
+
+class DriverKafka(Protocol):
+    """Makes the driver's clients; `admin` lives as long as the run."""
+
+    @property
+    def admin(self) -> Admin:
+        """The admin client."""
+
+    def control_producer(self, transactional_id: str) -> Producer:
+        """Make the control producer."""
+
+    def reader(self, partition: int) -> OffsetsReader:
+        """Make a reader of one partition of the offsets topic."""
+
+
+class ControlLog:
+    """One driver's control producer and its view of the job. `mine` is the last control record it committed.
+
+    Raises FencedError where the log names another run, TemporaryError where the log does not tell what happened.
+    """
+
+    mine: ControlRecord
+
+    def __init__(
+        self,
+        job: str,
+        kafka: DriverKafka,
+        *,
+        offsets_topic: str,
+        partition: int,
+        deadline_s: Callable[[], float],
+        now: Callable[[], float],
+        sleep: Callable[[float], None],
+    ) -> None:
+        """`deadline_s` gives the bound of a read that begins now; `now` and `sleep` are the clock; all in seconds."""
+        self.state = JobState(job)
+        self._job = job
+        self._kafka = kafka
+        self._topic = offsets_topic
+        self.partition = partition
+        self._deadline_s = deadline_s
+        self._now = now
+        self._sleep = sleep
+        self.reader = kafka.reader(partition)
+        self._producer: Producer | None = None
+
+    def fence_earlier_driver(self, prefix: str) -> None:
+        """Init the control producer, once in this driver's life."""
+        with self.kafka_errors("claiming the job"):
+            self._producer = self._kafka.control_producer(control_id(prefix, self._job))
+            self._producer.init_transactions()
+
+    def read_undecided(self) -> JobState:
+        """Return what the log holds, decided or not: for claiming only.
+
+        read_committed would wait behind the very transactions that are fenced next, and a run number or task count from
+        an aborted record is merely too high.
+        """
+        return self._read_undecided(self.reader)
+
+    def _read_undecided(self, reader: OffsetsReader) -> JobState:
+        seen = JobState(self._job, with_offsets=False)
+        with self.kafka_errors("claiming the job"):
+            topic.read_undecided(reader, seen, deadline_s=self._deadline_s())
+        return seen
+
+    def look_elsewhere(self, partitions: int) -> ControlRecord | None:
+        """Return the job's control record from where it lies if the offsets topic once had fewer than its `partitions`."""
+        others = {topic.partition_of(self._job, fewer) for fewer in range(1, partitions)} - {self.partition}
+        for partition in sorted(others):
+            with contextlib.closing(self._kafka.reader(partition)) as reader:
+                found = self._read_undecided(reader).newest
+            if found is not None:
+                return found
+        return None
+
+    def read_back(self) -> None:
+        """Read the job's records to the end; the control record there must be ours."""
+        with self.kafka_errors("reading the offsets topic"):
+            topic.read_to_end(self.reader, self.state, deadline_s=self._deadline_s())
+        self.refuse_other_run(self.state)
+
+    def refuse_other_run(self, state: JobState, own: ControlRecord | None = None) -> None:
+        """Raise FencedError where the state's control record names another run than `own`, which is `mine` by default."""
+        found, own = state.control, own or self.mine
+        if found is None:
+            raise FatalError(
+                "our own control record is not in the offsets topic",
+                code="control-lost",
+                hint=f"is something deleting records of {self._topic}? Nothing more was sent",
+            )
+        if (found.run, found.started) != (own.run, own.started):
+            # A run that was fenced before its claim went through has no number, though it asked for this one.
+            number = own.run if own.run != found.run else "which had not claimed it yet"
+            raise FencedError(
+                f"run {found.run} on {found.host} (pid {found.pid}) has taken job {self._job} over from this run, {number}",
+                hint="nothing was lost or sent twice; do not retry: the newer run goes on from what was committed",
+            )
+
+    def commit(
+        self, control: ControlRecord, *, tombstones: Sequence[bytes] = (), marks: Sequence[OffsetRecord] = ()
+    ) -> None:
+        """Commit a control record, with tombstones and done marks, in one transaction.
+
+        An unknown outcome is resolved by reading: another init of the control id would fence a successor.
+        """
+        entries: list[tuple[bytes, bytes | None]] = [(key, None) for key in tombstones]
+        entries += [(mark.key(self._job), mark.encode()) for mark in marks]
+        entries += self._control_entries(control)
+        entries += self._run_entries(control)
+        try:
+            self._commit_entries(entries)
+        except KafkaFailure as failure:
+            self._resolve(control, failure)
+        self.mine = control
+
+    def _control_entries(self, control: ControlRecord) -> list[tuple[bytes, bytes | None]]:
+        """Return the control record, and what no claim overwrites.
+
+        In this order: a reader that finds the second one compacted away finds the first one gone too, and reads on.
+        """
+        value = control.encode()
+        entries: list[tuple[bytes, bytes | None]] = [(record.control_key(self._job), value)]
+        if control.state != record.CLAIMED:
+            entries.append((record.settled_key(self._job), value))
+        return entries
+
+    def _run_entries(self, control: ControlRecord) -> list[tuple[bytes, bytes | None]]:
+        """Return the run's own records, of its claim and of its end: each once, so that compaction takes neither.
+
+        With a claim, those of a very old run are dropped.
+        """
+        if control.state == record.CLAIMED:
+            return self._claim_entries(control)
+        if control.state == record.RUNNING or self.mine.state == record.SETTLING:
+            return []
+        end = RunRecord(control.run, control.started, ended=True)
+        return [(end.key(self._job), end.encode())]
+
+    def _claim_entries(self, control: ControlRecord) -> list[tuple[bytes, bytes | None]]:
+        claim = RunRecord(control.run, control.started, ended=False)
+        dropped = control.run - _RUNS_KEPT
+        old = [record.run_key(self._job, dropped, ended=ended) for ended in (False, True)] if dropped > 0 else []
+        return [(claim.key(self._job), claim.encode()), *((key, None) for key in old)]
+
+    def _commit_entries(self, entries: list[tuple[bytes, bytes | None]]) -> None:
+        producer = self._producer
+        assert producer is not None, "nothing is committed before fence_earlier_driver"
+        producer.begin()
+        for key, value in entries:
+            producer.produce_to_partition(self._topic, self.partition, key, value)
+        producer.flush()
+        producer.commit()
+
+    def _resolve(self, control: ControlRecord, failure: KafkaFailure) -> None:
+        """Read until the log tells whether our commit went through, or who came after us."""
+        if failure.kind is FailureKind.REFUSED:
+            raise _kafka_error("writing the control record", failure)
+        until = self._now() + _SUCCESSOR_WAIT_S
+        while True:
+            with self.kafka_errors("reading the offsets topic"):
+                topic.read_to_end(self.reader, self.state, deadline_s=self._deadline_s())
+            found = self.state.control
+            if found is not None and found.run >= control.run:
+                self.refuse_other_run(self.state, control)
+                if found.state == control.state:
+                    return
+            if self._now() > until:
+                raise _kafka_error("writing the control record", failure)
+            self._sleep(_AGAIN_S)
+
+    @contextlib.contextmanager
+    def kafka_errors(self, doing: str) -> Iterator[None]:
+        """Turn KafkaFailure into an error of errors.py, naming who holds up a read that ran into its deadline."""
+        try:
+            yield
+        except KafkaFailure as failure:
+            if failure.code == "read-deadline":
+                what = f"the offsets topic could not be read to its end: {failure.detail}"
+                raise held_up(
+                    self._kafka.admin, self._topic, [self.partition], what, code="offsets-held-up", again="run again"
+                ) from failure
+            raise _kafka_error(doing, failure) from failure
+
+    def close(self) -> None:
+        """Let go of the clients."""
+        if self._producer is not None:
+            self._producer.close()
+        self.reader.close()
+
+
+def _kafka_error(doing: str, failure: KafkaFailure) -> EosingestError:
+    """Say what a KafkaFailure of the driver means. Fencing alone is no exit 6: only the control record proves that."""
+    if failure.kind is FailureKind.REFUSED:
+        return FatalError(f"{doing}: Kafka refused: {failure}", code="kafka-refused")
+    hint = "what was committed is kept, nothing was sent twice; run again"
+    if failure.kind is FailureKind.FENCED:
+        hint += (
+            ". Something else used this job's control id: another run that ended before it claimed, or a foreign client"
+        )
+    elif doing == "claiming the job":
+        hint += ". If this stays: transaction.state.log.replication.factor and .min.isr must fit the number of brokers"
+    return TemporaryError(f"{doing}: {failure}", code="kafka-uncertain", hint=hint)

@@ -1,0 +1,50 @@
+"""Who holds up a reader, in words: for the read of the offsets topic (control_log.py) and of the job's topic (app/verify.py).
+
+A read_committed reader stops at the first open transaction. Most end by themselves, at their timeout at the latest. A
+*hanging* one does not: it is open where its records are, and no coordinator knows of it (KIP-664), as after brokers that
+lost their transaction log. Only `kafka-transactions abort` ends it; what it was to be, commit or abort, nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eosingest.errors import TemporaryError
+from eosingest.kafka.protocols import Admin, OpenTransaction
+
+_WAIT = "nothing is lost or sent twice: wait for that transaction's timeout, or end its producer"
+
+
+def held_up(admin: Admin, topic: str, partitions: Iterable[int], what: str, *, code: str, again: str) -> TemporaryError:
+    """Make the error for a read that open transactions hold up: their names, and how each of them ends.
+
+    `what` could not be read how far; `again` is what to do then.
+    """
+    found = {partition: admin.open_transactions(topic, partition) for partition in partitions}
+    places = "; ".join(f"{topic}-{partition}: {_names(open_there)}" for partition, open_there in found.items())
+    hanging = [
+        f"--partition {partition} --start-offset {transaction.start_offset}"
+        for partition, open_there in found.items()
+        for transaction in open_there
+        if transaction.hanging
+    ]
+    hint = _abort(topic, hanging) if hanging else _WAIT
+    return TemporaryError(f"{what}: open transactions in {places}", code=code, hint=f"{hint}, then {again}")
+
+
+def _names(transactions: list[OpenTransaction]) -> str:
+    return ", ".join(map(_named, transactions)) or "none that the brokers name"
+
+
+def _named(transaction: OpenTransaction) -> str:
+    hanging = ", hanging: no coordinator knows of it" if transaction.hanging else ""
+    return f'"{transaction.transactional_id}" (open for {transaction.age_s:.0f} s{hanging})'
+
+
+def _abort(topic: str, hanging: list[str]) -> str:
+    command = f"kafka-transactions --bootstrap-server SERVERS abort --topic {topic} {hanging[0]}"
+    others = "".join(f", and with {place}" for place in hanging[1:])
+    return (
+        f"no timeout ends a hanging transaction (KIP-664); an administrator does: {command}{others}; eosingest verify SPEC"
+        " tells whether anything is lost or doubled"
+    )

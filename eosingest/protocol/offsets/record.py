@@ -1,0 +1,316 @@
+"""The records of the offsets topic and their wire form: control record, claim, offset record.
+
+Tasks and the driver write these, everybody reads them. Keys are JSON arrays in the form of Kafka Connect's own offsets
+topic (`["<job>", {...}]`, never 4 bytes long: KAFKA-14055); values are JSON objects with a format version `v`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from eosingest.errors import FatalError
+from eosingest.protocol.source import Fingerprint
+
+FORMAT_VERSION: Final = 2  # the newest that is read
+_WRITTEN: Final = 1  # the oldest that says all is written, so that an earlier build reads what it can
+_WRITTEN_IN_BYTES: Final = 2  # to version 1 a position is a number of rows
+ID_FORMAT_VERSION: Final = 1
+
+POSITION_KIND_ROWS: Final = "rows"
+POSITION_KIND_BYTES: Final = "bytes"
+
+CLAIMED: Final = "claimed"
+RUNNING: Final = "running"
+SETTLING: Final = "settling"  # the job has ended, whatever came of it: no task may start any more
+COMPLETE: Final = "complete"
+FAILED: Final = "failed"
+
+# From the state of a run's last control record to the states that its next one may have.
+TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
+    CLAIMED: frozenset({RUNNING, COMPLETE, FAILED}),
+    RUNNING: frozenset({SETTLING}),
+    SETTLING: frozenset({COMPLETE, FAILED}),
+    COMPLETE: frozenset(),
+    FAILED: frozenset(),
+}
+
+
+def _encode(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def control_key(job: str) -> bytes:
+    """Return the key of a job's control record."""
+    return _encode([job, {"control": "run"}])
+
+
+def settled_key(job: str) -> bytes:
+    """Return the key of the last control record that was more than a claim, which no claim writes to."""
+    return _encode([job, {"control": "settled"}])
+
+
+def claim_key(job: str, task: int) -> bytes:
+    """Return the key of a task's claim."""
+    return _encode([job, {"task": task}])
+
+
+def run_key(job: str, run: int, *, ended: bool = False) -> bytes:
+    """Return the key of a run's claim, or of its end: each is written once, by nobody else."""
+    return _encode([job, {"ended" if ended else "run": run}])
+
+
+def split_key(job: str, file: str, start: int) -> bytes:
+    """Return the key of a split's offset record."""
+    return _encode([job, {"file": file, "start": start}])
+
+
+def key_prefix(job: str) -> bytes:
+    """Return what every key of the job, and of no other, begins with."""
+    return _encode([job])[:-1] + b","
+
+
+def split_key_prefix(job: str) -> bytes:
+    """Return what the key of every offset record of the job begins with, and no other key."""
+    return key_prefix(job) + b'{"file":'
+
+
+def decode_key(key: bytes) -> dict[str, Any]:
+    """Return the second element of a key."""
+    second: dict[str, Any] = json.loads(key.decode())[1]  # of bytes json would guess the encoding, half as slow again
+    return second
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A task attempt's claim on its transactional id: which run, started when, which of Spark's task attempts."""
+
+    run: int
+    started: str
+    attempt: int
+
+    def encode(self) -> bytes:
+        """Return the wire form."""
+        return _encode({"v": _WRITTEN, **vars(self)})
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """That a run has claimed the job, or that it has ended: what compaction must not take before a task has read it."""
+
+    run: int
+    started: str
+    ended: bool
+
+    def key(self, job: str) -> bytes:
+        """Return the key."""
+        return run_key(job, self.run, ended=self.ended)
+
+    def encode(self) -> bytes:
+        """Return the wire form of the value; the run's number, and whether it ended, are in the key."""
+        return _encode({"v": _WRITTEN, "started": self.started})
+
+
+@dataclass(frozen=True)
+class OffsetRecord:
+    """How far a split is committed, and the receipt of the records written for it so far.
+
+    `rows` counts rows of the split after `where`; `position` says the same in `position_kind`: "rows", or "bytes", the
+    offset in the file (in what is compressed in it) at which a reader of its bytes goes on. `length` is the split's in
+    bytes; `records` and `checksum` (see checksum.py) cover everything written for the split up to there, and so does
+    `metadata_checksum`, over headers and timestamps: None in records of earlier releases. `sequence` grows by one with each
+    record of the split.
+    """
+
+    file: str
+    start: int
+    length: int
+    position: int
+    done: bool
+    rows: int
+    records: int
+    checksum: int
+    fingerprint: Fingerprint
+    run: int
+    task: int
+    sequence: int
+    position_kind: str = POSITION_KIND_ROWS
+    metadata_checksum: int | None = None
+
+    def encode(self) -> bytes:
+        """Return the wire form of the value; file and start are in the key."""
+        value = dict(vars(self))
+        del value["file"], value["start"]
+        value["fingerprint"] = self.fingerprint.to_json()
+        value["checksum"] = f"{self.checksum:016x}"
+        if self.metadata_checksum is None:
+            del value["metadata_checksum"]
+        else:
+            value["metadata_checksum"] = f"{self.metadata_checksum:x}"
+        return _encode({"v": _WRITTEN_IN_BYTES if self.position_kind == POSITION_KIND_BYTES else _WRITTEN, **value})
+
+    def key(self, job: str) -> bytes:
+        """Return the key."""
+        return split_key(job, self.file, self.start)
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """What stays for the job's life: another value is an error (exit 12), or asks for `--from-scratch`.
+
+    `offsets_topic_id` is that of the offsets topic that the run found when it began, "" in older records: a record that lies
+    in another topic was written across a deletion.
+    """
+
+    format: str
+    root: str
+    topic: str
+    topic_id: str
+    cluster_id: str
+    offsets_partitions: int
+    prefix: str
+    id_format: int = ID_FORMAT_VERSION
+    offsets_topic_id: str = ""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What `verify` must know beside the offset records. Offsets by partition of the sink topic.
+
+    The job's records lie from `start` on (None: not known; a partition added later: from 0), and before `end`, which is
+    there from `complete` until a run sends again. `retired_records` and `retired_checksum` add up the receipts whose
+    offset records were tombstoned because their files were sent again as a whole: their records are still in the topic.
+    """
+
+    start: tuple[int, ...] | None = None
+    end: tuple[int, ...] | None = None
+    retired_records: int = 0
+    retired_checksum: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that goes into a control record."""
+        return {**vars(self), "retired_checksum": f"{self.retired_checksum:016x}"}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Audit:
+        """Read what `to_json` wrote."""
+        return cls(
+            start=None if value["start"] is None else tuple(value["start"]),
+            end=None if value["end"] is None else tuple(value["end"]),
+            retired_records=value["retired_records"],
+            retired_checksum=int(value["retired_checksum"], 16),
+        )
+
+
+@dataclass(frozen=True)
+class ControlRecord:
+    """The run that owns the job and how far it is. The last committed one is the truth about who may write.
+
+    `generation` is that of the defaults by which the job reads (spec/generations.py); older records are of the first.
+    `started` tells two runs of one number apart (UTC time and a random part). `tasks_alive` is how many task ids, from
+    0, may still have a producer. `digest`, `split_size` and `schema` are what shapes the bytes since run `pinned_since`; while
+    `pin_open` (from `running` until `complete`, carried along by runs that fail) they bind, once anything was committed.
+    `schema_files` is a digest of the list of files that the schema was last held against (`Plan.list_digest`), "" in older
+    records: while it is the same, the files need not be looked at again for columns that the schema does not have.
+    `forgotten` says that `--from-scratch` claimed a job whose progress was lost: until it sends, only another such run may.
+    `records_total` is the sum over the job's offset records at that time: fewer later means that progress was lost.
+    """
+
+    run: int
+    started: str
+    state: str
+    tasks_alive: int
+    pinned: Pinned
+    pinned_since: int
+    pin_open: bool = False
+    digest: Mapping[str, str] = field(default_factory=dict)
+    split_size: int = 0
+    schema: str | None = None
+    generation: int = 1
+    schema_files: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    host: str = ""
+    pid: int = 0
+    time: str = ""
+    records_total: int = 0
+    forgotten: bool = False
+    audit: Audit = Audit()
+
+    def encode(self) -> bytes:
+        """Return the wire form."""
+        return _encode({"v": _WRITTEN, **vars(self), "pinned": vars(self.pinned), "audit": self.audit.to_json()})
+
+    def may_become(self, state: str) -> bool:
+        """Say whether this run's next control record may have the state."""
+        return state in TRANSITIONS[self.state]
+
+
+def _load(value: bytes, what: str) -> dict[str, Any]:
+    """Parse a value and check its version. A newer one than ours raises FatalError: it may mean something else."""
+    loaded: dict[str, Any] = json.loads(value.decode())
+    version = loaded.pop("v", None)
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise FatalError(
+            f"a {what} in the offsets topic has format version {version}; this eosingest reads up to {FORMAT_VERSION}",
+            code="newer-format",
+            hint="upgrade eosingest; nothing was sent",
+        )
+    return loaded
+
+
+def _known(cls: type, loaded: dict[str, Any]) -> dict[str, Any]:
+    """Drop fields that a later release of the same format version added."""
+    names = cls.__dataclass_fields__  # type: ignore[attr-defined]
+    if loaded.keys() <= names.keys():
+        return loaded
+    return {name: value for name, value in loaded.items() if name in names}
+
+
+def decode_claim(value: bytes) -> Claim:
+    """Parse a claim."""
+    return Claim(**_known(Claim, _load(value, "claim")))
+
+
+def decode_run(key: dict[str, Any], value: bytes) -> RunRecord:
+    """Parse a run's record from its decoded key and its value."""
+    ended = "ended" in key
+    number = int(key["ended" if ended else "run"])
+    return RunRecord(**{**_known(RunRecord, _load(value, "run record")), "run": number, "ended": ended})
+
+
+def decode_control(value: bytes) -> ControlRecord:
+    """Parse a control record."""
+    loaded = _known(ControlRecord, _load(value, "control record"))
+    loaded["pinned"] = Pinned(**_known(Pinned, loaded["pinned"]))
+    if "audit" in loaded:  # earlier releases did not write it
+        loaded["audit"] = Audit.from_json(loaded["audit"])
+    return ControlRecord(**loaded)
+
+
+def writer_of(value: bytes) -> tuple[int, int]:
+    """Return run and task that wrote an offset record, from its value."""
+    loaded = _load(value, "offset record")
+    return loaded["run"], loaded["task"]
+
+
+def decode_offset(key: dict[str, Any], value: bytes) -> OffsetRecord:
+    """Parse an offset record from its decoded key and its value."""
+    loaded = _known(OffsetRecord, _load(value, "offset record"))
+    kind = loaded.get("position_kind", POSITION_KIND_ROWS)
+    if kind not in (POSITION_KIND_ROWS, POSITION_KIND_BYTES):
+        raise FatalError(
+            f"an offset record counts in {kind!r}", code="newer-format", hint="upgrade eosingest; nothing was sent"
+        )
+    metadata = loaded.get("metadata_checksum")
+    return OffsetRecord(
+        **{
+            **loaded,
+            "file": key["file"],
+            "start": key["start"],
+            "checksum": int(loaded["checksum"], 16),
+            "metadata_checksum": None if metadata is None else int(metadata, 16),
+            "fingerprint": Fingerprint.from_json(loaded["fingerprint"]),
+        }
+    )

@@ -1,0 +1,133 @@
+"""A job's state as its records in the offsets topic tell it: folded record by record, in log order.
+
+The driver folds from the log's start, a task from the end of the plan (docs/protocol.md, `TaskState`), the progress
+display from wherever it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from eosingest.errors import FatalError
+from eosingest.kafka.protocols import LogRecord
+from eosingest.protocol.offsets import record
+
+SplitId = tuple[str, int]
+
+
+@dataclass
+class JobState:
+    """Latest control record, claims by task, and offset records by (file, start); `end` is the next offset to read,
+    `last_ms` the timestamp of the job's latest record.
+
+    `settled` is the latest control record that is more than a claim: what it carries forward was read read_committed. It
+    has a key of its own, or compaction would leave claims only, and those may tell of a record that was aborted.
+    `newest` is the one with the highest run number: the same as `control`, but where undecided records were read.
+    `forgotten` says that some claim is (see ControlRecord). Without `with_offsets` offset records are passed over: a claim
+    asks for none, and of 100,000 files they take seconds.
+    """
+
+    job: str
+    control: record.ControlRecord | None = None
+    settled: record.ControlRecord | None = None
+    newest: record.ControlRecord | None = None
+    forgotten: bool = False
+    newest_run: record.RunRecord | None = None
+    claims: dict[int, record.Claim] = field(default_factory=dict)
+    offsets: dict[SplitId, record.OffsetRecord] = field(default_factory=dict)
+    end: int = 0
+    last_ms: int = 0
+    with_offsets: bool = True
+
+    def fold(self, records: Iterable[LogRecord]) -> None:
+        """Take in records in log order. Raises FatalError where a split's sequence goes back (P5)."""
+        prefix, of_splits = record.key_prefix(self.job), record.split_key_prefix(self.job)
+        for entry in records:
+            if entry.key.startswith(prefix):
+                self.last_ms = max(self.last_ms, entry.timestamp_ms)
+                if not entry.key.startswith(of_splits):
+                    self._take(record.decode_key(entry.key), entry)
+                elif self.with_offsets:
+                    self._take_offset(entry)
+
+    def _take(self, key: dict[str, object], entry: LogRecord) -> None:
+        if key.get("control") == "settled":
+            self.settled = record.decode_control(entry.value) if entry.value else None
+        elif "control" in key:
+            self._take_control(entry.value)
+        elif "run" in key or "ended" in key:
+            self._take_run(key, entry.value)
+        elif "task" in key:
+            self._take_claim(key, entry.value)
+
+    def _take_control(self, value: bytes | None) -> None:
+        self.control = record.decode_control(value) if value else None
+        if self.control is not None and self.control.state == record.CLAIMED:
+            self.forgotten = self.forgotten or self.control.forgotten
+        if self.control is not None and (self.newest is None or self.control.run >= self.newest.run):
+            self.newest = self.control
+
+    def _take_run(self, key: dict[str, object], value: bytes | None) -> None:
+        new = record.decode_run(key, value) if value else None
+        if new is not None:
+            self.newest_run = max(self.newest_run or new, new, key=lambda found: (found.run, found.ended))
+
+    def _take_claim(self, key: dict[str, object], value: bytes | None) -> None:
+        task = int(str(key["task"]))
+        if value is None:
+            self.claims.pop(task, None)
+        else:
+            self.claims[task] = record.decode_claim(value)
+
+    def _take_offset(self, entry: LogRecord) -> None:
+        key = record.decode_key(entry.key)
+        split = (str(key["file"]), int(str(key["start"])))
+        if entry.value is None:
+            self.offsets.pop(split, None)
+            return
+        new = record.decode_offset(key, entry.value)
+        old = self.offsets.get(split)
+        # A newer run's may begin anew, behind a tombstone (`--from-scratch`, reingest) that was compacted away.
+        if old is not None and new.sequence < old.sequence and new.run <= old.run:
+            raise FatalError(
+                f"the offset record of {split[0]} at {split[1]} went back from sequence {old.sequence} to"
+                f" {new.sequence} (offset {entry.offset} of the offsets topic)",
+                code="sequence-went-back",
+                hint="something other than eosingest wrote to the offsets topic; nothing more was sent",
+            )
+        self.offsets[split] = new
+
+    @property
+    def records_total(self) -> int:
+        """How many records the offset records account for."""
+        return sum(offset.records for offset in self.offsets.values())
+
+    def is_done(self, split: SplitId) -> bool:
+        """Say whether a split is done."""
+        found = self.offsets.get(split)
+        return found is not None and found.done
+
+
+@dataclass
+class TaskState(JobState):
+    """As a task of a run folds it: of the offset records that other tasks of the run write it keeps who wrote last.
+
+    There may be a million of them behind the plan, as objects of nearly a KB, in each of an executor's workers. The task
+    reads none of these splits; whether it was given one all the same, `elsewhere` tells.
+    """
+
+    run: int = 0
+    task: int = 0
+    writers: dict[int, int] = field(default_factory=dict)  # tasks by the hash of the split's key
+
+    def _take_offset(self, entry: LogRecord) -> None:
+        writer = record.writer_of(entry.value) if entry.value is not None else None
+        if writer is not None and writer[0] == self.run and writer[1] != self.task:
+            self.writers[hash(entry.key)] = writer[1]
+        else:
+            super()._take_offset(entry)
+
+    def elsewhere(self, split: SplitId) -> int | None:
+        """Return which other task of the run wrote an offset record of the split, None where none did."""
+        return self.writers.get(hash(record.split_key(self.job, *split)))

@@ -1,0 +1,190 @@
+"""What is pinned: for the job's life (format, root, topic, cluster, prefix), and until it is complete (the digest). Pure.
+
+Between the control record that earlier runs left and the spec of this one: a difference is exit 12 before anything is
+sent, saying what changed and the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from eosingest.errors import ChangedError, FatalError
+from eosingest.protocol.offsets.record import Audit, ControlRecord, OffsetRecord, Pinned
+from eosingest.protocol.offsets.state import JobState, SplitId
+from eosingest.records.checksum import MODULUS
+
+_NAMES = {
+    "format": "source.format",
+    "root": "source.root",
+    "cluster_id": "the cluster behind sink.bootstrap_servers",
+    "topic": "sink.topic",
+    "offsets_partitions": "the partition count of the offsets topic",
+    "prefix": "sink.transactional_id_prefix",
+}
+
+
+def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> ControlRecord:
+    """Return our control record with the pins of the last committed one that was more than a claim.
+
+    A claim is written from a read_uncommitted look; what it carries may come from an aborted record.
+    """
+    if settled is None:
+        return mine
+    return replace(
+        mine,
+        pinned=settled.pinned,
+        pinned_since=settled.pinned_since,
+        pin_open=settled.pin_open,
+        digest=settled.digest,
+        split_size=settled.split_size,
+        schema=settled.schema,
+        generation=settled.generation,
+        schema_files=settled.schema_files,
+        records_total=settled.records_total,
+        forgotten=settled.forgotten,
+        audit=settled.audit,
+    )
+
+
+def audit_starts_anew(mine: ControlRecord, topic_id: str, *, from_scratch: bool, sent: bool) -> bool:
+    """Say whether nothing that lies in the sink topic so far is the job's: every earlier task must be fenced already."""
+    return from_scratch or topic_id != mine.pinned.topic_id or not (sent or mine.audit.retired_records)
+
+
+def retired(audit: Audit, receipts: Iterable[OffsetRecord]) -> Audit:
+    """Add receipts whose offset records are tombstoned while their records stay in the topic."""
+    for receipt in receipts:
+        audit = replace(
+            audit,
+            retired_records=audit.retired_records + receipt.records,
+            retired_checksum=(audit.retired_checksum + receipt.checksum) % MODULUS,
+        )
+    return audit
+
+
+def generation_of(control: ControlRecord, *, sent: bool, asked: int | None, newest: int) -> int:
+    """Return the generation of defaults by which a run reads: as asked, as the job began once it has sent, else the newest.
+
+    Raises FatalError where a newer release began the job, with defaults that are not known here.
+    """
+    found = asked or (control.generation if sent else newest)
+    if found > newest:
+        raise FatalError(
+            f"the job reads by the defaults of generation {found}; this eosingest knows them up to {newest}",
+            code="newer-format",
+            hint="upgrade eosingest; nothing was sent",
+        )
+    return found
+
+
+def in_force(control: ControlRecord, offsets: Mapping[SplitId, OffsetRecord]) -> bool:
+    """Say whether the digest binds: an unfinished run has committed something under it."""
+    return control.pin_open and any(offset.run >= control.pinned_since for offset in offsets.values())
+
+
+def refuse_other_life(old: Pinned, new: Pinned) -> None:
+    """Raise ChangedError where something differs that is pinned for the job's life; the topic's id is judged apart."""
+    for name, words in _NAMES.items():
+        was, now = getattr(old, name), getattr(new, name)
+        if was != now:
+            raise ChangedError(
+                f"{words}: was {was!r} in the job's earlier runs and is {now!r} now",
+                code="pinned",
+                hint=f"nothing was sent; restore it, or take a new job name{from_scratch_hint()}",
+            )
+
+
+def topic_made_again(topic: str) -> ChangedError:
+    """Make the error for a sink topic that is not the one that earlier runs wrote to."""
+    return ChangedError(
+        f"topic {topic} was deleted, or deleted and made again, since the job wrote to it: what is recorded as sent is not"
+        " in it",
+        code="topic-recreated",
+        hint=f"nothing was sent; take a new job name{from_scratch_hint()}",
+    )
+
+
+def refuse_other_digest(control: ControlRecord, digest: Mapping[str, str]) -> None:
+    """Raise ChangedError where anything that shapes the bytes differs from what is pinned."""
+    changed = changed_parts(control.digest, digest)
+    if not changed:
+        return
+    finish = "finish with the earlier version" if any(name.startswith("version.") for name in changed) else "restore it"
+    raise ChangedError(
+        f"{_what(changed, control.digest, digest)}: changed in the middle of the job (pinned since run {control.pinned_since})",
+        code="spec-changed",
+        hint=f"nothing was sent; {finish} and run again until the job is complete, then change it; or, where what was sent"
+        " stays as it is, have that proven and go on with the change: eosingest run SPEC --accept-change; or take a new job"
+        f" name{from_scratch_hint()}",
+    )
+
+
+def refuse_other_meaning(control: ControlRecord, digest: Mapping[str, str]) -> None:
+    """Raise ChangedError where the source would not give the records that were sent, complete or not: for an audit."""
+    changed = changed_parts(control.digest, digest)
+    if changed:
+        raise ChangedError(
+            f"{_what(changed, control.digest, digest)}: changed since run {control.pinned_since} of the job",
+            code="spec-changed",
+            hint="restore it to compare with the source, or verify without --against-source: the receipts alone are asked then",
+        )
+
+
+def changed_parts(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """Return the names of what shapes the bytes and differs."""
+    return sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+
+
+def _what(changed: Iterable[str], old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    return ", ".join(
+        f"{name} (was {old.get(name)}, is {new.get(name)})" if name.startswith("version.") else name for name in changed
+    )
+
+
+def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_id: str) -> None:
+    """Raise ChangedError where the offsets topic is not the one the control record was made for, or holds too little."""
+    if control.pinned.offsets_topic_id not in ("", offsets_topic_id):
+        raise offsets_topic_made_again(control.run)
+    if state.records_total < control.records_total:
+        raise ChangedError(
+            f"the offset records account for {state.records_total} records, the control record for"
+            f" {control.records_total}: offset records were deleted",
+            code="progress-lost",
+            hint=f"nothing was sent; restore the offsets topic, or take a new job name{from_scratch_hint()}",
+        )
+
+
+def offsets_topic_grew(was: int, now: int) -> ChangedError:
+    """Make the error for a job whose records lie where they would in an offsets topic of fewer partitions."""
+    return ChangedError(
+        f"{_NAMES['offsets_partitions']}: was {was} in the job's earlier runs and is {now} now",
+        code="pinned",
+        hint="nothing was sent; partitions cannot be taken away again: let sink.offsets_topic name another topic for this job,"
+        " under a new job name, or beside what is in the topic everything is sent again",
+    )
+
+
+def forgotten_job(job: str, offsets_topic: str) -> ChangedError:
+    """Make the error for a job without a control record whose first task the cluster knows: its progress was lost."""
+    return ChangedError(
+        f'the offsets topic {offsets_topic} holds nothing about job "{job}", yet the cluster remembers a run of it: the offsets'
+        " topic was deleted, or the spec names another one",
+        code="progress-lost",
+        hint=f"nothing was sent; name the right sink.offsets_topic{from_scratch_hint()}",
+    )
+
+
+def offsets_topic_made_again(run: int) -> ChangedError:
+    """Make the error for an offsets topic that is not the one in which a run began."""
+    return ChangedError(
+        f"the offsets topic was deleted, or deleted and made again, while run {run} was at work: what it had recorded as sent"
+        " is gone",
+        code="progress-lost",
+        hint=f"nothing more was sent; restore the offsets topic, or take a new job name{from_scratch_hint()}",
+    )
+
+
+def from_scratch_hint() -> str:
+    """Name the way that sends everything again."""
+    return "; or send everything again, beside what is in the topic, with: eosingest run SPEC --from-scratch"

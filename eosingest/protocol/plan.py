@@ -1,0 +1,249 @@
+"""Splits and committed positions become a Plan: what is done, what is left, and what stands in the way. Pure.
+
+Between the source's listing and the offset records (which are the only progress there is) on one side, and the
+Spark job on the other. The driver plans after it has fenced and read; the verb `plan` shows the same without either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from eosingest.errors import ChangedError
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.offsets.state import SplitId
+from eosingest.protocol.source import Fingerprint, Listing, Rememberable, Source, SourceFile, Split
+
+_NAMED_AT_MOST = 20
+
+
+@dataclass(frozen=True)
+class PlannedSplit:
+    """A split that is left to do, with the fingerprint its file has now and its offset record, None where untouched."""
+
+    split: Split
+    fingerprint: Fingerprint
+    committed: OffsetRecord | None
+
+
+@dataclass(frozen=True)
+class PlannedFile:
+    """A listed file: how many splits it has, which are left to do, and whether some of it is committed already.
+
+    `skipped` are the done splits of a file with something left: Spark reads them too, and their rows are passed over.
+    """
+
+    file: SourceFile
+    splits: int
+    pending: tuple[PlannedSplit, ...]
+    started: bool
+    skipped: tuple[PlannedSplit, ...] = ()
+
+    @property
+    def done(self) -> bool:
+        """Whether every byte of the file is covered by done splits."""
+        return not self.pending
+
+    @property
+    def half_done(self) -> bool:
+        """Whether some of the file is committed and some is not."""
+        return self.started and bool(self.pending)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would do. `changed` and `vanished` name files that are not what their offset records speak of.
+
+    `stale` are the keys of offset records of changed files, to be tombstoned before such a file is read anew. `passed` are
+    files that were sent whole and are not listed any more. `nothing` are paths that name no file.
+    """
+
+    split_size: int
+    files: tuple[PlannedFile, ...]
+    changed: tuple[str, ...] = ()
+    vanished: tuple[str, ...] = ()
+    stale: tuple[SplitId, ...] = ()
+    hidden: int = 0
+    too_young: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+    committed_records: int = 0
+    passed: tuple[str, ...] = ()
+    nothing: tuple[str, ...] = ()
+
+    @property
+    def pending_files(self) -> tuple[PlannedFile, ...]:
+        """The files that Spark has to read."""
+        return tuple(entry for entry in self.files if entry.pending)
+
+    @property
+    def pending(self) -> tuple[PlannedSplit, ...]:
+        """The splits that are left to do, in order of file and start."""
+        return tuple(split for entry in self.files for split in entry.pending)
+
+    @property
+    def bytes_to_read(self) -> int:
+        """The length of every file with something left: Spark reads a file's finished splits again to get past them."""
+        return sum(entry.file.length for entry in self.pending_files)
+
+    @property
+    def bytes_to_send(self) -> int:
+        """The length of the splits that are left: the source's bytes behind the records to come, at most."""
+        return sum(planned.split.length for planned in self.pending)
+
+    @property
+    def list_digest(self) -> str:
+        """A digest of the listed files, done ones as well: names, lengths and modification times."""
+        digest = hashlib.blake2b(digest_size=8)
+        for entry in self.files:
+            digest.update(json.dumps([entry.file.name, entry.file.length, entry.file.mtime_ms]).encode())
+        return digest.hexdigest()
+
+    @property
+    def half_done(self) -> bool:
+        """Whether any file, listed or vanished, is half done."""
+        return bool(self.vanished) or any(entry.half_done for entry in self.files)
+
+    def refuse_changes(self, on_change: str) -> None:
+        """Raise ChangedError where files changed and `on_change` is "error", or where a half-done file is gone."""
+        if self.vanished:
+            raise ChangedError(
+                f"{_names(self.vanished)}: half sent, and not among the files that `path` names now",
+                code="source-vanished",
+                hint="nothing was sent; bring the file back (or run with the earlier --param values) and run again",
+            )
+        if self.changed and on_change == "error":
+            raise ChangedError(
+                f"{_names(self.changed)}: changed since it was sent",
+                code="source-changed",
+                hint="nothing was sent; restore the file, give the new data a new name, or set"
+                ' source.on_change = "reingest" to send changed files again as a whole (their old records stay in the topic)',
+            )
+
+
+def notes_of(plan: Plan, source: object) -> list[str]:
+    """Return what is to be said of a plan that nothing is wrong with: paths without files, sent files that are gone."""
+    notes = [f"'{path}' names no file" for path in plan.nothing]
+    gone = source.missing(plan.passed) if isinstance(source, Rememberable) else []
+    return notes + ([gone_note(gone)] if gone else [])
+
+
+def gone_note(names: Iterable[str]) -> str:
+    """Return the note about files that were sent whole and are not there any more."""
+    listed = list(names)
+    more = f" and {len(listed) - 5:,} more files" if len(listed) > 5 else ""
+    are = (
+        "was sent whole and is not there any more" if len(listed) == 1 else "were sent whole and are not there any more"
+    )
+    return f"{', '.join(listed[:5])}{more} {are}; the records stay in the topic"
+
+
+def _names(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - _NAMED_AT_MOST} more files" if len(listed) > _NAMED_AT_MOST else ""
+    return ", ".join(listed[:_NAMED_AT_MOST]) + more
+
+
+def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_size: int, listing: Listing) -> Plan:
+    """Plan the listing against the offset records. Reads files only to tell whether their content changed."""
+    recorded = _by_file(offsets.values())
+    changed: list[str] = [name for name in listing.empty if recorded.get(name)]
+    stale: list[SplitId] = [(record.file, record.start) for name in changed for record in recorded[name]]
+    files = []
+    for file in listing.files:
+        records = recorded.get(file.name, [])
+        fingerprint = _fingerprint_now(source, file, records)
+        mine = [record for record in records if _same_content(record.fingerprint, fingerprint())] if records else []
+        if len(mine) < len(records):
+            changed.append(file.name)
+            stale += [(record.file, record.start) for record in records]
+            mine = []
+        files.append(_plan_file(source, file, mine, split_size, fingerprint))
+    present = {file.name for file in listing.files} | set(listing.too_young) | set(listing.empty)
+    return Plan(
+        split_size=split_size,
+        files=tuple(files),
+        changed=tuple(changed),
+        vanished=tuple(name for name in recorded if name not in present and not _covered(recorded[name])),
+        passed=tuple(sorted(name for name in recorded if name not in present and _covered(recorded[name]))),
+        nothing=listing.nothing,
+        stale=tuple(stale),
+        hidden=listing.hidden,
+        too_young=listing.too_young,
+        empty=listing.empty,
+        committed_records=sum(record.records for record in offsets.values()),
+    )
+
+
+def _by_file(records: Iterable[OffsetRecord]) -> dict[str, list[OffsetRecord]]:
+    grouped: dict[str, list[OffsetRecord]] = {}
+    for record in records:
+        grouped.setdefault(record.file, []).append(record)
+    return grouped
+
+
+def _fingerprint_now(source: Source, file: SourceFile, records: list[OffsetRecord]) -> Callable[[], Fingerprint]:
+    """Return a function that gives the file's fingerprint, reading the file once at most and only when needed.
+
+    Same length and modification time is unchanged: then the recorded content stands for the file's.
+    """
+    known = [
+        r.fingerprint for r in records if (r.fingerprint.length, r.fingerprint.mtime_ms) == (file.length, file.mtime_ms)
+    ]
+    found: list[Fingerprint] = known[:1]
+
+    def fingerprint() -> Fingerprint:
+        if not found:
+            found.append(source.fingerprint(file))
+        return found[0]
+
+    return fingerprint
+
+
+def _same_content(recorded: Fingerprint, now: Fingerprint) -> bool:
+    return (recorded.length, recorded.content) == (now.length, now.content)
+
+
+def _covered(records: list[OffsetRecord]) -> bool:
+    """Say whether the done splits of one file cover it, whatever today's split size is."""
+    reached = 0
+    for record in sorted(records, key=lambda record: record.start):
+        if record.done and record.start <= reached:
+            reached = max(reached, record.start + record.length)
+    return reached >= records[0].fingerprint.length
+
+
+def half_done_files(offsets: Mapping[SplitId, OffsetRecord]) -> list[str]:
+    """Return the names of files, listed or not, that some offset record speaks of and that are not done."""
+    return [name for name, records in _by_file(offsets.values()).items() if not _covered(records)]
+
+
+def _plan_file(
+    source: Source,
+    file: SourceFile,
+    records: list[OffsetRecord],
+    split_size: int,
+    fingerprint: Callable[[], Fingerprint],
+) -> PlannedFile:
+    splits = source.splits(file, split_size)
+    if records and _covered(records):
+        return PlannedFile(file, len(splits), (), started=True)
+    by_start = {record.start: record for record in records}
+    _refuse_other_cuts(file, splits, by_start)
+    planned = [PlannedSplit(split, fingerprint(), by_start.get(split.start)) for split in splits]
+    done = tuple(entry for entry in planned if entry.committed is not None and entry.committed.done)
+    pending = tuple(entry for entry in planned if entry.committed is None or not entry.committed.done)
+    return PlannedFile(file, len(splits), pending, started=bool(records), skipped=done)
+
+
+def _refuse_other_cuts(file: SourceFile, splits: Iterable[Split], by_start: Mapping[int, OffsetRecord]) -> None:
+    """Raise ChangedError where a half-done file was cut otherwise: a piece sent under other bounds would go twice."""
+    lengths = {split.start: split.length for split in splits}
+    for start, record in by_start.items():
+        if lengths.get(start) != record.length:
+            raise ChangedError(
+                f"{file.name}: half sent in splits of another size ({record.length} bytes from byte {start})",
+                code="split-size-changed",
+                hint="nothing was sent; run with the source.split_size that the earlier run used",
+            )

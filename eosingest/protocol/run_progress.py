@@ -1,0 +1,75 @@
+"""How far a run is over its plan, counted from the offset records as they come. Pure.
+
+Between the driver's looks at the offsets topic and what a person is shown. Each record is counted once: a plan of a million
+splits gone through every second would keep the driver busy with nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.offsets.state import SplitId
+from eosingest.protocol.plan import Plan, PlannedSplit
+from eosingest.report.model import Progress
+
+
+class RunProgress:
+    """Counts records, done splits and bytes of one run."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Nothing is sent yet."""
+        self._left: dict[SplitId, PlannedSplit] = {(p.split.file, p.split.start): p for p in plan.pending}
+        self._planned = len(self._left)
+        self._bytes_planned = plan.bytes_to_send
+        self._records_before = plan.committed_records
+        self._under_way: dict[SplitId, OffsetRecord] = {}  # of splits that are not done: no more than tasks, mostly
+        self._done = self._records_done = self._rows_done = self._bytes_done = 0
+
+    def take(self, offsets: Iterable[OffsetRecord]) -> None:
+        """Count offset records of this run; the later one of a split goes over the earlier."""
+        for offset in offsets:
+            split = (offset.file, offset.start)
+            planned = self._left.get(split)
+            if planned is None:
+                continue
+            if not offset.done:
+                self._under_way[split] = offset
+                continue
+            del self._left[split]
+            self._under_way.pop(split, None)
+            self._done += 1
+            self._records_done += _sent(planned, offset)
+            self._rows_done += offset.rows
+            self._bytes_done += planned.split.length
+
+    def after(self, seconds: float) -> Progress:
+        """Return the progress as it is `seconds` after the run began."""
+        row_bytes = self._bytes_done / self._rows_done if self._rows_done else 0.0
+        under_way = [(self._left[split], offset) for split, offset in self._under_way.items()]
+        return Progress(
+            records_sent=self._records_done + sum(_sent(planned, offset) for planned, offset in under_way),
+            splits_done=self._done,
+            splits_planned=self._planned,
+            bytes_done=self._bytes_done
+            + sum(_bytes_within(planned, offset, row_bytes) for planned, offset in under_way),
+            bytes_planned=self._bytes_planned,
+            seconds=seconds,
+            records_before=self._records_before,
+        )
+
+
+def _sent(planned: PlannedSplit, now: OffsetRecord) -> int:
+    return now.records - (planned.committed.records if planned.committed is not None else 0)
+
+
+def _bytes_within(planned: PlannedSplit, now: OffsetRecord, row_bytes: float) -> int:
+    """Return how far this run is within a split that is not done: exactly where positions are bytes, else by its rows."""
+    split, before = planned.split, planned.committed
+    if now.position_kind == record.POSITION_KIND_BYTES:
+        begun = before.position if before is not None else split.start
+        behind = now.position - begun
+    else:
+        behind = round((now.rows - (before.rows if before is not None else 0)) * row_bytes)
+    return max(0, min(behind, split.length - 1))

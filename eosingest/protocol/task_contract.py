@@ -1,0 +1,177 @@
+"""What a task is told, what it reads, and what it returns: the values between Spark's workers, task.py and the driver.
+
+All of it pickles. `TaskSettings` travels in the task closure, batches come from `Inputs` in spark/, the `Outcome` goes back
+to the driver through an accumulator.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from eosingest.errors import EXIT_DONE
+from eosingest.kafka.protocols import OffsetsReader, Producer, Records
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.source import Fingerprint
+from eosingest.records.limits import TopicLimits
+
+
+@dataclass(frozen=True)
+class TaskSplit:
+    """A planned split as a task knows it: identity, the file's fingerprint, and the offset record at planning time."""
+
+    file: str
+    start: int
+    length: int
+    fingerprint: Fingerprint
+    committed: OffsetRecord | None
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """What every task of a run is told. Frozen and picklable: it travels in the task closure.
+
+    `splits` is keyed by the signed hash in the batches' split column; `plan_end` is the offset up to which the driver
+    read, in the topic with the id `offsets_topic_id`; `max_attempts` is how often Spark tries a task
+    (`spark.task.maxFailures`). Times in seconds, sizes in bytes.
+    """
+
+    job: str
+    run: int
+    started: str
+    topic: str
+    offsets_topic: str
+    offsets_topic_id: str
+    offsets_partition: int
+    plan_end: int
+    splits: Mapping[int, TaskSplit]
+    limits: TopicLimits
+    transaction_timeout_s: float
+    max_records: int
+    max_bytes: int
+    max_attempts: int = 4
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows as columns of equal length: split hash, record, receipt hash, size in bytes, corrupt text, metadata hash.
+
+    An input that reads the bytes of a split itself gives rows of one split, and says where they are in it: `first_row` is
+    the number of the first one, counted from 0; `positions` are where it could go on behind each (`OffsetRecord.position`,
+    in bytes).
+    """
+
+    splits: npt.NDArray[np.int64]
+    records: Records
+    hashes: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+    corrupt: list[str | None] | None = None
+    first_row: int | None = None
+    positions: npt.NDArray[np.int64] | None = None
+    metadata: npt.NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where a column is longer or shorter than the others: a receipt would not be of its records."""
+        columns = (self.splits, self.records.keys, self.records.values, self.hashes, self.sizes)
+        if len({len(column) for column in columns}) > 1:
+            raise ValueError(f"columns of different lengths: {[len(column) for column in columns]}")
+
+    def slice(self, start: int, end: int) -> Batch:
+        """Return the rows [start, end)."""
+        corrupt = self.corrupt[start:end] if self.corrupt is not None else None
+        return Batch(
+            self.splits[start:end],
+            self.records.slice(start, end),
+            self.hashes[start:end],
+            self.sizes[start:end],
+            corrupt,
+            self.first_row + start if self.first_row is not None else None,
+            self.positions[start:end] if self.positions is not None else None,
+            self.metadata[start:end] if self.metadata is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class SplitEnd:
+    """The proof that a split has ended, of an input that has read its bytes to the end: `rows` it has in all."""
+
+    split: int
+    rows: int
+
+
+class Signal(enum.Enum):
+    """What an input gives instead of a batch."""
+
+    TICK = "tick"  # nothing came in time: look at the clock
+    END = "end"  # the input ended, which proves nothing
+
+
+class Inputs(Protocol):
+    """The task's input.
+
+    Splits come one after another, each in its order. Where the input goes on at a committed position, it gives nothing of
+    a split that is done, and ends each split with its SplitEnd; otherwise it gives every split from its first row on.
+    """
+
+    def begin(self, committed: Callable[[TaskSplit], OffsetRecord | None]) -> None:
+        """Begin, if not before: the task owns its id now, and `committed` gives the last offset record of a split.
+
+        It may be asked later, and in another thread.
+        """
+
+    def get(self, timeout_s: float) -> Batch | SplitEnd | Signal:
+        """Return what comes next, TICK after `timeout_s` seconds without anything, or END.
+
+        Raises ChangedError or FatalError where the source is not what was planned, or can never be read, OSError where
+        it cannot be read now.
+        """
+
+    def stop(self) -> None:
+        """End, whatever was read: the attempt is over."""
+
+
+class TaskKafka(Protocol):
+    """Makes the task's clients. `transactional_id` is derived from job and task number by whoever implements it."""
+
+    def producer(self, task: int) -> Producer:
+        """Make the transactional producer of a task."""
+
+    def reader(self) -> OffsetsReader:
+        """Make a reader of the job's partition of the offsets topic."""
+
+
+@dataclass
+class Outcome:
+    """How a task ended: what the driver is told. `exit_code` as in errors.py, 0 where all went well.
+
+    `last_split` is (file, start, rows seen) of the last split whose input the task saw, None where it is not to be taken
+    as ended. `read_all` says that the input was read to its end and that all of it is committed, but for bad rows.
+    `bad_rows` are dicts of file, start (byte), row (of the split after `where`, from 1), code, reason.
+    """
+
+    task: int
+    exit_code: int = EXIT_DONE
+    code: str = ""
+    message: str = ""
+    hint: str = ""
+    last_split: tuple[str, int, int] | None = None
+    read_all: bool = False
+    bad_rows: list[dict[str, Any]] = field(default_factory=list)
+    records: int = 0
+    transactions: int = 0
+    restarts: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the outcome as a JSON object."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Outcome:
+        """Read what `to_json` wrote."""
+        last = value.get("last_split")
+        return cls(**{**value, "last_split": tuple(last) if last else None})

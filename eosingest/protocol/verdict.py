@@ -1,0 +1,209 @@
+"""What the end of a Spark job proves, and what is to be said of it. Pure.
+
+After the job: outcomes of the tasks that Spark calls successful, the offset records read back, and the plan go in; done
+marks and errors come out. "Input that ends proves nothing" (docs/protocol.md) is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from eosingest.errors import (
+    EXIT_CHANGED,
+    EXIT_DONE,
+    EXIT_FENCED,
+    EXIT_INCOMPLETE,
+    EXIT_TEMPORARY,
+    ChangedError,
+    EosingestError,
+    FatalError,
+    IncompleteError,
+    TemporaryError,
+)
+from eosingest.host.interruption import interrupted_by
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.offsets.state import JobState, SplitId
+from eosingest.protocol.plan import Plan, PlannedSplit, half_done_files
+from eosingest.protocol.task_contract import Outcome
+
+_NAMED_AT_MOST = 10
+_CHANGED = "changed-while-read"  # of a file; tasks that read its bytes say it too
+_RUN_AGAIN = "what was committed is kept, nothing was sent twice; run again: it goes on from here"
+_MEND_IT = "what was committed is kept, nothing was sent twice; mend the cause and run again: it goes on from here"
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """How the Spark job ended: outcomes of the tasks that Spark calls successful, and its error, None where it has none."""
+
+    outcomes: Sequence[Outcome]
+    error: EosingestError | None = None
+
+
+def proven_done(
+    plan: Plan, state: JobState, result: JobResult, *, tasks: int, run: int, changed: Sequence[str] = ()
+) -> list[OffsetRecord]:
+    """Return done marks for the last splits of successful tasks, and for splits that were read and gave no row.
+
+    The second only where the whole job succeeded and each of the `tasks` committed all of its input: every planned split
+    was read then (spark/read.py has checked it on the plan that Spark executed), and one without a row is empty.
+    Files that `changed` meanwhile get none: once such a file is gone, a later run would take it for sent.
+    """
+    last, bad, all_read = _last_rows(result), _bad_splits(result), _all_read(result, tasks)
+    marks = []
+    for planned in plan.pending:
+        split = (planned.split.file, planned.split.start)
+        found = state.offsets.get(split)
+        if split in bad or split[0] in changed or state.is_done(split):
+            continue
+        if found is not None and last.get(split) == found.rows:
+            marks.append(replace(found, done=True, run=run, sequence=found.sequence + 1))
+        elif found is None and all_read and split not in last:
+            marks.append(_empty(planned, run))
+    return marks
+
+
+def _last_rows(result: JobResult) -> dict[SplitId, int]:
+    """Return how many rows the last split of each task gave."""
+    return {outcome.last_split[:2]: outcome.last_split[2] for outcome in result.outcomes if outcome.last_split}
+
+
+def _bad_splits(result: JobResult) -> set[SplitId]:
+    return {(row["file"], row["start"]) for outcome in result.outcomes for row in outcome.bad_rows}
+
+
+def _all_read(result: JobResult, tasks: int) -> bool:
+    return result.error is None and {o.task for o in result.outcomes if o.read_all} == set(range(tasks))
+
+
+def _empty(planned: PlannedSplit, run: int) -> OffsetRecord:
+    """Make the offset record of a split that has no row; no task wrote for it (-1)."""
+    return OffsetRecord(
+        file=planned.split.file,
+        start=planned.split.start,
+        length=planned.split.length,
+        position=0,
+        done=True,
+        rows=0,
+        records=0,
+        checksum=0,
+        fingerprint=planned.fingerprint,
+        run=run,
+        task=-1,
+        sequence=0,
+        metadata_checksum=0,
+    )
+
+
+def errors_of(
+    plan: Plan, state: JobState, result: JobResult, *, tasks: int, signal_number: int | None, changed: Sequence[str]
+) -> list[EosingestError]:
+    """Return everything that keeps the run from being complete. `state` has the done marks in; `changed` are file names."""
+    errors: list[EosingestError] = []
+    if signal_number is not None:
+        errors.append(interrupted_by(signal_number))
+    errors += outcome_errors([outcome for outcome in result.outcomes if not _says_so_too(outcome, changed)])
+    if result.error is not None and signal_number is None:
+        errors.append(result.error)
+    if changed:
+        errors.append(_changed_while_read(changed))
+    left = unfinished(plan, state)
+    errors += _shrunk(left, state, result, tasks)
+    if not errors and left:
+        errors.append(IncompleteError(f"{len(left)} of {len(plan.pending)} splits are not done", hint=_RUN_AGAIN))
+    elif not errors:
+        errors += half_done_error(half_done_files(state.offsets))
+    return errors
+
+
+def _shrunk(left: Sequence[SplitId], state: JobState, result: JobResult, tasks: int) -> list[EosingestError]:
+    """Return an error for splits that gave fewer rows than are committed, where the task could not tell: nothing followed.
+
+    They would not be done in any later run either.
+    """
+    last, bad, all_read = _last_rows(result), _bad_splits(result), _all_read(result, tasks)
+    texts = []
+    for split in left:
+        found = state.offsets.get(split)
+        gave = last.get(split, 0 if all_read else None)
+        if found is not None and gave is not None and gave < found.rows and split not in bad:
+            texts.append(
+                f"{split[0]} at byte {split[1]} gave {gave} rows, and {found.rows} were committed by an earlier run"
+            )
+    if not texts:
+        return []
+    return [
+        ChangedError(
+            f"{_listed(texts)}: the same split must give the same rows",
+            code="split-shrank",
+            hint="nothing of it was sent again; was the file changed and its length and modification time kept?",
+        )
+    ]
+
+
+def unfinished(plan: Plan, state: JobState) -> list[SplitId]:
+    """Return the planned splits that are not done."""
+    pending = ((planned.split.file, planned.split.start) for planned in plan.pending)
+    return [split for split in pending if not state.is_done(split)]
+
+
+def half_done_error(files: Sequence[str]) -> list[EosingestError]:
+    """Return an error for files that are half sent and that this run did not touch (younger than min_age)."""
+    if not files:
+        return []
+    return [IncompleteError(f"{_listed(files)}: half sent, and left alone by source.min_age", hint=_RUN_AGAIN)]
+
+
+def outcome_errors(outcomes: Sequence[Outcome]) -> list[EosingestError]:
+    """Turn the outcomes of tasks into errors: one for all bad rows, one for each other way to end."""
+    errors: list[EosingestError] = []
+    rows = [row for outcome in outcomes for row in outcome.bad_rows]
+    if rows:
+        lines = [f"{row['file']}, split at byte {row['start']}, row {row['row']}: {row['reason']}" for row in rows]
+        errors.append(
+            FatalError(
+                _listed(lines, separator="\n"),
+                code=str(rows[0]["code"]),
+                hint="everything before these rows, and every other split, was sent once; a corrected file counts as"
+                ' changed: see source.on_change = "reingest"',
+            )
+        )
+    others = {
+        outcome.code: outcome
+        for outcome in outcomes
+        if outcome.exit_code not in (EXIT_DONE, EXIT_FENCED) and outcome.code != "bad-rows"
+    }
+    # An outcome "fenced" is no evidence by itself: the driver read the control record, and it was ours.
+    return errors + [_outcome_error(outcome) for outcome in others.values()]
+
+
+def _outcome_error(outcome: Outcome) -> EosingestError:
+    classes: dict[int, type[EosingestError]] = {
+        EXIT_CHANGED: ChangedError,
+        EXIT_TEMPORARY: TemporaryError,
+        EXIT_INCOMPLETE: IncompleteError,
+    }
+    error_class = classes.get(outcome.exit_code, FatalError)
+    return error_class(
+        outcome.message, code=outcome.code, hint=outcome.hint or (_MEND_IT if error_class is FatalError else _RUN_AGAIN)
+    )
+
+
+def _says_so_too(outcome: Outcome, changed: Sequence[str]) -> bool:
+    """Whether a task has seen itself that one of the `changed` files is another one: that is one error, not two."""
+    return outcome.code == _CHANGED and any(outcome.message.startswith(f"{name}: ") for name in changed)
+
+
+def _changed_while_read(names: Sequence[str]) -> ChangedError:
+    return ChangedError(
+        f"{_listed(names)}: changed while it was read",
+        code=_CHANGED,
+        hint="some of its rows may have been sent: what the topic holds of it may be neither the old nor the new content."
+        ' Restore the file, or send it again as a whole with source.on_change = "reingest"; source.min_age waits for writers',
+    )
+
+
+def _listed(items: Sequence[str], separator: str = ", ") -> str:
+    more = f"{separator}and {len(items) - _NAMED_AT_MOST} more" if len(items) > _NAMED_AT_MOST else ""
+    return separator.join(items[:_NAMED_AT_MOST]) + more

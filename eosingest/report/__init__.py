@@ -1,0 +1,1 @@
+"""What a run reports (model.py): plain values, which cli/ renders."""

@@ -1,0 +1,174 @@
+"""What a run will read is inspected before anything of it is sent, wherever Spark's and Hadoop's readers take damage silently.
+
+Between the plan and the job (spark/inspect_files.py):
+
+    look      every text file: do its name and its first bytes agree, and is it read at all?
+    parts     what a task inspects at a time: a file, or so many of its bytes where its lines can be looked at apart
+    inspect   those that need it, in tasks: read once, through every check that format and name ask for
+
+What is found ends the run: nothing was sent.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedReader
+
+from eosingest.errors import ChangedError, FatalError
+from eosingest.protocol.source import SourceFile
+from eosingest.sources.files import codecs, file_parts, magic, zstd_frames
+from eosingest.sources.files.file_parts import WHOLE, FilePart
+from eosingest.sources.files.fingerprint import is_as_listed
+from eosingest.sources.files.text_checks import BadTextError, can_be_parted, check_text, needs_text_check
+from eosingest.sources.files.walk import unreadable
+
+TEXT_FORMATS = ("text", "json", "csv")
+_PROVEN = ("bzip2", "zstd", "lz4")
+_NAMED_AT_MOST = 20
+_CORRECT = "correct it, or move it away"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Why a file cannot be read exactly: `where` in it (a byte, a line; may be empty), and what to do about this one."""
+
+    file: str
+    where: str
+    message: str
+    hint: str = _CORRECT
+
+    def __str__(self) -> str:
+        """Return it as it is said to people."""
+        return ": ".join(part for part in (self.file, self.where, self.message) if part)
+
+
+def needs_inspection(format: str, options: Mapping[str, str], path: str) -> bool:
+    """Say whether Spark cannot be trusted to tell this file's damage, so that it is read before."""
+    # Of .gz and .deflate Hadoop's decoder tells every damage itself (docs/reading.md).
+    return needs_text_check(format, options) or (format in TEXT_FORMATS and codecs.codec_of(path) in _PROVEN)
+
+
+def look(file: SourceFile) -> Finding | None:
+    """Look at a text file's name and first bytes. Raises as `inspect` does."""
+    codec = codecs.codec_of(file.path)
+    with _opened(file) as opened:
+        head = opened.read(magic.HEAD_BYTES)
+    refused = magic.refusal(file.path, codec, head)
+    if refused is not None:
+        return Finding(file.name, "", *refused)
+    try:
+        if codec in ("gzip", "deflate"):  # nobody of ours may see its content: it is read by Spark
+            next(codecs.pieces(io.BytesIO(head), file.path), b"")
+    except codecs.DamagedError as damaged:
+        if file.length <= len(head) or damaged.hint:
+            return _finding(file, damaged)
+    return None
+
+
+def parts(file: SourceFile, format: str, options: Mapping[str, str]) -> list[FilePart]:
+    """Return the parts of a file that can be inspected each on its own."""
+    if codecs.codec_of(file.path) is not None or not can_be_parted(format, options):
+        return [WHOLE]
+    return file_parts.of_length(file.length)
+
+
+def inspect(
+    file: SourceFile,
+    format: str,
+    options: Mapping[str, str],
+    split_size: int | None = None,
+    part: FilePart = WHOLE,
+) -> Finding | None:
+    """Read a file, or a part of it, once, through all the checks it needs; return the first thing that is wrong with it.
+
+    `split_size` is how it will be cut, None: not at all.
+
+    Raises ChangedError where it is not the file that was listed, FatalError where it may not be read.
+    """
+    with _opened(file) as opened:
+        try:
+            pieces = codecs.pieces(opened, file.path) if part == WHOLE else file_parts.pieces(opened, part)
+            if needs_text_check(format, options):
+                is_cut = split_size is not None and file.splittable and file.length > split_size
+                first_split, from_start = split_size if is_cut else None, part.start == 0
+                begun = check_text(pieces, format, options, first_split, from_start=from_start)
+                if not begun and part != WHOLE:  # what the file begins with is in a later part, which cannot know that
+                    return inspect(file, format, options, split_size)
+            for _ in pieces:
+                pass
+            if codecs.codec_of(file.path) == "zstd":
+                _refuse_unread_by_spark(opened)
+        except BadTextError as bad:
+            line = None if bad.line is None else bad.line + file_parts.lines_before(opened, part)
+            where = "" if line is None else f"line {line:,}"
+            return Finding(file.name, where, bad.message, bad.hint or _CORRECT)
+        except codecs.DamagedError as damaged:
+            if codecs.codec_of(file.path) in ("gzip", "deflate"):  # Hadoop tells it, at the row: what is before is sent
+                return None
+            return _finding(file, damaged)
+    return None
+
+
+def _refuse_unread_by_spark(opened: BufferedReader) -> None:
+    unread = zstd_frames.unread_by_spark(opened)
+    if unread is not None:
+        message, hint, at = unread
+        raise codecs.DamagedError(message, at=at, hint=hint)
+
+
+def _finding(file: SourceFile, damaged: codecs.DamagedError) -> Finding:
+    where = "" if damaged.at is None else f"near byte {damaged.at:,}"
+    return Finding(file.name, where, damaged.message, damaged.hint or _CORRECT)
+
+
+def error_of(findings: Sequence[Finding]) -> FatalError:
+    """Make the one error of a run for all that was found."""
+    named = [str(finding) for finding in findings[:_NAMED_AT_MOST]]
+    more = f"; and {len(findings) - _NAMED_AT_MOST} more files" if len(findings) > _NAMED_AT_MOST else ""
+    ways_out = "; ".join(dict.fromkeys(finding.hint for finding in findings[:_NAMED_AT_MOST]))
+    return FatalError(
+        f"{'; '.join(named)}{more}",
+        code="bad-data",
+        hint=f"nothing of this run was sent; {ways_out}; then run again",
+    )
+
+
+def refuse_changed(file: SourceFile) -> None:
+    """Raise ChangedError where a file is not the one that was listed, or is gone: what is wrong with it then is no matter."""
+    try:
+        now = os.stat(file.path)
+    except OSError as error:
+        raise _changed(file) from error
+    if not is_as_listed(file, now):
+        raise _changed(file)
+
+
+@contextmanager
+def _opened(file: SourceFile) -> Iterator[BufferedReader]:
+    """Open a file, which must be the one that was listed, before and after it is read."""
+    try:
+        with open(file.path, "rb") as opened:
+            _refuse_change(file, opened)
+            yield opened
+            _refuse_change(file, opened)
+    except FileNotFoundError as error:
+        raise _changed(file) from error
+    except OSError as error:
+        raise unreadable(file.path, error) from error
+
+
+def _refuse_change(file: SourceFile, opened: BufferedReader) -> None:
+    if not is_as_listed(file, os.fstat(opened.fileno())):
+        raise _changed(file)
+
+
+def _changed(file: SourceFile) -> ChangedError:
+    return ChangedError(
+        f"{file.name}: changed after it was listed",
+        code="changed-while-read",
+        hint="nothing of this run was sent; run again once nothing writes to the source any more (source.min_age)",
+    )

@@ -1,0 +1,99 @@
+"""Hive-style trees: which `column=value` folders a file's name holds, and whether all files agree about them.
+
+Spark drops the rows of files that do not fit the others without a word, so a tree that does not fit is refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from eosingest.errors import SpecError
+from eosingest.protocol.source import SourceFile
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What the folders of one file say: the folder above the first `k=v`, and the columns in order, in lower case."""
+
+    base: str | None
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Say it in the words of an error message."""
+        return f"columns {', '.join(self.columns)} below {self.base}" if self.columns else "no column=value folder"
+
+
+def partition_base(files: Iterable[SourceFile]) -> str | None:
+    """Return the folder above the first `k=v` folder, common to all files: the reader's `basePath`; None without one.
+
+    Only folders in the file's identity count, so that the same names give the same columns wherever the data lies.
+    Raises SpecError when the files do not share one layout.
+    """
+    layouts: dict[_Layout, str] = {}
+    folders: dict[tuple[str, str], _Layout] = {}
+    for file in files:
+        key = (file.name.rpartition("/")[0], file.path.rpartition("/")[0])
+        if key not in folders:
+            folders[key] = _layout(*key)
+            layouts.setdefault(folders[key], file.name)
+    if len(layouts) > 1:
+        raise _mixed(layouts)
+    return next(iter(layouts)).base if layouts else None
+
+
+def partition_columns(files: Iterable[SourceFile]) -> tuple[str, ...]:
+    """Return the columns of the tree's `k=v` folders, in lower case; see `partition_base`."""
+    for file in files:  # the layout is common to all
+        return _layout(file.name.rpartition("/")[0], file.path.rpartition("/")[0]).columns
+    return ()
+
+
+def partition_values(files: Iterable[SourceFile]) -> dict[str, set[str]]:
+    """Return the values of the tree's `k=v` folders as Spark decodes them, by column in lower case; not those for null."""
+    found: dict[str, set[str]] = {}
+    for folder in {file.name.rpartition("/")[0] for file in files}:
+        for column, marked, value in (segment.partition("=") for segment in folder.split("/")):
+            if marked and value != "__HIVE_DEFAULT_PARTITION__":
+                found.setdefault(column.lower(), set()).add(unquote(value))
+    return found
+
+
+def _layout(name: str, path: str) -> _Layout:
+    """Read the folders of one file; `name` is the end of `path`, or is relative with `..` in front of such an end."""
+    segments = name.split("/")
+    marked = [index for index, segment in enumerate(segments) if "=" in segment]
+    if not marked:
+        return _Layout(None, ())
+    run = segments[marked[0] : marked[-1] + 1]
+    if any("=" not in segment for segment in run):
+        raise _broken(name, "a folder without '=' stands between two with it")
+    pairs = [segment.partition("=") for segment in run]
+    if any(not column or not value for column, _, value in pairs):
+        raise _broken(name, "a column=value folder needs a column on the left of '=' and a value on the right")
+    columns = tuple(column.lower() for column, _, _ in pairs)
+    if len(set(columns)) < len(columns):
+        raise _broken(name, "one column stands in it twice")
+    if "_temporary" in (segment.lower() for segment in segments[marked[0] :]):
+        raise _broken(name, "Spark reads nothing below '_temporary' in such a tree")
+    below = len(segments) - marked[0]
+    return _Layout("/".join(path.split("/")[:-below]) or "/", columns)
+
+
+def _broken(name: str, why: str) -> SpecError:
+    return SpecError(
+        f"The folder {name} is not one of a column=value tree: {why}.",
+        code="mixed-tree",
+        hint="Rename the folder, or leave it out by a narrower path in [source].",
+    )
+
+
+def _mixed(layouts: dict[_Layout, str]) -> SpecError:
+    shown = [f"{name}: {layout}" for layout, name in sorted(layouts.items(), key=lambda item: item[1])]
+    return SpecError(
+        "The files of [source] do not lie in one column=value tree; Spark would leave some of them out without a word.",
+        code="mixed-tree",
+        hint="Give each tree a job of its own, or narrow path to files with the same column=value folders.",
+        problems=shown,
+    )

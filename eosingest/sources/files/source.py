@@ -1,0 +1,291 @@
+"""Files as a source: list them once, give each an identity that outlives machine and checkout, cut and hash them.
+
+Local paths and `file:` URIs. The listing keeps to what Spark would read of the same paths (names that it hides, folders
+that it does not enter) and refuses what it would drop or misread without a word, before a JVM is started.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eosingest.errors import FatalError, SpecError
+from eosingest.host.interruption import never
+from eosingest.protocol.source import Fingerprint, Listing, SourceFile, Split
+from eosingest.sources.files.cuts import cut, is_splittable
+from eosingest.sources.files.fingerprint import fingerprint_file, is_as_listed, to_milliseconds
+from eosingest.sources.files.globs import is_plain, may_be_literal
+from eosingest.sources.files.names import check_readable_name, escape_for_spark, is_hidden, metadata_file_path
+from eosingest.sources.files.partitions import partition_base
+from eosingest.sources.files.walk import Found, Walk, exists, unreadable
+
+__all__ = ["FileSource", "escape_for_spark", "metadata_file_path"]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A path of the spec: as written, absolute, and as a glob `pattern` below a `folder` that is none.
+
+    `.` and `..` are taken out of the text, as Hadoop does it, not resolved on the disk.
+    """
+
+    text: str
+    folder: str
+    pattern: str
+    relative: bool
+
+    @property
+    def absolute(self) -> str:
+        return os.path.join(self.folder, self.pattern)
+
+    @property
+    def is_glob(self) -> bool:
+        return not exists(self.absolute) and not is_plain(self.pattern)
+
+
+class FileSource:
+    """The files of `[source]`: implements `base.Source` for the local disk.
+
+    Raises SpecError for a path that no local disk has (another URI scheme, a zero byte).
+    """
+
+    def __init__(
+        self,
+        *,
+        format: str,
+        paths: Sequence[str],
+        directory: Path,
+        root: str | None,
+        min_age_s: float,
+        allow_empty: bool | None = None,
+        refuse_empty: bool = False,
+        now: Callable[[], float] = time.time,
+        check: Callable[[], None] = never,
+    ) -> None:
+        """Take the keys of `[source]`.
+
+        `directory` is the spec's folder: relative paths start there, and without `root` their identities are relative
+        to it; `root` itself may be. Files younger than `min_age_s` seconds by the clock `now` are left alone.
+        With `refuse_empty` somewhere a file must be, unless `allow_empty` (None: where the path that finds none is a glob).
+        `check` is called between files, and raises to end a long look.
+        """
+        self._format = format
+        self._directory = os.path.abspath(directory)
+        self._paths = [self._parse(path) for path in paths]
+        self._root_text = root
+        self._root = None if root is None else self._parse(root).absolute
+        self._min_age_s = min_age_s
+        self._allow_empty = allow_empty
+        self._refuse_empty = refuse_empty
+        self._now = now
+        self._check = check
+
+    @property
+    def root_as_written(self) -> str:
+        """What identities are relative to, for the control record: `root`, else `.` (the spec's folder) or `/`."""
+        if self._root_text is not None:
+            return self._root_text
+        return "." if any(path.relative for path in self._paths) else "/"
+
+    def list(self) -> Listing:
+        """Look at the disk once.
+
+        Raises SpecError for a path that names nothing ("path-not-found"), where there is no file at all and that is not
+        allowed ("source-empty"), for a file outside `root`, a mixed column=value tree; FatalError for a file that cannot be
+        read, or whose name Spark cannot take.
+        """
+        walk = Walk()
+        names: dict[str, str] = {}
+        nothing = list[_Written]()
+        # Relative paths last: a file named both ways keeps its relative identity, whatever the order in the spec.
+        for written in sorted(self._paths, key=lambda path: path.relative):
+            found = _find(walk, written, may_match_nothing=self._allow_empty is True)
+            names.update((path, self._identity(path, written)) for path in found)
+            if not found:
+                nothing.append(written)
+        if not names:
+            self._refuse_nothing(nothing, walk.hidden)
+        youngest_ms = (self._now() - self._min_age_s) * 1000 if self._min_age_s > 0 else float("inf")
+        files, too_young, empty = list[SourceFile](), list[str](), list[str]()
+        for path in sorted(names, key=names.__getitem__):
+            file = self._look(path, names[path])
+            if file is None:
+                continue
+            if file.mtime_ms > youngest_ms:
+                too_young.append(file.name)
+            elif file.length == 0:
+                empty.append(file.name)
+            else:
+                files.append(file)
+        partition_base(files)
+        return Listing(
+            tuple(files), walk.hidden, tuple(too_young), tuple(empty), tuple(sorted(path.text for path in nothing))
+        )
+
+    def _refuse_nothing(self, nothing: Iterable[_Written], hidden: int) -> None:
+        """Raise SpecError where no path names a file, and somebody who waits for data is better told so."""
+        if self._allow_empty or not self._refuse_empty:
+            return
+        refused = [path for path in nothing if self._allow_empty is False or not path.is_glob]
+        if refused:
+            passed_over = f"; {hidden} names that begin with '_' or '.' were passed over" if hidden else ""
+            raise SpecError(
+                f"'{refused[0].text}' holds no file; looked in {refused[0].absolute}{passed_over}.",
+                code="source-empty",
+                hint="nothing was sent; correct path in [source]; if there may be no file, write allow_empty = true there",
+            )
+
+    def missing(self, names: Iterable[str]) -> builtins.list[str]:
+        """Return the names of files that are not there any more, whether `path` names them or not."""
+        base = self._root if self._root is not None else self._directory
+        return [name for name in names if not exists(os.path.normpath(os.path.join(base, name)))]
+
+    def fingerprint(self, file: SourceFile) -> Fingerprint:
+        """Hash the content; see `fingerprint.fingerprint_file` for what of it, and for the errors."""
+        self._check()
+        return fingerprint_file(file)
+
+    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
+        """Cut the file as Spark will; `split_size` in bytes."""
+        return cut(file, split_size)
+
+    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+        """Return the names of those whose length or modification time differ now, or that are gone."""
+        return [file.name for file in files if not _is_as_listed(file)]
+
+    def partition_base(self, files: Iterable[SourceFile]) -> str | None:
+        """Return the reader's `basePath` for a column=value tree, None when there is none; not to be escaped."""
+        return partition_base(files)
+
+    def _parse(self, text: str) -> _Written:
+        scheme = _SCHEME.match(text)
+        if scheme and scheme[1].lower() != "file":
+            raise SpecError(
+                f"'{text}': only local paths and file: URIs are read in this version, not {scheme[1]}:.",
+                code="path-scheme",
+            )
+        path = _local_part(text) if scheme else text
+        if not path or "\0" in path:
+            raise SpecError(f"{text!r} in [source] is not a path.", code="path")
+        relative = not os.path.isabs(path)
+        folder, pattern = (self._directory if relative else "/"), _normalised(path).lstrip("/")
+        while pattern == ".." or pattern.startswith("../"):
+            folder, pattern = os.path.dirname(folder), pattern[3:]
+        return _Written(text, folder, "" if pattern == "." else pattern, relative)
+
+    def _identity(self, path: str, written: _Written) -> str:
+        if self._root is None:
+            return self._relative(path) if written.relative else path
+        if not path.startswith(self._root.rstrip("/") + "/"):
+            raise SpecError(
+                f"{path} (from path '{written.text}') lies outside root '{self._root_text}', which is {self._root}.",
+                code="outside-root",
+                hint="Name a root in [source] that all its files lie below.",
+            )
+        return path[len(self._root.rstrip("/")) + 1 :]
+
+    def _relative(self, path: str) -> str:
+        below = self._directory.rstrip("/") + "/"
+        return path[len(below) :] if path.startswith(below) else os.path.relpath(path, self._directory)
+
+    def _look(self, path: str, name: str) -> SourceFile | None:
+        """Return the file as it is now; None when it was deleted since its folder was read."""
+        check_readable_name(path)
+        try:
+            status = os.stat(path)
+        except FileNotFoundError as error:
+            if not os.path.islink(path):
+                return None
+            raise FatalError(f"{path} is a link to nowhere.", code="file-unreadable") from error
+        except OSError as error:
+            raise unreadable(path, error) from error
+        if not stat.S_ISREG(status.st_mode):
+            raise FatalError(f"{path} is not a regular file.", code="file-unreadable")
+        if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise FatalError(f"{path} may not be read by the user of this run.", code="file-unreadable")
+        return SourceFile(
+            name, path, status.st_size, to_milliseconds(status.st_mtime_ns), is_splittable(self._format, path)
+        )
+
+
+def _local_part(uri: str) -> str:
+    """Return the path of a `file:` URI. Nothing in it is decoded: Hadoop takes `%20` for these three characters."""
+    rest = uri.partition(":")[2]
+    if not rest.startswith("//"):
+        return rest
+    host, slash, path = rest[2:].partition("/")
+    if host not in ("", "localhost"):
+        raise SpecError(
+            f"'{uri}' names the host '{host}': a file: URI of this machine begins with file:///.", code="path-scheme"
+        )
+    return slash + path
+
+
+def _normalised(path: str) -> str:
+    """Take `.` and `..` out of the text, up to where braces begin: inside `{a,b/../c}` they are no segments."""
+    if "{" not in path:
+        return os.path.normpath(path)
+    before, slash, after = path[: path.index("{")].rpartition("/")
+    return (os.path.normpath(before) if before else "") + slash + after + path[path.index("{") :]
+
+
+def _find(walk: Walk, written: _Written, *, may_match_nothing: bool = False) -> list[str]:
+    """Return the files that one path of the spec stands for; SpecError when it names nothing."""
+    literal = may_be_literal(written.pattern) and exists(written.absolute)
+    path = os.path.normpath(written.absolute)
+    matches = [Found(path, os.path.isdir(path))] if literal else walk.match(written.folder, written.pattern)
+    if literal and is_hidden(os.path.basename(path)) and not matches[0].is_folder:
+        raise _names_hidden(written)
+    files, too_deep = list[str](), walk.too_deep
+    for match in matches:
+        if match.is_folder:
+            files += walk.folder(match.path)
+        elif is_hidden(os.path.basename(match.path)):
+            walk.hidden += 1
+        else:
+            files.append(match.path)
+    if not matches and not (may_match_nothing and written.is_glob):
+        raise _not_found(written)
+    if not files and walk.too_deep > too_deep:
+        raise _only_deeper(written)
+    return files
+
+
+def _names_hidden(written: _Written) -> SpecError:
+    return SpecError(
+        f"'{written.text}' names a file that Spark hides: it begins with '_' or '.', or ends with '._COPYING_'.",
+        code="path-hidden",
+        hint="Rename the file.",
+    )
+
+
+def _not_found(written: _Written) -> SpecError:
+    return SpecError(
+        f"'{written.text}' names no file or folder; looked for {written.absolute}.",
+        code="path-not-found",
+        hint="Relative paths start at the folder of the spec. Correct path in [source], or create what it names.",
+    )
+
+
+def _only_deeper(written: _Written) -> SpecError:
+    return SpecError(
+        f"'{written.text}' holds no file itself, and of the folders in it only column=value ones are read.",
+        code="path-not-found",
+        hint=f"To read the folders below it, write a '*' for each level: path = \"{written.text.rstrip('/')}/*\".",
+    )
+
+
+def _is_as_listed(file: SourceFile) -> bool:
+    try:
+        status = os.stat(file.path)
+    except OSError:
+        return False
+    return is_as_listed(file, status)

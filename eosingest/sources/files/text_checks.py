@@ -1,0 +1,50 @@
+"""The checks of a format's text in the inspection (inspection.py): which files need them, and one pass over the pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from eosingest.sources.files.csv_scan import CsvScan
+from eosingest.sources.files.json_scan import JsonScan
+from eosingest.sources.files.text_blocks import BadTextError, ambiguous_separator, blocks, layout
+
+__all__ = ["BadTextError", "can_be_parted", "check_text", "needs_text_check"]
+
+
+def needs_text_check(format: str, options: Mapping[str, str]) -> bool:
+    """Say whether files of a format must be looked through: text goes through as it is, but for where it is cut."""
+    return format in ("csv", "json") or (format == "text" and ambiguous_separator(layout(format, options).end))
+
+
+def can_be_parted(format: str, options: Mapping[str, str]) -> bool:
+    """Say whether a file may be looked through in parts that begin behind line feeds."""
+    found = layout(format, options)
+    return format in ("csv", "json") and found.width == 1 and found.separator is None
+
+
+def check_text(
+    pieces: Iterable[bytes],
+    format: str,
+    options: Mapping[str, str],
+    first_split: int | None,
+    *,
+    from_start: bool = True,
+) -> bool:
+    """Look through a file's pieces. Raises BadTextError for what Spark would read otherwise than it is written.
+
+    `first_split` is the length in bytes of the first of several splits, None where the file has one only. Not `from_start`:
+    the pieces are a later part of the file, and lines are counted from there. Returns whether its first line of content, or
+    its header, was met.
+    """
+    found = layout(format, options)
+    if first_split is not None and ambiguous_separator(found.end):
+        raise BadTextError(
+            f"lineSep {found.separator!r} begins with a byte that it holds again: at the border of two splits a line may be"
+            " cut in the wrong place",
+            hint="set source.split_size above the size of the largest file, so that each is one split",
+        )
+    if format == "csv":
+        return CsvScan(options, first_split, from_start=from_start).check(blocks(pieces, found, from_start=from_start))
+    if format == "json":
+        return JsonScan(options, from_start=from_start).check(blocks(pieces, found, from_start=from_start))
+    return True

@@ -1,0 +1,142 @@
+"""Finding files on the local disk as Spark finds them: explicit paths, globs, folders with their `k=v` folders.
+
+One `Walk` is one look: it gives absolute paths and counts what Spark hides. Who asks decides about names and times.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from eosingest.errors import FatalError
+from eosingest.sources.files import globs
+from eosingest.sources.files.names import is_hidden
+
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+
+
+class Found(NamedTuple):
+    """An absolute path, and whether a folder is there (or a link to one)."""
+
+    path: str
+    is_folder: bool
+
+
+class Walk:
+    """One look at the disk. It counts what was passed over: `hidden` names, files `too_deep` in plain subfolders."""
+
+    def __init__(self) -> None:
+        """Begin with nothing passed over."""
+        self.hidden = 0
+        self.too_deep = 0
+
+    def match(self, folder: str, pattern: str) -> list[Found]:
+        """Return what a glob names below an absolute folder: files and folders, maybe none.
+
+        What exists literally wins over the glob, segment by segment. A hidden folder is matched only by a segment that
+        begins with the same `_` or `.`: Spark would look into any, also into its own unfinished output.
+        """
+        # A brace may hold "..", which must not make a second name for a file.
+        return [Found(os.path.normpath(path), is_folder) for path, is_folder in self._match(folder, pattern)]
+
+    def folder(self, path: str) -> list[str]:
+        """Return the files Spark reads for a folder: its own, or its whole tree when there are `k=v` folders in it."""
+        tree = list(self._tree(path, frozenset()))
+        prefix = len(path.rstrip("/")) + 1
+        if any("=" in os.path.dirname(file[prefix:]) for file in tree):
+            return tree
+        own = [file for file in tree if "/" not in file[prefix:]]
+        self.too_deep += len(tree) - len(own)
+        return own
+
+    def _match(self, folder: str, pattern: str) -> Iterator[Found]:
+        segment, rest = globs.first_segment(pattern)
+        if not segment:
+            yield from self._match(folder, rest) if rest else [Found(folder, os.path.isdir(folder))]
+        elif globs.is_plain(segment) or (globs.may_be_literal(segment) and exists(os.path.join(folder, segment))):
+            yield from self._step(os.path.join(folder, segment), rest)
+        elif len(choices := globs.alternatives(segment)) > 1 or choices[0] != segment:
+            for choice in choices:
+                yield from self._match(folder, f"{choice}/{rest}" if rest else choice)
+        else:
+            for entry in self._matching_entries(folder, segment):
+                found = Found(entry.path, _is_folder(entry))  # mostly known from the folder: no call a file
+                if not rest:
+                    yield found
+                elif found.is_folder:
+                    yield from self._match(found.path, rest)
+
+    def _step(self, path: str, rest: str) -> Iterator[Found]:
+        is_folder = os.path.isdir(path)
+        if rest and is_folder:
+            yield from self._match(path, rest)
+        elif not rest and (is_folder or exists(path)):
+            yield Found(path, is_folder)
+
+    def _matching_entries(self, folder: str, segment: str) -> Iterator[os.DirEntry[str]]:
+        regex = globs.to_regex(segment)
+        for entry in _entries(folder):
+            if not regex.fullmatch(entry.name):
+                continue
+            if is_hidden(entry.name) and entry.name[0] != segment[0] and _is_folder(entry):
+                self.hidden += 1
+            else:
+                yield entry
+
+    def _tree(self, folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
+        """Give every file below. Links are followed, but never back up: those files have a shorter name already."""
+        here = _inode(folder)
+        if here in above:
+            return
+        for entry in _entries(folder):
+            if is_hidden(entry.name):
+                self.hidden += 1
+            elif _is_folder(entry):
+                yield from self._tree(entry.path, above | {here})
+            else:
+                yield entry.path
+
+
+def exists(path: str) -> bool:
+    """Tell whether something is there, be it a link to nowhere. FatalError when a folder above is closed to us."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno in _NOT_THERE:
+            return False
+        raise unreadable(path, error) from error
+    return True
+
+
+def unreadable(path: str, error: OSError) -> FatalError:
+    """Return the error for a file or folder that the system does not let us read."""
+    return FatalError(
+        f"{path} cannot be read: {error.strerror}.",
+        code="file-unreadable",
+        hint="Give the user of this run the right to read it, or leave it out by a narrower path in [source].",
+    )
+
+
+def _inode(folder: str) -> tuple[int, int]:
+    try:
+        status = os.stat(folder)
+    except OSError as error:
+        raise unreadable(folder, error) from error
+    return status.st_dev, status.st_ino
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself: whoever looks at it as a file says so
+        return False
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError as error:
+        raise unreadable(folder, error) from error
