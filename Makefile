@@ -46,14 +46,14 @@ test-reading test-integration test-simulation test-chaos: $(READY)
 
 test-brokers: $(READY) ## run tests/integration on Kafka 3.3.2 and 3.9.1, or on KAFKA="versions"
 	for version in $(or $(KAFKA),3.3.2 3.9.1); do \
-		KAFKA_HOME=$$($(BIN)/python -m tests.integration.older_kafka $$version) \
+		KAFKA_HOME=$$($(BIN)/python -m tests.support.older_kafka $$version) \
 		$(PYTEST) $(addprefix --ignore tests/integration/,test_broker_versions.py test_clusters.py) tests/integration || exit 1; done
 
 simulate: $(READY) ## run SCHEDULES=n simulated schedules of driver and tasks, from SEED=s on
 	$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),1000) --seed $(or $(SEED),0)
 
 chaos: $(READY) ## play ROUNDS=n rounds of faults on real brokers and Spark, SEED=s repeats them, on KAFKA=version
-	$(if $(KAFKA),KAFKA_HOME=$$($(BIN)/python -m tests.integration.older_kafka $(KAFKA))) $(BIN)/python -m tests.chaos --rounds $(or $(ROUNDS),10) $(if $(SEED),--seed $(SEED))
+	$(if $(KAFKA),KAFKA_HOME=$$($(BIN)/python -m tests.support.older_kafka $(KAFKA))) $(BIN)/python -m tests.chaos --rounds $(or $(ROUNDS),10) $(if $(SEED),--seed $(SEED))
 
 bench: $(READY) ## measure beside what a user could pick instead: ROWS=n ROUNDS=n WORKS="text json"
 	$(BIN)/python -m bench $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(WORKS),--works $(WORKS))

@@ -24,7 +24,7 @@ from typing import Any
 from bench import topics
 from bench.brokers import running_broker
 from bench.works import WORKS
-from tests.integration.clusters import environment, standalone
+from tests.support.spark_clusters import environment, standalone
 
 SPEC = """\
 name = "{name}"

@@ -1,6 +1,6 @@
 """The promises P1-P10 as checks on a round's job. Each raises AssertionError and says which promise is broken.
 
-The log is read by readers of tests/integration that share no code with eosingest (harness.read_committed, witness). P3, P5
+The log is read by readers of tests/support that share no code with eosingest (harness.read_committed, job_checks). P3, P5
 and P7 are seen by the concurrent reader (reader.py), P10 by the round, which bounds every run.
 """
 
@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from tests.chaos.runs import Run
-from tests.integration.harness import Done, Job, Record, number_of, topic_exists
-from tests.integration.witness import (
+from tests.support.harness import Done, Job, Record, number_of, topic_exists
+from tests.support.job_checks import (
     assert_in_order,
     assert_positions,
     committed_state,

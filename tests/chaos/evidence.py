@@ -13,8 +13,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.chaos.brokers import Cluster
-from tests.integration.witness import OFFSETS_TOPIC
+from tests.support.job_checks import OFFSETS_TOPIC
+from tests.support.kafka_nodes import Cluster
 
 _SKIPPED = "while trying to send transaction markers"
 _KEPT = ("{topic}-*", f"{OFFSETS_TOPIC}-*", "__transaction_state-*")

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from eosingest.host import failpoints
 from tests.chaos.rounds import Round, ViolationError
 from tests.chaos.runs import Run
-from tests.integration.witness import signal_all, stopped
+from tests.support.processes import signal_all, stopped
 
 _TASK_POINTS = [name for name in failpoints.NAMES if name.startswith("task-")]
 

@@ -9,12 +9,12 @@ from confluent_kafka.admin import AdminClient
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.protocol.transactional_ids import control_id, task_id
-from tests.chaos.brokers import Node
 from tests.chaos.rounds import Round
 from tests.chaos.runs import Run
-from tests.integration.witness import OFFSETS_TOPIC, offsets_partition, signal_all, stopped
+from tests.support.job_checks import OFFSETS_TOPIC, PREFIX, offsets_partition
+from tests.support.kafka_nodes import Node, coordinator_partition
+from tests.support.processes import signal_all, stopped
 
-PREFIX = "eosingest."
 _EXPIRY_PATIENCE_S = 40
 
 
@@ -168,15 +168,6 @@ def cut_broker(round: Round) -> None:
         round.wait_until(lambda: False, run, seconds)
         proxy.clear()
     round.finish(run)
-
-
-def coordinator_partition(transactional_id: str, partitions: int = 5) -> int:
-    """Return the partition of __transaction_state that keeps an id: Java's String.hashCode modulo their number."""
-    digest = 0
-    for character in transactional_id:
-        digest = (31 * digest + ord(character)) & 0xFFFFFFFF
-    signed = digest - (1 << 32) if digest >> 31 else digest
-    return abs(signed) % partitions
 
 
 def _leader(round: Round, topic: str, partition: int) -> Node:

@@ -9,8 +9,8 @@ import signal
 
 from tests.chaos.rounds import Round
 from tests.chaos.runs import Run
-from tests.integration.clusters import Executor, Standalone
-from tests.integration.witness import signal_all
+from tests.support.processes import signal_all
+from tests.support.spark_clusters import Executor, Standalone
 
 _IN_A_TRANSACTION = ("task-after-begin", "task-after-produce", "task-before-offsets", "task-before-commit")
 # The driver gives an executor up after so long without a heartbeat.

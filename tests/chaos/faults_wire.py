@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 
-from tests.chaos.proxy import ADD_PARTITIONS, END_TXN, FETCH, INIT_PRODUCER_ID, NAMES, PRODUCE, Rule, Spoil
 from tests.chaos.rounds import Round
-from tests.integration.witness import signal_all
+from tests.support.kafka_proxy import ADD_PARTITIONS, END_TXN, FETCH, INIT_PRODUCER_ID, NAMES, PRODUCE, Rule, Spoil
+from tests.support.processes import signal_all
 
 
 def lose_commit_answers(round: Round) -> None:

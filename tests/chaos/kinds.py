@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.chaos import faults, faults_brokers, faults_cluster, faults_wire
-from tests.chaos.brokers import NO_INDEX_ENTRIES, QUICK_ABORT, QUICK_RESTART, Cluster
 from tests.chaos.rounds import Round
-from tests.integration.clusters import Standalone, start_standalone
+from tests.support.kafka_nodes import NO_INDEX_ENTRIES, QUICK_ABORT, QUICK_RESTART, Cluster
+from tests.support.spark_clusters import Standalone, start_standalone
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from tests.integration.harness import Record, number_of
+from tests.support.harness import Record, number_of
 
 _DECIDED = ("running", "settling", "complete", "failed")  # written after the fence of earlier runs
 _CATCH_UP_S = 30.0

@@ -21,12 +21,12 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tests.chaos import checks
-from tests.chaos.brokers import Cluster
 from tests.chaos.reader import Reader
 from tests.chaos.runs import Run
-from tests.integration.clusters import QUICK_EXECUTORS, Standalone, environment, on
-from tests.integration.harness import LINES_SPEC, Done, Job
-from tests.integration.witness import OFFSETS_TOPIC, offsets_partition, write_files
+from tests.support.harness import LINES_SPEC, Done, Job
+from tests.support.job_checks import OFFSETS_TOPIC, offsets_partition, write_files
+from tests.support.kafka_nodes import Cluster
+from tests.support.spark_clusters import QUICK_EXECUTORS, Standalone, environment, on
 
 RUN_BOUND_S = 100.0  # P10: a run that has not ended then never would; the longest wait of a run is 2 x timeout + 10 s
 CLUSTER_BOUND_S = 300.0  # the same where eight more JVMs share two cores

@@ -17,8 +17,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.integration.harness import Done, Job
-from tests.integration.witness import Held, signal_all
+from tests.support.harness import Done, Job
+from tests.support.held_runs import Held
+from tests.support.processes import signal_all
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,8 +13,8 @@ from tests.chaos import checks
 from tests.chaos.reader import Progress, Reader, Seen
 from tests.chaos.rounds import Round, ViolationError
 from tests.chaos.session import Session
-from tests.integration.harness import Done, Record
-from tests.integration.witness import OFFSETS_TOPIC, committed_state, offsets_partition
+from tests.support.harness import Done, Record
+from tests.support.job_checks import OFFSETS_TOPIC, committed_state, offsets_partition
 
 # ---- the concurrent reader -----------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
 from tests.chaos.session import Session
-from tests.integration.harness import wait_for
+from tests.support.harness import wait_for
 
 TOPIC = "without-a-leader-for-a-while"
 

@@ -9,9 +9,12 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from tests.chaos.brokers import Cluster
 from tests.chaos.checks import check_log
-from tests.chaos.proxy import (
+from tests.chaos.rounds import Round
+from tests.chaos.session import Session
+from tests.support.harness import create_topic, read_committed
+from tests.support.kafka_nodes import Cluster
+from tests.support.kafka_proxy import (
     ADD_PARTITIONS,
     END_TXN,
     FETCH,
@@ -24,9 +27,6 @@ from tests.chaos.proxy import (
     Spoil,
     correlation_of,
 )
-from tests.chaos.rounds import Round
-from tests.chaos.session import Session
-from tests.integration.harness import create_topic, read_committed
 
 
 @pytest.fixture

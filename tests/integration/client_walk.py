@@ -19,8 +19,8 @@ from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader, LibrdkafkaProduc
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.memory.log import Cluster
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, OffsetsReader, Producer
-from tests.integration.harness import wait_for
-from tests.integration.raw_kafka import RawKafka
+from tests.support.harness import wait_for
+from tests.support.raw_kafka import RawKafka
 
 PARTITIONS = 2
 TIMEOUT_S = 300.0

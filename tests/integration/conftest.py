@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.brokers import NOT_RUNNING, dead_brokers, running_broker
-from tests.integration.harness import LINES_SPEC, Job
+from tests.support.harness import LINES_SPEC, Job
+from tests.support.shared_broker import NOT_RUNNING, dead_brokers, running_broker
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from typing import Any
 
 from eosingest.kafka.memory.log import BrokerError, Cluster, Identity
 from eosingest.kafka.protocols import LogRecord, OffsetsReader
-from tests.integration.raw_kafka import RawKafka
+from tests.support.raw_kafka import RawKafka
 
 PARTITIONS = 2
 TIMEOUT_S = 600.0

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from tests.integration.harness import (
+from tests.support.harness import (
     Done,
     Job,
     assert_done,

@@ -14,10 +14,11 @@ from eosingest import broker
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import OLDEST, KafkaPythonAdmin
 from tests.integration import test_hanging, test_kills, test_two_runs
-from tests.integration.brokers import running_broker
-from tests.integration.harness import LINES_SPEC, Job, assert_refused, topic_exists
-from tests.integration.older_kafka import TOO_OLD, VERSIONS, kafka_home
-from tests.integration.witness import assert_exact, run_killed_at, write_files
+from tests.support.harness import LINES_SPEC, Job, assert_refused, topic_exists
+from tests.support.held_runs import run_killed_at
+from tests.support.job_checks import assert_exact, write_files
+from tests.support.older_kafka import TOO_OLD, VERSIONS, kafka_home
+from tests.support.shared_broker import running_broker
 
 folder = test_hanging.folder
 

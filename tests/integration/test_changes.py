@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from eosingest.protocol.offsets.record import CLAIMED, RUNNING
-from tests.integration.harness import (
+from tests.support.harness import (
     Done,
     Job,
     assert_done,
@@ -26,7 +26,8 @@ from tests.integration.harness import (
     wait_for_state,
     write_tables,
 )
-from tests.integration.witness import assert_exact, committed_state, run_killed_at, write_files
+from tests.support.held_runs import run_killed_at
+from tests.support.job_checks import assert_exact, committed_state, write_files
 
 SOURCE = (
     'format = "json"\npath = "data/*.jsonl"\nschema = "n BIGINT, pad STRING"\nsplit_size = "8KiB"\non_change = "error"'

@@ -16,17 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.clusters import (
-    QUICK_EXECUTORS,
-    Executor,
-    Standalone,
-    defaults,
-    environment,
-    on,
-    python_that,
-    standalone,
-)
-from tests.integration.harness import (
+from tests.support.harness import (
     Done,
     Job,
     assert_quiet,
@@ -36,18 +26,26 @@ from tests.integration.harness import (
     topic_exists,
     wait_for,
 )
-from tests.integration.witness import (
+from tests.support.job_checks import (
     assert_exact,
-    assert_gone,
     assert_positions,
     committed_state,
     high_watermarks,
     last_stable_offsets,
     open_transactions,
-    processes_below,
-    signal_all,
     source_lines,
     write_files,
+)
+from tests.support.processes import assert_gone, processes_below, signal_all
+from tests.support.spark_clusters import (
+    QUICK_EXECUTORS,
+    Executor,
+    Standalone,
+    defaults,
+    environment,
+    on,
+    python_that,
+    standalone,
 )
 
 # What waits is bounded by END_S; a machine that is busy with other work takes long.

@@ -15,7 +15,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.clusters import (
+from tests.support.compressed import lz4_frame
+from tests.support.harness import (
+    BOTH_INPUTS,
+    RUN_TIMEOUT_S,
+    Job,
+    assert_done,
+    assert_quiet,
+    assert_refused,
+    finish,
+    job_state,
+    topic_exists,
+    wait_for,
+)
+from tests.support.job_checks import Line, assert_exact, assert_positions, open_transactions, source_lines, write_files
+from tests.support.spark_clusters import (
     LOCAL_CLUSTER,
     QUICK_EXECUTORS,
     Executor,
@@ -28,27 +42,6 @@ from tests.integration.clusters import (
     spark_home,
     standalone,
 )
-from tests.integration.harness import (
-    BOTH_INPUTS,
-    RUN_TIMEOUT_S,
-    Job,
-    assert_done,
-    assert_quiet,
-    assert_refused,
-    finish,
-    job_state,
-    topic_exists,
-    wait_for,
-)
-from tests.integration.witness import (
-    Line,
-    assert_exact,
-    assert_positions,
-    open_transactions,
-    source_lines,
-    write_files,
-)
-from tests.reading.files import lz4_frame
 
 # As pyspark's workers see it; for all of Python it would not start.
 _OTHER_VERSION = """

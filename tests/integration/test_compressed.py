@@ -9,9 +9,9 @@ from random import Random
 
 import lz4.frame
 
-from tests.integration.harness import LINES_SPEC, Job, assert_done, assert_refused, finish, wait_for
-from tests.integration.witness import assert_gone, processes_below, workers_of
-from tests.reading.files import SKIPPABLE, hadoop_lz4, lz4_frame, zstd
+from tests.support.compressed import SKIPPABLE, hadoop_lz4, lz4_frame, zstd
+from tests.support.harness import LINES_SPEC, Job, assert_done, assert_refused, finish, wait_for
+from tests.support.processes import assert_gone, processes_below, workers_of
 
 
 def numbered(name: str, count: int = 3000) -> list[bytes]:

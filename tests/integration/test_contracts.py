@@ -24,7 +24,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader, LibrdkafkaProducer, ProducerSettings
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Records
-from tests.integration.harness import read_committed, topic_exists, wait_for
+from tests.support.harness import read_committed, topic_exists, wait_for
 
 MakeProducer = Callable[..., LibrdkafkaProducer]
 

@@ -13,8 +13,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.integration.harness import Done, Job, finish, topic_exists, wait_for
-from tests.integration.witness import (
+from tests.support.harness import Done, Job, finish, topic_exists, wait_for
+from tests.support.held_runs import start_held
+from tests.support.job_checks import (
     TOPIC_PARTITIONS,
     assert_exact,
     assert_positions,
@@ -24,7 +25,6 @@ from tests.integration.witness import (
     offsets_partition,
     open_transactions,
     source_lines,
-    start_held,
     write_files,
 )
 

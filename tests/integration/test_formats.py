@@ -19,7 +19,7 @@ import pyarrow.parquet as parquet
 from kafka.partitioner.default import murmur2
 
 from eosingest.records.checksum import metadata_hash, record_hash
-from tests.integration.harness import (
+from tests.support.harness import (
     Job,
     Record,
     assert_done,

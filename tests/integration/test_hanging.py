@@ -17,15 +17,9 @@ from eosingest import broker
 from eosingest.broker.server import Server
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
-from tests.integration.harness import Done, Job, kill_group, wait_for
-from tests.integration.witness import (
-    OFFSETS_TOPIC,
-    assert_exact,
-    assert_positions,
-    offsets_partition,
-    start_held,
-    write_files,
-)
+from tests.support.harness import Done, Job, kill_group, wait_for
+from tests.support.held_runs import start_held
+from tests.support.job_checks import OFFSETS_TOPIC, assert_exact, assert_positions, offsets_partition, write_files
 
 
 @pytest.fixture

@@ -13,23 +13,19 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.integration.harness import BOTH_INPUTS, Job, finish, kill_group, topic_exists, wait_for
-from tests.integration.witness import (
+from tests.support.harness import BOTH_INPUTS, Job, finish, kill_group, topic_exists, wait_for
+from tests.support.held_runs import start_held
+from tests.support.job_checks import (
     Line,
     assert_exact,
-    assert_gone,
     assert_positions,
     committed_state,
     high_watermarks,
-    jvm_of,
     open_transactions,
-    processes_below,
-    signal_all,
     source_lines,
-    start_held,
-    workers_of,
     write_files,
 )
+from tests.support.processes import assert_gone, jvm_of, processes_below, signal_all, workers_of
 
 MID_SPLIT = "task-before-commit=sleep:30@2"  # 2000 records are committed, 2000 more are in the open transaction
 

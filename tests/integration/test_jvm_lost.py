@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import Done, Job, assert_done, assert_quiet, finish
-from tests.integration.witness import assert_exact, jvm_of, start_held, write_files
+from tests.support.harness import Done, Job, assert_done, assert_quiet, finish
+from tests.support.held_runs import start_held
+from tests.support.job_checks import assert_exact, write_files
+from tests.support.processes import jvm_of
 
 KILL_AND_START = """
 import sys

@@ -9,16 +9,15 @@ import time
 import pytest
 
 from eosingest.host import failpoints
-from tests.integration.harness import BOTH_INPUTS, Job, kill_group, number_of, topic_exists, wait_for
-from tests.integration.witness import (
-    Held,
+from tests.support.harness import BOTH_INPUTS, Job, kill_group, number_of, topic_exists, wait_for
+from tests.support.held_runs import Held, run_killed_at
+from tests.support.job_checks import (
     assert_exact,
     assert_positions,
     committed_state,
     concurrent_reader,
     high_watermarks,
     open_transactions,
-    run_killed_at,
     write_files,
 )
 

@@ -18,16 +18,9 @@ from eosingest.protocol.source import SourceFile
 from eosingest.sources.files.lines import Bounds, is_compressed, open_file, read_lines
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.session import SAME_EVERYWHERE
-from tests.integration.harness import LINES_SPEC, Job, finish
-from tests.integration.witness import (
-    Line,
-    assert_exact,
-    committed_state,
-    run_killed_at,
-    source_lines,
-    start_held,
-    write_files,
-)
+from tests.support.harness import LINES_SPEC, Job, finish
+from tests.support.held_runs import run_killed_at, start_held
+from tests.support.job_checks import Line, assert_exact, committed_state, source_lines, write_files
 
 SIZES = [7, 64, 1 << 20]
 _ENDS = [b"\n", b"\r", b"\r\n"]

@@ -22,11 +22,11 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
 from eosingest.kafka.memory.log import MAX_EPOCH
 from tests.integration import client_walk
-from tests.integration.brokers import running_broker
-from tests.integration.harness import wait_for
-from tests.integration.raw_kafka import RawKafka
 from tests.integration.request_walk import TIMEOUT_S, CompactionWalk, RequestWalk
 from tests.integration.test_contracts import quick_log_cleaner
+from tests.support.harness import wait_for
+from tests.support.raw_kafka import RawKafka
+from tests.support.shared_broker import running_broker
 
 REQUEST_WALKS = 40
 REQUEST_STEPS = 40

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from tests.integration.harness import Job, assert_done, assert_refused, write_tables
-from tests.integration.witness import assert_positions
+from tests.support.harness import Job, assert_done, assert_refused, write_tables
+from tests.support.job_checks import assert_positions
 
 PARTITIONS = 4
 

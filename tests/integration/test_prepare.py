@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from eosingest.spark import class_archive
-from tests.integration.harness import RUN_TIMEOUT_S, Job, assert_done, finish, wait_for
-from tests.integration.witness import assert_exact, jvm_of, write_files
+from tests.support.harness import RUN_TIMEOUT_S, Job, assert_done, finish, wait_for
+from tests.support.job_checks import assert_exact, write_files
+from tests.support.processes import jvm_of
 
 FROM_ARCHIVE = "source: shared objects file (top)"
 

@@ -23,7 +23,7 @@ from eosingest.kafka.librdkafka import LibrdkafkaProducer, ProducerSettings
 from eosingest.kafka.produce_batch import BatchProducer
 from eosingest.kafka.protocols import ANY_PARTITION, FailureKind, KafkaFailure, Records
 from eosingest.spark.worker import binary_column
-from tests.integration.harness import read_committed
+from tests.support.harness import read_committed
 
 PARTITIONS = 4
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.integration.harness import Job, assert_done, assert_refused, job_state, write_tables
+from tests.support.harness import Job, assert_done, assert_refused, job_state, write_tables
 
 
 def test_a_column_that_comes_in_the_middle_of_a_job(job: Job) -> None:

@@ -13,18 +13,11 @@ from pathlib import Path
 import pytest
 
 from eosingest.spark_submit import application
-from tests.integration.clusters import spark_home
-from tests.integration.harness import RUN_TIMEOUT_S, Job, kill_group, wait_for
-from tests.integration.witness import (
-    Held,
-    assert_exact,
-    assert_gone,
-    assert_positions,
-    committed_state,
-    open_transactions,
-    processes_below,
-    write_files,
-)
+from tests.support.harness import RUN_TIMEOUT_S, Job, kill_group, wait_for
+from tests.support.held_runs import Held
+from tests.support.job_checks import assert_exact, assert_positions, committed_state, open_transactions, write_files
+from tests.support.processes import assert_gone, processes_below
+from tests.support.spark_clusters import spark_home
 
 
 def to_all(process: subprocess.Popen[str], number: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.integration.harness import Job, assert_done, assert_refused, edited, write_tables
+from tests.support.harness import Job, assert_done, assert_refused, edited, write_tables
 
 
 def test_quotes_and_lines_of_csv(job: Job) -> None:

@@ -18,9 +18,7 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from eosingest.protocol.offsets.topic import murmur2
 from eosingest.protocol.transactional_ids import task_id
-from tests.chaos.brokers import QUICK_RESTART, Cluster
-from tests.chaos.faults_brokers import PREFIX, coordinator_partition
-from tests.integration.harness import (
+from tests.support.harness import (
     BOTH_INPUTS,
     Done,
     Job,
@@ -30,15 +28,17 @@ from tests.integration.harness import (
     number_of,
     wait_for,
 )
-from tests.integration.witness import (
+from tests.support.held_runs import Held
+from tests.support.job_checks import (
     OFFSETS_TOPIC,
-    Held,
+    PREFIX,
     assert_exact,
     assert_positions,
     offsets_partition,
     open_transactions,
     write_files,
 )
+from tests.support.kafka_nodes import QUICK_RESTART, Cluster, coordinator_partition
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -6,23 +6,19 @@ import signal
 import subprocess
 from itertools import pairwise
 
-from tests.integration.harness import BOTH_INPUTS, Job, finish, kill_group, wait_for
-from tests.integration.witness import (
+from tests.support.harness import BOTH_INPUTS, Job, finish, kill_group, wait_for
+from tests.support.held_runs import run_killed_at, start_held
+from tests.support.job_checks import (
     SPLIT_BYTES,
     assert_exact,
     assert_positions,
     committed_state,
     high_watermarks,
     open_transactions,
-    processes_below,
-    run_killed_at,
-    signal_all,
     source_lines,
-    start_held,
-    stopped,
-    workers_of,
     write_files,
 )
+from tests.support.processes import processes_below, signal_all, stopped, workers_of
 
 
 @BOTH_INPUTS

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import (
+from tests.support.harness import (
     Done,
     Job,
     assert_done,

@@ -16,9 +16,10 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from eosingest import broker
-from tests.integration.harness import Done, Job, assert_done, assert_quiet, edited, run_text, wait_for
 from tests.integration.segments import Edit, drop_indexes, edit_record
-from tests.integration.witness import delete_topic, run_killed_at, start_held, write_files
+from tests.support.harness import Done, Job, assert_done, assert_quiet, edited, run_text, wait_for
+from tests.support.held_runs import run_killed_at, start_held
+from tests.support.job_checks import delete_topic, write_files
 
 Record = tuple[bytes | None, bytes | None]
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as parquet
 
-from tests.reading.files import COMPRESS, independently
+from tests.support.compressed import COMPRESS, independently
 
 # The type of a column: a name of SQL, [type of the elements], or {name: type of a field}.
 Type = str | list[Any] | dict[str, Any]

@@ -11,9 +11,9 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-from tests.reading.files import COMPRESS
 from tests.reading.independent import Columns
 from tests.reading.table import ONE_SPLIT, Case, one
+from tests.support.compressed import COMPRESS
 
 _ABC: Columns = {"a": "STRING", "b": "STRING", "c": "STRING"}
 _TWO: Columns = {"a": "STRING", "b": "STRING"}

@@ -14,7 +14,7 @@ import xxhash
 from eosingest.sources.files import codecs
 from eosingest.sources.files.inspection import inspect, look, needs_inspection
 from eosingest.sources.files.lines import open_file
-from tests.reading.files import COMPRESS, SKIPPABLE, damages, hadoop_lz4, independently, listed, text_of, zstd
+from tests.support.compressed import COMPRESS, SKIPPABLE, damages, hadoop_lz4, independently, listed, text_of, zstd
 
 TEXT = text_of("text", 3000)
 

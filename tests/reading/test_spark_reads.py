@@ -23,7 +23,7 @@ from eosingest.spark import scan, session
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.read import CORRUPT, ReadSettings, record_frame
 from eosingest.spark.session import Spark
-from tests.reading.files import COMPRESS, SKIPPABLE, independently, rows_of, text_of, zstd
+from tests.support.compressed import COMPRESS, SKIPPABLE, independently, rows_of, text_of, zstd
 
 SPLIT_BYTES = 25_000
 HALF = 110_000  # of the text, roughly: behind a block

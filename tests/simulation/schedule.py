@@ -15,10 +15,10 @@ from eosingest.kafka.memory.log import Cluster
 from eosingest.protocol.offsets import topic as offsets_topic
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler
-from tests.simulation.source import EDITED, TEMPLATES, Rows, SplitId, template
 from tests.simulation.spark import JOB, OFFSETS, Run
 from tests.simulation.themes import NO_THEME, THEMES
 from tests.simulation.witness import ViolationError, Witness
+from tests.support.simulated_source import EDITED, TEMPLATES, Rows, SplitId, template
 
 _MOST_STEPS = 60_000
 _MOST_RUNS = 12

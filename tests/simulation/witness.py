@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, EXIT_FENCED, EXIT_INCOMPLETE, EXIT_TEMPORARY
 from eosingest.kafka.memory.log import Entry, State
 from eosingest.protocol.transactional_ids import task_id
-from tests.simulation.source import EDITED, Rows, SplitId
 from tests.simulation.spark import JOB, OFFSETS, PREFIX, ROW_BYTES, TOPIC, Attempt, Run
+from tests.support.simulated_source import EDITED, Rows, SplitId
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import World

@@ -21,7 +21,7 @@ from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.report.model import Progress, RunReport
-from tests.simulation.source import SimulatedSource
+from tests.support.simulated_source import SimulatedSource
 
 SETTINGS = DriverSettings(
     job="a.1",

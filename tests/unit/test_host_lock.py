@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eosingest.host.host_lock import HostLock
-from tests.integration.harness import wait_for
+from tests.support.harness import wait_for
 
 ROOT = Path(__file__).parents[2]
 HOLD = """

@@ -21,7 +21,7 @@ from eosingest.spark import line_inputs
 from eosingest.spark.line_inputs import LineInputs, LineSource, LineSplit, _bounds, line_source, takes_lines
 from eosingest.spark.read import ReadSettings
 from eosingest.spark.scan import BLOCK, planned_splits
-from tests.reading.files import lz4_frame, zstd
+from tests.support.compressed import lz4_frame, zstd
 
 LINES = ReadSettings(
     format="text",

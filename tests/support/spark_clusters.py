@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pyspark
 
-from tests.integration.harness import Job, kill_group, wait_for
-from tests.integration.witness import Process, processes_below, signal_all, stopped
+from tests.support.harness import Job, kill_group, wait_for
+from tests.support.processes import Process, processes_below, signal_all, stopped
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"  # two workers of one core and a gigabyte
 

@@ -1,6 +1,6 @@
 """Apache Kafka of other versions than the embedded one, as KAFKA_HOME names them: fetched once, for tests alone.
 
-`python -m tests.integration.older_kafka 3.9.1` prints the folder (Makefile, test-brokers).
+`python -m tests.support.older_kafka 3.9.1` prints the folder (Makefile, test-brokers).
 """
 
 from __future__ import annotations

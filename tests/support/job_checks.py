@@ -1,4 +1,4 @@
-"""What the tests of the protocol see of a job from outside: source rows, positions, processes, transactions, held moments.
+"""What the tests of the protocol see of a job from outside: source rows, positions, transactions and logs.
 
 Beside harness.py, which runs the command and reads the topic. Which split a line belongs to is told here by Hadoop's rule
 (a line that begins exactly at a cut belongs to the split before it), sharing no code with eosingest.
@@ -7,18 +7,10 @@ Beside harness.py, which runs the command and reads the topic. Which split a lin
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
-import os
-import signal
-import subprocess
-import sys
 import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
@@ -29,13 +21,14 @@ from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
 from eosingest.protocol.offsets import topic
 from eosingest.protocol.offsets.state import JobState
-from tests.integration.harness import Job, Record, end_offsets, kill_group, number_of, wait_for, watermarks
+from tests.support.harness import Job, Record, end_offsets, number_of, wait_for, watermarks
 
 SPLIT_BYTES = 64 << 10
 OFFSETS_TOPIC = "eosingest-offsets"
+PREFIX = "eosingest."  # of transactional ids
 TOPIC_PARTITIONS = 3
 
-# ---- the source ----------------------------------------------------------------------------------------------------
+# ---- the source --------------------------------------------------------------------------------------------------------
 
 
 class Line(NamedTuple):
@@ -67,7 +60,7 @@ def write_files(job: Job, files: int, rows: int) -> None:
         job.write_numbers(f"part-{file}.jsonl", range(file * rows, (file + 1) * rows))
 
 
-# ---- the promises --------------------------------------------------------------------------------------------------
+# ---- the promises ------------------------------------------------------------------------------------------------------
 
 
 def assert_exact(job: Job, expected: Iterable[Line] | None = None) -> None:
@@ -135,7 +128,7 @@ def offsets_partition(job: Job) -> int:
     return topic.partition_of(job.name, topic.PARTITIONS)
 
 
-# ---- transactions and logs -----------------------------------------------------------------------------------------
+# ---- transactions and logs ---------------------------------------------------------------------------------------------
 
 
 def open_transactions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> list[str]:
@@ -149,7 +142,7 @@ def open_transactions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> list[str]
         found = [entry.transactional_id for place in places for entry in admin.open_transactions(*place)]
     finally:
         admin.close()
-    return [name for name in found if name.startswith(f"eosingest.{job.name}.")]
+    return [name for name in found if name.startswith(f"{PREFIX}{job.name}.")]
 
 
 def high_watermarks(servers: str, name: str) -> list[int]:
@@ -196,125 +189,3 @@ def concurrent_reader(servers: str, name: str) -> Iterator[list[tuple[int, int, 
     finally:
         stop.set()
         thread.join()
-
-
-# ---- held moments --------------------------------------------------------------------------------------------------
-
-
-class Held:
-    """Fail points for one run (see eosingest/host/failpoints.py), each acting once; `reached` tells when one has.
-
-    `points` is the value of EOSINGEST_FAILPOINTS: "task-before-commit=sleep:20@2".
-    """
-
-    _count = itertools.count()
-
-    def __init__(self, job: Job, points: str) -> None:
-        self._folder = job.folder / f"points-{next(self._count)}"
-        self._folder.mkdir()
-        self._names = [entry.partition("=")[0] for entry in points.split(",")]
-        self.env = {"EOSINGEST_FAILPOINTS": points, "EOSINGEST_FAILPOINT_DIR": str(self._folder)}
-
-    def reached(self, point: str = "") -> bool:
-        """Say whether all of the points have acted, or one of them."""
-        return all((self._folder / name).exists() for name in ([point] if point else self._names))
-
-
-def start_held(job: Job, points: str, *arguments: str) -> subprocess.Popen[str]:
-    """Start a run and return once its fail points have acted."""
-    held = Held(job, points)
-    process = job.popen("run", *arguments, env=held.env)
-    wait_for(lambda: held.reached() or process.poll() is not None)
-    assert process.poll() is None, process.communicate()
-    return process
-
-
-def run_killed_at(job: Job, point: str, *arguments: str) -> None:
-    """Run until the fail point ("task-before-commit@2") kills the driver's whole process group."""
-    name, _, hit = point.partition("@")
-    held = Held(job, f"{name}=group-kill@{hit or 1}")
-    command = [sys.executable, "-m", "eosingest", "run", str(job.spec), "--output", "json", *arguments]
-    process = subprocess.Popen(
-        ["sh", "-c", 'EOSINGEST_FAILPOINT_GROUP=$$ exec "$@"', "sh", *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **held.env},
-        cwd=job.folder,
-        start_new_session=True,
-    )
-    try:
-        answer = process.communicate(timeout=120)
-    except subprocess.TimeoutExpired:
-        kill_group(process)
-        raise
-    assert process.returncode == -signal.SIGKILL and held.reached(), (point, process.returncode, answer)
-
-
-# ---- processes -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Process:
-    """A process below a driver."""
-
-    pid: int
-    parent: int
-    command: str
-
-
-def processes_below(pid: int) -> list[Process]:
-    """Return all descendants of a process, parents first."""
-    by_parent: dict[int, list[Process]] = defaultdict(list)
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
-            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if state != "Z":
-                by_parent[int(parent)].append(Process(int(entry.name), int(parent), command))
-    found = list(by_parent[pid])
-    for process in found:  # grows while it is walked
-        found += by_parent[process.pid]
-    return found
-
-
-def jvm_of(process: subprocess.Popen[str]) -> int:
-    """Return the pid of the driver's JVM; what the JVM starts lies in Java's folder too, or has its name for a moment."""
-    found = {child.pid: child for child in processes_below(process.pid) if "java" in child.command.split(" ")[0]}
-    (jvm,) = [pid for pid, child in found.items() if child.parent not in found]
-    return jvm
-
-
-def workers_of(process: subprocess.Popen[str]) -> list[int]:
-    """Return the pids of Spark's Python workers: children of the daemon, pyspark's or ours."""
-    daemons = [child for child in processes_below(process.pid) if "spark.daemon" in child.command]
-    parents = {child.pid for child in daemons}
-    return [child.pid for child in daemons if child.parent in parents]
-
-
-def stopped(pids: Iterable[int]) -> list[int]:
-    """Return those of the processes that a SIGSTOP holds."""
-    return [pid for pid in pids if _state(pid) == "T"]
-
-
-def signal_all(pids: Iterable[int], number: int) -> None:
-    """Send a signal to each process that is still there."""
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
-
-
-def assert_gone(processes: Iterable[Process], within_s: float = 10) -> None:
-    """Check that processes have ended, or end soon."""
-    deadline = time.monotonic() + within_s
-    left = list(processes)
-    while left:
-        left = [process for process in left if _state(process.pid) not in ("", "Z")]
-        assert not left or time.monotonic() < deadline, f"still running: {left}"
-        time.sleep(0.1)
-
-
-def _state(pid: int) -> str:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    return ""

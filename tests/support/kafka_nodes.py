@@ -1,4 +1,4 @@
-"""Real Kafka clusters for the rounds: nodes that can be killed, frozen and started again, with a proxy before each if asked.
+"""Real Kafka clusters: nodes that can be killed, frozen and started again, with a proxy before each if asked.
 
 Each node is eosingest's own embedded server (eosingest/broker/server.py) in a folder of its own, with three listeners:
 clients (advertised is the proxy's port where there is one), INTERNAL (between brokers, and for readers that are to see
@@ -22,10 +22,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from eosingest.broker.jars import kafka_libs
 from eosingest.broker.server import HOST, Server, State, choose_ports, new_cluster_id
 from eosingest.protocol.offsets import topic
-from tests.chaos.disk import Disk
-from tests.chaos.proxy import Proxy
-from tests.integration.harness import wait_for
-from tests.integration.witness import OFFSETS_TOPIC, stopped
+from tests.support.harness import wait_for
+from tests.support.job_checks import OFFSETS_TOPIC
+from tests.support.kafka_proxy import Proxy
+from tests.support.processes import stopped
+from tests.support.small_disk import Disk
 
 START_S = 60.0
 HEAP = "-Xmx256m -Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j.shutdownHookEnabled=false"
@@ -233,3 +234,12 @@ def _distinct_ports(count: int) -> list[int]:
         if port not in ports:
             ports.append(port)
     return ports
+
+
+def coordinator_partition(transactional_id: str, partitions: int = 5) -> int:
+    """Return the partition of __transaction_state that keeps an id: Java's String.hashCode modulo their number."""
+    digest = 0
+    for character in transactional_id:
+        digest = (31 * digest + ord(character)) & 0xFFFFFFFF
+    signed = digest - (1 << 32) if digest >> 31 else digest
+    return abs(signed) % partitions
