@@ -23,6 +23,8 @@ from eosingest.sources.files.cuts import is_splittable
 from eosingest.sources.files.names import is_hidden
 from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
 from eosingest.spark.session import SAME_EVERYWHERE
+from tests.support.builders import listing as made
+from tests.support.builders import source_file
 
 SIZE = 1000
 SCHEMAS = {"json": "a INT", "csv": "a INT", "text": "value STRING", "parquet": "a INT", "orc": "a INT"}
@@ -112,7 +114,7 @@ def test_cuts_of_a_file_do_not_depend_on_the_other_files(spark: SparkSession, tm
         (tmp_path / name).write_bytes(b"x" * length)
     source, listing = listing_of(tmp_path, "text", "*")
     for files in (listing.files[:1], listing.files[:2], listing.files):
-        part = Listing(files, 0, (), ())
+        part = made(*files)
         assert pieces(spark, read(spark, "text", files)) == planned(source, part)
 
 
@@ -182,7 +184,7 @@ def test_odd_names_reach_the_file_they_mean(spark: SparkSession, tmp_path: Path,
     files = tuple(file for file in listing.files if '"a":-1' not in Path(file.path).read_text())
     assert len(files) == len(names)
     frame = read(spark, "json", files)
-    assert pieces(spark, frame) == planned(source, Listing(files, 0, (), ()))
+    assert pieces(spark, frame) == planned(source, made(*files))
     rows = frame.selectExpr("a", "_metadata.file_path p").collect()
     assert sorted(row.a for row in rows) == list(range(len(names)))
     told = {row.p: row.a for row in rows}
@@ -200,7 +202,7 @@ def test_a_colon_is_refused_exactly_where_hadoop_fails(
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text('{"a":1}\n')
-    plain = SourceFile(name, str(path), 8, 0, True)
+    plain = source_file(name, 8, path=str(path))
     if readable:
         _, listing = listing_of(tmp_path, "json", name)
         assert read(spark, "json", listing.files).count() == 1

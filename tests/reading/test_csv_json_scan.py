@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from eosingest.protocol.source import SourceFile
 from eosingest.sources.files.csv_header import names_as_given
 from eosingest.sources.files.inspection import inspect
 from eosingest.sources.files.json_scan import behind_first_value, is_plain, unusual_lines
 from eosingest.sources.files.text_checks import BadTextError, check_text
 from eosingest.spec.options import refused_options
+from tests.support.builders import source_file
 
 DOUBLED = {"escape": '"'}
 BIG = 1 << 20
@@ -224,14 +224,12 @@ def test_separators_that_meet_themselves() -> None:
 def test_the_inspection_names_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "a b.csv"
     path.write_bytes(b'1,2\n3,"4\n')
-    status = path.stat()
-    file = SourceFile("data/a b.csv", str(path), status.st_size, status.st_mtime_ns // 1_000_000, True)
+    file = source_file("data/a b.csv", path.stat().st_size, path=str(path))
     finding = inspect(file, "csv", {}, BIG)
     assert finding is not None
     assert str(finding).startswith("data/a b.csv: line 2: a quoted field does not end")
     path.write_bytes(b"1||2||3")
-    status = path.stat()
-    file = SourceFile("data/a b.csv", str(path), status.st_size, status.st_mtime_ns // 1_000_000, True)
+    file = source_file("data/a b.csv", path.stat().st_size, path=str(path))
     assert inspect(file, "text", {"lineSep": "||"}, 4) is not None
     assert inspect(file, "text", {"lineSep": "||"}, 7) is None
 

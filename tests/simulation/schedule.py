@@ -18,7 +18,8 @@ from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Schedul
 from tests.simulation.spark import JOB, OFFSETS, Run
 from tests.simulation.themes import NO_THEME, THEMES
 from tests.simulation.witness import ViolationError, Witness
-from tests.support.simulated_source import EDITED, TEMPLATES, Rows, SplitId, template
+from tests.support.builders import Place
+from tests.support.simulated_source import EDITED, TEMPLATES, Rows, template
 
 _MOST_STEPS = 60_000
 _MOST_RUNS = 12
@@ -59,7 +60,7 @@ class World:
         self.reads_bytes = Random(f"bytes {seed}").random() < _READING_BYTES
         edits = Random(f"edits {seed}")
         self.edit_after = edits.randint(1, 200) if edits.random() < _EDITS else 0  # points that are passed; 0: never
-        self.edited: set[SplitId] = set()
+        self.edited: set[Place] = set()
         self._accepting = Random(f"accepting {seed}")
         self._accepts = self._accepting.choice((0.0, 0.0, 0.0, 0.5))
         self.disconnected: set[Process] = set()
@@ -123,7 +124,7 @@ class World:
             self.scheduler.tell(f"at {name}")
         self.faults.point(actor.process, name=name)
 
-    def rows_of(self, split: SplitId, version: str) -> Rows:
+    def rows_of(self, split: Place, version: str) -> Rows:
         """Return the rows of a split as whoever begins to read it now finds them."""
         return self.source.rows[version + EDITED if split in self.edited else version][split]
 

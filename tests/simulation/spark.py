@@ -29,6 +29,7 @@ from eosingest.records.checksum import Totals
 from eosingest.report.model import Progress, RunReport
 from tests.simulation.network import SimulatedNetwork
 from tests.simulation.scheduler import Actor, Process
+from tests.support.builders import driver_settings, place, split_id, told
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import World
@@ -106,29 +107,19 @@ class Run:
 
     def _settings(self) -> DriverSettings:
         world = self.world
-        return DriverSettings(
+        return driver_settings(
             job=JOB,
             started=self.started,
-            format="json",
-            root="",
-            bootstrap_servers="memory",
             topic=TOPIC,
             create=TopicCreation(world.sink_partitions, 1, {}),
             offsets_topic=OFFSETS,
             prefix=PREFIX,
             digests={1: {"record.value": self.version}},
-            generation=None,
-            split_size=100,
-            on_change="error",
             transaction_timeout_s=world.timeout_s,
             max_records=world.max_records,
-            max_bytes=1_000_000,
             from_scratch=self.from_scratch,
             accept_change=self.accept_change,
-            has_metadata=False,
-            host="host",
             pid=self.index,
-            versions={},
         )
 
 
@@ -169,21 +160,12 @@ class Launcher:
         random, hashes = self.world.random, self.world.source.hashes
         splits = sorted(
             (split for file in plan.pending_files for split in (*file.pending, *file.skipped)),
-            key=lambda planned: (planned.split.file, planned.split.start),
+            key=place,
         )
         tasks = random.randint(1, self.world.most_tasks)
         cuts = sorted(random.randint(0, len(splits)) for _ in range(tasks - 1))
         self.parts = [splits[a:b] for a, b in zip([0, *cuts], [*cuts, len(splits)], strict=True)]
-        by_hash = {
-            hashes[planned.split.file, planned.split.start]: TaskSplit(
-                planned.split.file,
-                planned.split.start,
-                planned.split.length,
-                planned.fingerprint,
-                planned.committed,
-            )
-            for planned in splits
-        }
+        by_hash = {hashes[place(planned)]: told(planned) for planned in splits}
         self.world.scheduler.pause(self.world.latency())
         return Prepared(tasks, schema or "schema", by_hash)
 
@@ -191,11 +173,11 @@ class Launcher:
         """Add up what is sent of the splits, as whoever reads them now finds their rows."""
         sums = {}
         for planned in plan.pending:
-            split, receipt = (planned.split.file, planned.split.start), planned.committed
+            split, receipt = place(planned), planned.committed
             assert receipt is not None
             rows = self.world.rows_of(split, self.run.version)
             count = len(rows.values) if receipt.done else min(receipt.rows, len(rows.values))
-            sums[split] = Totals(count, rows.checksums[count])
+            sums[split_id(*split)] = Totals(count, rows.checksums[count])
         self.world.scheduler.pause(self.world.latency())
         return Proof(sums, "schema")
 
@@ -384,7 +366,7 @@ def _batches(world: World, splits: list[PlannedSplit], version: str) -> list[Bat
     random = world.random
     pieces: list[Batch] = []
     for planned in splits:
-        whole = world.rows_of((planned.split.file, planned.split.start), version).batch
+        whole = world.rows_of(place(planned), version).batch
         count, at = len(whole.splits), 0
         while at < count:
             end = min(count, at + random.choice((1, 2, 3, 10)))
@@ -405,7 +387,7 @@ def _from_bytes(
 ) -> Iterator[Batch | SplitEnd]:
     """Read the splits as spark/line_inputs.py does: from their first row on, and with an end to each."""
     for planned in splits:
-        identity = (planned.split.file, planned.split.start)
+        identity = place(planned)
         key, whole = world.source.hashes[identity], world.rows_of(identity, version).batch
         found, count = committed(settings.splits[key]), len(whole.splits)
         if found is not None and found.done:

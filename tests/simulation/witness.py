@@ -13,7 +13,8 @@ from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, EXIT_FENCED, E
 from eosingest.kafka.memory.log import Entry, State
 from eosingest.protocol.transactional_ids import task_id
 from tests.simulation.spark import JOB, OFFSETS, PREFIX, ROW_BYTES, TOPIC, Attempt, Run
-from tests.support.simulated_source import EDITED, Rows, SplitId
+from tests.support.builders import Place
+from tests.support.simulated_source import EDITED, Rows
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import World
@@ -34,10 +35,10 @@ class Witness:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.rows: dict[SplitId, int] = dict.fromkeys(world.source.lengths, 0)  # committed rows of each split
+        self.rows: dict[Place, int] = dict.fromkeys(world.source.lengths, 0)  # committed rows of each split
         self.version: str | None = None  # of the spec that the committed records were made by
-        self.edited: dict[SplitId, bool] = {}  # whether the committed rows are those of the split as somebody edited it
-        self.offsets: dict[SplitId, dict[str, Any]] = {}
+        self.edited: dict[Place, bool] = {}  # whether the committed rows are those of the split as somebody edited it
+        self.offsets: dict[Place, dict[str, Any]] = {}
         self.control: dict[str, Any] = {}  # the last one committed
         self.control_offset = -1
         self.claims: dict[int, tuple[dict[str, Any], int]] = {}  # by task: the claim, and its Kafka offset
@@ -67,7 +68,7 @@ class Witness:
         if untold:
             raise ViolationError("P4", f"rows of {min(untold)} were committed without an offset record")
 
-    def _take_rows(self, split: SplitId, rows: list[tuple[int, str]]) -> None:
+    def _take_rows(self, split: Place, rows: list[tuple[int, str]]) -> None:
         before = self.rows[split]
         numbers = sorted(row for row, _ in rows)
         if numbers[0] < before or len(set(numbers)) < len(numbers):
@@ -92,7 +93,7 @@ class Witness:
         if data and entries and min(entry.timestamp_ms for entry in entries) < max(data):
             raise ViolationError("order", "a record was sent after the offset records of its transaction")
 
-    def _take(self, entry: Entry) -> SplitId | None:
+    def _take(self, entry: Entry) -> Place | None:
         """Take a record of the offsets topic; return the split that it speaks of."""
         key = json.loads(entry.key or b"")[1]
         value = json.loads(entry.value or b"{}")
@@ -118,7 +119,7 @@ class Witness:
             self.version, self.completed = None, False
             self.edited.clear()
 
-    def _take_offset(self, split: SplitId, new: dict[str, Any]) -> None:
+    def _take_offset(self, split: Place, new: dict[str, Any]) -> None:
         old, rows = self.offsets.get(split), self.rows[split]
         if new["run"] < self.fenced_below:
             raise ViolationError("P7", f"run {new['run']} committed {split} after run {self.fenced_below} had fenced")
@@ -141,7 +142,7 @@ class Witness:
             self.version = next(run.version for run in reversed(self.world.runs) if run.number == new["run"])
         self.offsets[split] = new
 
-    def _sent_rows(self, split: SplitId) -> Rows:
+    def _sent_rows(self, split: Place) -> Rows:
         """Return the rows of a split as those that are committed of it were read."""
         version = self.version or "one"
         return self.world.source.rows[version + EDITED if self.edited.get(split) else version][split]
@@ -252,11 +253,11 @@ class Witness:
             raise ViolationError("P9", f"exit 0, and {missing[0].decode()} is not in the topic")
 
 
-def _rows_of(logs: Iterable[list[Entry]]) -> dict[SplitId, list[tuple[int, str]]]:
+def _rows_of(logs: Iterable[list[Entry]]) -> dict[Place, list[tuple[int, str]]]:
     """Return (row, version) by split of a transaction's records; in each partition the rows of a split keep their order."""
-    found: dict[SplitId, list[tuple[int, str]]] = {}
+    found: dict[Place, list[tuple[int, str]]] = {}
     for entries in logs:
-        last: dict[SplitId, int] = {}
+        last: dict[Place, int] = {}
         for entry in entries:
             file, start, row, version = (entry.value or b"").decode().split("|")
             split = (file, int(start))

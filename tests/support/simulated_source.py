@@ -14,11 +14,11 @@ from eosingest.kafka.protocols import Records
 from eosingest.protocol.source import Fingerprint, Listing, SourceFile, Split
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
+from tests.support.builders import Place, cut_evenly, fingerprint, listing, source_file
 
 TEMPLATES = 24
 SPLIT_SIZE = 100
 EDITED = "~"  # behind the version in the values of a split that was edited; length and modification time are as before
-SplitId = tuple[str, int]
 _VERSIONS = ("one", "two", f"one{EDITED}", f"two{EDITED}")
 
 
@@ -33,23 +33,21 @@ class Rows:
 
 @dataclass
 class SimulatedSource:
-    """A `sources.base.Source`; `rows` by version, file and start: those of an edited split under the version with EDITED."""
+    """A `protocol.source.Source`; `rows` by version, file and start: those of an edited split under the version with EDITED."""
 
     files: tuple[SourceFile, ...]
-    lengths: dict[SplitId, int]  # rows of each split
-    hashes: dict[SplitId, int]
-    rows: dict[str, dict[SplitId, Rows]] = field(default_factory=dict)
+    lengths: dict[Place, int]  # rows of each split
+    hashes: dict[Place, int]
+    rows: dict[str, dict[Place, Rows]] = field(default_factory=dict)
 
     def list(self) -> Listing:
-        return Listing(self.files, 0, (), ())
+        return listing(*self.files)
 
     def fingerprint(self, file: SourceFile) -> Fingerprint:
-        return Fingerprint(file.length, file.mtime_ms, "content")
+        return fingerprint(file.length, mtime_ms=file.mtime_ms)
 
     def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
-        return tuple(
-            Split(file.name, start, min(split_size, file.length - start)) for start in range(0, file.length, split_size)
-        )
+        return cut_evenly(file, split_size)
 
     def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
         return []
@@ -59,7 +57,7 @@ class SimulatedSource:
         return sum(self.lengths.values())
 
 
-def value_of(split: SplitId, row: int, version: str) -> bytes:
+def value_of(split: Place, row: int, version: str) -> bytes:
     """Return the value of a row's record: it says where it comes from, and by which version of the spec."""
     return f"{split[0]}|{split[1]}|{row}|{version}".encode()
 
@@ -72,7 +70,7 @@ def template(number: int) -> SimulatedSource:
     for index in range(random.choice((1, 1, 2, 2, 3))):
         name = f"file-{index}"
         splits = random.choice((1, 2, 2, 3))
-        files.append(SourceFile(name, f"/{name}", splits * SPLIT_SIZE, 1, True))
+        files.append(source_file(name, splits * SPLIT_SIZE))
         for start in range(0, splits * SPLIT_SIZE, SPLIT_SIZE):
             lengths[name, start] = random.choice((0, 1, 2, 3, 4, 6))
             hashes[name, start] = len(hashes) + 1
@@ -83,7 +81,7 @@ def template(number: int) -> SimulatedSource:
     return source
 
 
-def _rows(source: SimulatedSource, split: SplitId, version: str) -> Rows:
+def _rows(source: SimulatedSource, split: Place, version: str) -> Rows:
     count = source.lengths[split]
     values = [value_of(split, row, version) for row in range(count)]
     keys = [f"k{row % 3}".encode() for row in range(count)]

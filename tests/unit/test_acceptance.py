@@ -9,20 +9,19 @@ import pytest
 from eosingest.errors import ChangedError
 from eosingest.protocol import acceptance
 from eosingest.protocol.audited_source import AuditedSource, Unit
-from eosingest.protocol.offsets.record import FAILED, ControlRecord, OffsetRecord, Pinned
-from eosingest.protocol.plan import Plan
-from eosingest.protocol.source import Fingerprint
+from eosingest.protocol.offsets.record import FAILED
 from eosingest.records.checksum import Totals
+from tests.support.builders import by_split, control_record, moved, offset_record, places, plan, split_id
 
-CONTROL = ControlRecord(4, "4th", FAILED, 2, Pinned("csv", "", "t", "id", "c", 5, "p."), pinned_since=3, pin_open=True)
-RECEIPT = OffsetRecord("a", 0, 9, 5, False, 5, 5, 77, Fingerprint(9, 1, "x"), run=3, task=0, sequence=0)
+CONTROL = control_record(4, FAILED, pinned_since=3, pin_open=True)
+RECEIPT = offset_record("a", rows=5, checksum=77, run=3)
 WITH_METADATA = replace(RECEIPT, metadata_checksum=6)
-ROWS = AuditedSource(Plan(64, ()), (Unit("a, split at byte 0", (("a", 0),), Totals(5, 77), 3),), ())
+ROWS = AuditedSource(plan(), (Unit("a, split at byte 0", (split_id("a"),), Totals(5, 77), 3),), ())
 
 
 def refused(rows: AuditedSource, **sums: Totals) -> str:
     with pytest.raises(ChangedError) as raised:
-        acceptance.refuse_unproven(rows, {(name, 0): total for name, total in sums.items()})
+        acceptance.refuse_unproven(rows, {split_id(name): total for name, total in sums.items()})
     assert raised.value.code == "change-not-proven"
     assert "nothing was sent" in raised.value.hint
     return raised.value.message
@@ -30,12 +29,12 @@ def refused(rows: AuditedSource, **sums: Totals) -> str:
 
 def test_what_earlier_jobs_sent_needs_no_proof() -> None:
     """Breaks when the files of a run that was complete must agree with a spec that came after it."""
-    offsets = {("a", 0): RECEIPT, ("old", 0): replace(RECEIPT, file="old", run=2), ("new", 0): replace(RECEIPT, run=4)}
-    assert list(acceptance.sent_since_pinned(CONTROL, offsets)) == [("a", 0), ("new", 0)]
+    offsets = by_split([RECEIPT, moved(RECEIPT, "old", run=2), moved(RECEIPT, "new", run=4)])
+    assert places(acceptance.sent_since_pinned(CONTROL, offsets)) == [("a", 0), ("new", 0)]
 
 
 def test_receipts_that_are_given_again() -> None:
-    acceptance.refuse_unproven(ROWS, {("a", 0): Totals(5, 77)})
+    acceptance.refuse_unproven(ROWS, {split_id("a"): Totals(5, 77)})
 
 
 @pytest.mark.parametrize("found", [Totals(5, 78), Totals(6, 77), Totals()])

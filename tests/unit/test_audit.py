@@ -9,12 +9,12 @@ import pytest
 from eosingest.audit.receipts import Extent, Slice, expected_of, extents, shares
 from eosingest.kafka.protocols import OffsetRange
 from eosingest.protocol.offsets.record import Audit, OffsetRecord
-from eosingest.protocol.source import Fingerprint
 from eosingest.records.checksum import MODULUS, Totals, record_hash, record_hashes
+from tests.support.builders import offset_record
 
 
 def receipt(records: int, checksum: int) -> OffsetRecord:
-    return OffsetRecord("a", 0, 9, 5, False, 5, records, checksum, Fingerprint(9, 1, "x"), run=1, task=0, sequence=0)
+    return offset_record(rows=5, records=records, checksum=checksum)
 
 
 # ---- sums ----------------------------------------------------------------------------------------------------------

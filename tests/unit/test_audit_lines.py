@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from eosingest.audit.scan_lines import parted
-from eosingest.protocol.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS, OffsetRecord
-from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit
-from eosingest.protocol.source import Fingerprint, SourceFile, Split
+from eosingest.protocol.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS
+from eosingest.protocol.plan import PlannedFile
+from tests.support.builders import fingerprint, offset_record, plan, planned_file, planned_split, source_file
 
 SIZE = 100
 
 
 def planned(name: str, kinds: list[str], *, done: bool = True) -> PlannedFile:
-    content = Fingerprint(SIZE * len(kinds), 1, "same")
+    content = fingerprint(SIZE * len(kinds))
     splits = []
     for index, kind in enumerate(kinds):
-        start = index * SIZE
-        record = OffsetRecord(
-            name, start, SIZE, 10, done, 10, 10, 1, content, run=1, task=0, sequence=1, position_kind=kind
-        )
-        splits.append(PlannedSplit(Split(name, start, SIZE), content, record))
-    file = SourceFile(name, f"/data/{name}", content.length, 1, splittable=True)
-    return PlannedFile(file, len(kinds), tuple(splits), started=True)
+        place = (name, index * SIZE, SIZE)
+        record = offset_record(*place, rows=10, done=done, checksum=1, read=content, sequence=1, position_kind=kind)
+        splits.append(planned_split(*place, now=content, committed=record))
+    return planned_file(source_file(name, SIZE * len(kinds)), splits, started=True)
 
 
 def here(*files: PlannedFile, by_another_reader: bool = True) -> list[str]:
-    by_spark, by_lines = parted(None, Plan(SIZE, files), 2, by_another_reader=by_another_reader)
+    by_spark, by_lines = parted(None, plan(*files, split_size=SIZE), 2, by_another_reader=by_another_reader)
     assert {entry.file.name for entry in (*by_spark.files, *by_lines.files)} == {entry.file.name for entry in files}
     return [entry.file.name for entry in by_lines.files]
 

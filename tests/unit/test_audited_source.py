@@ -2,46 +2,48 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from eosingest.protocol.audited_source import AuditedSource, audited_source
-from eosingest.protocol.offsets.record import COMPLETE, ControlRecord, OffsetRecord, Pinned
-from eosingest.protocol.source import Fingerprint, Listing, SourceFile, Split
+from eosingest.protocol.offsets.record import COMPLETE, OffsetRecord
+from eosingest.protocol.offsets.state import SplitId
+from eosingest.protocol.source import Listing, SourceFile
 from eosingest.records.checksum import Totals
+from tests.support.builders import (
+    Place,
+    by_split,
+    control_record,
+    fingerprint,
+    listing,
+    offset_record,
+    places,
+    source_file,
+    split_id,
+)
+from tests.support.made_up_files import MadeUpFiles
 
-PINNED = Pinned("json", ".", "orders", "topic-id", "cluster-id", 5, "eosingest.")
-CONTROL = ControlRecord(3, "3rd", COMPLETE, 0, PINNED, pinned_since=2, split_size=100)
+CONTROL = control_record(3, COMPLETE, pinned_since=2, split_size=100)
 
 
-class Files:
-    """A source of files that are cut evenly; every content is "same"."""
+class Listed(MadeUpFiles):
+    """It was listed before."""
 
     def list(self) -> Listing:
         raise AssertionError("listed before")
 
-    def fingerprint(self, file: SourceFile) -> Fingerprint:
-        return Fingerprint(file.length, file.mtime_ms, "same")
-
-    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
-        starts = range(0, file.length, split_size)
-        return tuple(Split(file.name, start, min(split_size, file.length - start)) for start in starts)
-
-    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
-        return []
-
 
 def file(name: str, length: int = 250) -> SourceFile:
-    return SourceFile(name, f"/data/{name}", length, 1, True)
+    return source_file(name, length)
 
 
 def receipt(
     name: str, start: int, *, size: int = 100, done: bool = True, length: int = 250, run: int = 3
 ) -> OffsetRecord:
-    content = Fingerprint(length, 1, "same")
     here = min(size, length - start)
-    return OffsetRecord(name, start, here, 10, done, 10, 10, start + 1, content, run=run, task=0, sequence=3)
+    return offset_record(
+        name, start, here, rows=10, done=done, checksum=start + 1, read=fingerprint(length), run=run, sequence=3
+    )
 
 
 def audited(
@@ -52,12 +54,16 @@ def audited(
     empty: tuple[str, ...] = (),
     as_one: Callable[[SourceFile], bool] = lambda _: False,
 ) -> AuditedSource:
-    offsets = {(entry.file, entry.start): entry for entry in receipts}
-    return audited_source(Files(), Listing(tuple(files), 0, young, empty), offsets, CONTROL, as_one)
+    listed = listing(*files, too_young=young, empty=empty)
+    return audited_source(Listed(listed.files), listed, by_split(receipts), CONTROL, as_one)
 
 
-def read(source: AuditedSource) -> list[tuple[str, int]]:
-    return [(planned.split.file, planned.split.start) for planned in source.plan.pending]
+def read(source: AuditedSource) -> list[Place]:
+    return places(source.plan.pending)
+
+
+def a(start: int) -> SplitId:
+    return split_id("a", start)
 
 
 def test_every_split_with_a_receipt_is_read_done_or_not() -> None:
@@ -77,14 +83,14 @@ def test_a_file_that_was_cut_by_another_size_is_compared_as_a_whole() -> None:
     assert all(planned.committed and planned.committed.done for planned in source.plan.pending)
     (unit,) = source.units
     assert (unit.name, unit.receipt, unit.run) == ("a", Totals(20, 152), 2)
-    rows = {("a", 0): Totals(12, 100), ("a", 100): Totals(8, 50), ("a", 200): Totals(0, 2)}
+    rows = {a(0): Totals(12, 100), a(100): Totals(8, 50), a(200): Totals(0, 2)}
     assert source.unlike(rows) == []
-    assert source.unlike({**rows, ("a", 200): Totals(1, 2)}) == [unit]
+    assert source.unlike({**rows, a(200): Totals(1, 2)}) == [unit]
 
 
 def test_splits_whose_rows_do_not_give_their_receipt_are_unlike() -> None:
     source = audited([receipt("a", 0), receipt("a", 100), receipt("a", 200)], [file("a")])
-    rows = {("a", 0): Totals(10, 1), ("a", 100): Totals(10, 102), ("a", 200): Totals(9, 201)}
+    rows = {a(0): Totals(10, 1), a(100): Totals(10, 102), a(200): Totals(9, 201)}
     assert [unit.name for unit in source.unlike(rows)] == ["a, split at byte 100", "a, split at byte 200"]
 
 
@@ -92,16 +98,16 @@ def test_headers_and_timestamps_are_compared_where_every_receipt_speaks_of_them(
     """Breaks when other headers give a receipt, or when a receipt of an earlier release is held against them."""
     new, old = replace(receipt("a", 0), metadata_checksum=5), receipt("a", 100)
     source = audited([new, old], [file("a")])
-    rows = {("a", 0): Totals(10, 1, 5), ("a", 100): Totals(10, 101, 6)}
+    rows = {a(0): Totals(10, 1, 5), a(100): Totals(10, 101, 6)}
     assert source.unlike(rows) == []
-    assert source.unlike({**rows, ("a", 0): Totals(10, 1, 6)}) == [source.units[0]]
+    assert source.unlike({**rows, a(0): Totals(10, 1, 6)}) == [source.units[0]]
 
     whole = audited([replace(receipt("a", 0, size=150), metadata_checksum=5), receipt("a", 150, size=150)], [file("a")])
-    assert whole.unlike({("a", 0): Totals(20, 152, 9), ("a", 100): Totals(), ("a", 200): Totals()}) == []
+    assert whole.unlike({a(0): Totals(20, 152, 9), a(100): Totals(), a(200): Totals()}) == []
 
 
 def test_what_cannot_be_read_is_named_with_its_reason() -> None:
-    changed = replace(receipt("changed", 0), fingerprint=Fingerprint(250, 0, "other"))
+    changed = replace(receipt("changed", 0), fingerprint=fingerprint(250, content="other", mtime_ms=0))
     receipts = [changed, receipt("young", 0), receipt("emptied", 0)]
     receipts += [receipt("gone", start) for start in (0, 100, 200)]
     source = audited(receipts, [file("changed")], young=("young",), empty=("emptied",))
@@ -125,7 +131,7 @@ def test_a_file_whose_splits_another_reader_cannot_tell_apart_is_compared_as_a_w
     done = audited([receipt("a", start) for start in starts], [file("a")], as_one=lambda _: True)
     (unit,) = done.units
     assert (unit.name, unit.receipt) == ("a", Totals(30, 1 + 101 + 201))
-    assert done.unlike({("a", 0): Totals(30, 303), ("a", 100): Totals(), ("a", 200): Totals()}) == []
+    assert done.unlike({a(0): Totals(30, 303), a(100): Totals(), a(200): Totals()}) == []
 
     half = audited([receipt("a", start, done=start != 100) for start in starts], [file("a")], as_one=lambda _: True)
     early = audited([receipt("a", 0)], [file("a")], as_one=lambda _: True)

@@ -14,39 +14,16 @@ from eosingest.host.interruption import Interruption
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.memory.log import Cluster, Entry
 from eosingest.protocol.driver import Driver
-from eosingest.protocol.driver_contract import DriverSettings, Prepared, Surroundings, TopicCreation
+from eosingest.protocol.driver_contract import DriverSettings, Prepared, Surroundings
 from eosingest.protocol.offsets import record, topic
-from eosingest.protocol.offsets.record import ControlRecord, Pinned
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.report.model import Progress, RunReport
-from tests.support.simulated_source import SimulatedSource
+from tests.support.builders import control_record, driver_settings, pinned
+from tests.support.made_up_files import MadeUpFiles
 
-SETTINGS = DriverSettings(
-    job="a.1",
-    started="now",
-    format="json",
-    root="",
-    bootstrap_servers="memory",
-    topic="sink",
-    create=TopicCreation(1, 1, {}),
-    offsets_topic="offsets",
-    prefix="p.",
-    digests={1: {}},
-    generation=None,
-    split_size=100,
-    on_change="error",
-    transaction_timeout_s=10,
-    max_records=100,
-    max_bytes=1000,
-    from_scratch=False,
-    accept_change=False,
-    has_metadata=False,
-    host="host",
-    pid=1,
-    versions={},
-)
+SETTINGS = driver_settings(job="a.1", max_bytes=1000)
 
 
 class World:
@@ -83,8 +60,10 @@ class World:
 
     def has_run(self, *, partitions: int, tasks: int = 2) -> None:
         """Leave the control record of a run, in an offsets topic that had so many partitions."""
-        pinned = Pinned("json", "", "sink", "", "memory", partitions, SETTINGS.prefix)
-        control = ControlRecord(1, "then", record.RUNNING, tasks_alive=tasks, pinned=pinned, pinned_since=1)
+        here = pinned(
+            topic="sink", topic_id="", cluster_id="memory", offsets_partitions=partitions, prefix=SETTINGS.prefix
+        )
+        control = control_record(1, record.RUNNING, tasks_alive=tasks, pinned=here)
         producer = self.control_producer("p.a.1.control")
         producer.init_transactions()
         producer.begin()
@@ -97,7 +76,7 @@ class World:
         around = Surroundings(
             now=self.now, sleep=self.wait, now_ms=lambda: 0, utc=lambda: "now", interruption=Interruption(lambda: None)
         )
-        return Driver(settings, self, SimulatedSource((), {}, {}), _NoSpark(), _Unheard(), around).run()
+        return Driver(settings, self, MadeUpFiles(), _NoSpark(), _Unheard(), around).run()
 
 
 class _Admin(MemoryAdmin):

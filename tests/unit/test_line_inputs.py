@@ -12,7 +12,6 @@ import pytest
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, make_plan
-from eosingest.protocol.source import Fingerprint
 from eosingest.protocol.task_contract import Batch, Signal, SplitEnd
 from eosingest.records import checksum
 from eosingest.sources.files import lines
@@ -21,6 +20,7 @@ from eosingest.spark import line_inputs
 from eosingest.spark.line_inputs import LineInputs, LineSource, LineSplit, _bounds, line_source, takes_lines
 from eosingest.spark.read import ReadSettings
 from eosingest.spark.scan import BLOCK, planned_splits
+from tests.support.builders import offset_record, place
 from tests.support.compressed import lz4_frame, zstd
 
 LINES = ReadSettings(
@@ -138,8 +138,7 @@ def test_reads_what_was_sent_as_well(tmp_path: Path) -> None:
     """Breaks when a committed position is sought: that what lies before it is what was sent would not be proven."""
     (tmp_path / "a").write_bytes(b"one\ntwo\nthree\n")
     source = source_of(tmp_path)
-    fingerprint = Fingerprint(14, 0, "")
-    found = OffsetRecord("a", 0, 14, 8, False, 2, 2, 0, fingerprint, 1, 0, 0, position_kind="bytes")
+    found = offset_record("a", 0, 14, rows=2, position=8, position_kind="bytes")
 
     def read(found: OffsetRecord) -> tuple[list[bytes | None], list[int | None]]:
         items = all_of(LineInputs(source.tasks[0], None, 1 << 20), found)
@@ -159,7 +158,7 @@ def test_lines_that_were_sent_are_as_long_as_they_are(
     monkeypatch.setattr(lines, "_BEYOND_BYTES", 4)
     whole = [b"one", b"y" * 50, b"three", b"four", b"five"]
     (tmp_path / "a").write_bytes(b"\n".join(whole))
-    found = OffsetRecord("a", 0, 70, rows, False, rows, rows, 0, Fingerprint(70, 0, ""), 1, 0, 0)
+    found = offset_record("a", 0, 70, rows=rows)
 
     items = all_of(LineInputs(source_of(tmp_path).tasks[0], None, 10), found)
 
@@ -215,10 +214,9 @@ def test_going_on_at_a_position(tmp_path: Path, name: str, kind: str) -> None:
     source = source_of(tmp_path, split_size=1 << 30)
     position, sent = (7 * 200_000, 200_000)
     length = (tmp_path / name).stat().st_size
-    mark = Fingerprint(length, 0, "")
-    found = OffsetRecord(name, 0, length, position, False, sent, sent, 0, mark, 1, 0, 0, position_kind=kind)
-    if kind == "rows":
-        found = replace(found, position=sent)
+    found = offset_record(
+        name, 0, length, rows=sent, position=position if kind == "bytes" else sent, position_kind=kind
+    )
     items = all_of(LineInputs(source.tasks[0], None, 1 << 20), found)
     assert items[-1] == SplitEnd(source.tasks[0][0].key, 300_000)
     batches = [item for item in items if isinstance(item, Batch)]
@@ -231,7 +229,7 @@ def test_a_position_behind_the_end(tmp_path: Path, name: str) -> None:
     """Breaks when a file that held more when it was sent, and was put back, counts as read to its end."""
     (tmp_path / name).write_bytes(COMPRESS[name](b"one\ntwo\n"))
     source = source_of(tmp_path)
-    found = OffsetRecord(name, 0, 8, 12, False, 3, 3, 0, Fingerprint(8, 0, ""), 1, 0, 0, position_kind="bytes")
+    found = offset_record(name, 0, 8, rows=3, position=12, position_kind="bytes")
     items = all_of(LineInputs(source.tasks[0], None, 1 << 20), found)
     assert items[-1] == SplitEnd(source.tasks[0][0].key, 2)  # fewer than are committed: the task says so
 
@@ -273,6 +271,6 @@ def test_split_without_a_task_is_none(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / name).write_bytes(b"0123456\n" * 50)
     dealt = source_of(tmp_path, tasks=4, split_size=64)
-    splits = [(split.split.file, split.split.start) for task in dealt.tasks for split in task]
+    splits = [place(split.split) for task in dealt.tasks for split in task]
     assert len(dealt.tasks) == 4
     assert splits == sorted({(name, start) for name in "abc" for start in range(0, 400, 64)})

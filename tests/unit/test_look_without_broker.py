@@ -11,12 +11,11 @@ import pytest
 from eosingest import broker
 from eosingest.app.settings import file_source
 from eosingest.cli import main as cli
-from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import gone_note, make_plan, notes_of
-from eosingest.protocol.source import Fingerprint, Listing
 from eosingest.sources.files.source import FileSource
 from eosingest.sources.files.unread import Unread
 from eosingest.spec import load
+from tests.support.builders import by_split, fingerprint, listing, offset_record
 
 SPEC = """\
 name = "j"
@@ -116,13 +115,12 @@ def test_a_file_of_no_bytes_is_a_file(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_file_that_vanished_when_it_was_done_is_said(tmp_path: Path) -> None:
     (tmp_path / "data" / "here.jsonl").write_text("{}\n")
     source = file_source(load(tmp_path / "j.toml"))
-    same = Fingerprint(3, 0, "x")
+    same = fingerprint(3)
     records = [
-        OffsetRecord(name, 0, 3, 1, True, 1, 1, 0, same, 1, 0, 0) for name in ("data/gone.jsonl", "elsewhere.jsonl")
+        offset_record(name, 0, 3, rows=1, done=True, read=same) for name in ("data/gone.jsonl", "elsewhere.jsonl")
     ]
     (tmp_path / "elsewhere.jsonl").touch()  # there, and only not named today
-    offsets = {(record.file, record.start): record for record in records}
-    made = make_plan(Unread(source), offsets, 1024, source.list())
+    made = make_plan(Unread(source), by_split(records), 1024, source.list())
     assert made.passed == ("data/gone.jsonl", "elsewhere.jsonl")
     assert notes_of(made, source) == [
         "data/gone.jsonl was sent whole and is not there any more; the records stay in the topic"
@@ -132,5 +130,5 @@ def test_a_file_that_vanished_when_it_was_done_is_said(tmp_path: Path) -> None:
 
 
 def test_a_listing_without_the_newer_fields_is_still_one() -> None:
-    assert Listing((), 0, (), ()).nothing == ()
+    assert listing().nothing == ()
     assert FileSource(format="json", paths=["data"], directory=Path(), root=None, min_age_s=0).list().files == ()

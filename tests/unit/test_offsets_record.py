@@ -23,7 +23,6 @@ from eosingest.protocol.offsets.record import (
     Claim,
     ControlRecord,
     OffsetRecord,
-    Pinned,
     RunRecord,
     decode_claim,
     decode_control,
@@ -32,9 +31,9 @@ from eosingest.protocol.offsets.record import (
     decode_run,
     run_key,
 )
-from eosingest.protocol.source import Fingerprint
+from tests.support.builders import control_record, fingerprint, offset_record, pinned
 
-PINNED = Pinned("json", "/däta", "orders", "topic-id", "cluster-id", 5, "eosingest.")
+PINNED = pinned(root="/däta")
 CONTROL = ControlRecord(
     run=3,
     started="2026-11-20T00:00:00Z-1a2b",
@@ -53,16 +52,15 @@ CONTROL = ControlRecord(
     records_total=12_345_678_901,
     audit=Audit(start=(7, 0, 1 << 40), end=(9, 0, 1 << 41), retired_records=3, retired_checksum=(1 << 64) - 2),
 )
-OFFSET = OffsetRecord(
-    file='2026/ä "quoted" \\ 1.jsonl',
-    start=33_554_432,
-    length=1000,
-    position=42,
-    done=False,
+NAME, START = '2026/ä "quoted" \\ 1.jsonl', 33_554_432
+OFFSET = offset_record(
+    NAME,
+    START,
+    1000,
     rows=42,
     records=41,
     checksum=(1 << 64) - 2,
-    fingerprint=Fingerprint(5000, 1_700_000_000_123, "00ff"),
+    read=fingerprint(5000, mtime_ms=1_700_000_000_123, content="00ff"),
     run=3,
     task=7,
     sequence=9,
@@ -82,13 +80,13 @@ def test_keys_have_the_form_of_connects_own_offsets_topic() -> None:
     assert record.control_key("job") == b'["job",{"control":"run"}]'
     assert record.settled_key("job") == b'["job",{"control":"settled"}]'
     assert record.claim_key("job", 3) == b'["job",{"task":3}]'
-    assert OFFSET.key("job") == record.split_key("job", OFFSET.file, OFFSET.start)
+    assert OFFSET.key("job") == record.split_key("job", NAME, START)
 
 
 def test_keys_are_read_again() -> None:
     assert decode_key(record.control_key("job")) == {"control": "run"}
     assert decode_key(record.claim_key("job", 3)) == {"task": 3}
-    assert decode_key(OFFSET.key("job")) == {"file": OFFSET.file, "start": OFFSET.start}
+    assert decode_key(OFFSET.key("job")) == {"file": NAME, "start": START}
 
 
 def test_no_key_is_4_bytes_long() -> None:
@@ -120,7 +118,7 @@ def test_the_prefix_is_the_jobs_alone() -> None:
 
 def test_control_record_round_trip() -> None:
     assert decode_control(CONTROL.encode()) == CONTROL
-    bare = ControlRecord(1, "s", CLAIMED, 0, PINNED, 1)
+    bare = control_record(1, CLAIMED)
     assert decode_control(bare.encode()) == bare
 
 

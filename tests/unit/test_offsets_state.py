@@ -15,19 +15,13 @@ from eosingest.protocol.offsets.record import (
     FAILED,
     RUNNING,
     Claim,
-    ControlRecord,
-    OffsetRecord,
-    Pinned,
 )
 from eosingest.protocol.offsets.state import JobState, TaskState
-from eosingest.protocol.source import Fingerprint
-
-PINNED = Pinned("json", "", "orders", "topic-id", "cluster-id", 5, "eosingest.")
+from tests.support.builders import control_record, offset_record, place, places, split_id
 
 
 def control(run: int, state: str, job: str = "job") -> LogRecord:
-    value = ControlRecord(run, f"start {run}", state, 2, PINNED, 1)
-    return LogRecord(0, record.control_key(job), value.encode())
+    return LogRecord(0, record.control_key(job), control_record(run, state, tasks_alive=2).encode())
 
 
 def settled(run: int, state: str) -> LogRecord:
@@ -41,9 +35,7 @@ def claim(task: int, attempt: int, job: str = "job") -> LogRecord:
 def offset(
     position: int, *, sequence: int, file: str = "f", start: int = 0, done: bool = False, job: str = "job", at: int = 0
 ) -> LogRecord:
-    written = OffsetRecord(
-        file, start, 100, position, done, position, position, 1, Fingerprint(100, 1, "x"), 1, 0, sequence
-    )
+    written = offset_record(file, start, rows=position, done=done, sequence=sequence)
     return LogRecord(at, written.key(job), written.encode())
 
 
@@ -59,7 +51,7 @@ def folded(*entries: LogRecord, job: str = "job") -> JobState:
 
 def test_nothing() -> None:
     assert folded() == JobState("job")
-    assert not folded().is_done(("f", 0))
+    assert not folded().is_done(split_id("f", 0))
     assert folded().records_total == 0
 
 
@@ -77,7 +69,7 @@ def test_the_latest_of_each_key_wins() -> None:
     assert state.control is not None
     assert state.control.state == COMPLETE
     assert {task: found.attempt for task, found in state.claims.items()} == {0: 9, 1: 6}
-    assert {split: found.position for split, found in state.offsets.items()} == {("f", 0): 20, ("f", 100): 3}
+    assert {place(split): found.position for split, found in state.offsets.items()} == {("f", 0): 20, ("f", 100): 3}
     assert state.records_total == 23
 
 
@@ -91,8 +83,8 @@ def test_folding_in_pieces_is_folding_at_once() -> None:
 
 def test_done() -> None:
     state = folded(offset(10, sequence=0), offset(3, sequence=0, start=100, done=True))
-    assert not state.is_done(("f", 0))
-    assert state.is_done(("f", 100))
+    assert not state.is_done(split_id("f", 0))
+    assert state.is_done(split_id("f", 100))
     assert not state.is_done(("g", 100))
 
 
@@ -112,7 +104,7 @@ def test_tombstones_erase() -> None:
 
 def test_after_a_tombstone_a_split_begins_anew() -> None:
     state = folded(offset(10, sequence=7), tombstone(offset(0, sequence=0)), offset(1, sequence=0))
-    assert state.offsets["f", 0].position == 1
+    assert state.offsets[split_id("f", 0)].position == 1
 
 
 def test_a_sequence_that_goes_back_is_an_error() -> None:
@@ -128,7 +120,7 @@ def test_a_newer_run_may_begin_anew() -> None:
     again = offset(5, sequence=0)
     assert again.value is not None
     again = again._replace(value=again.value.replace(b'"run":1', b'"run":2'))
-    assert folded(offset(10, sequence=7), again).offsets["f", 0].sequence == 0
+    assert folded(offset(10, sequence=7), again).offsets[split_id("f", 0)].sequence == 0
 
 
 def test_sequences_of_different_splits_have_nothing_to_do_with_each_other() -> None:
@@ -136,14 +128,14 @@ def test_sequences_of_different_splits_have_nothing_to_do_with_each_other() -> N
 
 
 def test_gaps_in_a_sequence_are_what_compaction_leaves() -> None:
-    assert folded(offset(10, sequence=7), offset(90, sequence=70)).offsets["f", 0].sequence == 70
+    assert folded(offset(10, sequence=7), offset(90, sequence=70)).offsets[split_id("f", 0)].sequence == 70
 
 
 @pytest.mark.parametrize("other", ["jo", "job2", "job.1", "j", "xjob", "JOB"])
 def test_records_of_other_jobs_are_not_there(other: str) -> None:
     entries = [control(1, RUNNING, other), claim(0, 1, other), offset(9, sequence=9, job=other)]
     assert folded(*entries) == JobState("job")
-    assert folded(offset(1, sequence=5), *entries).offsets["f", 0].sequence == 5
+    assert folded(offset(1, sequence=5), *entries).offsets[split_id("f", 0)].sequence == 5
     assert folded(*entries, job=other).records_total == 9
 
 
@@ -192,12 +184,11 @@ def test_a_newer_format_stops_the_fold() -> None:
 def test_a_same_sequence_is_taken() -> None:
     """A retried commit cannot write a record twice, but reading a prefix again (a later `end`) must not fail."""
     state = folded(offset(10, sequence=7), offset(10, sequence=7))
-    assert state.offsets["f", 0] == replace(state.offsets["f", 0], position=10, sequence=7)
+    assert state.offsets[split_id("f", 0)] == replace(state.offsets[split_id("f", 0)], position=10, sequence=7)
 
 
 def test_newest_is_the_highest_run_in_whatever_order() -> None:
-    pinned = record.Pinned("json", ".", "t", "id", "cluster", 5, "p.")
-    runs = [record.ControlRecord(run, f"s{run}", record.RUNNING, 1, pinned, 1) for run in (7, 6)]
+    runs = [control_record(run) for run in (7, 6)]
     state = JobState("job")
     state.fold(LogRecord(at, record.control_key("job"), entry.encode()) for at, entry in enumerate(runs))
     assert state.newest is not None
@@ -210,8 +201,10 @@ def test_a_task_keeps_its_own_offset_records_and_of_others_who_wrote_last() -> N
     state = TaskState("job", run=1, task=0)
     theirs = [written(task, start) for task in (1, 2) for start in (0, 100)]
     state.fold([*theirs, written(0, 200), written(3, 300, run=0)])
-    assert state.offsets.keys() == {("f", 200), ("f", 300)}, "those of an earlier run are what this one goes on from"
-    assert [state.elsewhere(("f", start)) for start in (0, 100, 200, 300, 400)] == [2, 2, None, None, None]
+    assert set(places(state.offsets)) == {("f", 200), ("f", 300)}, (
+        "those of an earlier run are what this one goes on from"
+    )
+    assert [state.elsewhere(split_id("f", start)) for start in (0, 100, 200, 300, 400)] == [2, 2, None, None, None]
 
 
 def test_a_task_too_reads_no_newer_format_of_others() -> None:
@@ -221,5 +214,5 @@ def test_a_task_too_reads_no_newer_format_of_others() -> None:
 
 
 def written(task: int, start: int, run: int = 1) -> LogRecord:
-    record = OffsetRecord("f", start, 100, 7, True, 7, 7, 1, Fingerprint(900, 1, "x"), run, task, 0)
+    record = offset_record("f", start, rows=7, done=True, run=run, task=task)
     return LogRecord(0, record.key("job"), record.encode())

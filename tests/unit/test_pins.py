@@ -8,15 +8,14 @@ import pytest
 
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol import pins
-from eosingest.protocol.offsets.record import CLAIMED, FAILED, RUNNING, Audit, ControlRecord, OffsetRecord, Pinned
-from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.source import Fingerprint
+from eosingest.protocol.offsets.record import CLAIMED, FAILED, RUNNING, Audit, OffsetRecord
+from tests.support.builders import control_record, job_state, offset_record, pinned
 
-PINNED = Pinned("json", "", "orders", "topic-id", "cluster-id", 5, "eosingest.")
-SETTLED = ControlRecord(
-    run=4,
+PINNED = pinned()
+SETTLED = control_record(
+    4,
+    FAILED,
     started="4th",
-    state=FAILED,
     tasks_alive=6,
     pinned=PINNED,
     pinned_since=3,
@@ -30,14 +29,14 @@ SETTLED = ControlRecord(
 
 
 def offset(run: int, records: int = 10) -> OffsetRecord:
-    return OffsetRecord("a", 0, 9, 5, False, 5, records, 1, Fingerprint(9, 1, "x"), run=run, task=0, sequence=0)
+    return offset_record(rows=5, records=records, run=run)
 
 
 def test_pins_come_from_the_last_record_that_was_more_than_a_claim() -> None:
-    claim = ControlRecord(
-        run=5,
+    claim = control_record(
+        5,
+        CLAIMED,
         started="5th",
-        state=CLAIMED,
         tasks_alive=9,
         pinned=replace(PINNED, topic="from an aborted record"),
         pinned_since=5,
@@ -145,7 +144,7 @@ def test_another_version_is_told_in_words() -> None:
 
 @pytest.mark.parametrize(("records", "lost"), [(99, True), (0, True), (100, False), (101, False)])
 def test_progress_that_is_gone(records: int, lost: bool) -> None:
-    state = JobState("job", offsets={("a", 0): offset(4, records)} if records else {})
+    state = job_state(*([offset(4, records)] if records else []))
     control = replace(SETTLED, state=RUNNING)
     if not lost:
         pins.refuse_lost_progress(state, control, "offsets-id")
@@ -159,7 +158,7 @@ def test_progress_that_is_gone(records: int, lost: bool) -> None:
 
 def test_a_control_record_written_for_another_offsets_topic() -> None:
     """A driver that outlives its offsets topic writes on into the new one, as if nothing had been sent before."""
-    state = JobState("job", offsets={("a", 0): offset(4, 100)})
+    state = job_state(offset(4, 100))
     mine = replace(SETTLED, pinned=replace(PINNED, offsets_topic_id="first"))
     pins.refuse_lost_progress(state, mine, "first")
     with pytest.raises(ChangedError) as caught:

@@ -2,55 +2,16 @@
 
 from __future__ import annotations
 
-import builtins
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
-
 import pytest
 
 from eosingest.errors import ChangedError
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.offsets.state import SplitId
 from eosingest.protocol.plan import Plan, half_done_files, make_plan
-from eosingest.protocol.source import Fingerprint, Listing, SourceFile, Split
+from eosingest.protocol.source import Fingerprint
+from tests.support.builders import Place, by_split, fingerprint, moved, offset_record, place, places
+from tests.support.made_up_files import MadeUpFiles
 
 SIZE = 100
-
-
-class MadeUpFiles:
-    """A source over made-up files (`sources.base.Source`): content is a word, and looking at it is counted."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, tuple[int, int, str]] = {}
-        self.too_young: tuple[str, ...] = ()
-        self.hidden = 0
-        self.read: Counter[str] = Counter()
-
-    def put(self, name: str, length: int, *, mtime_ms: int = 1, content: str = "x") -> Fingerprint:
-        self.files[name] = (length, mtime_ms, content)
-        return Fingerprint(length, mtime_ms, content)
-
-    def list(self) -> Listing:
-        shown = [name for name in sorted(self.files) if name not in self.too_young]
-        listed = [SourceFile(name, f"/data/{name}", *self.files[name][:2], True) for name in shown]
-        return Listing(
-            tuple(file for file in listed if file.length),
-            self.hidden,
-            self.too_young,
-            tuple(file.name for file in listed if not file.length),
-        )
-
-    def fingerprint(self, file: SourceFile) -> Fingerprint:
-        self.read[file.name] += 1
-        return Fingerprint(*self.files[file.name])
-
-    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
-        starts = range(0, file.length, split_size)
-        return tuple(Split(file.name, start, min(split_size, file.length - start)) for start in starts)
-
-    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
-        raise AssertionError("planning looks once")
 
 
 @pytest.fixture
@@ -59,32 +20,19 @@ def source() -> MadeUpFiles:
 
 
 def committed(
-    file: str, start: int, length: int, fingerprint: Fingerprint, *, done: bool = True, position: int = 10
+    file: str, start: int, length: int, read: Fingerprint, *, done: bool = True, position: int = 10
 ) -> OffsetRecord:
-    return OffsetRecord(
-        file=file,
-        start=start,
-        length=length,
-        position=position,
-        done=done,
-        rows=position,
-        records=position,
-        checksum=99,
-        fingerprint=fingerprint,
-        run=1,
-        task=0,
-        sequence=4,
-    )
+    return offset_record(file, start, length, rows=position, done=done, checksum=99, read=read, sequence=4)
 
 
 def plan_of(source: MadeUpFiles, *records: OffsetRecord, split_size: int = SIZE) -> Plan:
-    offsets = {(record.file, record.start): record for record in records}
+    offsets = by_split(records)
     assert len(offsets) == len(records)
     return make_plan(source, offsets, split_size, source.list())
 
 
-def pending(plan: Plan) -> list[SplitId]:
-    return [(planned.split.file, planned.split.start) for planned in plan.pending]
+def pending(plan: Plan) -> list[Place]:
+    return places(plan.pending)
 
 
 def states(plan: Plan) -> dict[str, tuple[bool, bool]]:
@@ -105,7 +53,7 @@ def test_new_files_are_pending_as_a_whole(source: MadeUpFiles) -> None:
     assert pending(plan) == [("a", 0), ("b", 0), ("b", 100), ("b", 200)]
     assert states(plan) == {"a": (False, False), "b": (False, False)}
     assert all(planned.committed is None for planned in plan.pending)
-    assert {planned.fingerprint for planned in plan.pending if planned.split.file == "b"} == {now}
+    assert {planned.fingerprint for planned in plan.pending if place(planned)[0] == "b"} == {now}
     assert [entry.splits for entry in plan.files] == [1, 3]
     assert (plan.bytes_to_read, plan.bytes_to_send, plan.half_done) == (350, 350, False)
 
@@ -126,7 +74,7 @@ def test_half_done_file_resumes_where_it_was(source: MadeUpFiles) -> None:
     plan = plan_of(source, committed("a", 0, 100, now), half)
     assert pending(plan) == [("a", 100), ("a", 200)]
     assert [planned.committed for planned in plan.pending] == [half, None]
-    assert [planned.split.start for planned in plan.files[0].skipped] == [0]
+    assert places(plan.files[0].skipped) == [("a", 0)]
     assert states(plan) == {"a": (False, True)}
     assert plan.half_done
     assert (plan.bytes_to_read, plan.bytes_to_send) == (250, 150), "finished splits are read again to get past them"
@@ -192,7 +140,7 @@ def test_an_untouched_file_takes_todays_split_size(source: MadeUpFiles) -> None:
     ids=["content", "longer", "shorter", "much shorter"],
 )
 def test_changed_file(source: MadeUpFiles, done: bool, length: int, mtime_ms: int, content: str) -> None:
-    was = Fingerprint(250, 1, "x")
+    was = fingerprint(250)
     records = [
         committed("a", 0, 100, was),
         committed("a", 100, 100, was),
@@ -201,14 +149,14 @@ def test_changed_file(source: MadeUpFiles, done: bool, length: int, mtime_ms: in
     now = source.put("a", length, mtime_ms=mtime_ms, content=content)
     plan = plan_of(source, *records)
     assert plan.changed == ("a",)
-    assert sorted(plan.stale) == [("a", 0), ("a", 100), ("a", 200)]
+    assert places(sorted(plan.stale)) == [("a", 0), ("a", 100), ("a", 200)]
     assert pending(plan) == [("a", start) for start in range(0, length, 100)], "the whole file is to be read anew"
     assert all(planned.committed is None and planned.fingerprint == now for planned in plan.pending)
     assert not plan.half_done, "what is to be read anew is not half done"
 
 
 def test_changes_are_refused_or_taken_as_the_spec_says(source: MadeUpFiles) -> None:
-    records = [committed(name, 0, 100, Fingerprint(100, 1, "x")) for name in ("a", "b", "c")]
+    records = [committed(name, 0, 100, fingerprint(100)) for name in ("a", "b", "c")]
     source.put("a", 100, mtime_ms=2, content="y")
     source.put("b", 100, mtime_ms=2, content="y")
     source.put("c", 100)
@@ -222,9 +170,9 @@ def test_changes_are_refused_or_taken_as_the_spec_says(source: MadeUpFiles) -> N
 
 
 def test_many_changed_files_are_named_up_to_a_point(source: MadeUpFiles) -> None:
-    records = [committed(f"f{n:02}", 0, 100, Fingerprint(100, 1, "x")) for n in range(25)]
+    records = [committed(f"f{n:02}", 0, 100, fingerprint(100)) for n in range(25)]
     for record in records:
-        source.put(record.file, 100, mtime_ms=2, content="y")
+        source.put(place(record)[0], 100, mtime_ms=2, content="y")
     with pytest.raises(ChangedError) as caught:
         plan_of(source, *records).refuse_changes("error")
     assert "f19" in caught.value.message
@@ -234,23 +182,23 @@ def test_many_changed_files_are_named_up_to_a_point(source: MadeUpFiles) -> None
 
 def test_some_stale_records_make_the_whole_file_stale(source: MadeUpFiles) -> None:
     now = source.put("a", 200, mtime_ms=2, content="y")
-    old = committed("a", 0, 100, Fingerprint(200, 1, "x"))
+    old = committed("a", 0, 100, fingerprint(200))
     plan = plan_of(source, old, committed("a", 100, 100, now))
-    assert sorted(plan.stale) == [("a", 0), ("a", 100)]
+    assert places(sorted(plan.stale)) == [("a", 0), ("a", 100)]
     assert pending(plan) == [("a", 0), ("a", 100)]
 
 
 def test_a_touched_file_of_the_same_content_is_unchanged(source: MadeUpFiles) -> None:
-    was = Fingerprint(250, 1, "x")
+    was = fingerprint(250)
     source.put("a", 250, mtime_ms=2)
     plan = plan_of(source, committed("a", 0, 100, was), committed("a", 100, 100, was, done=False))
     assert (plan.changed, plan.stale) == ((), ())
     assert pending(plan) == [("a", 100), ("a", 200)]
-    assert {planned.fingerprint for planned in plan.pending} == {Fingerprint(250, 2, "x")}, "what the file is now"
+    assert {planned.fingerprint for planned in plan.pending} == {fingerprint(250, mtime_ms=2)}, "what the file is now"
 
 
 def test_vanished_files(source: MadeUpFiles) -> None:
-    done, half = Fingerprint(100, 1, "x"), Fingerprint(200, 1, "x")
+    done, half = fingerprint(100), fingerprint(200)
     plan = plan_of(source, committed("done", 0, 100, done), committed("half", 0, 100, half))
     assert plan.vanished == ("half",)
     assert plan.half_done
@@ -279,8 +227,8 @@ def test_empty_files_have_nothing_to_send(source: MadeUpFiles) -> None:
 
 def test_a_file_that_shrank_to_nothing_changed(source: MadeUpFiles) -> None:
     source.put("a", 0, mtime_ms=2)
-    plan = plan_of(source, committed("a", 0, 100, Fingerprint(100, 1, "x")))
-    assert (plan.changed, plan.stale, plan.vanished) == (("a",), (("a", 0),), ())
+    plan = plan_of(source, committed("a", 0, 100, fingerprint(100)))
+    assert (plan.changed, places(plan.stale), plan.vanished) == (("a",), [("a", 0)], ())
     with pytest.raises(ChangedError, match="a: changed"):
         plan.refuse_changes("error")
 
@@ -304,14 +252,14 @@ def test_a_new_file_is_read_once_however_many_splits_it_has(source: MadeUpFiles)
 
 @pytest.mark.parametrize("content", ["x", "y"])
 def test_a_touched_file_is_read_once(source: MadeUpFiles, content: str) -> None:
-    was = Fingerprint(1000, 1, "x")
+    was = fingerprint(1000)
     source.put("a", 1000, mtime_ms=2, content=content)
     plan_of(source, *(committed("a", start, 100, was) for start in range(0, 900, 100)))
     assert source.read == {"a": 1}
 
 
 def test_a_file_touched_again_after_an_unchanged_resume_is_not_read(source: MadeUpFiles) -> None:
-    first, second = Fingerprint(300, 1, "x"), Fingerprint(300, 2, "x")
+    first, second = fingerprint(300), fingerprint(300, mtime_ms=2)
     source.put("a", 300, mtime_ms=2)
     plan = plan_of(source, committed("a", 0, 100, first), committed("a", 100, 100, second))
     assert pending(plan) == [("a", 200)]
@@ -322,13 +270,13 @@ def test_a_file_touched_again_after_an_unchanged_resume_is_not_read(source: Made
 
 
 def test_half_done_files_by_the_records_alone() -> None:
-    now = Fingerprint(200, 1, "x")
+    now = fingerprint(200)
     whole = [committed("whole", 0, 100, now), committed("whole", 100, 100, now)]
     records = [
         *whole,
         committed("gap", 100, 100, now),
-        replace(whole[0], file="open", done=False),
-        replace(whole[0], file="open", start=100),
+        moved(whole[0], "open", done=False),
+        moved(whole[0], "open", 100),
     ]
-    assert half_done_files({(record.file, record.start): record for record in records}) == ["gap", "open"]
+    assert half_done_files(by_split(records)) == ["gap", "open"]
     assert half_done_files({}) == []

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from eosingest.cli.progress import line_of
 from eosingest.protocol.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS, OffsetRecord
-from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit
+from eosingest.protocol.plan import Plan
 from eosingest.protocol.run_progress import RunProgress
-from eosingest.protocol.source import Fingerprint, SourceFile, Split
-
-SAME = Fingerprint(300, 0, "x")
+from tests.support.builders import offset_record, planned_file, planned_split, source_file
+from tests.support.builders import plan as plan_of
 
 
 def offset(start: int, rows: int, *, done: bool = False, position: int | None = None) -> OffsetRecord:
     kind = POSITION_KIND_ROWS if position is None else POSITION_KIND_BYTES
-    at = rows if position is None else position
-    return OffsetRecord("a", start, 100, at, done, rows, rows, 0, SAME, 1, 0, 0, kind)
+    return offset_record("a", start, rows=rows, position=position, position_kind=kind, done=done)
 
 
 def plan(*committed: OffsetRecord | None) -> Plan:
-    splits = [PlannedSplit(Split("a", at * 100, 100), SAME, before) for at, before in enumerate(committed)]
-    file = PlannedFile(SourceFile("a", "/a", 300, 0, True), len(splits), tuple(splits), started=False)
-    return Plan(100, (file,), committed_records=sum(each.records for each in committed if each))
+    splits = [planned_split("a", at * 100, committed=before) for at, before in enumerate(committed)]
+    file = planned_file(source_file("a", 300), splits)
+    return plan_of(file, committed_records=sum(each.records for each in committed if each))
 
 
 def bytes_done(planned: Plan, *seen: OffsetRecord) -> int:

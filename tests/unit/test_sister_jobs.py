@@ -11,21 +11,19 @@ from eosingest.protocol.offsets.record import (
     COMPLETE,
     Audit,
     ControlRecord,
-    OffsetRecord,
-    Pinned,
     control_key,
     settled_key,
 )
-from eosingest.protocol.source import Fingerprint
 from eosingest.records.checksum import Totals
+from tests.support.builders import control_record, offset_record, pinned
 
-PINNED = Pinned("json", "", "orders", "topic-id", "cluster-id", 5, "p.")
-CONTROL = ControlRecord(1, "first", COMPLETE, 0, PINNED, 1, audit=Audit(start=(5,), end=(9,), retired_records=1))
+PINNED = pinned(prefix="p.")
+CONTROL = control_record(1, COMPLETE, pinned=PINNED, audit=Audit(start=(5,), end=(9,), retired_records=1))
 RANGES = [OffsetRange(0, 20)]
 
 
 def log_of(job: str, control: ControlRecord, records: int = 3) -> list[LogRecord]:
-    offset = OffsetRecord("a", 0, 9, 3, True, 3, records, 7, Fingerprint(9, 1, "x"), run=1, task=0, sequence=0)
+    offset = offset_record(rows=3, records=records, checksum=7, done=True)
     entries = [
         (offset.key(job), offset.encode()),
         (settled_key(job), control.encode()),

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from eosingest.errors import EosingestError, FatalError, SpecError
-from eosingest.protocol.source import Listing, Source, Split
+from eosingest.protocol.source import Listing, Source
 from eosingest.sources.files.source import FileSource
+from tests.support.builders import listing, split
 
 
 def make(folder: Path, *names: str, content: str = '{"a":1}\n') -> None:
@@ -286,7 +287,7 @@ def test_young_and_empty_files_are_kept_apart(tmp_path: Path) -> None:
 
 def test_an_empty_folder_is_nothing_to_do(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
-    assert source(tmp_path, "d").list() == Listing((), 0, (), ())
+    assert source(tmp_path, "d").list() == listing()
 
 
 def test_times_are_cut_to_milliseconds_as_hadoop_does(tmp_path: Path) -> None:
@@ -335,7 +336,7 @@ def test_a_split_s_key_is_what_offset_records_are_keyed_by(tmp_path: Path) -> No
     make(tmp_path, "a", content="x" * 25)
     one = source(tmp_path, "a")
     splits = one.splits(one.list().files[0], 10)
-    assert splits == (Split("a", 0, 10), Split("a", 10, 10), Split("a", 20, 5))
+    assert splits == (split("a", 0, 10), split("a", 10, 10), split("a", 20, 5))
     assert splits[1].key == {"file": "a", "start": 10}
 
 

@@ -13,6 +13,7 @@ from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.source import Fingerprint, SourceFile
 from eosingest.sources.files import fingerprint
 from eosingest.sources.files.source import FileSource
+from tests.support import builders
 
 MIB = 1024 * 1024
 
@@ -59,7 +60,7 @@ def test_up_to_64_mib_the_hash_is_that_of_the_content(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(content)
     source, file = list_one(tmp_path / "f")
     expected = xxhash.xxh3_128(content).hexdigest()
-    assert source.fingerprint(file) == Fingerprint(len(content), file.mtime_ms, expected)
+    assert source.fingerprint(file) == builders.fingerprint(len(content), mtime_ms=file.mtime_ms, content=expected)
 
 
 @pytest.mark.parametrize(

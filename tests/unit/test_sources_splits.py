@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from eosingest.protocol.source import SourceFile
 from eosingest.sources.files.cuts import cut, is_splittable
 from eosingest.sources.files.source import escape_for_spark, metadata_file_path
+from tests.support.builders import source_file
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from eosingest.sources.files.source import escape_for_spark, metadata_file_path
     ],
 )
 def test_cut(length: int, splittable: bool, expected: list[tuple[int, int]]) -> None:
-    file = SourceFile("n", "/n", length, 0, splittable)
+    file = source_file("n", length, splittable=splittable)
     assert [(split.start, split.length) for split in cut(file, 10)] == expected
 
 

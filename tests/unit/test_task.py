@@ -20,17 +20,32 @@ import pytest
 from eosingest.errors import ChangedError
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Records
 from eosingest.protocol.offsets import record
-from eosingest.protocol.offsets.record import Claim, ControlRecord, OffsetRecord, Pinned
+from eosingest.protocol.offsets.record import Claim, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit
-from eosingest.protocol.source import Fingerprint, SourceFile, Split
 from eosingest.protocol.task import AttemptLostError, Batch, Outcome, Signal, SplitEnd, Task, TaskSettings, TaskSplit
 from eosingest.protocol.verdict import JobResult, proven_done
 from eosingest.records import checksum
 from eosingest.records.limits import TopicLimits
+from tests.support.builders import (
+    bad_row,
+    by_split,
+    control_record,
+    fingerprint,
+    last_split,
+    offset_record,
+    place,
+    plan,
+    planned_file,
+    planned_split,
+    source_file,
+    split_id,
+    task_settings,
+    task_split,
+)
+from tests.support.builders import outcome as ended
 
 JOB, RUN, STARTED, NUMBER, ATTEMPT = "job", 5, "this run", 3, 70
-CONTENT = Fingerprint(300, 1, "x")
+CONTENT = fingerprint(300)
 A, B, C = 111, -222, 333  # the hashes of three splits of one file, at bytes 0, 100 and 200
 STARTS = {A: 0, B: 100, C: 200}
 
@@ -81,8 +96,7 @@ class World:
         self.log.append(LogRecord(len(self.log), key, value))
 
     def write_control(self, **changes: Any) -> None:
-        pinned = Pinned("json", "", "topic", "id", "cluster", 5, "p.")
-        control = ControlRecord(RUN, STARTED, record.RUNNING, 8, pinned, RUN, host="other-host")
+        control = control_record(RUN, record.RUNNING, started=STARTED, tasks_alive=8, host="other-host")
         self.append(record.control_key(JOB), replace(control, **changes).encode())
 
     def write_run(self, run: int, *, ended: bool) -> None:
@@ -103,11 +117,11 @@ class World:
         return state
 
     def offset(self, split: int) -> OffsetRecord:
-        return self.state().offsets["f", STARTS[split]]
+        return self.state().offsets[split_id("f", STARTS[split])]
 
     def offsets(self) -> dict[int, tuple[int, bool]]:
         """Return position and done of every split in the log, by start."""
-        return {start: (found.position, found.done) for (_, start), found in self.state().offsets.items()}
+        return {place(found)[1]: (found.position, found.done) for found in self.state().offsets.values()}
 
     def claims(self) -> list[int]:
         key = record.claim_key(JOB, NUMBER)
@@ -283,16 +297,13 @@ def joined(*batches: Batch) -> Batch:
 def committed(split: int, position: int, *, done: bool = False, run: int = 4, task: int = 9) -> OffsetRecord:
     """Make the offset record that a task would have left after `position` rows of a split."""
     total = sum(checksum.record_hash(b"k", value) for value in values(split, 0, position)) % (1 << 64)
-    return OffsetRecord(
+    return offset_record(
         "f",
         STARTS[split],
-        100,
-        position,
-        done,
-        position,
-        position,
-        total,
-        CONTENT,
+        rows=position,
+        done=done,
+        checksum=total,
+        read=CONTENT,
         run=run,
         task=task,
         sequence=6,
@@ -302,23 +313,12 @@ def committed(split: int, position: int, *, done: bool = False, run: int = 4, ta
 
 def settings(*known: OffsetRecord, **changes: Any) -> TaskSettings:
     """Make the settings of a run that planned the splits A, B and C, `known` being their offset records by then."""
-    by_start = {entry.start: entry for entry in known}
-    base = TaskSettings(
-        job=JOB,
-        run=RUN,
-        started=STARTED,
-        topic="topic",
-        offsets_topic="offsets",
-        offsets_topic_id="id-1",
-        offsets_partition=2,
-        plan_end=0,
-        splits={split: TaskSplit("f", start, 100, CONTENT, by_start.get(start)) for split, start in STARTS.items()},
-        limits=TopicLimits(1_000_000),
-        transaction_timeout_s=10,
-        max_records=1000,
-        max_bytes=1_000_000,
-    )
-    return replace(base, **changes)
+    at = by_split(known)
+    told = {
+        key: task_split("f", start, now=CONTENT, committed=at.get(split_id("f", start)))
+        for key, start in STARTS.items()
+    }
+    return replace(task_settings(job=JOB, run=RUN, started=STARTED, splits=told), **changes)
 
 
 def run(
@@ -371,13 +371,13 @@ def test_the_law(world: World) -> None:
         "reader closed",
     ]
     assert world.sent == values(A, 0, 5)
-    assert outcome == Outcome(NUMBER, last_split=("f", 0, 5), read_all=True, records=5, transactions=1)
+    assert outcome == ended(NUMBER, ("f", 0, 5), records=5, transactions=1)
 
 
 def test_nothing_to_read_begins_no_transaction(world: World) -> None:
     outcome = run(world)
     assert world.calls == ["stable", "producer", "init", "high watermark", "close", "reader closed"]
-    assert outcome == Outcome(NUMBER, read_all=True)
+    assert outcome == ended(NUMBER)
 
 
 def test_a_batch_without_rows_begins_no_transaction(world: World) -> None:
@@ -388,27 +388,23 @@ def test_a_batch_without_rows_begins_no_transaction(world: World) -> None:
 
 def test_the_offset_record_says_what_was_written(world: World) -> None:
     run(world, rows(A, 0, 5), rows(A, 5, 7))
-    assert world.offset(A) == OffsetRecord(
-        file="f",
-        start=0,
-        length=100,
-        position=7,
-        done=False,
+    assert world.offset(A) == offset_record(
+        "f",
+        0,
         rows=7,
-        records=7,
         checksum=sum(checksum.record_hash(b"k", value) for value in values(A, 0, 7)) % (1 << 64),
-        fingerprint=CONTENT,
+        read=CONTENT,
         run=RUN,
         task=NUMBER,
-        sequence=0,
         metadata_checksum=0,
     )
 
 
 def test_each_offset_record_of_a_split_has_the_next_sequence_number(world: World) -> None:
     run(world, rows(A, 0, 6), max_records=2)
-    values_of = [entry.value or b"" for entry in world.log if entry.key == committed(A, 0).key(JOB)]
-    written = [record.decode_offset({"file": "f", "start": 0}, value) for value in values_of]
+    key = committed(A, 0).key(JOB)
+    values_of = [entry.value or b"" for entry in world.log if entry.key == key]
+    written = [record.decode_offset(record.decode_key(key), value) for value in values_of]
     assert [(entry.sequence, entry.position) for entry in written] == [(0, 2), (1, 4), (2, 6)]
 
 
@@ -499,13 +495,13 @@ def test_the_deadline_commits_between_rows_too(world: World) -> None:
 def test_input_that_ends_proves_nothing(world: World) -> None:
     outcome = run(world, rows(A, 0, 5))
     assert world.offsets() == {0: (5, False)}
-    assert outcome.last_split == ("f", 0, 5)
+    assert outcome.last_split == last_split("f", 0, 5)
 
 
 def test_rows_of_the_next_split_end_a_split(world: World) -> None:
     outcome = run(world, rows(A, 0, 2), rows(B, 0, 1))
     assert world.offsets() == {0: (2, True), 100: (1, False)}
-    assert outcome.last_split == ("f", 100, 1)
+    assert outcome.last_split == last_split("f", 100, 1)
 
 
 def test_a_split_that_was_committed_before_it_ended_is_marked_later(world: World) -> None:
@@ -558,13 +554,13 @@ def test_a_split_with_fewer_rows_than_are_committed_is_not_the_same_split(world:
     outcome = run(world, rows(A, 0, 3), rows(B, 0, 2), known=(committed(A, 5),))
     assert (outcome.exit_code, outcome.code, world.sent) == (12, "split-shrank", [])
     last = run(world, rows(A, 0, 3), known=(committed(A, 5),))
-    assert last.last_split == ("f", 0, 3), "which is not the committed position: the driver will not mark it"
+    assert last.last_split == last_split("f", 0, 3), "which is not the committed position: the driver will not mark it"
 
 
 def test_nothing_new_writes_nothing(world: World) -> None:
     outcome = run(world, rows(A, 0, 3), known=(committed(A, 3),))
     assert "begin" not in world.calls
-    assert outcome.last_split == ("f", 0, 3), "Spark's word may end it"
+    assert outcome.last_split == last_split("f", 0, 3), "Spark's word may end it"
 
 
 def test_all_rows_of_a_done_split_are_passed_over(world: World) -> None:
@@ -833,7 +829,7 @@ def test_an_unknown_commit_that_went_through_is_not_sent_again(world: World, fai
 def test_an_unknown_last_commit_that_went_through(world: World) -> None:
     world.will("commit", through(UNCERTAIN))
     outcome = run(world, rows(A, 0, 2))
-    assert (outcome.exit_code, outcome.read_all, outcome.last_split) == (0, True, ("f", 0, 2))
+    assert (outcome.exit_code, outcome.read_all, outcome.last_split) == (0, True, last_split("f", 0, 2))
     assert world.sent == values(A, 0, 2)
 
 
@@ -881,9 +877,13 @@ def test_failed_last_commit_marks_nothing_empty(world: World) -> None:
     world.will("init", None, UNCERTAIN, UNCERTAIN)
     outcome = run(world, rows(A, 0, 2), rows(B, 0, 1))
     assert outcome.exit_code == 5
-    pending = tuple(PlannedSplit(Split("f", start, 100), CONTENT, None) for start in STARTS.values())
-    plan = Plan(100, (PlannedFile(SourceFile("f", "/f", 300, 1, True), 3, pending, started=False),))
-    assert proven_done(plan, world.state(), JobResult([outcome]), tasks=1, run=RUN) == []
+    pending = [planned_split("f", start, now=CONTENT) for start in STARTS.values()]
+    assert (
+        proven_done(
+            plan(planned_file(source_file("f", 300), pending)), world.state(), JobResult([outcome]), tasks=1, run=RUN
+        )
+        == []
+    )
 
 
 def test_bugs_are_raised_and_clients_are_closed(world: World) -> None:
@@ -914,7 +914,7 @@ def test_a_bad_row_cuts_its_split_and_the_others_go_on(world: World) -> None:
     assert world.offsets() == {0: (4, False), 100: (2, True), 200: (1, False)}
     assert (outcome.exit_code, outcome.code, outcome.read_all) == (7, "bad-rows", True)
     (found,) = outcome.bad_rows
-    assert {**found, "reason": ""} == {"file": "f", "start": 0, "row": 5, "code": "corrupt-row", "reason": ""}
+    assert {**found, "reason": ""} == bad_row("f", 0, row=5, code="corrupt-row", reason="")
     assert "bad" in found["reason"]
 
 
@@ -935,7 +935,10 @@ def test_one_bad_row_a_split_is_told(world: World) -> None:
         world,
         joined(rows(A, 0, 3, corrupt=(1, 2)), rows(B, 0, 3, corrupt=(0,)), rows(C, 0, 2)),
     )
-    assert [(bad["start"], bad["row"]) for bad in outcome.bad_rows] == [(0, 2), (100, 1)]
+    assert outcome.bad_rows == [
+        bad_row("f", start, row, reason=found["reason"])
+        for (start, row), found in zip([(0, 2), (100, 1)], outcome.bad_rows, strict=True)
+    ]
     assert world.sent == values(A, 0, 1) + values(C, 0, 2)
 
 
@@ -1006,11 +1009,13 @@ def test_whatever_fails_every_row_is_sent_once_and_positions_agree(seed: int) ->
         C: committed(C, 9).checksum,
     }
     assert outcome is not None
-    assert (outcome.read_all, outcome.last_split) == (True, ("f", 200, 9))
+    assert (outcome.read_all, outcome.last_split) == (True, last_split("f", 200, 9))
 
 
 def test_an_outcome_survives_the_way_to_the_driver() -> None:
-    outcome = Outcome(3, 7, "bad-rows", "m", "h", ("f", 100, 5), True, [{"file": "ü", "start": 0, "row": 1}], 10, 2, 1)
+    rest = {"records": 10, "transactions": 2, "restarts": 1}
+    bad = [bad_row("ü")]
+    outcome = ended(3, ("f", 100, 5), exit_code=7, code="bad-rows", message="m", hint="h", bad_rows=bad, **rest)
     assert Outcome.from_json(json.loads(json.dumps(outcome.to_json()))) == outcome
     assert Outcome.from_json(json.loads(json.dumps(Outcome(0).to_json()))) == Outcome(0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,44 +17,50 @@ from eosingest.errors import (
     worst_exit_code,
 )
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.offsets.state import JobState, SplitId
-from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit
-from eosingest.protocol.source import Fingerprint, SourceFile, Split
+from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.plan import Plan
 from eosingest.protocol.task import Outcome
 from eosingest.protocol.verdict import JobResult, errors_of, half_done_error, outcome_errors, proven_done, unfinished
+from tests.support import builders
+from tests.support.builders import (
+    Place,
+    fingerprint,
+    job_state,
+    offset_record,
+    place,
+    places,
+    plan,
+    planned_file,
+    planned_split,
+    source_file,
+)
 
 RUN = 5
-CONTENT = Fingerprint(300, 1, "x")
+CONTENT = fingerprint(300)
 SPLITS = [("a", 0), ("a", 100), ("a", 200)]
 
 
 def offset(start: int, position: int, *, done: bool = False, file: str = "a", run: int = RUN) -> OffsetRecord:
-    return OffsetRecord(file, start, 100, position, done, position, position, 123, CONTENT, run=run, task=2, sequence=7)
+    return offset_record(file, start, rows=position, done=done, checksum=123, read=CONTENT, run=run, task=2, sequence=7)
 
 
-def plan_of(*splits: SplitId) -> Plan:
-    file = SourceFile("a", "/a", 300, 1, True)
-    pending = tuple(PlannedSplit(Split(name, start, 100), CONTENT, None) for name, start in splits or SPLITS)
-    return Plan(100, (PlannedFile(file, 3, pending, started=False),))
+def plan_of(*splits: Place) -> Plan:
+    pending = [planned_split(name, start, now=CONTENT) for name, start in splits or SPLITS]
+    return plan(planned_file(source_file("a", 300), pending))
 
 
-def state_of(*offsets: OffsetRecord) -> JobState:
-    return JobState("job", offsets={(entry.file, entry.start): entry for entry in offsets})
+def outcome(last: tuple[str, int, int] | None = None, *, task: int = 0, **more: Any) -> Outcome:
+    return builders.outcome(task, last, **more)
 
 
-def outcome(last: tuple[str, int, int] | None = None, *, task: int = 0, read_all: bool = True, **more: Any) -> Outcome:
-    return Outcome(task, last_split=last, read_all=read_all, **more)
+def bad_row(start: int, file: str = "a", **more: Any) -> dict[str, Any]:
+    return builders.bad_row(file, start, **more)
 
 
-def bad_row(start: int, file: str = "a", row: int = 3, code: str = "corrupt-row") -> dict[str, Any]:
-    return {"file": file, "start": start, "row": row, "code": code, "reason": "cannot be parsed"}
-
-
-def marked(state: JobState, *outcomes: Outcome, error: EosingestError | None = None, tasks: int = 0) -> list[SplitId]:
+def marked(state: JobState, *outcomes: Outcome, error: EosingestError | None = None, tasks: int = 0) -> list[Place]:
     """Return which splits of the plan get a done mark; the job had as many tasks as outcomes unless said otherwise."""
     result = JobResult(outcomes, error)
-    marks = proven_done(plan_of(), state, result, tasks=tasks or len(outcomes) or 1, run=RUN)
-    return [(mark.file, mark.start) for mark in marks]
+    return places(proven_done(plan_of(), state, result, tasks=tasks or len(outcomes) or 1, run=RUN))
 
 
 # ---- done marks --------------------------------------------------------------------------------------------------
@@ -61,51 +68,51 @@ def marked(state: JobState, *outcomes: Outcome, error: EosingestError | None = N
 
 def test_a_file_that_changed_while_it_was_read_gets_no_mark() -> None:
     result = JobResult([outcome(("a", 100, 42))])
-    state = state_of(offset(100, 42))
-    assert [mark.start for mark in proven_done(plan_of(), state, result, tasks=1, run=RUN)] == [0, 100, 200]
+    state = job_state(offset(100, 42))
+    assert places(proven_done(plan_of(), state, result, tasks=1, run=RUN)) == SPLITS
     assert proven_done(plan_of(), state, result, tasks=1, run=RUN, changed=["a"]) == []
 
 
 def test_the_last_split_of_a_successful_task_is_done_where_its_position_is_committed() -> None:
     committed = offset(100, 42, run=4)
     result = JobResult([outcome(("a", 100, 42), read_all=False)])
-    (mark,) = proven_done(plan_of(("a", 100)), state_of(committed), result, tasks=2, run=RUN)
+    (mark,) = proven_done(plan_of(("a", 100)), job_state(committed), result, tasks=2, run=RUN)
     assert (mark.done, mark.run, mark.sequence) == (True, RUN, committed.sequence + 1)
     assert (mark.position, mark.rows, mark.records, mark.checksum) == (42, 42, 42, 123), "the receipt stays"
-    assert (mark.task, mark.fingerprint, mark.length) == (2, CONTENT, 100)
+    assert mark == replace(committed, done=True, run=RUN, sequence=committed.sequence + 1)
 
 
 @pytest.mark.parametrize("position", [41, 43, 0])
 def test_another_position_than_the_committed_one_proves_nothing(position: int) -> None:
-    state = state_of(offset(0, 1, done=True), offset(100, 42), offset(200, 1, done=True))
+    state = job_state(offset(0, 1, done=True), offset(100, 42), offset(200, 1, done=True))
     assert marked(state, outcome(("a", 100, position))) == []
 
 
 def test_a_last_split_without_any_offset_record_is_neither_ended_nor_empty() -> None:
-    state = state_of(offset(0, 1, done=True), offset(200, 1, done=True))
+    state = job_state(offset(0, 1, done=True), offset(200, 1, done=True))
     assert marked(state, outcome(("a", 100, 42))) == []
 
 
 def test_without_the_word_of_spark_positions_are_just_positions() -> None:
-    state = state_of(offset(0, 42), offset(100, 42), offset(200, 42))
+    state = job_state(offset(0, 42), offset(100, 42), offset(200, 42))
     assert marked(state) == []
     assert marked(state, error=FatalError("the job failed")) == []
 
 
 def test_a_failed_job_still_proves_the_tasks_that_succeeded_but_nothing_empty() -> None:
-    state = state_of(offset(0, 42), offset(100, 13))
+    state = job_state(offset(0, 42), offset(100, 13))
     found = marked(state, outcome(("a", 0, 42)), error=TemporaryError("the job failed"))
     assert found == [("a", 0)], "100 belongs to a task that failed, 200 may not have been read"
 
 
 def test_no_outcome_at_all_proves_nothing_empty() -> None:
-    assert marked(state_of()) == [], "a job that was cancelled, or whose accumulators were lost"
+    assert marked(job_state()) == [], "a job that was cancelled, or whose accumulators were lost"
 
 
 def test_splits_without_a_row_are_empty_when_everything_was_read() -> None:
     result = JobResult([outcome(("a", 0, 42)), outcome(task=1)])
-    marks = proven_done(plan_of(), state_of(offset(0, 42)), result, tasks=2, run=RUN)
-    assert [(mark.start, mark.done) for mark in marks] == [(0, True), (100, True), (200, True)]
+    marks = proven_done(plan_of(), job_state(offset(0, 42)), result, tasks=2, run=RUN)
+    assert [(place(mark), mark.done) for mark in marks] == [(split, True) for split in SPLITS]
     empty = marks[1]
     assert (empty.position, empty.rows, empty.records, empty.checksum, empty.sequence) == (0, 0, 0, 0, 0)
     assert (empty.length, empty.fingerprint, empty.run, empty.task) == (100, CONTENT, RUN, -1)
@@ -114,36 +121,36 @@ def test_splits_without_a_row_are_empty_when_everything_was_read() -> None:
 def test_one_task_that_did_not_commit_its_whole_input_leaves_all_empty_splits_open() -> None:
     """Its last transaction is gone: a split without an offset record may be one whose rows were all in flight."""
     lost = outcome(task=1, read_all=False, exit_code=5, code="kafka-failed")
-    assert marked(state_of(offset(0, 42)), outcome(("a", 0, 42)), lost) == [("a", 0)]
+    assert marked(job_state(offset(0, 42)), outcome(("a", 0, 42)), lost) == [("a", 0)]
 
 
 def test_one_task_that_is_missing_leaves_all_empty_splits_open() -> None:
-    assert marked(state_of(offset(0, 42)), outcome(("a", 0, 42)), tasks=2) == [("a", 0)]
+    assert marked(job_state(offset(0, 42)), outcome(("a", 0, 42)), tasks=2) == [("a", 0)]
 
 
 def test_one_task_told_twice_does_not_stand_for_another() -> None:
     twice = [outcome(("a", 0, 42)), outcome(("a", 0, 42))]
-    assert marked(state_of(offset(0, 42)), *twice, tasks=2) == [("a", 0)]
+    assert marked(job_state(offset(0, 42)), *twice, tasks=2) == [("a", 0)]
 
 
 def test_done_splits_are_not_marked_again() -> None:
-    state = state_of(*(offset(start, 42, done=True) for _, start in SPLITS))
+    state = job_state(*(offset(start, 42, done=True) for _, start in SPLITS))
     assert marked(state, outcome(("a", 0, 42))) == []
 
 
 def test_a_half_sent_split_is_never_taken_for_an_empty_one() -> None:
-    state = state_of(offset(0, 42), offset(100, 0), offset(200, 1, done=True))
+    state = job_state(offset(0, 42), offset(100, 0), offset(200, 1, done=True))
     assert marked(state, outcome()) == []
 
 
 def test_splits_with_a_bad_row_are_never_done() -> None:
-    state = state_of(offset(0, 2), offset(200, 9, done=True))
+    state = job_state(offset(0, 2), offset(200, 9, done=True))
     found = outcome(("a", 0, 2), exit_code=7, code="bad-rows", bad_rows=[bad_row(0), bad_row(100, row=1)])
     assert marked(state, found) == [], "neither as last split nor, where the very first row is bad, as an empty one"
 
 
 def test_bad_rows_elsewhere_do_not_keep_other_splits_open() -> None:
-    state = state_of(offset(0, 2), offset(100, 42))
+    state = job_state(offset(0, 2), offset(100, 42))
     found = outcome(("a", 100, 42), exit_code=7, code="bad-rows", bad_rows=[bad_row(0)])
     assert marked(state, found) == [("a", 100), ("a", 200)]
 
@@ -158,8 +165,8 @@ def errors(
     return errors_of(plan_of(), state, JobResult(outcomes, error), **arguments)
 
 
-ALL_DONE = state_of(*(offset(start, 1, done=True) for _, start in SPLITS))
-HALF = state_of(offset(0, 1, done=True), offset(100, 1))
+ALL_DONE = job_state(*(offset(start, 1, done=True) for _, start in SPLITS))
+HALF = job_state(offset(0, 1, done=True), offset(100, 1))
 
 
 def test_everything_done_is_complete() -> None:
@@ -171,16 +178,16 @@ def test_splits_left_are_incomplete() -> None:
     assert isinstance(error, IncompleteError)
     assert "2 of 3" in error.message
     assert "run again" in error.hint
-    assert unfinished(plan_of(), HALF) == [("a", 100), ("a", 200)]
+    assert places(unfinished(plan_of(), HALF)) == [("a", 100), ("a", 200)]
 
 
 def test_a_job_that_vanished_without_a_word_is_incomplete() -> None:
-    (error,) = errors(state_of())
+    (error,) = errors(job_state())
     assert isinstance(error, IncompleteError)
 
 
 def test_files_half_sent_and_not_planned_keep_the_run_from_being_complete() -> None:
-    state = state_of(*ALL_DONE.offsets.values(), offset(0, 1, file="young"))
+    state = job_state(*ALL_DONE.offsets.values(), offset(0, 1, file="young"))
     (error,) = errors(state, outcome())
     assert isinstance(error, IncompleteError)
     assert "young" in error.message
@@ -210,7 +217,7 @@ def test_a_file_that_changed_while_it_was_read_is_an_error_though_all_is_done() 
 )
 def test_a_split_that_gives_fewer_rows_than_are_committed(last: tuple[str, int, int] | None, gave: int) -> None:
     """Breaks when it is "incomplete, run again", for ever: no later run will find more rows in it."""
-    state = state_of(offset(0, 1, done=True), offset(100, 4), offset(200, 1, done=True))
+    state = job_state(offset(0, 1, done=True), offset(100, 4), offset(200, 1, done=True))
     (error,) = errors(state, outcome(last))
     assert (error.exit_code, error.code) == (12, "split-shrank")
     assert f"a at byte 100 gave {gave} rows, and 4 were" in error.message
@@ -225,7 +232,7 @@ def test_a_split_that_gives_fewer_rows_than_are_committed(last: tuple[str, int, 
     ],
 )
 def test_what_does_not_prove_that_a_split_shrank(told: Outcome) -> None:
-    state = state_of(offset(0, 1, done=True), offset(100, 4), offset(200, 1, done=True))
+    state = job_state(offset(0, 1, done=True), offset(100, 4), offset(200, 1, done=True))
     assert "split-shrank" not in [error.code for error in errors(state, told)]
 
 

@@ -1,0 +1,250 @@
+"""The values of the protocol as tests make them: what matters to a test is said by it, all the rest has a default.
+
+How a split is identified, what its bounds are and what tells a changed file stand here and nowhere else in the unit tests
+and the simulation: a test says file, start and length, and reads them back by `place`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
+from eosingest.protocol.offsets.record import POSITION_KIND_ROWS, RUNNING, ControlRecord, OffsetRecord, Pinned
+from eosingest.protocol.offsets.state import JobState, SplitId
+from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit
+from eosingest.protocol.source import Fingerprint, Listing, SourceFile, Split
+from eosingest.protocol.task_contract import Outcome, TaskSettings, TaskSplit
+from eosingest.records.limits import TopicLimits
+
+Place = tuple[str, int]  # a split as tests name it: file and start
+
+# ---- the source ----------------------------------------------------------------------------------------------------
+
+
+def fingerprint(length: int = 100, *, content: str = "x", mtime_ms: int = 1) -> Fingerprint:
+    """What a file was when it was read: `length` is the whole file's."""
+    return Fingerprint(length, mtime_ms, content)
+
+
+def source_file(
+    name: str = "a", length: int = 100, *, path: str = "", mtime_ms: int = 1, splittable: bool = True
+) -> SourceFile:
+    return SourceFile(name, path or f"/{name}", length, mtime_ms, splittable)
+
+
+def listing(
+    *files: SourceFile, hidden: int = 0, too_young: Iterable[str] = (), empty: Iterable[str] = (), **more: Any
+) -> Listing:
+    return Listing(files, hidden, tuple(too_young), tuple(empty), **more)
+
+
+def split(file: str = "a", start: int = 0, length: int = 100) -> Split:
+    return Split(file, start, length)
+
+
+def cut_evenly(file: SourceFile, size: int) -> tuple[Split, ...]:
+    """Cut a file every `size` bytes, the last piece being shorter."""
+    return tuple(split(file.name, at, min(size, file.length - at)) for at in range(0, file.length, size))
+
+
+def split_id(file: str = "a", start: int = 0) -> SplitId:
+    """The key by which a split is found in maps."""
+    return (file, start)
+
+
+def place(found: Split | PlannedSplit | TaskSplit | OffsetRecord | SplitId) -> Place:
+    """Return file and start of whatever stands for a split."""
+    if isinstance(found, tuple):
+        return found
+    if isinstance(found, PlannedSplit):
+        found = found.split
+    return found.file, found.start
+
+
+def places(found: Iterable[Split | PlannedSplit | TaskSplit | OffsetRecord | SplitId]) -> list[Place]:
+    return [place(each) for each in found]
+
+
+# ---- the offsets topic ---------------------------------------------------------------------------------------------
+
+
+def offset_record(
+    file: str = "a",
+    start: int = 0,
+    length: int = 100,
+    *,
+    rows: int = 0,
+    position: int | None = None,
+    records: int | None = None,
+    checksum: int = 0,
+    done: bool = False,
+    read: Fingerprint | None = None,
+    run: int = 1,
+    task: int = 0,
+    sequence: int = 0,
+    position_kind: str = POSITION_KIND_ROWS,
+    metadata_checksum: int | None = None,
+) -> OffsetRecord:
+    """A split after `rows` rows; position and records are as many unless said otherwise. `read` is what the file was."""
+    return OffsetRecord(
+        file=file,
+        start=start,
+        length=length,
+        position=rows if position is None else position,
+        done=done,
+        rows=rows,
+        records=rows if records is None else records,
+        checksum=checksum,
+        fingerprint=read or fingerprint(),
+        run=run,
+        task=task,
+        sequence=sequence,
+        position_kind=position_kind,
+        metadata_checksum=metadata_checksum,
+    )
+
+
+def by_split(records: Iterable[OffsetRecord]) -> dict[SplitId, OffsetRecord]:
+    """Offset records as a job's state has them."""
+    return {(record.file, record.start): record for record in records}
+
+
+def moved(record: OffsetRecord, file: str | None = None, start: int | None = None, **changes: Any) -> OffsetRecord:
+    """The same of another split."""
+    return replace(
+        record,
+        file=record.file if file is None else file,
+        start=record.start if start is None else start,
+        **changes,
+    )
+
+
+def job_state(*offsets: OffsetRecord, job: str = "job") -> JobState:
+    return JobState(job, offsets=by_split(offsets))
+
+
+def pinned(**changes: Any) -> Pinned:
+    base = Pinned(
+        format="json",
+        root="",
+        topic="orders",
+        topic_id="topic-id",
+        cluster_id="cluster-id",
+        offsets_partitions=5,
+        prefix="eosingest.",
+    )
+    return replace(base, **changes)
+
+
+def control_record(run: int = 1, state: str = RUNNING, **changes: Any) -> ControlRecord:
+    """A run that pinned what it reads, and has no task, unless said otherwise."""
+    base = ControlRecord(run=run, started=f"start {run}", state=state, tasks_alive=0, pinned=pinned(), pinned_since=run)
+    return replace(base, **changes)
+
+
+# ---- plans and tasks -----------------------------------------------------------------------------------------------
+
+
+def planned_split(
+    file: str = "a",
+    start: int = 0,
+    length: int = 100,
+    *,
+    now: Fingerprint | None = None,
+    committed: OffsetRecord | None = None,
+) -> PlannedSplit:
+    """A split that is left to do. `now` is what its file is."""
+    return PlannedSplit(split(file, start, length), now or fingerprint(), committed)
+
+
+def planned_file(file: SourceFile, pending: Iterable[PlannedSplit], *, started: bool = False) -> PlannedFile:
+    """A file with nothing left but these splits."""
+    left = tuple(pending)
+    return PlannedFile(file, len(left), left, started=started)
+
+
+def plan(*files: PlannedFile, split_size: int = 100, **more: Any) -> Plan:
+    return Plan(split_size, files, **more)
+
+
+def task_split(
+    file: str = "a",
+    start: int = 0,
+    length: int = 100,
+    *,
+    now: Fingerprint | None = None,
+    committed: OffsetRecord | None = None,
+) -> TaskSplit:
+    return TaskSplit(file, start, length, now or fingerprint(), committed)
+
+
+def told(planned: PlannedSplit) -> TaskSplit:
+    """A planned split as a task is told of it."""
+    return TaskSplit(
+        planned.split.file, planned.split.start, planned.split.length, planned.fingerprint, planned.committed
+    )
+
+
+def task_settings(**changes: Any) -> TaskSettings:
+    base = TaskSettings(
+        job="job",
+        run=1,
+        started="now",
+        topic="topic",
+        offsets_topic="offsets",
+        offsets_topic_id="id-1",
+        offsets_partition=2,
+        plan_end=0,
+        splits={},
+        limits=TopicLimits(1_000_000),
+        transaction_timeout_s=10,
+        max_records=1000,
+        max_bytes=1_000_000,
+    )
+    return replace(base, **changes)
+
+
+def outcome(task: int = 0, last: tuple[str, int, int] | None = None, *, read_all: bool = True, **more: Any) -> Outcome:
+    """How a task ended; `last` is file and start of its last split, and the rows that it saw of it."""
+    return Outcome(task, last_split=last, read_all=read_all, **more)
+
+
+def last_split(file: str, start: int, rows: int) -> tuple[str, int, int]:
+    """What an outcome says of the last split that its task saw."""
+    return (file, start, rows)
+
+
+def bad_row(
+    file: str = "a", start: int = 0, row: int = 3, code: str = "corrupt-row", reason: str = "cannot be parsed"
+) -> dict[str, Any]:
+    return {"file": file, "start": start, "row": row, "code": code, "reason": reason}
+
+
+def driver_settings(**changes: Any) -> DriverSettings:
+    base = DriverSettings(
+        job="job",
+        started="now",
+        format="json",
+        root="",
+        bootstrap_servers="memory",
+        topic="sink",
+        create=TopicCreation(1, 1, {}),
+        offsets_topic="offsets",
+        prefix="p.",
+        digests={1: {}},
+        generation=None,
+        split_size=100,
+        on_change="error",
+        transaction_timeout_s=10,
+        max_records=100,
+        max_bytes=1_000_000,
+        from_scratch=False,
+        accept_change=False,
+        has_metadata=False,
+        host="host",
+        pid=1,
+        versions={},
+    )
+    return replace(base, **changes)

@@ -1,0 +1,44 @@
+"""A source over files that are made up: what planning and audits do with a listing needs no bytes."""
+
+from __future__ import annotations
+
+import builtins
+from collections import Counter
+from collections.abc import Iterable
+
+from eosingest.protocol.source import Fingerprint, Listing, SourceFile, Split
+from tests.support.builders import cut_evenly, fingerprint, listing, source_file
+
+
+class MadeUpFiles:
+    """A `protocol.source.Source` whose files are cut evenly: content is a word, and looking at it is counted."""
+
+    def __init__(self, files: Iterable[SourceFile] = ()) -> None:
+        self.files = {file.name: fingerprint(file.length, mtime_ms=file.mtime_ms) for file in files}
+        self.too_young: tuple[str, ...] = ()
+        self.hidden = 0
+        self.read: Counter[str] = Counter()
+
+    def put(self, name: str, length: int, *, mtime_ms: int = 1, content: str = "x") -> Fingerprint:
+        self.files[name] = fingerprint(length, mtime_ms=mtime_ms, content=content)
+        return self.files[name]
+
+    def list(self) -> Listing:
+        shown = [name for name in sorted(self.files) if name not in self.too_young]
+        listed = [source_file(name, self.files[name].length, mtime_ms=self.files[name].mtime_ms) for name in shown]
+        return listing(
+            *(file for file in listed if file.length),
+            hidden=self.hidden,
+            too_young=self.too_young,
+            empty=(file.name for file in listed if not file.length),
+        )
+
+    def fingerprint(self, file: SourceFile) -> Fingerprint:
+        self.read[file.name] += 1
+        return self.files[file.name]
+
+    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
+        return cut_evenly(file, split_size)
+
+    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+        raise AssertionError("planning looks once")
