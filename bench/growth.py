@@ -25,6 +25,7 @@ from bench import topics
 from bench.brokers import running_broker
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets import topic as offsets_topic
+from eosingest.sources.files.cuts import FileSplit
 
 SPEC = """\
 name = "{name}"
@@ -179,7 +180,7 @@ def keys(folder: Path, servers: str, count: int) -> dict[str, Any]:
     partition = offsets_topic.partition_of(name, offsets_topic.PARTITIONS)
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 50})
     for number in range(count):
-        key = record.split_key(f"other-{run}", f"data/part-{number:08}.jsonl", 0)
+        key = record.split_key(f"other-{run}", FileSplit(f"data/part-{number:08}.jsonl", 0, 1).id)
         while True:
             try:
                 producer.produce("eosingest-offsets", b"x" * 300, key, partition)

@@ -18,7 +18,7 @@ import pickle
 import statistics
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,8 +35,10 @@ from eosingest.protocol.offsets.record import Audit, ControlRecord, OffsetRecord
 from eosingest.protocol.offsets.state import JobState, TaskState
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.run_progress import RunProgress
-from eosingest.protocol.source import Fingerprint, Listing, SourceFile, Split
+from eosingest.protocol.source import Json, Listing, SourceFile, Split, SplitId, Version
 from eosingest.protocol.split_table import SplitTable
+from eosingest.sources.files.cuts import FileSplit, split_of
+from eosingest.sources.files.fingerprint import Fingerprint
 from eosingest.spark import scan
 from eosingest.spark.line_inputs import LineSplit
 
@@ -99,11 +101,23 @@ class Cut:
 
     def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
         """Cut the file."""
-        return tuple(Split(file.name, at * split_size, split_size) for at in range(self._each))
+        return tuple(FileSplit(file.name, at * split_size, split_size) for at in range(self._each))
 
-    def fingerprint(self, file: SourceFile) -> Fingerprint:
+    def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
         """Make one up."""
-        return Fingerprint(file.length, file.mtime_ms, f"{file.mtime_ms:032x}")
+        return Fingerprint(file.length, file.mtime_ms, f"{file.mtime_ms:032x}").to_json()
+
+    def unchanged(self, file: SourceFile, recorded: Version) -> bool:
+        """It is."""
+        return True
+
+    def item_of(self, split: SplitId) -> str:
+        """Return the file's name."""
+        return str(json.loads(split)["file"])
+
+    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
+        """Not asked."""
+        raise NotImplementedError
 
 
 def planned(splits: int, splits_each: int) -> Plan:
@@ -121,15 +135,14 @@ def offset_records(plan: Plan, sequence: int = 0) -> Iterator[OffsetRecord]:
     for number, each in enumerate(plan.pending):
         split = each.split
         yield OffsetRecord(
-            split.file,
-            split.start,
-            split.length,
-            split.length,
+            split.id,
+            split.bounds,
+            split.size,
             True,
             570_000,
             570_000,
             2**63 + number,
-            each.fingerprint,
+            each.version,
             1,
             number % TASKS,
             sequence,
@@ -229,7 +242,7 @@ def planning(splits: int, splits_each: int) -> Figures:
     plan = planned(splits, splits_each)
     found = scan.planned_splits(plan, scan.BLOCK)
     cpu_s, peak = time.process_time() - began, _peak_kib()
-    table = SplitTable({key: split for key, _, split in found})
+    table = SplitTable({key: split for key, _, split in found}, split_of)
     told = len(pickle.dumps(table))
     part = [LineSplit(key, file, split) for key, file, split in found[: max(1, splits // TASKS)]]
     lines = len(pickle.dumps(tuple(part))) / len(part)
@@ -253,7 +266,7 @@ def being_told(path: Path) -> Figures:
 def write_table(path: Path, splits: int, splits_each: int) -> None:
     """Write what a worker unpickles."""
     found = scan.planned_splits(planned(splits, splits_each), scan.BLOCK)
-    path.write_bytes(pickle.dumps(SplitTable({key: split for key, _, split in found})))
+    path.write_bytes(pickle.dumps(SplitTable({key: split for key, _, split in found}, split_of)))
 
 
 def control_bytes(partitions: int, columns: int) -> int:

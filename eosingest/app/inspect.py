@@ -22,7 +22,7 @@ from eosingest.protocol import pins
 from eosingest.protocol.driver_contract import DriverSettings
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.plan import Plan, PlannedFile, gone_note, half_done_files, make_plan, notes_of
+from eosingest.protocol.plan import Plan, PlannedFile, gone_note, half_done_items, make_plan, notes_of
 from eosingest.protocol.source import Listing
 from eosingest.protocol.transactional_ids import control_id, task_id
 from eosingest.report.model import Noting, Observer, PlanReport, StatusReport
@@ -126,8 +126,9 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
         description = kafka.admin.describe_topic(spec.sink.offsets_topic)
         partition = topic.partition_of(spec.name, description.partitions if description else topic.PARTITIONS)
         open_now = kafka.admin.open_transactions(spec.sink.offsets_topic, partition)
-        files = {file for file, _ in state.offsets}
-        gone = file_source(spec).missing(sorted(files - set(half_done_files(state.offsets))))
+        source = file_source(spec)
+        files, left = {source.item_of(split) for split in state.offsets}, half_done_items(source, state.offsets)
+        gone = source.missing(sorted(files - set(left)))
         if gone:
             observer.note(gone_note(gone))
         return StatusReport(
@@ -140,7 +141,7 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
             pid=control.pid,
             time=control.time,
             files=len(files),
-            files_done=len(files) - len(half_done_files(state.offsets)),
+            files_done=len(files) - len(left),
             splits=len(state.offsets),
             splits_done=sum(1 for offset in state.offsets.values() if offset.done),
             records_total=state.records_total,

@@ -23,8 +23,8 @@ from pyspark.sql import DataFrame, SparkSession, Window, functions
 from eosingest.audit.receipts import DOUBLED, LOST, Compared, Copies, Found, Missing, Slice
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.topic_reader import TopicReader
-from eosingest.protocol.audited_source import split_name
-from eosingest.protocol.task_contract import TaskSplit
+from eosingest.protocol.plan import PlannedSplit
+from eosingest.protocol.source import SplitId
 from eosingest.records import checksum
 from eosingest.records.checksum import MODULUS, Totals, record_hashes
 from eosingest.spark.read import CHECKSUM, METADATA, SPLIT
@@ -186,16 +186,16 @@ class SourceData:
     """The rows of the source that receipts cover; `splits` by the hash that their rows carry."""
 
     records: DataFrame
-    splits: Mapping[int, TaskSplit]
+    splits: Mapping[int, PlannedSplit]
     tasks: int
 
-    def sums(self) -> dict[tuple[str, int], Totals]:
+    def sums(self) -> dict[SplitId, Totals]:
         """Return count and checksum of each split's rows, of those that its receipt covers."""
-        totals = {(split.file, split.start): Totals() for split in self.splits.values()}
+        totals = {split.id: Totals() for split in self.splits.values()}
         for row in self._read(_SPLIT_SUMS, hashes=False).collect():
             split = self.splits.get(row.split)
             if split is not None:
-                totals[split.file, split.start] += Totals(row.records, int(row.checksum, 16), int(row.metadata, 16))
+                totals[split.id] += Totals(row.records, int(row.checksum, 16), int(row.metadata, 16))
         return totals
 
     def hashes(self) -> DataFrame:
@@ -204,8 +204,7 @@ class SourceData:
 
     def name(self, number: int) -> str:
         """Return the name of a split."""
-        split = list(self.splits.values())[number]
-        return split_name(split.file, split.start)
+        return list(self.splits.values())[number].label
 
     def _read(self, schema: str, *, hashes: bool) -> DataFrame:
         limits = {key: _limit(split) for key, split in self.splits.items()}
@@ -215,7 +214,7 @@ class SourceData:
         return rows.mapInArrow(ReadSource(limits, numbers, hashes), schema)
 
 
-def _limit(split: TaskSplit) -> int | None:
+def _limit(split: PlannedSplit) -> int | None:
     """Return how many rows of a split its receipt covers; None for all."""
     receipt = split.committed
     if receipt is None:

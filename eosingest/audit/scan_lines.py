@@ -69,7 +69,7 @@ def _receipts_in_rows(entry: PlannedFile) -> bool:
 
 
 def _is_done(entry: PlannedFile) -> bool:
-    done = [planned for planned in entry.pending if planned.committed is not None and planned.committed.done]
+    done = [planned for planned in entry.pending if planned.done]
     return len(done) == entry.splits
 
 
@@ -105,7 +105,7 @@ def _whole(file: SourceFile) -> bool:
 
 def line_hashes(spark: SparkSession, splits: Sequence[LineSplit], separator: int | None) -> DataFrame:
     """Return split and hash of each line; all lines of a compressed file are of its first split."""
-    read = tuple(split for split in splits if split.split.start == 0 or not _is_read_whole(split.file))
+    read = tuple(split for split in splits if split.start == 0 or not _is_read_whole(split.file))
     numbers = spark.range(0, len(read), 1, len(read))
     return numbers.mapInArrow(_Hashes(read, separator), _SCHEMA)
 
@@ -128,9 +128,9 @@ class _Hashes:
                 yield from self._of(self.splits[number])
 
     def _of(self, split: LineSplit) -> Iterator[pa.RecordBatch]:
-        start, path = split.split.start, split.file.path
+        start, path = split.start, split.file.path
         whole = _is_read_whole(split.file)
-        bounds = Bounds(start, None) if whole else Bounds(start, start + split.split.length, split.file.length)
+        bounds = Bounds(start, None) if whole else Bounds(start, start + split.length, split.file.length)
         try:
             with Decompressed(path) if is_cut_by_codec(path) else open_file(path) as file:
                 for lines in read_lines(file, bounds, self.separator):

@@ -21,8 +21,8 @@ from eosingest.audit.receipts import Compared, Copies, Found, Slice, shares
 from eosingest.audit.scan import SourceData, TopicData, compare
 from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
 from eosingest.kafka.librdkafka import REFUSALS
-from eosingest.protocol.plan import Plan
-from eosingest.protocol.task_contract import TaskSplit
+from eosingest.protocol.plan import Plan, PlannedSplit
+from eosingest.protocol.source import SplitId
 from eosingest.records.checksum import Totals
 from eosingest.spark import causes, executors, scan, session
 from eosingest.spark.environment import environment_error
@@ -66,7 +66,7 @@ class SparkAuditor:
 
     def read_source(
         self, plan: Plan, schema: str | None, *, by_another_reader: bool = False
-    ) -> dict[tuple[str, int], Totals]:
+    ) -> dict[SplitId, Totals]:
         """Return count and checksum of the rows of the plan's splits, each as far as its offset record goes.
 
         `by_another_reader`: than the run read them with, where there is one. The rows of a .bz2 of lines
@@ -74,7 +74,7 @@ class SparkAuditor:
         """
         return self._in_thread(lambda: self._read_source(plan, schema, by_another_reader))
 
-    def _read_source(self, plan: Plan, schema: str | None, by_another_reader: bool) -> dict[tuple[str, int], Totals]:
+    def _read_source(self, plan: Plan, schema: str | None, by_another_reader: bool) -> dict[SplitId, Totals]:
         settings, context = self._settings, self._spark.context
         base_path = settings.base_path(plan)
         apart: list[LineSplit] = []
@@ -84,11 +84,11 @@ class SparkAuditor:
             )
             apart = [LineSplit(*planned) for planned in scan.planned_splits(lines_alone, scan.BLOCK)]
         rows: list[DataFrame] = []
-        splits: dict[int, TaskSplit] = {}
+        splits: dict[int, PlannedSplit] = {}
         partitions = len(apart)
         if apart:
             rows.append(scan_lines.line_hashes(self._session, apart, line_separator(settings.read)))
-            splits |= {split.key: split.split for split in apart}
+            splits |= {split.key: split.planned for split in apart}
         if plan.files:
             read = replace(settings.read, schema=schema) if schema is not None else settings.read
             frame = record_frame(self._session, read, plan, base_path)

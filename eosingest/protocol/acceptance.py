@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from eosingest.errors import ChangedError
 from eosingest.protocol.audited_source import AuditedSource, covers_metadata
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
-from eosingest.protocol.offsets.state import SplitId
 from eosingest.protocol.pins import from_scratch_hint
+from eosingest.protocol.source import SplitId
 from eosingest.records.checksum import Totals
 
 # Where a record went: no receipt says anything of it.

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
-from eosingest.protocol.offsets.state import SplitId
 from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit, make_plan
-from eosingest.protocol.source import Listing, Source, SourceFile
+from eosingest.protocol.source import Listing, Source, SourceFile, SplitId
 from eosingest.records.checksum import Totals
 
 
@@ -67,7 +66,7 @@ def audited_source(
     plan = make_plan(source, offsets, control.split_size, listing)
     receipts: dict[str, list[OffsetRecord]] = {}
     for receipt in offsets.values():
-        receipts.setdefault(receipt.file, []).append(receipt)
+        receipts.setdefault(source.item_of(receipt.split), []).append(receipt)
     files, units = [], list[Unit]()
     for entry in plan.files:
         found = receipts.get(entry.file.name, [])
@@ -92,22 +91,22 @@ def _units(
 ) -> tuple[tuple[PlannedSplit, ...], list[Unit]]:
     """Return the splits of a file that are to be read, and what their rows are compared with."""
     splits = source.splits(entry.file, split_size)
-    lengths = {split.start: split.length for split in splits}
-    cut_alike = all(lengths.get(receipt.start) == receipt.length for receipt in receipts)
+    bounds = {split.id: split.bounds for split in splits}
+    cut_alike = all(bounds.get(receipt.split) == receipt.bounds for receipt in receipts)
     sent_whole = len(receipts) == len(splits) and all(receipt.done for receipt in receipts)
     if cut_alike and not (as_one and sent_whole):
-        by_start = {receipt.start: receipt for receipt in receipts}
-        sent = [(split, by_start[split.start]) for split in splits if split.start in by_start]
-        units = [
-            _unit(split_name(split.file, split.start), ((split.file, split.start),), [receipt])
-            for split, receipt in sent
+        by_split = {receipt.split: receipt for receipt in receipts}
+        sent = [
+            PlannedSplit(split, by_split[split.id].version, by_split[split.id])
+            for split in splits
+            if split.id in by_split
         ]
-        return tuple(PlannedSplit(split, receipt.fingerprint, receipt) for split, receipt in sent), units
+        return tuple(sent), [_unit(planned.label, (planned.id,), [by_split[planned.id]]) for planned in sent]
     # All of its rows were sent, also where it was cut by another size once.
-    whole = _unit(entry.file.name, tuple((split.file, split.start) for split in splits), receipts)
+    whole = _unit(entry.file.name, tuple(split.id for split in splits), receipts)
     some = receipts[0]
     return tuple(
-        PlannedSplit(split, some.fingerprint, replace(some, start=split.start, length=split.length, done=True))
+        PlannedSplit(split, some.version, replace(some, split=split.id, bounds=split.bounds, done=True))
         for split in splits
     ), [whole]
 
@@ -133,8 +132,3 @@ def _why(name: str, plan: Plan, listing: Listing) -> str:
     if name in listing.too_young:
         return "left alone by source.min_age"
     return ""
-
-
-def split_name(file: str, start: int) -> str:
-    """Return how a split is called in a report."""
-    return f"{file}, split at byte {start:,}"

@@ -32,7 +32,7 @@ from eosingest.protocol.driver_contract import DriverSettings, Launcher, Prepare
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.record import Audit, ControlRecord, Pinned
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.plan import Plan, half_done_files, make_plan, notes_of
+from eosingest.protocol.plan import Plan, half_done_items, make_plan, notes_of
 from eosingest.protocol.run_progress import RunProgress
 from eosingest.protocol.source import Listing, Source
 from eosingest.protocol.task_contract import TaskSettings
@@ -203,7 +203,7 @@ class Driver:
         plan.refuse_changes(settings.on_change)
         self._note_left_out(plan)
         audit = self._audit(pinned.topic_id, plan)
-        tombstones += [record.split_key(settings.job, *split) for split in plan.stale]
+        tombstones += [record.split_key(settings.job, split) for split in plan.stale]
         for split in plan.stale:
             state.offsets.pop(split, None)
         control = replace(self._planned_control(pinned, in_force, plan), audit=audit)
@@ -236,7 +236,7 @@ class Driver:
 
     def _forget_progress(self) -> list[bytes]:
         """Return tombstones for all of the job's offset records, and go on as if there were none."""
-        keys = [record.split_key(self._settings.job, *split) for split in self._log.state.offsets]
+        keys = [record.split_key(self._settings.job, split) for split in self._log.state.offsets]
         self._log.state.offsets.clear()
         return keys
 
@@ -350,7 +350,7 @@ class Driver:
         )
 
     def _nothing_to_do(self, plan: Plan, control: ControlRecord, tombstones: list[bytes]) -> RunReport:
-        for error in verdict.half_done_error(half_done_files(self._log.state.offsets)):
+        for error in verdict.half_done_error(self._half_done()):
             raise error
         self._commit(self._completed(control), tombstones=tombstones)
         return self._report(plan, before=self._log.state.records_total, errors=[])
@@ -456,7 +456,7 @@ class Driver:
         state = self._log.state
         changed = self._source.look_again(entry.file for entry in plan.pending_files)
         marks = verdict.proven_done(plan, state, result, tasks=tasks, run=self._log.mine.run, changed=changed)
-        state.offsets.update({(mark.file, mark.start): mark for mark in marks})
+        state.offsets.update({mark.split: mark for mark in marks})
         errors = verdict.errors_of(
             plan,
             state,
@@ -464,6 +464,7 @@ class Driver:
             tasks=tasks,
             signal_number=self._around.interruption.signal_number,
             changed=changed,
+            half_done=self._half_done,
         )
         sink = self._kafka.admin.describe_topic(self._settings.topic)
         if sink is None or sink.topic_id != self._sink.topic_id:
@@ -478,6 +479,9 @@ class Driver:
         found = self._kafka.admin.describe_topic(self._settings.offsets_topic)
         if found is None or found.topic_id != self._offsets.topic_id:
             raise pins.offsets_topic_made_again(self._log.mine.run)
+
+    def _half_done(self) -> list[str]:
+        return half_done_items(self._source, self._log.state.offsets)
 
     # ---- helpers ---------------------------------------------------------------------------------------------------
 
@@ -500,7 +504,7 @@ class Driver:
     def _report(self, plan: Plan, *, before: int, errors: list[EosingestError]) -> RunReport:
         state = self._log.state
         left = verdict.unfinished(plan, state)
-        files_left = {file for file, _ in left}
+        files_left = {planned.split.item for planned in left}
         return RunReport(
             job=self._settings.job,
             run=self._log.mine.run,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from eosingest.host.interruption import Interruption
-from eosingest.protocol.offsets.state import SplitId
-from eosingest.protocol.plan import Plan
-from eosingest.protocol.task_contract import TaskSettings, TaskSplit
+from eosingest.protocol.plan import Plan, PlannedSplit
+from eosingest.protocol.source import SplitId
+from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.checksum import Totals
 
@@ -66,7 +66,7 @@ class Prepared:
 
     tasks: int
     schema: str | None
-    splits: Mapping[int, TaskSplit]
+    splits: Mapping[int, PlannedSplit]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.offsets.record import Audit, ControlRecord, OffsetRecord, Pinned
-from eosingest.protocol.offsets.state import JobState, SplitId
+from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.source import SplitId
 from eosingest.records.checksum import MODULUS
 
 _NAMES = {

@@ -8,24 +8,41 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eosingest.errors import ChangedError
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.offsets.state import SplitId
-from eosingest.protocol.source import Fingerprint, Listing, Rememberable, Source, SourceFile, Split
+from eosingest.protocol.source import Json, Listing, Rememberable, Source, SourceFile, Split, SplitId, Version
 
 _NAMED_AT_MOST = 20
 
 
 @dataclass(frozen=True)
 class PlannedSplit:
-    """A split that is left to do, with the fingerprint its file has now and its offset record, None where untouched."""
+    """A split that a run reads, with the version its item has now and its offset record, None where untouched.
+
+    The plan is made of them, and tasks are told of them. `committed` is as it was when the plan was made.
+    """
 
     split: Split
-    fingerprint: Fingerprint
+    version: Version
     committed: OffsetRecord | None
+
+    @property
+    def id(self) -> SplitId:
+        """The split's identity."""
+        return self.split.id
+
+    @property
+    def label(self) -> str:
+        """What a person calls the split."""
+        return self.split.label
+
+    @property
+    def done(self) -> bool:
+        """Whether the split was done when the plan was made."""
+        return self.committed is not None and self.committed.done
 
 
 @dataclass(frozen=True)
@@ -90,7 +107,7 @@ class Plan:
     @property
     def bytes_to_send(self) -> int:
         """The length of the splits that are left: the source's bytes behind the records to come, at most."""
-        return sum(planned.split.length for planned in self.pending)
+        return sum(planned.split.size for planned in self.pending)
 
     @property
     def list_digest(self) -> str:
@@ -147,26 +164,24 @@ def _names(names: Iterable[str]) -> str:
 
 def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_size: int, listing: Listing) -> Plan:
     """Plan the listing against the offset records. Reads files only to tell whether their content changed."""
-    recorded = _by_file(offsets.values())
+    recorded = _by_item(source, offsets.values())
     changed: list[str] = [name for name in listing.empty if recorded.get(name)]
-    stale: list[SplitId] = [(record.file, record.start) for name in changed for record in recorded[name]]
+    stale: list[SplitId] = [record.split for name in changed for record in recorded[name]]
     files = []
     for file in listing.files:
         records = recorded.get(file.name, [])
-        fingerprint = _fingerprint_now(source, file, records)
-        mine = [record for record in records if _same_content(record.fingerprint, fingerprint())] if records else []
-        if len(mine) < len(records):
+        if not all(source.unchanged(file, version) for version in _versions(records)):
             changed.append(file.name)
-            stale += [(record.file, record.start) for record in records]
-            mine = []
-        files.append(_plan_file(source, file, mine, split_size, fingerprint))
+            stale += [record.split for record in records]
+            records = []
+        files.append(_plan_file(source, file, records, split_size))
     present = {file.name for file in listing.files} | set(listing.too_young) | set(listing.empty)
     return Plan(
         split_size=split_size,
         files=tuple(files),
         changed=tuple(changed),
-        vanished=tuple(name for name in recorded if name not in present and not _covered(recorded[name])),
-        passed=tuple(sorted(name for name in recorded if name not in present and _covered(recorded[name]))),
+        vanished=tuple(name for name in recorded if name not in present and not _covered(source, recorded[name])),
+        passed=tuple(sorted(name for name in recorded if name not in present and _covered(source, recorded[name]))),
         nothing=listing.nothing,
         stale=tuple(stale),
         hidden=listing.hidden,
@@ -176,74 +191,60 @@ def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_siz
     )
 
 
-def _by_file(records: Iterable[OffsetRecord]) -> dict[str, list[OffsetRecord]]:
+def _by_item(source: Source, records: Iterable[OffsetRecord]) -> dict[str, list[OffsetRecord]]:
     grouped: dict[str, list[OffsetRecord]] = {}
     for record in records:
-        grouped.setdefault(record.file, []).append(record)
+        grouped.setdefault(source.item_of(record.split), []).append(record)
     return grouped
 
 
-def _fingerprint_now(source: Source, file: SourceFile, records: list[OffsetRecord]) -> Callable[[], Fingerprint]:
-    """Return a function that gives the file's fingerprint, reading the file once at most and only when needed.
-
-    Same length and modification time is unchanged: then the recorded content stands for the file's.
-    """
-    known = [
-        r.fingerprint for r in records if (r.fingerprint.length, r.fingerprint.mtime_ms) == (file.length, file.mtime_ms)
-    ]
-    found: list[Fingerprint] = known[:1]
-
-    def fingerprint() -> Fingerprint:
-        if not found:
-            found.append(source.fingerprint(file))
-        return found[0]
-
-    return fingerprint
+def _versions(records: Iterable[OffsetRecord]) -> list[Version]:
+    """Return the versions that records of one item speak of, each once: all of them of one, almost always."""
+    found: list[Version] = []
+    for record in records:
+        if record.version not in found:
+            found.append(record.version)
+    return found
 
 
-def _same_content(recorded: Fingerprint, now: Fingerprint) -> bool:
-    return (recorded.length, recorded.content) == (now.length, now.content)
+def _covered(source: Source, records: Sequence[OffsetRecord]) -> bool:
+    """Say whether the done splits of one item are all of it, whatever today's split size is."""
+    return source.covers(((record.split, record.bounds) for record in records if record.done), records[0].version)
 
 
-def _covered(records: list[OffsetRecord]) -> bool:
-    """Say whether the done splits of one file cover it, whatever today's split size is."""
-    reached = 0
-    for record in sorted(records, key=lambda record: record.start):
-        if record.done and record.start <= reached:
-            reached = max(reached, record.start + record.length)
-    return reached >= records[0].fingerprint.length
+def half_done_items(source: Source, offsets: Mapping[SplitId, OffsetRecord]) -> list[str]:
+    """Return the names of items, listed or not, that some offset record speaks of and that are not done."""
+    return [name for name, records in _by_item(source, offsets.values()).items() if not _covered(source, records)]
 
 
-def half_done_files(offsets: Mapping[SplitId, OffsetRecord]) -> list[str]:
-    """Return the names of files, listed or not, that some offset record speaks of and that are not done."""
-    return [name for name, records in _by_file(offsets.values()).items() if not _covered(records)]
-
-
-def _plan_file(
-    source: Source,
-    file: SourceFile,
-    records: list[OffsetRecord],
-    split_size: int,
-    fingerprint: Callable[[], Fingerprint],
-) -> PlannedFile:
+def _plan_file(source: Source, file: SourceFile, records: Sequence[OffsetRecord], split_size: int) -> PlannedFile:
     splits = source.splits(file, split_size)
-    if records and _covered(records):
+    if records and _covered(source, records):
         return PlannedFile(file, len(splits), (), started=True)
-    by_start = {record.start: record for record in records}
-    _refuse_other_cuts(file, splits, by_start)
-    planned = [PlannedSplit(split, fingerprint(), by_start.get(split.start)) for split in splits]
-    done = tuple(entry for entry in planned if entry.committed is not None and entry.committed.done)
-    pending = tuple(entry for entry in planned if entry.committed is None or not entry.committed.done)
-    return PlannedFile(file, len(splits), pending, started=bool(records), skipped=done)
+    by_split = {record.split: record for record in records}
+    _refuse_other_cuts(file, splits, by_split)
+    version = source.version(file, _versions(records)) if splits else {}
+    planned = [PlannedSplit(split, version, by_split.get(split.id)) for split in splits]
+    return PlannedFile(
+        file,
+        len(splits),
+        tuple(entry for entry in planned if not entry.done),
+        started=bool(records),
+        skipped=tuple(entry for entry in planned if entry.done),
+    )
 
 
-def _refuse_other_cuts(file: SourceFile, splits: Iterable[Split], by_start: Mapping[int, OffsetRecord]) -> None:
+def _refuse_other_cuts(file: SourceFile, splits: Iterable[Split], records: Mapping[SplitId, OffsetRecord]) -> None:
     """Raise ChangedError where a half-done file was cut otherwise: a piece sent under other bounds would go twice."""
-    lengths = {split.start: split.length for split in splits}
-    for start, record in by_start.items():
-        if lengths.get(start) != record.length:
+    bounds = {split.id: split.bounds for split in splits}
+    for split, record in records.items():
+        if bounds.get(split) != record.bounds:
             raise ChangedError(
-                f"{file.name}: half sent in splits of another size ({record.length} bytes from byte {start})",
+                f"{file.name}: half sent in splits of another size ({_words(record.bounds)}: {split})",
                 code="split-size-changed",
                 hint="nothing was sent; run with the source.split_size that the earlier run used",
             )
+
+
+def _words(bounds: Mapping[str, Json]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in bounds.items())

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.offsets.state import SplitId
 from eosingest.protocol.plan import Plan, PlannedSplit
+from eosingest.protocol.source import SplitId
 from eosingest.report.model import Progress
 
 
@@ -20,7 +20,7 @@ class RunProgress:
 
     def __init__(self, plan: Plan) -> None:
         """Nothing is sent yet."""
-        self._left: dict[SplitId, PlannedSplit] = {(p.split.file, p.split.start): p for p in plan.pending}
+        self._left: dict[SplitId, PlannedSplit] = {planned.id: planned for planned in plan.pending}
         self._planned = len(self._left)
         self._bytes_planned = plan.bytes_to_send
         self._records_before = plan.committed_records
@@ -30,7 +30,7 @@ class RunProgress:
     def take(self, offsets: Iterable[OffsetRecord]) -> None:
         """Count offset records of this run; the later one of a split goes over the earlier."""
         for offset in offsets:
-            split = (offset.file, offset.start)
+            split = offset.split
             planned = self._left.get(split)
             if planned is None:
                 continue
@@ -42,7 +42,7 @@ class RunProgress:
             self._done += 1
             self._records_done += _sent(planned, offset)
             self._rows_done += offset.rows
-            self._bytes_done += planned.split.length
+            self._bytes_done += planned.split.size
 
     def after(self, seconds: float) -> Progress:
         """Return the progress as it is `seconds` after the run began."""
@@ -65,11 +65,10 @@ def _sent(planned: PlannedSplit, now: OffsetRecord) -> int:
 
 
 def _bytes_within(planned: PlannedSplit, now: OffsetRecord, row_bytes: float) -> int:
-    """Return how far this run is within a split that is not done: exactly where positions are bytes, else by its rows."""
+    """Return how far this run is within a split that is not done: by a position of the source's own, else by its rows."""
     split, before = planned.split, planned.committed
-    if now.position_kind == record.POSITION_KIND_BYTES:
-        begun = before.position if before is not None else split.start
-        behind = now.position - begun
-    else:
+    if now.position_kind == record.POSITION_KIND_ROWS:
         behind = round((now.rows - (before.rows if before is not None else 0)) * row_bytes)
-    return max(0, min(behind, split.length - 1))
+    else:
+        behind = split.size_before(now.position) - (split.size_before(before.position) if before is not None else 0)
+    return max(0, min(behind, split.size - 1))

@@ -1,15 +1,68 @@
-"""What a source promises, and the values it hands on: spec -> Source -> files and splits -> Plan.
+"""What a source promises, and the values it hands on: spec -> Source -> items and splits -> Plan.
 
-A split is identified by (file, start byte). Given the same split size the cuts of a file depend on that file alone, and
-its fingerprint says whether the bytes behind the identity are still those that the offset records speak of.
+A split's identity is its `key`, which stands in the key of its offset record as it is; what else the protocol keeps of a source
+(`bounds`, versions, positions) is opaque to it: kinds make it, and compare it.
 """
 
 from __future__ import annotations
 
 import builtins
+import json
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
+
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+# A split's key as the offsets topic has it: JSON without a space. What a dict of splits is keyed by, and equal in every run.
+SplitId: TypeAlias = str
+# What an item was when it was read: "fingerprint" in the offset record. Only the item's kind compares two of them.
+Version: TypeAlias = Mapping[str, Json]
+# How far a split is committed, as the kind of position says (offsets/record.py).
+Position: TypeAlias = "int | str | list[Json]"
+
+
+def split_id(key: Mapping[str, Json]) -> SplitId:
+    """Return the identity of the split that has this key."""
+    return json.dumps(key, ensure_ascii=False, separators=(",", ":"))
+
+
+class Split(Protocol):
+    """A part of an item that one task reads, in one order: the same rows whenever it is read."""
+
+    @property
+    @abstractmethod
+    def item(self) -> str:
+        """The name of what it is cut from: what changes, vanishes, and is sent again as a whole."""
+
+    @property
+    @abstractmethod
+    def key(self) -> dict[str, Json]:
+        """What tells it from every other split of the job, whenever that was made. Stands in the offset record's key."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> dict[str, Json]:
+        """Where it ends. A split that is resumed must have the bounds that it had."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How large it is, in bytes: for dealing out, and for progress."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """What a person calls it."""
+
+    @property
+    def id(self) -> SplitId:
+        """Its identity, as a text."""
+        return split_id(self.key)
+
+    @abstractmethod
+    def size_before(self, position: Position) -> int:
+        """How much of `size` lies before a position of the kind's own, which is not a number of rows."""
 
 
 @dataclass(frozen=True)
@@ -25,44 +78,6 @@ class SourceFile:
     length: int
     mtime_ms: int
     splittable: bool
-
-
-@dataclass(frozen=True)
-class Fingerprint:
-    """What a file looked like when its rows were read: kept in the offset records, compared by `fingerprint.compare`.
-
-    `content` is the hash of the content in hex: of all of it up to 64 MiB, of a sample above that.
-    """
-
-    length: int
-    mtime_ms: int
-    content: str
-
-    def to_json(self) -> dict[str, int | str]:
-        """Return the form that goes into an offset record."""
-        return {"length": self.length, "mtime": self.mtime_ms, "content": self.content}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Fingerprint:
-        """Read what `to_json` wrote. Raises ValueError for anything else: never a guess at what was meant."""
-        length, mtime_ms, content = value.get("length"), value.get("mtime"), value.get("content")
-        if type(length) is not int or type(mtime_ms) is not int or type(content) is not str:
-            raise ValueError(f"not a file fingerprint: {dict(value)!r}")
-        return cls(length, mtime_ms, content)
-
-
-@dataclass(frozen=True)
-class Split:
-    """`length` bytes of a file from `start` on. Which rows lie in it is decided by Spark's readers, always alike."""
-
-    file: str
-    start: int
-    length: int
-
-    @property
-    def key(self) -> dict[str, int | str]:
-        """The split's identity as it stands in the key of its offset record."""
-        return {"file": self.file, "start": self.start}
 
 
 @dataclass(frozen=True)
@@ -87,11 +102,20 @@ class Source(Protocol):
     def list(self) -> Listing:
         """Look at the source once. The plan and everything after it works from this look."""
 
-    def fingerprint(self, file: SourceFile) -> Fingerprint:
-        """Read as much of the file as tells its content from another one of the same length."""
+    def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
+        """Return what the file is now. Where the listing alone tells that it is still one of the `known`, nothing is read."""
+
+    def unchanged(self, file: SourceFile, recorded: Version) -> bool:
+        """Say whether the file is still what was recorded, reading it where the listing alone does not tell."""
 
     def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
         """Cut the file as Spark will: `split_size` in bytes, in order of start. An empty file has no split."""
+
+    def item_of(self, split: SplitId) -> str:
+        """Return the name of what a split was cut from, listed or not."""
+
+    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
+        """Say whether splits with these bounds are all of an item that was of this version, however it is cut today."""
 
     def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
         """Return the names of those whose length or modification time differ now, or that are gone."""

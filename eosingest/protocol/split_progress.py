@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eosingest.protocol.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS, OffsetRecord
-from eosingest.protocol.task_contract import Batch, TaskSplit
+from eosingest.protocol.plan import PlannedSplit
+from eosingest.protocol.source import Position
+from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 
 
@@ -22,11 +24,11 @@ class SplitProgress:
     where the receipt of an earlier release says nothing of them.
     """
 
-    split: TaskSplit
+    planned: PlannedSplit
     committed: OffsetRecord | None
     seen: int = 0
     rows: int = 0
-    position: int | None = None
+    position: Position | None = None
     records: int = 0
     checksum: int = 0
     seen_checksum: int = 0
@@ -54,7 +56,7 @@ class SplitProgress:
         """Take position and receipt from the committed record."""
         if self.committed is not None:
             self.rows = self.committed.rows
-            self.position = self.committed.position if self.committed.position_kind == POSITION_KIND_BYTES else None
+            self.position = None if self.committed.position_kind == POSITION_KIND_ROWS else self.committed.position
             self.records = self.committed.records
             self.checksum = self.committed.checksum
             self.metadata = self.committed.metadata_checksum if self.committed.rows else 0
@@ -82,9 +84,8 @@ class SplitProgress:
         """Return what a commit of the task writes down for the split."""
         in_bytes = self.position is not None
         return OffsetRecord(
-            file=self.split.file,
-            start=self.split.start,
-            length=self.split.length,
+            split=self.planned.id,
+            bounds=self.planned.split.bounds,
             position=self.rows if self.position is None else self.position,
             position_kind=POSITION_KIND_BYTES if in_bytes else POSITION_KIND_ROWS,
             done=self.ended and not self.failed,
@@ -92,7 +93,7 @@ class SplitProgress:
             records=self.records,
             checksum=self.checksum,
             metadata_checksum=self.metadata,
-            fingerprint=self.split.fingerprint,
+            version=self.planned.version,
             run=run,
             task=task,
             sequence=0 if self.committed is None else self.committed.sequence + 1,

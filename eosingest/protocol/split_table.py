@@ -6,13 +6,14 @@ an executor's workers, and seconds to unpickle before the first row; here it is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from eosingest.protocol.offsets.record import OffsetRecord, decode_offset
-from eosingest.protocol.source import Fingerprint
-from eosingest.protocol.task_contract import TaskSplit
+from eosingest.protocol.offsets.record import decode_offset
+from eosingest.protocol.plan import PlannedSplit
+from eosingest.protocol.source import Json, Split, SplitId
 
 
 class _Texts:
@@ -27,40 +28,36 @@ class _Texts:
         return self._bytes[int(self._ends[at - 1]) if at else 0 : int(self._ends[at])]
 
 
-class SplitTable(Mapping[int, TaskSplit]):
+class SplitTable(Mapping[int, PlannedSplit]):
     """Splits by the signed 64-bit hash that their rows carry. Frozen, and pickles as few large pieces."""
 
-    def __init__(self, splits: Mapping[int, TaskSplit]) -> None:
-        """Take the splits in; files are told once each."""
+    def __init__(
+        self, splits: Mapping[int, PlannedSplit], restore: Callable[[SplitId, Mapping[str, Json]], Split]
+    ) -> None:
+        """Take the splits in; `restore`, a function of a module, makes a split again of its identity and its bounds."""
         keys = np.fromiter(splits, np.int64, len(splits))
         self._keys = np.sort(keys)
+        self._restore = restore
         ordered = [splits[key] for key in self._keys.tolist()]
-        numbers: dict[tuple[str, Fingerprint], int] = {}
-        of_file = [numbers.setdefault((split.file, split.fingerprint), len(numbers)) for split in ordered]
-        self._file_of = np.array(of_file, np.int32)
-        self._starts = np.array([split.start for split in ordered], np.int64)
-        self._lengths = np.array([split.length for split in ordered], np.int64)
-        self._names = _Texts(name.encode("utf-8", "surrogateescape") for name, _ in numbers)
-        self._contents = _Texts(fingerprint.content.encode() for _, fingerprint in numbers)
-        self._file_lengths = np.array([fingerprint.length for _, fingerprint in numbers], np.int64)
-        self._mtimes = np.array([fingerprint.mtime_ms for _, fingerprint in numbers], np.int64)
-        self._committed = _Texts(split.committed.encode() if split.committed else b"" for split in ordered)
+        numbers: dict[bytes, int] = {}
+        of_version = [numbers.setdefault(_encoded(planned.version), len(numbers)) for planned in ordered]
+        self._version_of = np.array(of_version, np.int32)
+        self._versions = _Texts(numbers)
+        self._ids = _Texts(planned.id.encode("utf-8", "surrogateescape") for planned in ordered)
+        self._bounds = _Texts(_encoded(planned.split.bounds) for planned in ordered)
+        self._committed = _Texts(planned.committed.encode() if planned.committed else b"" for planned in ordered)
 
-    def __getitem__(self, key: int) -> TaskSplit:
+    def __getitem__(self, key: int) -> PlannedSplit:
         """Return the split; KeyError where no planned one has that hash."""
         at = int(np.searchsorted(self._keys, key))
         if at == len(self._keys) or self._keys[at] != key:
             raise KeyError(key)
-        file = int(self._file_of[at])
-        name, start = self._names[file].decode("utf-8", "surrogateescape"), int(self._starts[at])
-        return TaskSplit(name, start, int(self._lengths[at]), self._fingerprint(file), self._record(at, name, start))
-
-    def _fingerprint(self, file: int) -> Fingerprint:
-        return Fingerprint(int(self._file_lengths[file]), int(self._mtimes[file]), self._contents[file].decode())
-
-    def _record(self, at: int, name: str, start: int) -> OffsetRecord | None:
-        value = self._committed[at]
-        return decode_offset({"file": name, "start": start}, value) if value else None
+        split, value = self._ids[at].decode("utf-8", "surrogateescape"), self._committed[at]
+        return PlannedSplit(
+            self._restore(split, json.loads(self._bounds[at])),
+            json.loads(self._versions[int(self._version_of[at])]),
+            decode_offset(split, value) if value else None,
+        )
 
     def __iter__(self) -> Iterator[int]:
         """Yield the hashes, in their order as numbers."""
@@ -69,3 +66,7 @@ class SplitTable(Mapping[int, TaskSplit]):
     def __len__(self) -> int:
         """How many splits there are."""
         return len(self._keys)
+
+
+def _encoded(value: Mapping[str, Json]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

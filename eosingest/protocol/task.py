@@ -47,6 +47,7 @@ from eosingest.kafka.protocols import REPEATED_COMMIT_S, FailureKind, KafkaFailu
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.record import Claim, OffsetRecord
 from eosingest.protocol.offsets.state import TaskState
+from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.split_progress import SplitProgress
 from eosingest.protocol.task_contract import (
     Batch,
@@ -56,7 +57,6 @@ from eosingest.protocol.task_contract import (
     SplitEnd,
     TaskKafka,
     TaskSettings,
-    TaskSplit,
 )
 from eosingest.records.limits import first_bad_row
 
@@ -168,7 +168,7 @@ class Task:
         self._outcome.read_all = True
         last = self._current
         if last is not None and not last.failed and not last.done:
-            self._outcome.last_split = (last.split.file, last.split.start, last.seen)
+            self._outcome.last_split = (last.planned.id, last.seen)
         if self._outcome.bad_rows:
             self._outcome.exit_code, self._outcome.code = EXIT_FATAL, "bad-rows"
 
@@ -200,7 +200,7 @@ class Task:
         self._check_mine()  # 3
         fail_point("task-after-check")
         for progress in self._progress.values():
-            found = self._committed(progress.split)
+            found = self._committed(progress.planned)
             if found != progress.committed:
                 self._barren = 0  # a commit with an unknown outcome went through
             progress.committed = found
@@ -239,16 +239,16 @@ class Task:
         if newest is not None and newest.run == settings.run and newest.ended:
             raise _StopError(EXIT_INCOMPLETE, "run-ended", f"run {settings.run} has ended")
 
-    def _committed(self, split: TaskSplit) -> OffsetRecord | None:
+    def _committed(self, planned: PlannedSplit) -> OffsetRecord | None:
         """Return the split's last committed offset record. Stop where another task of this run wrote it."""
-        other = self._state.elsewhere((split.file, split.start))
+        other = self._state.elsewhere(planned.id)
         if other is not None:
             raise _StopError(
                 EXIT_FATAL,
                 "split-in-two-tasks",
-                f"{split.file} at byte {split.start} is read by tasks {other} and {self._outcome.task} of one run",
+                f"{planned.label} is read by tasks {other} and {self._outcome.task} of one run",
             )
-        return self._state.offsets.get((split.file, split.start), split.committed)
+        return self._state.offsets.get(planned.id, planned.committed)
 
     def _recover(self, failure: KafkaFailure) -> None:
         """After a failure in a transaction: a new producer, and the log's word on what was committed."""
@@ -314,7 +314,7 @@ class Task:
             raise _StopError(
                 EXIT_FATAL,
                 "row-out-of-place",
-                f"{progress.split.file} at byte {progress.split.start}: row {row} came when {progress.seen} had been seen",
+                f"{progress.planned.label}: row {row} came when {progress.seen} had been seen",
                 hint="this is a bug in eosingest, please report it; what was committed is kept, nothing was sent twice",
             )
 
@@ -327,7 +327,7 @@ class Task:
             raise _StopError(
                 EXIT_FATAL,
                 "split-met-twice",
-                f"{progress.split.file} at byte {progress.split.start} was read twice by one task",
+                f"{progress.planned.label} was read twice by one task",
             )
         if self._current is not None and self._current is not progress:
             self._end(self._current)
@@ -340,7 +340,7 @@ class Task:
             raise _StopError(
                 EXIT_CHANGED,
                 "split-shrank",
-                f"{progress.split.file} at byte {progress.split.start} gave {progress.seen} rows, and"
+                f"{progress.planned.label} gave {progress.seen} rows, and"
                 f" {progress.rows} were committed by an earlier run: the same split must give the same rows",
                 hint="nothing of it was sent again; was the file changed and its length and modification time kept?",
             )
@@ -348,8 +348,8 @@ class Task:
 
     def _begin_split(self, split_hash: int) -> SplitProgress:
         """Begin with a split, at its first row: what is committed of it is passed over, and proven on the way."""
-        split = self._settings.splits.get(split_hash)
-        if split is None:
+        planned = self._settings.splits.get(split_hash)
+        if planned is None:
             raise _StopError(
                 EXIT_CHANGED,
                 "unplanned-split",
@@ -357,7 +357,7 @@ class Task:
                 " was listed",
                 hint="its rows were not sent; run again once nothing writes to the source any more (source.min_age)",
             )
-        progress = self._progress[split_hash] = SplitProgress(split, self._committed(split))
+        progress = self._progress[split_hash] = SplitProgress(planned, self._committed(planned))
         progress.resume()
         return progress
 
@@ -378,7 +378,7 @@ class Task:
             raise _StopError(
                 EXIT_CHANGED,
                 "prefix-changed",
-                f"{progress.split.file} at byte {progress.split.start}: its first {progress.rows} rows are not those that were"
+                f"{progress.planned.label}: its first {progress.rows} rows are not those that were"
                 " sent: they do not give the receipt",
                 hint="nothing more of it was sent; was the file edited and its length and modification time kept, or does an"
                 " expression depend on the day, the host or a library's version? Restore what was and run again;"
@@ -401,8 +401,8 @@ class Task:
         progress.failed = True
         self._outcome.bad_rows.append(
             {
-                "file": progress.split.file,
-                "start": progress.split.start,
+                "split": progress.planned.id,
+                "label": progress.planned.label,
                 "row": progress.seen + bad.index + 1,
                 "code": bad.code,
                 "reason": bad.reason,
@@ -430,7 +430,7 @@ class Task:
         if self._open_records and self._open_bytes + size > self._settings.max_bytes:
             self._commit()
         if progress.rows != progress.seen:  # the log knows more than this attempt: somebody else was at work
-            raise AttemptLostError(f"{progress.split.file} at byte {progress.split.start} is ahead of this attempt")
+            raise AttemptLostError(f"{progress.planned.label} is ahead of this attempt")
         # Before produce: what may have gone out counts as in flight if produce fails.
         progress.take(rows)
         try:

@@ -17,19 +17,9 @@ import numpy.typing as npt
 from eosingest.errors import EXIT_DONE
 from eosingest.kafka.protocols import OffsetsReader, Producer, Records
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.source import Fingerprint
+from eosingest.protocol.plan import PlannedSplit
+from eosingest.protocol.source import SplitId
 from eosingest.records.limits import TopicLimits
-
-
-@dataclass(frozen=True)
-class TaskSplit:
-    """A planned split as a task knows it: identity, the file's fingerprint, and the offset record at planning time."""
-
-    file: str
-    start: int
-    length: int
-    fingerprint: Fingerprint
-    committed: OffsetRecord | None
 
 
 @dataclass(frozen=True)
@@ -49,7 +39,7 @@ class TaskSettings:
     offsets_topic_id: str
     offsets_partition: int
     plan_end: int
-    splits: Mapping[int, TaskSplit]
+    splits: Mapping[int, PlannedSplit]
     limits: TopicLimits
     transaction_timeout_s: float
     max_records: int
@@ -118,7 +108,7 @@ class Inputs(Protocol):
     a split that is done, and ends each split with its SplitEnd; otherwise it gives every split from its first row on.
     """
 
-    def begin(self, committed: Callable[[TaskSplit], OffsetRecord | None]) -> None:
+    def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
         """Begin, if not before: the task owns its id now, and `committed` gives the last offset record of a split.
 
         It may be asked later, and in another thread.
@@ -149,9 +139,9 @@ class TaskKafka(Protocol):
 class Outcome:
     """How a task ended: what the driver is told. `exit_code` as in errors.py, 0 where all went well.
 
-    `last_split` is (file, start, rows seen) of the last split whose input the task saw, None where it is not to be taken
-    as ended. `read_all` says that the input was read to its end and that all of it is committed, but for bad rows.
-    `bad_rows` are dicts of file, start (byte), row (of the split after `where`, from 1), code, reason.
+    `last_split` is (identity, rows seen) of the last split whose input the task saw, None where it is not to be taken as
+    ended. `read_all` says that the input was read to its end and that all of it is committed, but for bad rows.
+    `bad_rows` are dicts of split (identity), label, row (of the split after `where`, from 1), code, reason.
     """
 
     task: int
@@ -159,7 +149,7 @@ class Outcome:
     code: str = ""
     message: str = ""
     hint: str = ""
-    last_split: tuple[str, int, int] | None = None
+    last_split: tuple[SplitId, int] | None = None
     read_all: bool = False
     bad_rows: list[dict[str, Any]] = field(default_factory=list)
     records: int = 0

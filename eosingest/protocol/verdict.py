@@ -6,7 +6,7 @@ marks and errors come out. "Input that ends proves nothing" (docs/protocol.md) i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from eosingest.errors import (
@@ -23,8 +23,9 @@ from eosingest.errors import (
 )
 from eosingest.host.interruption import interrupted_by
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.offsets.state import JobState, SplitId
-from eosingest.protocol.plan import Plan, PlannedSplit, half_done_files
+from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.plan import Plan, PlannedSplit
+from eosingest.protocol.source import SplitId
 from eosingest.protocol.task_contract import Outcome
 
 _NAMED_AT_MOST = 10
@@ -53,9 +54,9 @@ def proven_done(
     last, bad, all_read = _last_rows(result), _bad_splits(result), _all_read(result, tasks)
     marks = []
     for planned in plan.pending:
-        split = (planned.split.file, planned.split.start)
+        split = planned.id
         found = state.offsets.get(split)
-        if split in bad or split[0] in changed or state.is_done(split):
+        if split in bad or planned.split.item in changed or state.is_done(split):
             continue
         if found is not None and last.get(split) == found.rows:
             marks.append(replace(found, done=True, run=run, sequence=found.sequence + 1))
@@ -66,11 +67,11 @@ def proven_done(
 
 def _last_rows(result: JobResult) -> dict[SplitId, int]:
     """Return how many rows the last split of each task gave."""
-    return {outcome.last_split[:2]: outcome.last_split[2] for outcome in result.outcomes if outcome.last_split}
+    return {outcome.last_split[0]: outcome.last_split[1] for outcome in result.outcomes if outcome.last_split}
 
 
 def _bad_splits(result: JobResult) -> set[SplitId]:
-    return {(row["file"], row["start"]) for outcome in result.outcomes for row in outcome.bad_rows}
+    return {row["split"] for outcome in result.outcomes for row in outcome.bad_rows}
 
 
 def _all_read(result: JobResult, tasks: int) -> bool:
@@ -80,15 +81,14 @@ def _all_read(result: JobResult, tasks: int) -> bool:
 def _empty(planned: PlannedSplit, run: int) -> OffsetRecord:
     """Make the offset record of a split that has no row; no task wrote for it (-1)."""
     return OffsetRecord(
-        file=planned.split.file,
-        start=planned.split.start,
-        length=planned.split.length,
+        split=planned.id,
+        bounds=planned.split.bounds,
         position=0,
         done=True,
         rows=0,
         records=0,
         checksum=0,
-        fingerprint=planned.fingerprint,
+        version=planned.version,
         run=run,
         task=-1,
         sequence=0,
@@ -97,9 +97,19 @@ def _empty(planned: PlannedSplit, run: int) -> OffsetRecord:
 
 
 def errors_of(
-    plan: Plan, state: JobState, result: JobResult, *, tasks: int, signal_number: int | None, changed: Sequence[str]
+    plan: Plan,
+    state: JobState,
+    result: JobResult,
+    *,
+    tasks: int,
+    signal_number: int | None,
+    changed: Sequence[str],
+    half_done: Callable[[], Sequence[str]],
 ) -> list[EosingestError]:
-    """Return everything that keeps the run from being complete. `state` has the done marks in; `changed` are file names."""
+    """Return everything that keeps the run from being complete. `state` has the done marks in.
+
+    `changed` are names of items; `half_done` gives those of items that some offset record speaks of and that are not done.
+    """
     errors: list[EosingestError] = []
     if signal_number is not None:
         errors.append(interrupted_by(signal_number))
@@ -113,24 +123,23 @@ def errors_of(
     if not errors and left:
         errors.append(IncompleteError(f"{len(left)} of {len(plan.pending)} splits are not done", hint=_RUN_AGAIN))
     elif not errors:
-        errors += half_done_error(half_done_files(state.offsets))
+        errors += half_done_error(half_done())
     return errors
 
 
-def _shrunk(left: Sequence[SplitId], state: JobState, result: JobResult, tasks: int) -> list[EosingestError]:
+def _shrunk(left: Sequence[PlannedSplit], state: JobState, result: JobResult, tasks: int) -> list[EosingestError]:
     """Return an error for splits that gave fewer rows than are committed, where the task could not tell: nothing followed.
 
     They would not be done in any later run either.
     """
     last, bad, all_read = _last_rows(result), _bad_splits(result), _all_read(result, tasks)
     texts = []
-    for split in left:
+    for planned in left:
+        split = planned.id
         found = state.offsets.get(split)
         gave = last.get(split, 0 if all_read else None)
         if found is not None and gave is not None and gave < found.rows and split not in bad:
-            texts.append(
-                f"{split[0]} at byte {split[1]} gave {gave} rows, and {found.rows} were committed by an earlier run"
-            )
+            texts.append(f"{planned.label} gave {gave} rows, and {found.rows} were committed by an earlier run")
     if not texts:
         return []
     return [
@@ -142,10 +151,9 @@ def _shrunk(left: Sequence[SplitId], state: JobState, result: JobResult, tasks: 
     ]
 
 
-def unfinished(plan: Plan, state: JobState) -> list[SplitId]:
+def unfinished(plan: Plan, state: JobState) -> list[PlannedSplit]:
     """Return the planned splits that are not done."""
-    pending = ((planned.split.file, planned.split.start) for planned in plan.pending)
-    return [split for split in pending if not state.is_done(split)]
+    return [planned for planned in plan.pending if not state.is_done(planned.id)]
 
 
 def half_done_error(files: Sequence[str]) -> list[EosingestError]:
@@ -160,7 +168,7 @@ def outcome_errors(outcomes: Sequence[Outcome]) -> list[EosingestError]:
     errors: list[EosingestError] = []
     rows = [row for outcome in outcomes for row in outcome.bad_rows]
     if rows:
-        lines = [f"{row['file']}, split at byte {row['start']}, row {row['row']}: {row['reason']}" for row in rows]
+        lines = [f"{row['label']}, row {row['row']}: {row['reason']}" for row in rows]
         errors.append(
             FatalError(
                 _listed(lines, separator="\n"),

@@ -134,7 +134,7 @@ class SparkLauncher:
         planned = [LineSplit(key, file, split) for key, file, split in scan.planned_splits(plan, scan.BLOCK)]
         self._lines = line_source(self._settings.read, planned, executors.most_tasks(self._spark))
         self._tasks = len(self._lines.tasks)
-        return Prepared(self._tasks, schema or SCHEMA, {split.key: split.split for split in planned})
+        return Prepared(self._tasks, schema or SCHEMA, {split.key: split.planned for split in planned})
 
     def _prepare_frame(self, sql: SparkSession, plan: Plan, schema: str | None, base_path: str | None) -> Prepared:
         read = replace(self._settings.read, schema=schema) if schema is not None else self._settings.read

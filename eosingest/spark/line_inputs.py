@@ -24,12 +24,12 @@ from eosingest.errors import ChangedError, FatalError
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.protocols import Records
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.plan import Plan
+from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import SourceFile
-from eosingest.protocol.task_contract import Batch, Signal, SplitEnd, TaskSplit
+from eosingest.protocol.task_contract import Batch, Signal, SplitEnd
 from eosingest.records import checksum
 from eosingest.sources.files.codecs import DamagedError
-from eosingest.sources.files.cuts import is_cut_by_codec, is_splittable
+from eosingest.sources.files.cuts import file_split, is_cut_by_codec, is_splittable
 from eosingest.sources.files.fingerprint import to_milliseconds
 from eosingest.sources.files.lines import Bounds, Lines, is_compressed, open_file, read_lines
 from eosingest.spark.read import ReadSettings
@@ -45,7 +45,17 @@ class LineSplit:
 
     key: int
     file: SourceFile
-    split: TaskSplit
+    planned: PlannedSplit
+
+    @property
+    def start(self) -> int:
+        """Where it begins, in bytes."""
+        return file_split(self.planned.split).start
+
+    @property
+    def length(self) -> int:
+        """How many bytes it has."""
+        return file_split(self.planned.split).length
 
 
 @dataclass(frozen=True)
@@ -86,8 +96,8 @@ def _is_readable(path: str) -> bool:
 
 def line_source(settings: ReadSettings, planned: Sequence[LineSplit], most_tasks: int) -> LineSource:
     """Deal out what is not done of the planned splits: neighbours to one task, about as many bytes to each."""
-    splits = [split for split in planned if split.split.committed is None or not split.split.committed.done]
-    bounds = _bounds([split.split.length for split in splits], min(most_tasks, len(splits)))
+    splits = [split for split in planned if not split.planned.done]
+    bounds = _bounds([split.length for split in splits], min(most_tasks, len(splits)))
     return LineSource(
         tuple(tuple(splits[first:end]) for first, end in pairwise(bounds)),
         line_separator(settings),
@@ -119,7 +129,7 @@ class LineInputs:
         self._longest = longest
         self._ahead: ReadAhead[Batch | SplitEnd] | None = None
 
-    def begin(self, committed: Callable[[TaskSplit], OffsetRecord | None]) -> None:
+    def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
         """Begin to read, behind what is committed."""
         self._ahead = ReadAhead(self._items(committed))
 
@@ -133,18 +143,18 @@ class LineInputs:
         if self._ahead is not None:
             self._ahead.stop()
 
-    def _items(self, committed: Callable[[TaskSplit], OffsetRecord | None]) -> Iterator[Batch | SplitEnd]:
+    def _items(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> Iterator[Batch | SplitEnd]:
         for split in self._splits:
-            found = committed(split.split)
+            found = committed(split.planned)
             if found is None or not found.done:
                 yield from self._of_split(split, found)
 
     def _of_split(self, split: LineSplit, found: OffsetRecord | None) -> Iterator[Batch | SplitEnd]:
         """Read a split from its first line on, also where some are committed: the task proves that they are those sent."""
-        whole, start = is_compressed(split.file.path), split.split.start
+        whole, start = is_compressed(split.file.path), split.start
         bounds = Bounds(
             start=start,
-            end=None if whole else start + split.split.length,
+            end=None if whole else start + split.length,
             length=None if whole else split.file.length,
             longest=self._longest,
         )

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame
 
 from eosingest.errors import ChangedError, FatalError, SpecError
-from eosingest.protocol.plan import Plan
+from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import SourceFile
 from eosingest.protocol.split_table import SplitTable
-from eosingest.protocol.task_contract import TaskSplit
 from eosingest.records.checksum import signed_hash
-from eosingest.sources.files.source import metadata_file_path
+from eosingest.sources.files.cuts import file_split, split_of
+from eosingest.sources.files.names import metadata_file_path
 
 # What a plan may hold so that each row comes from one row, in order. The list is of what is allowed.
 _NARROW = frozenset(
@@ -140,34 +140,33 @@ def task_splits(plan: Plan, whole: DataFrame, frame: DataFrame, scheme: str) -> 
     paths = {entry.file.path: metadata_file_path(entry.file.path) for entry in plan.pending_files}
     _refuse_missing(plan, paths, set(pieces), whole)
     _refuse_changed(plan, whole)
-    return SplitTable({key: split for key, _, split in planned_splits(plan, scheme)}), len(executed)
+    return SplitTable({key: planned for key, _, planned in planned_splits(plan, scheme)}, split_of), len(executed)
 
 
-def planned_splits(plan: Plan, scheme: str) -> list[tuple[int, SourceFile, TaskSplit]]:
+def planned_splits(plan: Plan, scheme: str) -> list[tuple[int, SourceFile, PlannedSplit]]:
     """Return hash, file and split of everything that is to be read, in order; the hash is the one that rows of it carry.
 
     Of the path as a row spells it, behind `scheme` (METADATA or BLOCK), and the split's start in bytes. Raises FatalError
     where two hashes are equal.
     """
-    found: dict[int, tuple[int, SourceFile, TaskSplit]] = {}
+    found: dict[int, tuple[int, SourceFile, PlannedSplit]] = {}
     for entry in plan.pending_files:
         file, uri = entry.file, (scheme + metadata_file_path(entry.file.path).removeprefix(METADATA)).encode()
-        for planned in sorted((*entry.pending, *entry.skipped), key=lambda planned: planned.split.start):
-            split = planned.split
+        for planned in sorted((*entry.pending, *entry.skipped), key=lambda planned: file_split(planned.split).start):
+            split = file_split(planned.split)
             key = signed_hash((uri, split.start))
             if key in found:
                 raise FatalError(f"the hashes of two splits are equal ({split.file})", code="hash-collision")
-            task_split = TaskSplit(split.file, split.start, split.length, planned.fingerprint, planned.committed)
-            found[key] = (key, file, task_split)
+            found[key] = (key, file, planned)
     return list(found.values())
 
 
 def _refuse_missing(plan: Plan, paths: Mapping[str, str], executed: set[Piece], whole: DataFrame) -> None:
     """Every planned split must be one that Spark reads, or would read if no filter spared it the file."""
     planned = {
-        Piece(paths[entry.file.path].removeprefix("file:"), pending.split.start, pending.split.length): entry.file.name
+        Piece(paths[entry.file.path].removeprefix("file:"), split.start, split.length): entry.file.name
         for entry in plan.pending_files
-        for pending in entry.pending
+        for split in (file_split(planned.split) for planned in entry.pending)
     }
     missing = planned.keys() - executed
     if missing:

@@ -22,8 +22,9 @@ from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader, LibrdkafkaProducer, ProducerSettings
 from eosingest.kafka.protocols import ANY_PARTITION, NO_PARTITION, OffsetsReader, Producer, Records
 from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task import Task
-from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings, TaskSplit
+from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
 from eosingest.spark.line_inputs import LineInputs, LineSplit
 from eosingest.spark.read import CHECKSUM, CORRUPT, HEADER, METADATA, PARTITION, SPLIT, TIMESTAMP
@@ -93,7 +94,7 @@ class LineTaskFunction:
     def __call__(self, tasks: Iterable[tuple[LineSplit, ...]]) -> Iterator[str]:
         """Run the task and yield its outcome. Raises AttemptLostError, for Spark to try again."""
         (splits,) = tasks
-        settings = replace(self.kafka.settings, splits={split.key: split.split for split in splits})
+        settings = replace(self.kafka.settings, splits={split.key: split.planned for split in splits})
         inputs = LineInputs(splits, self.separator, settings.limits.max_message_bytes)
         yield _run_task(replace(self.kafka, settings=settings), inputs, self.outcomes)
 
@@ -128,7 +129,7 @@ class ArrowInputs:
         self._headers = headers
         self._ahead: ReadAhead[pa.RecordBatch] = ReadAhead(batches)
 
-    def begin(self, committed: Callable[[TaskSplit], OffsetRecord | None]) -> None:
+    def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
         """Nothing: it has begun."""
 
     def get(self, timeout_s: float) -> Batch | Signal:

@@ -12,15 +12,23 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from eosingest.errors import FatalError
-from eosingest.protocol.source import Fingerprint
+from eosingest.protocol.source import Json, Position, SplitId, Version
 
-FORMAT_VERSION: Final = 2  # the newest that is read
+FORMAT_VERSION: Final = 3  # the newest that is read
 _WRITTEN: Final = 1  # the oldest that says all is written, so that an earlier build reads what it can
 _WRITTEN_IN_BYTES: Final = 2  # to version 1 a position is a number of rows
+_WRITTEN_OTHERWISE: Final = 3  # to version 2 it is a number of rows or bytes, and bounds are a length
 ID_FORMAT_VERSION: Final = 1
 
 POSITION_KIND_ROWS: Final = "rows"
 POSITION_KIND_BYTES: Final = "bytes"
+POSITION_KIND_OFFSET: Final = "offset"
+POSITION_KIND_ROW_INDEX: Final = "row-index"
+POSITION_KIND_KEY: Final = "key"
+POSITION_KINDS: Final = frozenset(
+    {POSITION_KIND_ROWS, POSITION_KIND_BYTES, POSITION_KIND_OFFSET, POSITION_KIND_ROW_INDEX, POSITION_KIND_KEY}
+)
+_LENGTH: Final = "length"  # bounds of this name alone have their place beside the other fields, as ever
 
 CLAIMED: Final = "claimed"
 RUNNING: Final = "running"
@@ -62,9 +70,14 @@ def run_key(job: str, run: int, *, ended: bool = False) -> bytes:
     return _encode([job, {"ended" if ended else "run": run}])
 
 
-def split_key(job: str, file: str, start: int) -> bytes:
+def split_key(job: str, split: SplitId) -> bytes:
     """Return the key of a split's offset record."""
-    return _encode([job, {"file": file, "start": start}])
+    return key_prefix(job) + split.encode() + b"]"
+
+
+def split_id_of(job: str, key: bytes) -> SplitId:
+    """Return the identity of the split whose offset record has this key."""
+    return key[len(key_prefix(job)) : -1].decode()
 
 
 def key_prefix(job: str) -> bytes:
@@ -72,9 +85,13 @@ def key_prefix(job: str) -> bytes:
     return _encode([job])[:-1] + b","
 
 
-def split_key_prefix(job: str) -> bytes:
-    """Return what the key of every offset record of the job begins with, and no other key."""
-    return key_prefix(job) + b'{"file":'
+# How the second element begins in keys of records that are no offset record: no split's key may have these names first.
+_OTHER_KEYS: Final = tuple(f'{{"{name}":'.encode() for name in ("control", "task", "run", "ended"))
+
+
+def other_key_prefixes(job: str) -> tuple[bytes, ...]:
+    """Return what the keys of all records of the job begin with that are no offset records."""
+    return tuple(key_prefix(job) + begin for begin in _OTHER_KEYS)
 
 
 def decode_key(key: bytes) -> dict[str, Any]:
@@ -117,22 +134,21 @@ class RunRecord:
 class OffsetRecord:
     """How far a split is committed, and the receipt of the records written for it so far.
 
-    `rows` counts rows of the split after `where`; `position` says the same in `position_kind`: "rows", or "bytes", the
-    offset in the file (in what is compressed in it) at which a reader of its bytes goes on. `length` is the split's in
-    bytes; `records` and `checksum` (see checksum.py) cover everything written for the split up to there, and so does
-    `metadata_checksum`, over headers and timestamps: None in records of earlier releases. `sequence` grows by one with each
-    record of the split.
+    `rows` counts rows of the split after `where`; `position` says the same in `position_kind`: "rows"; "bytes", the offset in
+    the file (in what is compressed in it) at which a reader of its bytes goes on; "offset" of a topic, "row-index", "key".
+    `bounds` and `version` are the source's (protocol/source.py). `records` and `checksum` (see checksum.py) cover
+    everything written for the split up to there, and so does `metadata_checksum`, over headers and timestamps: None in
+    records of earlier releases. `sequence` grows by one with each record of the split.
     """
 
-    file: str
-    start: int
-    length: int
-    position: int
+    split: SplitId
+    bounds: Mapping[str, Json]
+    position: Position
     done: bool
     rows: int
     records: int
     checksum: int
-    fingerprint: Fingerprint
+    version: Version
     run: int
     task: int
     sequence: int
@@ -140,20 +156,34 @@ class OffsetRecord:
     metadata_checksum: int | None = None
 
     def encode(self) -> bytes:
-        """Return the wire form of the value; file and start are in the key."""
-        value = dict(vars(self))
-        del value["file"], value["start"]
-        value["fingerprint"] = self.fingerprint.to_json()
-        value["checksum"] = f"{self.checksum:016x}"
-        if self.metadata_checksum is None:
-            del value["metadata_checksum"]
-        else:
+        """Return the wire form of the value; the split is in the key. The order of the fields stays as it was."""
+        flat = self.bounds.keys() == {_LENGTH}
+        value: dict[str, Any] = {
+            "v": self._oldest_reader(flat),
+            **(self.bounds if flat else {"bounds": self.bounds}),
+            "position": self.position,
+            "done": self.done,
+            "rows": self.rows,
+            "records": self.records,
+            "checksum": f"{self.checksum:016x}",
+            "fingerprint": self.version,
+            "run": self.run,
+            "task": self.task,
+            "sequence": self.sequence,
+            "position_kind": self.position_kind,
+        }
+        if self.metadata_checksum is not None:
             value["metadata_checksum"] = f"{self.metadata_checksum:x}"
-        return _encode({"v": _WRITTEN_IN_BYTES if self.position_kind == POSITION_KIND_BYTES else _WRITTEN, **value})
+        return _encode(value)
+
+    def _oldest_reader(self, flat: bool) -> int:
+        """Return the format version that says all of it: an earlier build reads what it can."""
+        kinds = {POSITION_KIND_ROWS: _WRITTEN, POSITION_KIND_BYTES: _WRITTEN_IN_BYTES}
+        return kinds.get(self.position_kind, _WRITTEN_OTHERWISE) if flat else _WRITTEN_OTHERWISE
 
     def key(self, job: str) -> bytes:
         """Return the key."""
-        return split_key(job, self.file, self.start)
+        return split_key(job, self.split)
 
 
 @dataclass(frozen=True)
@@ -295,22 +325,27 @@ def writer_of(value: bytes) -> tuple[int, int]:
     return loaded["run"], loaded["task"]
 
 
-def decode_offset(key: dict[str, Any], value: bytes) -> OffsetRecord:
-    """Parse an offset record from its decoded key and its value."""
-    loaded = _known(OffsetRecord, _load(value, "offset record"))
+def decode_offset(split: SplitId, value: bytes) -> OffsetRecord:
+    """Parse an offset record from its split's identity and its value."""
+    loaded = _load(value, "offset record")
     kind = loaded.get("position_kind", POSITION_KIND_ROWS)
-    if kind not in (POSITION_KIND_ROWS, POSITION_KIND_BYTES):
+    if kind not in POSITION_KINDS:
         raise FatalError(
             f"an offset record counts in {kind!r}", code="newer-format", hint="upgrade eosingest; nothing was sent"
         )
     metadata = loaded.get("metadata_checksum")
     return OffsetRecord(
-        **{
-            **loaded,
-            "file": key["file"],
-            "start": key["start"],
-            "checksum": int(loaded["checksum"], 16),
-            "metadata_checksum": None if metadata is None else int(metadata, 16),
-            "fingerprint": Fingerprint.from_json(loaded["fingerprint"]),
-        }
+        split=split,
+        bounds={_LENGTH: loaded[_LENGTH]} if _LENGTH in loaded else loaded["bounds"],
+        position=loaded["position"],
+        position_kind=kind,
+        done=loaded["done"],
+        rows=loaded["rows"],
+        records=loaded["records"],
+        checksum=int(loaded["checksum"], 16),
+        version=loaded["fingerprint"],
+        run=loaded["run"],
+        task=loaded["task"],
+        sequence=loaded["sequence"],
+        metadata_checksum=None if metadata is None else int(metadata, 16),
     )

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from eosingest.errors import FatalError
 from eosingest.kafka.protocols import LogRecord
 from eosingest.protocol.offsets import record
-
-SplitId = tuple[str, int]
+from eosingest.protocol.source import SplitId
 
 
 @dataclass
 class JobState:
-    """Latest control record, claims by task, and offset records by (file, start); `end` is the next offset to read,
+    """Latest control record, claims by task, and offset records by split; `end` is the next offset to read,
     `last_ms` the timestamp of the job's latest record.
 
     `settled` is the latest control record that is more than a claim: what it carries forward was read read_committed. It
@@ -42,11 +41,11 @@ class JobState:
 
     def fold(self, records: Iterable[LogRecord]) -> None:
         """Take in records in log order. Raises FatalError where a split's sequence goes back (P5)."""
-        prefix, of_splits = record.key_prefix(self.job), record.split_key_prefix(self.job)
+        prefix, others = record.key_prefix(self.job), record.other_key_prefixes(self.job)
         for entry in records:
             if entry.key.startswith(prefix):
                 self.last_ms = max(self.last_ms, entry.timestamp_ms)
-                if not entry.key.startswith(of_splits):
+                if entry.key.startswith(others):
                     self._take(record.decode_key(entry.key), entry)
                 elif self.with_offsets:
                     self._take_offset(entry)
@@ -81,17 +80,16 @@ class JobState:
             self.claims[task] = record.decode_claim(value)
 
     def _take_offset(self, entry: LogRecord) -> None:
-        key = record.decode_key(entry.key)
-        split = (str(key["file"]), int(str(key["start"])))
+        split = record.split_id_of(self.job, entry.key)
         if entry.value is None:
             self.offsets.pop(split, None)
             return
-        new = record.decode_offset(key, entry.value)
+        new = record.decode_offset(split, entry.value)
         old = self.offsets.get(split)
         # A newer run's may begin anew, behind a tombstone (`--from-scratch`, reingest) that was compacted away.
         if old is not None and new.sequence < old.sequence and new.run <= old.run:
             raise FatalError(
-                f"the offset record of {split[0]} at {split[1]} went back from sequence {old.sequence} to"
+                f"the offset record of {split} went back from sequence {old.sequence} to"
                 f" {new.sequence} (offset {entry.offset} of the offsets topic)",
                 code="sequence-went-back",
                 hint="something other than eosingest wrote to the offsets topic; nothing more was sent",
@@ -130,4 +128,4 @@ class TaskState(JobState):
 
     def elsewhere(self, split: SplitId) -> int | None:
         """Return which other task of the run wrote an offset record of the split, None where none did."""
-        return self.writers.get(hash(record.split_key(self.job, *split)))
+        return self.writers.get(hash(record.split_key(self.job, split)))

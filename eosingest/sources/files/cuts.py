@@ -6,11 +6,75 @@ the cuts inside a file depend on that file alone. tests/integration/test_spark_s
 
 from __future__ import annotations
 
-from eosingest.protocol.source import SourceFile, Split
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from eosingest.protocol.source import Json, Position, SourceFile, Split, SplitId
 
 _COLUMNAR = frozenset({"parquet", "orc"})
 # Hadoop's codecs by suffix, which it looks up without regard to case. bzip2 is the only one that can be cut.
 _UNSPLITTABLE_SUFFIXES = (".gz", ".deflate", ".snappy", ".lz4", ".zst")
+
+
+@dataclass(frozen=True)
+class FileSplit(Split):
+    """`length` bytes of a file from `start` on. Which rows lie in it is decided by Spark's readers, always alike."""
+
+    file: str
+    start: int
+    length: int
+
+    @property
+    def item(self) -> str:
+        """The file's name."""
+        return self.file
+
+    @property
+    def key(self) -> dict[str, Json]:
+        """File and start."""
+        return {"file": self.file, "start": self.start}
+
+    @property
+    def bounds(self) -> dict[str, Json]:
+        """The length."""
+        return {"length": self.length}
+
+    @property
+    def size(self) -> int:
+        """The length in bytes."""
+        return self.length
+
+    @property
+    def label(self) -> str:
+        """The file, and where in it the split begins."""
+        return f"{self.file}, split at byte {self.start}"
+
+    def size_before(self, position: Position) -> int:
+        """How many bytes of the split lie before a position in bytes."""
+        return cast(int, position) - self.start
+
+
+def split_of(split: SplitId, bounds: Mapping[str, Json]) -> FileSplit:
+    """Return the split of a file that has this identity and these bounds."""
+    key = json.loads(split)
+    return FileSplit(key["file"], key["start"], cast(int, bounds["length"]))
+
+
+def file_split(split: Split) -> FileSplit:
+    """Return a split as the split of a file that it is."""
+    assert isinstance(split, FileSplit), split
+    return split
+
+
+def covered(splits: Iterable[FileSplit], length: int) -> bool:
+    """Say whether splits cover a file of so many bytes, by whatever size it was cut."""
+    reached = 0
+    for split in sorted(splits, key=lambda split: split.start):
+        if split.start <= reached:
+            reached = max(reached, split.start + split.length)
+    return reached >= length
 
 
 def is_splittable(format: str, path: str) -> bool:
@@ -23,7 +87,7 @@ def is_cut_by_codec(path: str) -> bool:
     return path.lower().endswith(".bz2")
 
 
-def cut(file: SourceFile, split_size: int) -> tuple[Split, ...]:
+def cut(file: SourceFile, split_size: int) -> tuple[FileSplit, ...]:
     """Cut at every multiple of `split_size` bytes; an unsplittable file is one split, an empty one has none."""
     step = split_size if file.splittable else max(file.length, 1)
-    return tuple(Split(file.name, start, min(step, file.length - start)) for start in range(0, file.length, step))
+    return tuple(FileSplit(file.name, start, min(step, file.length - start)) for start in range(0, file.length, step))

@@ -1,4 +1,4 @@
-"""Telling a changed file from a copied one: the content hash, and the comparison with what an offset record holds.
+"""Telling a changed file from a copied one: the content hash, as an offset record holds it.
 
 Modification times change with every checkout and copy, lengths agree by chance: so the content decides where the times
 differ. An edit that keeps length *and* modification time is not seen, nor one between the blocks of a sample.
@@ -7,11 +7,13 @@ differ. An edit that keeps length *and* modification time is not seen, nor one b
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import xxhash
 
 from eosingest.errors import ChangedError
-from eosingest.protocol.source import Fingerprint, Source, SourceFile
+from eosingest.protocol.source import Json, SourceFile
 from eosingest.sources.files.walk import unreadable
 
 MIB = 1024 * 1024
@@ -20,6 +22,44 @@ BLOCK = 64 * 1024
 # One block per 32 MiB whatever the split size is: the same content must hash alike in every run of the job.
 STRIDE = 32 * MIB
 _READ = MIB
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What a file looked like when its rows were read: kept in the offset records as the file's version.
+
+    `content` is the hash of the content in hex: of all of it up to 64 MiB, of a sample above that.
+    """
+
+    length: int
+    mtime_ms: int
+    content: str
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the form that goes into an offset record."""
+        return {"length": self.length, "mtime": self.mtime_ms, "content": self.content}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, object]) -> Fingerprint:
+        """Read what `to_json` wrote. Raises ValueError for anything else: never a guess at what was meant."""
+        length, mtime_ms, content = value.get("length"), value.get("mtime"), value.get("content")
+        if type(length) is not int or type(mtime_ms) is not int or type(content) is not str:
+            raise ValueError(f"not a file fingerprint: {dict(value)!r}")
+        return cls(length, mtime_ms, content)
+
+
+@dataclass(frozen=True)
+class Split:
+    """`length` bytes of a file from `start` on. Which rows lie in it is decided by Spark's readers, always alike."""
+
+    file: str
+    start: int
+    length: int
+
+    @property
+    def key(self) -> dict[str, int | str]:
+        """The split's identity as it stands in the key of its offset record."""
+        return {"file": self.file, "start": self.start}
 
 
 def fingerprint_file(file: SourceFile) -> Fingerprint:
@@ -43,17 +83,6 @@ def fingerprint_file(file: SourceFile) -> Fingerprint:
     finally:
         os.close(descriptor)
     return Fingerprint(file.length, file.mtime_ms, content)
-
-
-def compare(recorded: Fingerprint, file: SourceFile, source: Source) -> bool:
-    """Return True when the file is still what was recorded, False when it changed.
-
-    Same length and modification time is unchanged, and so is the same length with the same content; the content is read
-    only where the time alone differs.
-    """
-    if recorded.length != file.length:
-        return False
-    return recorded.mtime_ms == file.mtime_ms or recorded.content == source.fingerprint(file).content
 
 
 def to_milliseconds(mtime_ns: int) -> int:

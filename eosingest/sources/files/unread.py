@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from eosingest.protocol.source import Fingerprint, Listing, Source, SourceFile, Split
+from eosingest.protocol.source import Json, Listing, Source, SourceFile, Split, SplitId, Version
+from eosingest.sources.files.fingerprint import Fingerprint
 
 
 class Unread:
@@ -18,9 +19,21 @@ class Unread:
         """Look at the source once."""
         return self._source.list()
 
-    def fingerprint(self, file: SourceFile) -> Fingerprint:
+    def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
         """Return what the listing knows."""
-        return Fingerprint(file.length, file.mtime_ms, "")
+        return Fingerprint(file.length, file.mtime_ms, "").to_json()
+
+    def unchanged(self, file: SourceFile, recorded: Version) -> bool:
+        """Ask the source."""
+        return self._source.unchanged(file, recorded)
+
+    def item_of(self, split: SplitId) -> str:
+        """Return the name of what a split was cut from."""
+        return self._source.item_of(split)
+
+    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
+        """Ask the source."""
+        return self._source.covers(done, recorded)
 
     def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
         """Cut the file as Spark will."""
