@@ -18,7 +18,7 @@ import pickle
 import statistics
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -107,9 +107,13 @@ class Cut:
         """Make one up."""
         return Fingerprint(file.length, file.mtime_ms, f"{file.mtime_ms:032x}").to_json()
 
-    def unchanged(self, file: SourceFile, recorded: Version) -> bool:
+    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
         """It is."""
         return True
+
+    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
+        """Return the split of a file."""
+        return split_of(split, bounds)
 
     def item_of(self, split: SplitId) -> str:
         """Return the file's name."""

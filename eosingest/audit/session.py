@@ -64,9 +64,7 @@ class SparkAuditor:
         self._topic = data
         return self._in_thread(data.sums) if data.shares else Found(Totals())
 
-    def read_source(
-        self, plan: Plan, schema: str | None, *, by_another_reader: bool = False
-    ) -> dict[SplitId, Totals]:
+    def read_source(self, plan: Plan, schema: str | None, *, by_another_reader: bool = False) -> dict[SplitId, Totals]:
         """Return count and checksum of the rows of the plan's splits, each as far as its offset record goes.
 
         `by_another_reader`: than the run read them with, where there is one. The rows of a .bz2 of lines

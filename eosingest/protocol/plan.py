@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from eosingest.errors import ChangedError
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.source import Json, Listing, Rememberable, Source, SourceFile, Split, SplitId, Version
+from eosingest.protocol.source import Listing, Rememberable, Source, SourceFile, Split, SplitId, Version
 
 _NAMED_AT_MOST = 20
 
@@ -170,7 +170,7 @@ def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_siz
     files = []
     for file in listing.files:
         records = recorded.get(file.name, [])
-        if not all(source.unchanged(file, version) for version in _versions(records)):
+        if records and not source.unchanged(file, _versions(records)):
             changed.append(file.name)
             stale += [record.split for record in records]
             records = []
@@ -222,7 +222,7 @@ def _plan_file(source: Source, file: SourceFile, records: Sequence[OffsetRecord]
     if records and _covered(source, records):
         return PlannedFile(file, len(splits), (), started=True)
     by_split = {record.split: record for record in records}
-    _refuse_other_cuts(file, splits, by_split)
+    _refuse_other_cuts(source, file, splits, by_split)
     version = source.version(file, _versions(records)) if splits else {}
     planned = [PlannedSplit(split, version, by_split.get(split.id)) for split in splits]
     return PlannedFile(
@@ -234,17 +234,16 @@ def _plan_file(source: Source, file: SourceFile, records: Sequence[OffsetRecord]
     )
 
 
-def _refuse_other_cuts(file: SourceFile, splits: Iterable[Split], records: Mapping[SplitId, OffsetRecord]) -> None:
+def _refuse_other_cuts(
+    source: Source, file: SourceFile, splits: Iterable[Split], records: Mapping[SplitId, OffsetRecord]
+) -> None:
     """Raise ChangedError where a half-done file was cut otherwise: a piece sent under other bounds would go twice."""
     bounds = {split.id: split.bounds for split in splits}
     for split, record in records.items():
         if bounds.get(split) != record.bounds:
+            was = source.split_of(split, record.bounds)
             raise ChangedError(
-                f"{file.name}: half sent in splits of another size ({_words(record.bounds)}: {split})",
+                f"{file.name}: half sent in splits of another size ({was.label}: {was.size} bytes)",
                 code="split-size-changed",
                 hint="nothing was sent; run with the source.split_size that the earlier run used",
             )
-
-
-def _words(bounds: Mapping[str, Json]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in bounds.items())

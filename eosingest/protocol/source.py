@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -105,11 +105,14 @@ class Source(Protocol):
     def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
         """Return what the file is now. Where the listing alone tells that it is still one of the `known`, nothing is read."""
 
-    def unchanged(self, file: SourceFile, recorded: Version) -> bool:
-        """Say whether the file is still what was recorded, reading it where the listing alone does not tell."""
+    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
+        """Say whether the file is still what all of these versions say, reading it where the listing alone does not tell."""
 
     def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
         """Cut the file as Spark will: `split_size` in bytes, in order of start. An empty file has no split."""
+
+    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
+        """Return the split that has this identity and these bounds, however its item is cut today."""
 
     def item_of(self, split: SplitId) -> str:
         """Return the name of what a split was cut from, listed or not."""

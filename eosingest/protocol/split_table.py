@@ -1,12 +1,13 @@
 """The planned splits as the tasks that Spark gives rows to are told of them: columns of numbers, and bytes. Pure.
 
 Which splits such a task gets Spark alone decides, so each is told of all. As objects a million of them take a GB in each of
-an executor's workers, and seconds to unpickle before the first row; here it is some hundred MB, and a copy.
+an executor's workers, and seconds to unpickle before the first row; here it is some ten MB, and a copy.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
@@ -15,17 +16,23 @@ from eosingest.protocol.offsets.record import decode_offset
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.source import Json, Split, SplitId
 
+_BLOCK = 64  # texts that are compressed together, and decompressed for one of them
+
 
 class _Texts:
-    """A row of byte strings, end to end."""
+    """JSON texts by number, in compressed blocks: those of neighbours are alike. None of them holds a zero byte."""
 
     def __init__(self, texts: Iterable[bytes]) -> None:
         listed = list(texts)
-        self._ends = np.cumsum([len(text) for text in listed], dtype=np.int64)
-        self._bytes = b"".join(listed)
+        blocks = (listed[at : at + _BLOCK] for at in range(0, len(listed), _BLOCK))
+        self._blocks = [zlib.compress(b"\0".join(block), 1) for block in blocks]
+        self._last: tuple[int, list[bytes]] = (-1, [])
 
     def __getitem__(self, at: int) -> bytes:
-        return self._bytes[int(self._ends[at - 1]) if at else 0 : int(self._ends[at])]
+        number, within = divmod(at, _BLOCK)
+        if self._last[0] != number:  # rows come split by split: most questions in a row are of one block
+            self._last = (number, zlib.decompress(self._blocks[number]).split(b"\0"))
+        return self._last[1][within]
 
 
 class SplitTable(Mapping[int, PlannedSplit]):
@@ -36,22 +43,25 @@ class SplitTable(Mapping[int, PlannedSplit]):
     ) -> None:
         """Take the splits in; `restore`, a function of a module, makes a split again of its identity and its bounds."""
         keys = np.fromiter(splits, np.int64, len(splits))
-        self._keys = np.sort(keys)
+        order = np.argsort(keys)
+        self._keys, self._place_of = keys[order], order.astype(np.int32)
         self._restore = restore
-        ordered = [splits[key] for key in self._keys.tolist()]
+        planned = list(splits.values())  # in the order of the plan, where neighbours are of one item
         numbers: dict[bytes, int] = {}
-        of_version = [numbers.setdefault(_encoded(planned.version), len(numbers)) for planned in ordered]
-        self._version_of = np.array(of_version, np.int32)
+        self._version_of = np.array(
+            [numbers.setdefault(_encoded(one.version), len(numbers)) for one in planned], np.int32
+        )
         self._versions = _Texts(numbers)
-        self._ids = _Texts(planned.id.encode("utf-8", "surrogateescape") for planned in ordered)
-        self._bounds = _Texts(_encoded(planned.split.bounds) for planned in ordered)
-        self._committed = _Texts(planned.committed.encode() if planned.committed else b"" for planned in ordered)
+        self._ids = _Texts(one.id.encode("utf-8", "surrogateescape") for one in planned)
+        self._bounds = _Texts(_encoded(one.split.bounds) for one in planned)
+        self._committed = _Texts(one.committed.encode() if one.committed else b"" for one in planned)
 
     def __getitem__(self, key: int) -> PlannedSplit:
         """Return the split; KeyError where no planned one has that hash."""
-        at = int(np.searchsorted(self._keys, key))
-        if at == len(self._keys) or self._keys[at] != key:
+        found = int(np.searchsorted(self._keys, key))
+        if found == len(self._keys) or self._keys[found] != key:
             raise KeyError(key)
+        at = int(self._place_of[found])
         split, value = self._ids[at].decode("utf-8", "surrogateescape"), self._committed[at]
         return PlannedSplit(
             self._restore(split, json.loads(self._bounds[at])),

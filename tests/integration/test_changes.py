@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from eosingest.protocol.offsets.record import CLAIMED, RUNNING
+from tests.support.builders import place
 from tests.support.harness import (
     Done,
     Job,
@@ -131,7 +132,7 @@ def check_completed_with_the_pinned_split_size(job: Job, good: str, first: Count
     assert Counter(job.numbers()) == first + Counter(range(1000, 2000))
     offsets = job_state(job).offsets.values()
     assert all(offset.done for offset in offsets)
-    assert {offset.start % 8192 for offset in offsets} == {0}
+    assert {place(offset)[1] % 8192 for offset in offsets} == {0}
     assert sum(offset.records for offset in offsets) == 2000
 
 
@@ -291,14 +292,14 @@ def test_an_edit_that_keeps_length_and_time(job: Job) -> None:
     job.edit_spec('split_size = "64KiB"', 'split_size = "16MiB"')
     run_killed_at(job, "task-after-commit@1")
     (half,) = committed_state(job).offsets.values()
-    assert (half.start, half.done) == (0, False)
+    assert (place(half)[1], half.done) == (0, False)
     (file,) = job.data.iterdir()
     times, good = file.stat(), file.read_bytes()
-    place = good.index(b"1")
-    file.write_bytes(good[:place] + b"2" + good[place + 1 :])
+    at = good.index(b"1")
+    file.write_bytes(good[:at] + b"2" + good[at + 1 :])
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
 
-    assert_refused(job.run(), 12, "prefix-changed", f"data/{file.name} at byte 0", "receipt", "--from-scratch")
+    assert_refused(job.run(), 12, "prefix-changed", f"data/{file.name}, split at byte 0", "receipt", "--from-scratch")
     assert len(job.records()) == half.records
 
     file.write_bytes(good)

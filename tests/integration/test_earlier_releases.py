@@ -13,7 +13,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.protocol.offsets import topic
 from tests.integration.earlier import NAMES, Earlier, spec_of, write_files
-from tests.integration.harness import Job, wait_for
+from tests.support.harness import Job, wait_for
 
 OFFSETS_TOPIC = "eosingest-offsets-earlier"
 

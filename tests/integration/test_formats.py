@@ -19,6 +19,7 @@ import pyarrow.parquet as parquet
 from kafka.partitioner.default import murmur2
 
 from eosingest.records.checksum import metadata_hash, record_hash
+from tests.support.builders import place
 from tests.support.harness import (
     Job,
     Record,
@@ -215,7 +216,7 @@ def check_order(job: Job, files: dict[str, list[Row]], records: list[Record]) ->
             # A line belongs to the split before the byte it begins at, the very first line to the first split.
             split_of[row.id] = (f"data/{name}", 0 if uncut else max(at - 1, 0) // SPLIT_SIZE * SPLIT_SIZE)
             at += len(to_line(row)) + step
-    offsets = job_state(job).offsets
+    offsets = {place(split): offset for split, offset in job_state(job).offsets.items()}
     counts = Counter(split_of[int(header(record, "id") or b"")] for record in records)
     bz2_splits = {split: offset.records for split, offset in offsets.items() if split[0].endswith(".bz2")}
     assert sum(bz2_splits.values()) == counts["data/packed.jsonl.bz2", 0]
@@ -225,9 +226,9 @@ def check_order(job: Job, files: dict[str, list[Row]], records: list[Record]) ->
     last: dict[Any, int] = {}
     for record in records:
         number = int(header(record, "id") or b"")
-        place = (split_of[number], record.partition)
-        assert number > last.get(place, 0), f"{place} has {number} after {last.get(place)}"
-        last[place] = number
+        where = (split_of[number], record.partition)
+        assert number > last.get(where, 0), f"{where} has {number} after {last.get(where)}"
+        last[where] = number
 
 
 def test_csv_in_hive_folders(job: Job) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.support.builders import split_id
 from tests.support.harness import BOTH_INPUTS, Job, finish, kill_group, topic_exists, wait_for
 from tests.support.held_runs import start_held
 from tests.support.job_checks import (
@@ -54,8 +55,8 @@ def test_corrupt_rows_late_in_a_split_and_first_in_another(job: Job) -> None:
         assert "Traceback" not in done.stderr
         assert_exact(job, expected)
         offsets = committed_state(job).offsets
-        assert [split for split, offset in offsets.items() if not offset.done] == [(late.file, late.start)]
-        assert (first.file, first.start) not in offsets
+        assert [split for split, offset in offsets.items() if not offset.done] == [split_id(late.file, late.start)]
+        assert split_id(first.file, first.start) not in offsets
         assert open_transactions(job) == []
 
 

@@ -20,12 +20,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.errors import ChangedError, SpecError
-from eosingest.protocol.plan import Plan, make_plan
-from eosingest.protocol.task_contract import TaskSplit
+from eosingest.protocol.plan import Plan, PlannedSplit, make_plan
 from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
 from eosingest.spark import scan
 from eosingest.spark.read import CORRUPT, SPLIT, ReadSettings, RecordFrame, record_frame
 from tests.integration.test_spark_splits import ODD_NAMES, SIZE, spark
+from tests.support.builders import place
 
 __all__ = ["spark"]
 
@@ -73,7 +73,7 @@ def plan_of(folder: Path, format: str) -> Plan:
     return make_plan(source, {}, SIZE, source.list())
 
 
-def frame_of(spark: SparkSession, settings: ReadSettings, plan: Plan) -> tuple[RecordFrame, dict[int, TaskSplit]]:
+def frame_of(spark: SparkSession, settings: ReadSettings, plan: Plan) -> tuple[RecordFrame, dict[int, PlannedSplit]]:
     frame = record_frame(spark, settings, plan, None)
     scan.check_narrow(frame.records)
     splits, _ = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
@@ -100,12 +100,13 @@ def by_metadata(spark: SparkSession, settings: ReadSettings, plan: Plan, where: 
 
 
 def in_words(
-    plan: Plan, splits: dict[int, TaskSplit], rows: Counter[tuple[int, bytes]]
+    plan: Plan, splits: dict[int, PlannedSplit], rows: Counter[tuple[int, bytes]]
 ) -> Counter[tuple[str, int, bytes]]:
     paths = {entry.file.name: metadata_file_path(entry.file.path) for entry in plan.pending_files}
     named = Counter[tuple[str, int, bytes]]()
     for (key, value), count in rows.items():
-        named[paths[splits[key].file], splits[key].start, value] += count
+        file, start = place(splits[key])
+        named[paths[file], start, value] += count
     return named
 
 
@@ -216,4 +217,4 @@ def test_odd_names_are_as_planned(spark: SparkSession, tmp_path: Path, form: str
     assert len(rows) == len(names)
     texts = {entry.file.name: Path(entry.file.path).read_text() for entry in plan.files}
     for row in rows:
-        assert texts[splits[row[SPLIT]].file] == f'{{"n":{bytes(row.value).decode()}}}\n'
+        assert texts[splits[row[SPLIT]].split.item] == f'{{"n":{bytes(row.value).decode()}}}\n'

@@ -120,7 +120,7 @@ def test_another_split_size(job: Job) -> None:
 
     assert done.exit_code == 0, done
     assert "source.split_size: 65536 bytes" in done.stderr
-    assert {offset.length for offset in committed_state(job).offsets.values()} >= {SPLIT_BYTES}
+    assert {offset.bounds["length"] for offset in committed_state(job).offsets.values()} >= {SPLIT_BYTES}
     assert_exact(job)
     assert_positions(job)
 

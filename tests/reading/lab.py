@@ -169,7 +169,7 @@ class Lab:
         found = []
         for each in together:
             names = {entry.file.name for entry in each.plan.files}
-            rows = [row for key, split in splits.items() if split.file in names for row in by_split[key]]
+            rows = [row for key, split in splits.items() if split.split.item in names for row in by_split[key]]
             values = [None if row["value"] is None else bytes(row["value"]) for row in rows]
             found.append((values, [bytes(row[CORRUPT]) for row in rows if row[CORRUPT] is not None]))
         return found

@@ -22,14 +22,14 @@ from eosingest.protocol.driver_contract import DriverSettings, Prepared, Proof, 
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.task import AttemptLostError, Task
-from eosingest.protocol.task_contract import Batch, Outcome, Signal, SplitEnd, TaskSettings, TaskSplit
+from eosingest.protocol.task_contract import Batch, Outcome, Signal, SplitEnd, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.checksum import Totals
 from eosingest.report.model import Progress, RunReport
 from tests.simulation.network import SimulatedNetwork
 from tests.simulation.scheduler import Actor, Process
-from tests.support.builders import driver_settings, place, split_id, told
+from tests.support.builders import driver_settings, place, split_id
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import World
@@ -165,7 +165,7 @@ class Launcher:
         tasks = random.randint(1, self.world.most_tasks)
         cuts = sorted(random.randint(0, len(splits)) for _ in range(tasks - 1))
         self.parts = [splits[a:b] for a, b in zip([0, *cuts], [*cuts, len(splits)], strict=True)]
-        by_hash = {hashes[place(planned)]: told(planned) for planned in splits}
+        by_hash = {hashes[place(planned)]: planned for planned in splits}
         self.world.scheduler.pause(self.world.latency())
         return Prepared(tasks, schema or "schema", by_hash)
 
@@ -320,7 +320,7 @@ class Attempt:
 
     # task_contract.Inputs
 
-    def begin(self, committed: Callable[[TaskSplit], OffsetRecord | None]) -> None:
+    def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
         """Begin where bytes are read; Spark reads on its own."""
         if self.reads_bytes:
             parts = self.job.parts[self.task]
@@ -383,7 +383,7 @@ def _from_bytes(
     splits: list[PlannedSplit],
     version: str,
     settings: TaskSettings,
-    committed: Callable[[TaskSplit], OffsetRecord | None],
+    committed: Callable[[PlannedSplit], OffsetRecord | None],
 ) -> Iterator[Batch | SplitEnd]:
     """Read the splits as spark/line_inputs.py does: from their first row on, and with an end to each."""
     for planned in splits:

@@ -6,17 +6,20 @@ and the simulation: a test says file, start and length, and reads them back by `
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
 from eosingest.protocol.offsets.record import POSITION_KIND_ROWS, RUNNING, ControlRecord, OffsetRecord, Pinned
-from eosingest.protocol.offsets.state import JobState, SplitId
+from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit
-from eosingest.protocol.source import Fingerprint, Listing, SourceFile, Split
-from eosingest.protocol.task_contract import Outcome, TaskSettings, TaskSplit
+from eosingest.protocol.source import Listing, SourceFile, Split, SplitId
+from eosingest.protocol.task_contract import Outcome, TaskSettings
 from eosingest.records.limits import TopicLimits
+from eosingest.sources.files.cuts import FileSplit
+from eosingest.sources.files.fingerprint import Fingerprint
 
 Place = tuple[str, int]  # a split as tests name it: file and start
 
@@ -40,30 +43,31 @@ def listing(
     return Listing(files, hidden, tuple(too_young), tuple(empty), **more)
 
 
-def split(file: str = "a", start: int = 0, length: int = 100) -> Split:
-    return Split(file, start, length)
+def split(file: str = "a", start: int = 0, length: int = 100) -> FileSplit:
+    return FileSplit(file, start, length)
 
 
-def cut_evenly(file: SourceFile, size: int) -> tuple[Split, ...]:
+def cut_evenly(file: SourceFile, size: int) -> tuple[FileSplit, ...]:
     """Cut a file every `size` bytes, the last piece being shorter."""
     return tuple(split(file.name, at, min(size, file.length - at)) for at in range(0, file.length, size))
 
 
 def split_id(file: str = "a", start: int = 0) -> SplitId:
     """The key by which a split is found in maps."""
-    return (file, start)
+    return split(file, start).id
 
 
-def place(found: Split | PlannedSplit | TaskSplit | OffsetRecord | SplitId) -> Place:
+def place(found: Split | PlannedSplit | OffsetRecord | SplitId) -> Place:
     """Return file and start of whatever stands for a split."""
-    if isinstance(found, tuple):
-        return found
     if isinstance(found, PlannedSplit):
         found = found.split
-    return found.file, found.start
+    if isinstance(found, FileSplit):
+        return found.file, found.start
+    key = json.loads(found.split if isinstance(found, OffsetRecord) else found)
+    return key["file"], key["start"]
 
 
-def places(found: Iterable[Split | PlannedSplit | TaskSplit | OffsetRecord | SplitId]) -> list[Place]:
+def places(found: Iterable[Split | PlannedSplit | OffsetRecord | SplitId]) -> list[Place]:
     return [place(each) for each in found]
 
 
@@ -89,15 +93,14 @@ def offset_record(
 ) -> OffsetRecord:
     """A split after `rows` rows; position and records are as many unless said otherwise. `read` is what the file was."""
     return OffsetRecord(
-        file=file,
-        start=start,
-        length=length,
+        split=split_id(file, start),
+        bounds={"length": length},
         position=rows if position is None else position,
         done=done,
         rows=rows,
         records=rows if records is None else records,
         checksum=checksum,
-        fingerprint=read or fingerprint(),
+        version=(read or fingerprint()).to_json(),
         run=run,
         task=task,
         sequence=sequence,
@@ -108,15 +111,14 @@ def offset_record(
 
 def by_split(records: Iterable[OffsetRecord]) -> dict[SplitId, OffsetRecord]:
     """Offset records as a job's state has them."""
-    return {(record.file, record.start): record for record in records}
+    return {record.split: record for record in records}
 
 
 def moved(record: OffsetRecord, file: str | None = None, start: int | None = None, **changes: Any) -> OffsetRecord:
     """The same of another split."""
     return replace(
         record,
-        file=record.file if file is None else file,
-        start=record.start if start is None else start,
+        split=split_id(place(record)[0] if file is None else file, place(record)[1] if start is None else start),
         **changes,
     )
 
@@ -156,7 +158,7 @@ def planned_split(
     committed: OffsetRecord | None = None,
 ) -> PlannedSplit:
     """A split that is left to do. `now` is what its file is."""
-    return PlannedSplit(split(file, start, length), now or fingerprint(), committed)
+    return PlannedSplit(split(file, start, length), (now or fingerprint()).to_json(), committed)
 
 
 def planned_file(file: SourceFile, pending: Iterable[PlannedSplit], *, started: bool = False) -> PlannedFile:
@@ -167,24 +169,6 @@ def planned_file(file: SourceFile, pending: Iterable[PlannedSplit], *, started: 
 
 def plan(*files: PlannedFile, split_size: int = 100, **more: Any) -> Plan:
     return Plan(split_size, files, **more)
-
-
-def task_split(
-    file: str = "a",
-    start: int = 0,
-    length: int = 100,
-    *,
-    now: Fingerprint | None = None,
-    committed: OffsetRecord | None = None,
-) -> TaskSplit:
-    return TaskSplit(file, start, length, now or fingerprint(), committed)
-
-
-def told(planned: PlannedSplit) -> TaskSplit:
-    """A planned split as a task is told of it."""
-    return TaskSplit(
-        planned.split.file, planned.split.start, planned.split.length, planned.fingerprint, planned.committed
-    )
 
 
 def task_settings(**changes: Any) -> TaskSettings:
@@ -206,20 +190,26 @@ def task_settings(**changes: Any) -> TaskSettings:
     return replace(base, **changes)
 
 
-def outcome(task: int = 0, last: tuple[str, int, int] | None = None, *, read_all: bool = True, **more: Any) -> Outcome:
-    """How a task ended; `last` is file and start of its last split, and the rows that it saw of it."""
+def outcome(task: int = 0, last: tuple[SplitId, int] | None = None, *, read_all: bool = True, **more: Any) -> Outcome:
+    """How a task ended; `last` is as `last_split` makes it."""
     return Outcome(task, last_split=last, read_all=read_all, **more)
 
 
-def last_split(file: str, start: int, rows: int) -> tuple[str, int, int]:
+def last_split(file: str, start: int, rows: int) -> tuple[SplitId, int]:
     """What an outcome says of the last split that its task saw."""
-    return (file, start, rows)
+    return (split_id(file, start), rows)
 
 
 def bad_row(
     file: str = "a", start: int = 0, row: int = 3, code: str = "corrupt-row", reason: str = "cannot be parsed"
 ) -> dict[str, Any]:
-    return {"file": file, "start": start, "row": row, "code": code, "reason": reason}
+    return {
+        "split": split_id(file, start),
+        "label": split(file, start).label,
+        "row": row,
+        "code": code,
+        "reason": reason,
+    }
 
 
 def driver_settings(**changes: Any) -> DriverSettings:

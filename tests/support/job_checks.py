@@ -21,6 +21,7 @@ from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
 from eosingest.protocol.offsets import topic
 from eosingest.protocol.offsets.state import JobState
+from tests.support.builders import place
 from tests.support.harness import Job, Record, end_offsets, number_of, wait_for, watermarks
 
 SPLIT_BYTES = 64 << 10
@@ -96,8 +97,9 @@ def assert_positions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> None:
     written: dict[tuple[str, int], list[int]] = defaultdict(list)
     for record in records:
         written[split_of[number_of(record.value)]].append(number_of(record.value))
-    assert set(written) <= set(state.offsets), f"records without an offset record: {set(written) - set(state.offsets)}"
-    for split, offset in state.offsets.items():
+    offsets = {place(split): offset for split, offset in state.offsets.items()}
+    assert set(written) <= set(offsets), f"records without an offset record: {set(written) - set(offsets)}"
+    for split, offset in offsets.items():
         assert sorted(written[split]) == rows[split][: offset.rows], f"{split} is committed up to row {offset.rows}"
         assert offset.records == offset.rows, split
         assert not offset.done or offset.rows == len(rows[split]), f"{split} is done before its last row"

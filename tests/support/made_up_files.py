@@ -4,16 +4,41 @@ from __future__ import annotations
 
 import builtins
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from eosingest.protocol.source import Fingerprint, Listing, SourceFile, Split
+from eosingest.protocol.source import Json, Listing, SourceFile, Split, SplitId, Version
+from eosingest.sources.files.cuts import covered, file_of, split_of
+from eosingest.sources.files.fingerprint import Fingerprint, Fingerprints
 from tests.support.builders import cut_evenly, fingerprint, listing, source_file
 
 
-class MadeUpFiles:
+class VersionsOfFiles:
+    """The part of a `protocol.source.Source` that tells versions of files apart, as the source of files does it."""
+
+    def __init__(self, read: Callable[[SourceFile], Fingerprint]) -> None:
+        self._fingerprints = Fingerprints(read)
+
+    def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
+        return self._fingerprints.version(file, known)
+
+    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
+        return self._fingerprints.unchanged(file, recorded)
+
+    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
+        return split_of(split, bounds)
+
+    def item_of(self, split: SplitId) -> str:
+        return file_of(split)
+
+    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
+        return covered((split_of(split, bounds) for split, bounds in done), Fingerprint.from_json(recorded).length)
+
+
+class MadeUpFiles(VersionsOfFiles):
     """A `protocol.source.Source` whose files are cut evenly: content is a word, and looking at it is counted."""
 
     def __init__(self, files: Iterable[SourceFile] = ()) -> None:
+        super().__init__(self.read_content)
         self.files = {file.name: fingerprint(file.length, mtime_ms=file.mtime_ms) for file in files}
         self.too_young: tuple[str, ...] = ()
         self.hidden = 0
@@ -33,7 +58,7 @@ class MadeUpFiles:
             empty=(file.name for file in listed if not file.length),
         )
 
-    def fingerprint(self, file: SourceFile) -> Fingerprint:
+    def read_content(self, file: SourceFile) -> Fingerprint:
         self.read[file.name] += 1
         return self.files[file.name]
 

@@ -11,10 +11,12 @@ from random import Random
 import numpy as np
 
 from eosingest.kafka.protocols import Records
-from eosingest.protocol.source import Fingerprint, Listing, SourceFile, Split
+from eosingest.protocol.source import Listing, SourceFile, Split
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
+from eosingest.sources.files.fingerprint import Fingerprint
 from tests.support.builders import Place, cut_evenly, fingerprint, listing, source_file
+from tests.support.made_up_files import VersionsOfFiles
 
 TEMPLATES = 24
 SPLIT_SIZE = 100
@@ -32,7 +34,7 @@ class Rows:
 
 
 @dataclass
-class SimulatedSource:
+class SimulatedSource(VersionsOfFiles):
     """A `protocol.source.Source`; `rows` by version, file and start: those of an edited split under the version with EDITED."""
 
     files: tuple[SourceFile, ...]
@@ -40,10 +42,13 @@ class SimulatedSource:
     hashes: dict[Place, int]
     rows: dict[str, dict[Place, Rows]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        super().__init__(self.read_content)
+
     def list(self) -> Listing:
         return listing(*self.files)
 
-    def fingerprint(self, file: SourceFile) -> Fingerprint:
+    def read_content(self, file: SourceFile) -> Fingerprint:
         return fingerprint(file.length, mtime_ms=file.mtime_ms)
 
     def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:

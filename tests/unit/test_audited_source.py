@@ -107,7 +107,7 @@ def test_headers_and_timestamps_are_compared_where_every_receipt_speaks_of_them(
 
 
 def test_what_cannot_be_read_is_named_with_its_reason() -> None:
-    changed = replace(receipt("changed", 0), fingerprint=fingerprint(250, content="other", mtime_ms=0))
+    changed = replace(receipt("changed", 0), version=fingerprint(250, content="other", mtime_ms=0).to_json())
     receipts = [changed, receipt("young", 0), receipt("emptied", 0)]
     receipts += [receipt("gone", start) for start in (0, 100, 200)]
     source = audited(receipts, [file("changed")], young=("young",), empty=("emptied",))

@@ -271,6 +271,6 @@ def test_split_without_a_task_is_none(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / name).write_bytes(b"0123456\n" * 50)
     dealt = source_of(tmp_path, tasks=4, split_size=64)
-    splits = [place(split.split) for task in dealt.tasks for split in task]
+    splits = [place(split.planned) for task in dealt.tasks for split in task]
     assert len(dealt.tasks) == 4
     assert splits == sorted({(name, start) for name in "abc" for start in range(0, 400, 64)})

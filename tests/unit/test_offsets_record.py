@@ -30,8 +30,10 @@ from eosingest.protocol.offsets.record import (
     decode_offset,
     decode_run,
     run_key,
+    split_id_of,
 )
-from tests.support.builders import control_record, fingerprint, offset_record, pinned
+from eosingest.protocol.source import Json
+from tests.support.builders import control_record, fingerprint, offset_record, pinned, split_id
 
 PINNED = pinned(root="/däta")
 CONTROL = ControlRecord(
@@ -69,18 +71,18 @@ CLAIM = Claim(3, "2026-11-20T00:00:00Z-1a2b", 12)
 
 
 def read_offset(written: OffsetRecord, job: str = "job") -> OffsetRecord:
-    return decode_offset(decode_key(written.key(job)), written.encode())
+    return decode_offset(split_id_of(job, written.key(job)), written.encode())
 
 
 # ---- keys --------------------------------------------------------------------------------------------------------
 
 
 def test_keys_have_the_form_of_connects_own_offsets_topic() -> None:
-    assert record.split_key("job", "a/ü.json", 0) == '["job",{"file":"a/ü.json","start":0}]'.encode()
+    assert record.split_key("job", split_id("a/ü.json", 0)) == '["job",{"file":"a/ü.json","start":0}]'.encode()
     assert record.control_key("job") == b'["job",{"control":"run"}]'
     assert record.settled_key("job") == b'["job",{"control":"settled"}]'
     assert record.claim_key("job", 3) == b'["job",{"task":3}]'
-    assert OFFSET.key("job") == record.split_key("job", NAME, START)
+    assert OFFSET.key("job") == record.split_key("job", split_id(NAME, START))
 
 
 def test_keys_are_read_again() -> None:
@@ -93,7 +95,7 @@ def test_no_key_is_4_bytes_long() -> None:
     """A key of 4 bytes trips the broker's log cleaner on a transactional topic (KAFKA-14055)."""
     jobs = [*"abc.-_0", "ab", "a" * 100]
     for job in jobs:
-        keys = [record.control_key(job), record.claim_key(job, 0), record.split_key(job, "", 0)]
+        keys = [record.control_key(job), record.claim_key(job, 0), record.split_key(job, split_id("", 0))]
         assert min(len(key) for key in keys) > 4
 
 
@@ -102,14 +104,14 @@ def test_keys_of_different_things_never_meet() -> None:
     files = ["", "f", "f1", '","start":0}]', "ä", "a/b", "a\nb"]
     keys = [record.control_key(job) for job in jobs]
     keys += [record.claim_key(job, task) for job in jobs for task in (0, 1, 10)]
-    keys += [record.split_key(job, file, start) for job in jobs for file in files for start in (0, 1, 10)]
+    keys += [record.split_key(job, split_id(file, start)) for job in jobs for file in files for start in (0, 1, 10)]
     assert len(set(keys)) == len(keys)
 
 
 def test_the_prefix_is_the_jobs_alone() -> None:
     jobs = ["a", "ab", "a.b", "b", "aa"]
     for mine, other in itertools.product(jobs, jobs):
-        for key in (record.control_key(other), record.claim_key(other, 1), record.split_key(other, "f", 0)):
+        for key in (record.control_key(other), record.claim_key(other, 1), record.split_key(other, split_id("f", 0))):
             assert key.startswith(record.key_prefix(mine)) is (mine == other)
 
 
@@ -194,15 +196,15 @@ def test_fields_of_a_later_release_are_passed_over() -> None:
     assert decode_claim(edited(CLAIM.encode(), later="x")) == CLAIM
     pinned = {**json.loads(CONTROL.encode())["pinned"], "later": 1}
     assert decode_control(edited(CONTROL.encode(), later=["x"], pinned=pinned)) == CONTROL
-    assert decode_offset(decode_key(OFFSET.key("job")), edited(OFFSET.encode(), later={})) == OFFSET
+    assert decode_offset(OFFSET.split, edited(OFFSET.encode(), later={})) == OFFSET
 
 
-@pytest.mark.parametrize("version", [3, 99, None, "1"])
+@pytest.mark.parametrize("version", [4, 99, None, "1"])
 def test_a_newer_format_is_refused(version: object) -> None:
     for value, decode in (
         (CLAIM.encode(), decode_claim),
         (CONTROL.encode(), decode_control),
-        (OFFSET.encode(), lambda value: decode_offset({"file": "f", "start": 0}, value)),
+        (OFFSET.encode(), lambda value: decode_offset(split_id("f", 0), value)),
     ):
         with pytest.raises(FatalError) as caught:
             decode(edited(value, v=version))
@@ -215,12 +217,24 @@ def test_an_older_format_is_read() -> None:
     assert decode_claim(edited(CLAIM.encode(), v=0)) == CLAIM
 
 
-@pytest.mark.parametrize(
-    "fingerprint", [{}, {"length": "5000", "mtime": 1, "content": "x"}, {"length": 1, "mtime": None, "content": "x"}]
-)
-def test_a_fingerprint_is_never_guessed(fingerprint: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="fingerprint"):
-        decode_offset({"file": "f", "start": 0}, edited(OFFSET.encode(), fingerprint=fingerprint))
+@pytest.mark.parametrize("kind", ["rows", "bytes", "offset", "row-index", "key"])
+@pytest.mark.parametrize("bounds", [{"length": 5}, {"end": 7}, {"upper": "z", "length": 2}])
+def test_records_of_other_sources_are_not_read_by_releases_that_know_files_alone(
+    kind: str, bounds: dict[str, Json]
+) -> None:
+    """Breaks when an earlier release could take a position, or bounds, for what it knows."""
+    written = replace(OFFSET, position_kind=kind, bounds=bounds, position=["k", 3] if kind == "key" else 3)
+    assert read_offset(written) == written
+    value = json.loads(written.encode())
+    known = bounds.keys() == {"length"}
+    assert value["v"] == ({"rows": 1, "bytes": 2}.get(kind, 3) if known else 3)
+    assert ("length" in value) is known
+
+
+def test_an_unknown_kind_of_position_is_refused() -> None:
+    with pytest.raises(FatalError) as caught:
+        decode_offset(OFFSET.split, edited(OFFSET.encode(), position_kind="days"))
+    assert caught.value.code == "newer-format"
 
 
 def test_a_run_record_keeps_its_number_in_the_key() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from eosingest.errors import ChangedError
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.plan import Plan, half_done_files, make_plan
-from eosingest.protocol.source import Fingerprint
+from eosingest.protocol.plan import Plan, half_done_items, make_plan
+from eosingest.sources.files.fingerprint import Fingerprint
 from tests.support.builders import Place, by_split, fingerprint, moved, offset_record, place, places
 from tests.support.made_up_files import MadeUpFiles
 
@@ -53,7 +53,7 @@ def test_new_files_are_pending_as_a_whole(source: MadeUpFiles) -> None:
     assert pending(plan) == [("a", 0), ("b", 0), ("b", 100), ("b", 200)]
     assert states(plan) == {"a": (False, False), "b": (False, False)}
     assert all(planned.committed is None for planned in plan.pending)
-    assert {planned.fingerprint for planned in plan.pending if place(planned)[0] == "b"} == {now}
+    assert all(planned.version == now.to_json() for planned in plan.pending if place(planned)[0] == "b")
     assert [entry.splits for entry in plan.files] == [1, 3]
     assert (plan.bytes_to_read, plan.bytes_to_send, plan.half_done) == (350, 350, False)
 
@@ -151,7 +151,7 @@ def test_changed_file(source: MadeUpFiles, done: bool, length: int, mtime_ms: in
     assert plan.changed == ("a",)
     assert places(sorted(plan.stale)) == [("a", 0), ("a", 100), ("a", 200)]
     assert pending(plan) == [("a", start) for start in range(0, length, 100)], "the whole file is to be read anew"
-    assert all(planned.committed is None and planned.fingerprint == now for planned in plan.pending)
+    assert all(planned.committed is None and planned.version == now.to_json() for planned in plan.pending)
     assert not plan.half_done, "what is to be read anew is not half done"
 
 
@@ -194,7 +194,8 @@ def test_a_touched_file_of_the_same_content_is_unchanged(source: MadeUpFiles) ->
     plan = plan_of(source, committed("a", 0, 100, was), committed("a", 100, 100, was, done=False))
     assert (plan.changed, plan.stale) == ((), ())
     assert pending(plan) == [("a", 100), ("a", 200)]
-    assert {planned.fingerprint for planned in plan.pending} == {fingerprint(250, mtime_ms=2)}, "what the file is now"
+    now = fingerprint(250, mtime_ms=2).to_json()
+    assert all(planned.version == now for planned in plan.pending), "what the file is now"
 
 
 def test_vanished_files(source: MadeUpFiles) -> None:
@@ -236,11 +237,11 @@ def test_a_file_that_shrank_to_nothing_changed(source: MadeUpFiles) -> None:
 # ---- what is read ------------------------------------------------------------------------------------------------
 
 
-def test_done_and_half_done_files_are_not_read_while_length_and_time_agree(source: MadeUpFiles) -> None:
+def test_done_and_half_done_items_are_not_read_while_length_and_time_agree(source: MadeUpFiles) -> None:
     done, half = source.put("done", 100), source.put("half", 200)
     plan = plan_of(source, committed("done", 0, 100, done), committed("half", 0, 100, half))
     assert pending(plan) == [("half", 100)]
-    assert plan.pending[0].fingerprint == half
+    assert plan.pending[0].version == half.to_json()
     assert source.read.total() == 0
 
 
@@ -269,7 +270,7 @@ def test_a_file_touched_again_after_an_unchanged_resume_is_not_read(source: Made
 # ---- half done, from the records alone ---------------------------------------------------------------------------
 
 
-def test_half_done_files_by_the_records_alone() -> None:
+def test_half_done_items_by_the_records_alone() -> None:
     now = fingerprint(200)
     whole = [committed("whole", 0, 100, now), committed("whole", 100, 100, now)]
     records = [
@@ -278,5 +279,5 @@ def test_half_done_files_by_the_records_alone() -> None:
         moved(whole[0], "open", done=False),
         moved(whole[0], "open", 100),
     ]
-    assert half_done_files(by_split(records)) == ["gap", "open"]
-    assert half_done_files({}) == []
+    assert half_done_items(MadeUpFiles(), by_split(records)) == ["gap", "open"]
+    assert half_done_items(MadeUpFiles(), {}) == []

@@ -10,8 +10,9 @@ import pytest
 import xxhash
 
 from eosingest.errors import ChangedError, FatalError
-from eosingest.protocol.source import Fingerprint, SourceFile
+from eosingest.protocol.source import SourceFile
 from eosingest.sources.files import fingerprint
+from eosingest.sources.files.fingerprint import Fingerprint
 from eosingest.sources.files.source import FileSource
 from tests.support import builders
 
@@ -60,7 +61,8 @@ def test_up_to_64_mib_the_hash_is_that_of_the_content(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(content)
     source, file = list_one(tmp_path / "f")
     expected = xxhash.xxh3_128(content).hexdigest()
-    assert source.fingerprint(file) == builders.fingerprint(len(content), mtime_ms=file.mtime_ms, content=expected)
+    now = builders.fingerprint(len(content), mtime_ms=file.mtime_ms, content=expected)
+    assert source.version(file) == now.to_json()
 
 
 @pytest.mark.parametrize(
@@ -79,11 +81,11 @@ def test_compare(tmp_path: Path, content: str, mtime: int, unchanged: bool) -> N
     path.write_text("old")
     os.utime(path, (1, 1))
     source, file = list_one(path)
-    recorded = source.fingerprint(file)
+    recorded = source.version(file)
     path.write_text(content)
     os.utime(path, (mtime, mtime))
     now = replace(file, length=len(content), mtime_ms=mtime * 1000)
-    assert fingerprint.compare(recorded, now, source) is unchanged
+    assert source.unchanged(now, [recorded]) is unchanged
 
 
 def test_a_file_that_is_no_longer_the_listed_one_is_not_hashed(tmp_path: Path) -> None:
@@ -92,13 +94,13 @@ def test_a_file_that_is_no_longer_the_listed_one_is_not_hashed(tmp_path: Path) -
     source, file = list_one(path)
     path.write_text("grown since")
     with pytest.raises(ChangedError, match=str(path)):
-        source.fingerprint(file)
+        source.version(file)
     path.unlink()
     with pytest.raises(ChangedError, match="is gone"):
-        source.fingerprint(file)
+        source.version(file)
     path.mkdir()
     with pytest.raises((ChangedError, FatalError)):
-        source.fingerprint(file)
+        source.version(file)
 
 
 def test_json_goes_round_and_anything_else_is_refused() -> None:

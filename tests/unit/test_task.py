@@ -22,7 +22,8 @@ from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Reco
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import Claim, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.task import AttemptLostError, Batch, Outcome, Signal, SplitEnd, Task, TaskSettings, TaskSplit
+from eosingest.protocol.plan import PlannedSplit
+from eosingest.protocol.task import AttemptLostError, Batch, Outcome, Signal, SplitEnd, Task, TaskSettings
 from eosingest.protocol.verdict import JobResult, proven_done
 from eosingest.records import checksum
 from eosingest.records.limits import TopicLimits
@@ -40,7 +41,6 @@ from tests.support.builders import (
     source_file,
     split_id,
     task_settings,
-    task_split,
 )
 from tests.support.builders import outcome as ended
 
@@ -231,7 +231,7 @@ class Inputs:
         self.items = deque(items)
         self.waits: list[float] = []
 
-    def begin(self, committed: Callable[[TaskSplit], OffsetRecord | None]) -> None:
+    def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
         pass
 
     def stop(self) -> None:
@@ -315,7 +315,7 @@ def settings(*known: OffsetRecord, **changes: Any) -> TaskSettings:
     """Make the settings of a run that planned the splits A, B and C, `known` being their offset records by then."""
     at = by_split(known)
     told = {
-        key: task_split("f", start, now=CONTENT, committed=at.get(split_id("f", start)))
+        key: planned_split("f", start, now=CONTENT, committed=at.get(split_id("f", start)))
         for key, start in STARTS.items()
     }
     return replace(task_settings(job=JOB, run=RUN, started=STARTED, splits=told), **changes)
@@ -371,7 +371,7 @@ def test_the_law(world: World) -> None:
         "reader closed",
     ]
     assert world.sent == values(A, 0, 5)
-    assert outcome == ended(NUMBER, ("f", 0, 5), records=5, transactions=1)
+    assert outcome == ended(NUMBER, last_split("f", 0, 5), records=5, transactions=1)
 
 
 def test_nothing_to_read_begins_no_transaction(world: World) -> None:
@@ -404,7 +404,7 @@ def test_each_offset_record_of_a_split_has_the_next_sequence_number(world: World
     run(world, rows(A, 0, 6), max_records=2)
     key = committed(A, 0).key(JOB)
     values_of = [entry.value or b"" for entry in world.log if entry.key == key]
-    written = [record.decode_offset(record.decode_key(key), value) for value in values_of]
+    written = [record.decode_offset(record.split_id_of(JOB, key), value) for value in values_of]
     assert [(entry.sequence, entry.position) for entry in written] == [(0, 2), (1, 4), (2, 6)]
 
 
@@ -530,7 +530,7 @@ def test_a_split_of_another_task_of_this_run_is_an_error(world: World) -> None:
     world.write_offset(committed(A, 2, run=RUN, task=NUMBER + 1))
     outcome = run(world, rows(A, 0, 5))
     assert (outcome.exit_code, outcome.code) == (7, "split-in-two-tasks")
-    assert "f at byte 0" in outcome.message
+    assert "f, split at byte 0" in outcome.message
     assert world.sent == []
 
 
@@ -1111,7 +1111,7 @@ def test_a_prefix_that_is_not_what_was_sent(world: World, kind: Callable[..., Ba
     hashes[other] += 1
     outcome = run(world, replace(whole, hashes=hashes), kind(B, 0, 1), known=(committed(A, 2),))
     assert (outcome.exit_code, outcome.code, world.sent) == (12, "prefix-changed", [])
-    assert "f at byte 0: its first 2 rows are not those that were sent" in outcome.message
+    assert "f, split at byte 0: its first 2 rows are not those that were sent" in outcome.message
 
 
 def with_header(batch: Batch, value: bytes) -> Batch:
@@ -1128,21 +1128,21 @@ def test_headers_and_timestamps_have_a_sum_of_their_own(world: World) -> None:
     whole = with_header(rows(A, 0, 5), b"x")
     assert whole.metadata is not None
     run(world, whole, max_records=2)
-    assert world.state().offsets["f", 0].metadata_checksum == checksum.add(0, whole.metadata)
+    assert world.state().offsets[split_id("f", 0)].metadata_checksum == checksum.add(0, whole.metadata)
 
     half = replace(committed(A, 2), metadata_checksum=checksum.add(0, whole.metadata[:2]))
     for other in (with_header(rows(A, 0, 5), b"y"), rows(A, 0, 5)):
         assert run(World(), other, known=(half,)).code == "prefix-changed"
     same = World()
     assert run(same, whole, known=(half,)).code == ""
-    assert same.state().offsets["f", 0].metadata_checksum == checksum.add(0, whole.metadata)
+    assert same.state().offsets[split_id("f", 0)].metadata_checksum == checksum.add(0, whole.metadata)
 
 
 def test_receipts_of_earlier_releases_say_nothing_of_headers(world: World) -> None:
     """Breaks when an unfinished job cannot go on after an upgrade, or when half a sum passes for a whole one."""
     old = replace(committed(A, 2), metadata_checksum=None)
     assert run(world, with_header(rows(A, 0, 5), b"x"), known=(old,)).code == ""
-    assert world.state().offsets["f", 0].metadata_checksum is None
+    assert world.state().offsets[split_id("f", 0)].metadata_checksum is None
 
 
 def test_rows_behind_the_prefix_may_be_any(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from eosingest.errors import (
 )
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.plan import Plan
+from eosingest.protocol.plan import Plan, half_done_items
 from eosingest.protocol.task import Outcome
 from eosingest.protocol.verdict import JobResult, errors_of, half_done_error, outcome_errors, proven_done, unfinished
 from tests.support import builders
@@ -34,6 +35,7 @@ from tests.support.builders import (
     planned_split,
     source_file,
 )
+from tests.support.made_up_files import MadeUpFiles
 
 RUN = 5
 CONTENT = fingerprint(300)
@@ -50,7 +52,7 @@ def plan_of(*splits: Place) -> Plan:
 
 
 def outcome(last: tuple[str, int, int] | None = None, *, task: int = 0, **more: Any) -> Outcome:
-    return builders.outcome(task, last, **more)
+    return builders.outcome(task, None if last is None else builders.last_split(*last), **more)
 
 
 def bad_row(start: int, file: str = "a", **more: Any) -> dict[str, Any]:
@@ -115,7 +117,7 @@ def test_splits_without_a_row_are_empty_when_everything_was_read() -> None:
     assert [(place(mark), mark.done) for mark in marks] == [(split, True) for split in SPLITS]
     empty = marks[1]
     assert (empty.position, empty.rows, empty.records, empty.checksum, empty.sequence) == (0, 0, 0, 0, 0)
-    assert (empty.length, empty.fingerprint, empty.run, empty.task) == (100, CONTENT, RUN, -1)
+    assert (empty.bounds, empty.version, empty.run, empty.task) == ({"length": 100}, CONTENT.to_json(), RUN, -1)
 
 
 def test_one_task_that_did_not_commit_its_whole_input_leaves_all_empty_splits_open() -> None:
@@ -162,7 +164,8 @@ def errors(
     state: JobState, *outcomes: Outcome, error: EosingestError | None = None, **more: Any
 ) -> list[EosingestError]:
     arguments: dict[str, Any] = {"signal_number": None, "changed": (), "tasks": len(outcomes) or 1, **more}
-    return errors_of(plan_of(), state, JobResult(outcomes, error), **arguments)
+    half_done = partial(half_done_items, MadeUpFiles(), state.offsets)
+    return errors_of(plan_of(), state, JobResult(outcomes, error), half_done=half_done, **arguments)
 
 
 ALL_DONE = job_state(*(offset(start, 1, done=True) for _, start in SPLITS))
@@ -220,7 +223,7 @@ def test_a_split_that_gives_fewer_rows_than_are_committed(last: tuple[str, int, 
     state = job_state(offset(0, 1, done=True), offset(100, 4), offset(200, 1, done=True))
     (error,) = errors(state, outcome(last))
     assert (error.exit_code, error.code) == (12, "split-shrank")
-    assert f"a at byte 100 gave {gave} rows, and 4 were" in error.message
+    assert f"a, split at byte 100 gave {gave} rows, and 4 were" in error.message
 
 
 @pytest.mark.parametrize(

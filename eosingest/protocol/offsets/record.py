@@ -7,6 +7,7 @@ topic (`["<job>", {...}]`, never 4 bytes long: KAFKA-14055); values are JSON obj
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -85,13 +86,19 @@ def key_prefix(job: str) -> bytes:
     return _encode([job])[:-1] + b","
 
 
-# How the second element begins in keys of records that are no offset record: no split's key may have these names first.
+# How the second element begins in keys of records that are no offset records.
 _OTHER_KEYS: Final = tuple(f'{{"{name}":'.encode() for name in ("control", "task", "run", "ended"))
+_ONE_NAME = re.compile(rb'\{"(?:[^"\\]|\\.)*":(?:"(?:[^"\\]|\\.)*"|[^"{}\[\],]*)\}')
 
 
 def other_key_prefixes(job: str) -> tuple[bytes, ...]:
     """Return what the keys of all records of the job begin with that are no offset records."""
     return tuple(key_prefix(job) + begin for begin in _OTHER_KEYS)
+
+
+def is_split_id(split: SplitId) -> bool:
+    """Say whether the second element of a key is a split's: of two names or more. All other kinds of records have one."""
+    return _ONE_NAME.fullmatch(split.encode()) is None
 
 
 def decode_key(key: bytes) -> dict[str, Any]:

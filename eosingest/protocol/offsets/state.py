@@ -48,7 +48,9 @@ class JobState:
                 if entry.key.startswith(others):
                     self._take(record.decode_key(entry.key), entry)
                 elif self.with_offsets:
-                    self._take_offset(entry)
+                    split = record.split_id_of(self.job, entry.key)
+                    if record.is_split_id(split):  # else of a kind that a later release has
+                        self._take_offset(split, entry)
 
     def _take(self, key: dict[str, object], entry: LogRecord) -> None:
         if key.get("control") == "settled":
@@ -79,8 +81,7 @@ class JobState:
         else:
             self.claims[task] = record.decode_claim(value)
 
-    def _take_offset(self, entry: LogRecord) -> None:
-        split = record.split_id_of(self.job, entry.key)
+    def _take_offset(self, split: SplitId, entry: LogRecord) -> None:
         if entry.value is None:
             self.offsets.pop(split, None)
             return
@@ -119,12 +120,12 @@ class TaskState(JobState):
     task: int = 0
     writers: dict[int, int] = field(default_factory=dict)  # tasks by the hash of the split's key
 
-    def _take_offset(self, entry: LogRecord) -> None:
+    def _take_offset(self, split: SplitId, entry: LogRecord) -> None:
         writer = record.writer_of(entry.value) if entry.value is not None else None
         if writer is not None and writer[0] == self.run and writer[1] != self.task:
             self.writers[hash(entry.key)] = writer[1]
         else:
-            super()._take_offset(entry)
+            super()._take_offset(split, entry)
 
     def elsewhere(self, split: SplitId) -> int | None:
         """Return which other task of the run wrote an offset record of the split, None where none did."""

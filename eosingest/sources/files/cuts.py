@@ -56,6 +56,11 @@ class FileSplit(Split):
         return cast(int, position) - self.start
 
 
+def file_of(split: SplitId) -> str:
+    """Return the name of the file that a split was cut from."""
+    return str(json.loads(split)["file"])
+
+
 def split_of(split: SplitId, bounds: Mapping[str, Json]) -> FileSplit:
     """Return the split of a file that has this identity and these bounds."""
     key = json.loads(split)

@@ -7,13 +7,13 @@ differ. An edit that keeps length *and* modification time is not seen, nor one b
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import xxhash
 
 from eosingest.errors import ChangedError
-from eosingest.protocol.source import Json, SourceFile
+from eosingest.protocol.source import Json, SourceFile, Version
 from eosingest.sources.files.walk import unreadable
 
 MIB = 1024 * 1024
@@ -60,6 +60,43 @@ class Split:
     def key(self) -> dict[str, int | str]:
         """The split's identity as it stands in the key of its offset record."""
         return {"file": self.file, "start": self.start}
+
+
+class Fingerprints:
+    """What the files of a source are, held against what they were: as versions, which is what the protocol keeps.
+
+    A file is read once for questions in a row.
+    """
+
+    def __init__(self, read: Callable[[SourceFile], Fingerprint]) -> None:
+        """`read` reads as much of a file as tells its content from another one of the same length."""
+        self._read = read
+        self._last: tuple[SourceFile, Fingerprint] | None = None
+
+    def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
+        """Return what a file is now. One of the `known` with its length and modification time stands for it, unread."""
+        same = (version for version in known if _is_of(file, Fingerprint.from_json(version)))
+        return next(same, None) or self._fingerprint(file).to_json()
+
+    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
+        """Say whether a file has the length and the content of all that was recorded.
+
+        One of them with its modification time stands for what it is now; else it is read.
+        """
+        was = [Fingerprint.from_json(version) for version in recorded]
+        if any(one.length != file.length for one in was):
+            return False
+        now = next((one for one in was if _is_of(file, one)), None) or self._fingerprint(file)
+        return all(one.content == now.content for one in was)
+
+    def _fingerprint(self, file: SourceFile) -> Fingerprint:
+        if self._last is None or self._last[0] != file:
+            self._last = (file, self._read(file))
+        return self._last[1]
+
+
+def _is_of(file: SourceFile, fingerprint: Fingerprint) -> bool:
+    return (file.length, file.mtime_ms) == (fingerprint.length, fingerprint.mtime_ms)
 
 
 def fingerprint_file(file: SourceFile) -> Fingerprint:

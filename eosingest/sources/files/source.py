@@ -7,7 +7,6 @@ that it does not enter) and refuses what it would drop or misread without a word
 from __future__ import annotations
 
 import builtins
-import json
 import os
 import re
 import stat
@@ -19,8 +18,14 @@ from pathlib import Path
 from eosingest.errors import FatalError, SpecError
 from eosingest.host.interruption import never
 from eosingest.protocol.source import Json, Listing, SourceFile, SplitId, Version
-from eosingest.sources.files.cuts import FileSplit, covered, cut, is_splittable, split_of
-from eosingest.sources.files.fingerprint import Fingerprint, fingerprint_file, is_as_listed, to_milliseconds
+from eosingest.sources.files.cuts import FileSplit, covered, cut, file_of, is_splittable, split_of
+from eosingest.sources.files.fingerprint import (
+    Fingerprint,
+    Fingerprints,
+    fingerprint_file,
+    is_as_listed,
+    to_milliseconds,
+)
 from eosingest.sources.files.globs import is_plain, may_be_literal
 from eosingest.sources.files.names import check_readable_name, escape_for_spark, is_hidden, metadata_file_path
 from eosingest.sources.files.partitions import partition_base
@@ -88,7 +93,7 @@ class FileSource:
         self._refuse_empty = refuse_empty
         self._now = now
         self._check = check
-        self._hashed: tuple[SourceFile, Fingerprint] | None = None
+        self._fingerprints = Fingerprints(self._fingerprint)
 
     @property
     def root_as_written(self) -> str:
@@ -151,29 +156,25 @@ class FileSource:
         return [name for name in names if not exists(os.path.normpath(os.path.join(base, name)))]
 
     def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
-        """Return the file's fingerprint. One of the `known` with its length and modification time stands for it."""
-        for version in known:
-            if _is_of(file, Fingerprint.from_json(version)):
-                return version
-        return self._fingerprint(file).to_json()
+        """Return the file's fingerprint; see `Fingerprints.version`."""
+        return self._fingerprints.version(file, known)
 
-    def unchanged(self, file: SourceFile, recorded: Version) -> bool:
-        """Say whether length and modification time are those recorded, or length and content."""
-        fingerprint = Fingerprint.from_json(recorded)
-        if _is_of(file, fingerprint):
-            return True
-        return fingerprint.length == file.length and fingerprint.content == self._fingerprint(file).content
+    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
+        """Say whether the file is still what was recorded; see `Fingerprints.unchanged`."""
+        return self._fingerprints.unchanged(file, recorded)
 
     def _fingerprint(self, file: SourceFile) -> Fingerprint:
-        """Hash the content, once for questions in a row; see `fingerprint_file` for what of it, and for the errors."""
-        if self._hashed is None or self._hashed[0] != file:
-            self._check()
-            self._hashed = (file, fingerprint_file(file))
-        return self._hashed[1]
+        """Hash the content; see `fingerprint_file` for what of it, and for the errors."""
+        self._check()
+        return fingerprint_file(file)
+
+    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> FileSplit:
+        """Return the split of a file that has this identity and these bounds."""
+        return split_of(split, bounds)
 
     def item_of(self, split: SplitId) -> str:
         """Return the name of a split's file."""
-        return str(json.loads(split)["file"])
+        return file_of(split)
 
     def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
         """Say whether splits are all bytes of the file."""
@@ -307,10 +308,6 @@ def _only_deeper(written: _Written) -> SpecError:
         code="path-not-found",
         hint=f"To read the folders below it, write a '*' for each level: path = \"{written.text.rstrip('/')}/*\".",
     )
-
-
-def _is_of(file: SourceFile, fingerprint: Fingerprint) -> bool:
-    return (file.length, file.mtime_ms) == (fingerprint.length, fingerprint.mtime_ms)
 
 
 def _is_as_listed(file: SourceFile) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from eosingest.protocol.source import Json, Listing, Source, SourceFile, Split, SplitId, Version
 from eosingest.sources.files.fingerprint import Fingerprint
@@ -23,9 +23,13 @@ class Unread:
         """Return what the listing knows."""
         return Fingerprint(file.length, file.mtime_ms, "").to_json()
 
-    def unchanged(self, file: SourceFile, recorded: Version) -> bool:
+    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
         """Ask the source."""
         return self._source.unchanged(file, recorded)
+
+    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
+        """Ask the source."""
+        return self._source.split_of(split, bounds)
 
     def item_of(self, split: SplitId) -> str:
         """Return the name of what a split was cut from."""

@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, TopicPartition
 import eosingest
 from eosingest import broker
 from tests.integration.earlier import NAMES, spec_of, write_files
-from tests.integration.harness import Job, read_committed
-from tests.integration.witness import run_killed_at
+from tests.support.harness import Job, read_committed
+from tests.support.held_runs import run_killed_at
 
 OFFSETS_TOPIC = "eosingest-offsets"
 
