@@ -146,7 +146,7 @@ def test_corrupt_rows_know_their_split(spark: SparkSession, tmp_path: Path) -> N
     frame, splits = frame_of(spark, replace(SETTINGS, where="n < 0"), plan)
     rows = frame.records.where(f"{CORRUPT} IS NOT NULL").collect()
     assert len(rows) == 100
-    assert {splits[row[SPLIT]].start for row in rows} == {split.start for split in splits.values()}
+    assert {splits[row[SPLIT]].id for row in rows} == {split.id for split in splits.values()}
 
 
 @pytest.mark.parametrize("format", ["json", "csv", "parquet", "orc"])
