@@ -43,14 +43,16 @@ class EosingestError(Exception):
     """An error with a stable `code` (a word for scripts), a message for people, and a `hint`: the next command or edit.
 
     `exit_code` is what the process ends with. The message says what happened and where (file, line, key, split) and,
-    where records may have been sent, what is safe now.
+    where records may have been sent, what is safe now. `item` names what of the source it is about, "" for nothing.
     """
 
     exit_code: ClassVar[int] = EXIT_BUG
     default_code: ClassVar[str] = "bug"
+    item: str = ""
 
-    def __init__(self, message: str, *, code: str = "", hint: str = "") -> None:
+    def __init__(self, message: str, *, code: str = "", hint: str = "", item: str = "") -> None:
         super().__init__(message)
+        self.item = item
         self.message = message
         self.code = code or self.default_code
         self.hint = hint

@@ -33,14 +33,13 @@ import numpy as np
 import numpy.typing as npt
 
 from eosingest.errors import (
-    EXIT_CHANGED,
     EXIT_FATAL,
-    EXIT_FENCED,
-    EXIT_INCOMPLETE,
-    EXIT_TEMPORARY,
     ChangedError,
     EosingestError,
     FatalError,
+    FencedError,
+    IncompleteError,
+    TemporaryError,
 )
 from eosingest.host.failpoints import fail_point
 from eosingest.kafka.protocols import REPEATED_COMMIT_S, FailureKind, KafkaFailure, Producer
@@ -50,6 +49,7 @@ from eosingest.protocol.offsets.state import TaskState
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.split_progress import SplitProgress
 from eosingest.protocol.task_contract import (
+    BAD_ROWS,
     Batch,
     Inputs,
     Outcome,
@@ -71,15 +71,8 @@ class AttemptLostError(EosingestError):
     default_code = "attempt-lost"
 
 
-class _StopError(Exception):
-    """Ends the task with an outcome; never leaves this module."""
-
-    def __init__(self, exit_code: int, code: str, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
-        self.code = code
-        self.message = message
-        self.hint = hint
+# What ends a task with an outcome. AttemptLostError is none of them: Spark tries the task again.
+_ENDS = (ChangedError, FatalError, FencedError, IncompleteError, TemporaryError)
 
 
 class Task:
@@ -126,12 +119,8 @@ class Task:
             self._commit_if_dirty()
             fail_point("task-at-end")
             self._report_end()
-        except _StopError as stop:
-            self._outcome.exit_code, self._outcome.code = stop.exit_code, stop.code
-            self._outcome.message, self._outcome.hint = stop.message, stop.hint
-        except FatalError as error:  # what the offsets topic holds, no task can read
-            self._outcome.exit_code, self._outcome.code = error.exit_code, error.code
-            self._outcome.message, self._outcome.hint = error.message, error.hint
+        except _ENDS as error:
+            self._outcome.end_with(error)
         finally:
             self._close_producer()
             self._reader.close()
@@ -154,13 +143,9 @@ class Task:
         """Ask the input. What it says of the source ends the attempt; what cannot be read now is tried again."""
         try:
             return inputs.get(self._wait_s())
-        except (ChangedError, FatalError) as error:
-            raise _StopError(error.exit_code, error.code, error.message, error.hint) from error
         except OSError as error:
             if self._last_attempt:
-                raise _StopError(
-                    EXIT_TEMPORARY, "source-unreadable", f"the source could not be read: {error}"
-                ) from error
+                raise TemporaryError(f"the source could not be read: {error}", code="source-unreadable") from error
             raise AttemptLostError(f"the source could not be read: {error}") from error
 
     def _report_end(self) -> None:
@@ -170,12 +155,12 @@ class Task:
         if last is not None and not last.failed and not last.done:
             self._outcome.last_split = (last.planned.id, last.seen)
         if self._outcome.bad_rows:
-            self._outcome.exit_code, self._outcome.code = EXIT_FATAL, "bad-rows"
+            self._outcome.exit_code, self._outcome.code = EXIT_FATAL, BAD_ROWS
 
     # ---- steps 0 to 3 ----------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Go the way from 0 to 3, as often as the bound allows. Raises _StopError where it ends otherwise."""
+        """Go the way from 0 to 3, as often as the bound allows. Raises one of _ENDS where it ends otherwise."""
         while True:
             try:
                 self._start_once()
@@ -210,43 +195,41 @@ class Task:
     def _check_offsets_topic(self) -> None:
         """Stop where another offsets topic has the name now: what was just read need not be all that is behind the plan."""
         if self._reader.topic_id() != self._settings.offsets_topic_id:
-            raise _StopError(
-                EXIT_CHANGED,
-                "progress-lost",
+            raise ChangedError(
                 f"the offsets topic {self._settings.offsets_topic} was deleted and made again while the run was at work",
+                code="progress-lost",
             )
 
     def _check_mine(self) -> None:
         """Stop unless the control record names this run and says it is running, and no newer attempt claimed the task."""
         control, settings = self._state.control, self._settings
         if control is None:
-            raise _StopError(EXIT_FATAL, "control-lost", "the job's control record is gone from the offsets topic")
+            raise FatalError("the job's control record is gone from the offsets topic", code="control-lost")
         if (control.run, control.started) != (settings.run, settings.started):
-            raise _StopError(EXIT_FENCED, "fenced", f"the job belongs to run {control.run} on {control.host} now")
+            raise FencedError(f"the job belongs to run {control.run} on {control.host} now", code="fenced")
         self._check_newest_run()
         if control.state != record.RUNNING:
-            raise _StopError(EXIT_INCOMPLETE, "run-ended", f"run {settings.run} has ended as {control.state}")
+            raise IncompleteError(f"run {settings.run} has ended as {control.state}", code="run-ended")
         claim = self._state.claims.get(self._outcome.task)
         if claim is not None and (claim.run, claim.started) == (settings.run, settings.started):
             if claim.attempt > self._attempt:
-                raise _StopError(EXIT_INCOMPLETE, "superseded", "a newer attempt of this task is at work")
+                raise IncompleteError("a newer attempt of this task is at work", code="superseded")
 
     def _check_newest_run(self) -> None:
         """Stop where a run record tells of a newer run, or of our run's end: compaction may have hidden the control record."""
         newest, settings = self._state.newest_run, self._settings
         if newest is not None and newest.run > settings.run:
-            raise _StopError(EXIT_FENCED, "fenced", f"the job belongs to run {newest.run} now")
+            raise FencedError(f"the job belongs to run {newest.run} now", code="fenced")
         if newest is not None and newest.run == settings.run and newest.ended:
-            raise _StopError(EXIT_INCOMPLETE, "run-ended", f"run {settings.run} has ended")
+            raise IncompleteError(f"run {settings.run} has ended", code="run-ended")
 
     def _committed(self, planned: PlannedSplit) -> OffsetRecord | None:
         """Return the split's last committed offset record. Stop where another task of this run wrote it."""
         other = self._state.elsewhere(planned.id)
         if other is not None:
-            raise _StopError(
-                EXIT_FATAL,
-                "split-in-two-tasks",
+            raise FatalError(
                 f"{planned.label} is read by tasks {other} and {self._outcome.task} of one run",
+                code="split-in-two-tasks",
             )
         return self._state.offsets.get(planned.id, planned.committed)
 
@@ -260,10 +243,9 @@ class Task:
         if lost and not self._last_attempt:
             raise AttemptLostError(f"{failure}; what was in flight was not committed")
         if lost and once and failure.kind is FailureKind.FENCED:
-            raise _StopError(
-                EXIT_INCOMPLETE,
-                "attempt-lost",
+            raise IncompleteError(
                 f"a transaction of task {self._outcome.task} was not committed, and Spark gives no further attempt: {failure}",
+                code="attempt-lost",
                 hint="what was committed is kept, nothing was sent twice; run again: it goes on from there",
             )
         if lost:
@@ -278,25 +260,24 @@ class Task:
         self._outcome.restarts += 1
         self._barren += 1
         if failure.kind is FailureKind.REFUSED:
-            raise _StopError(EXIT_FATAL, failure.code, f"Kafka refused: {failure}")
+            raise FatalError(f"Kafka refused: {failure}", code=failure.code)
         if failure.code == "read-deadline":
-            raise _StopError(
-                EXIT_TEMPORARY, "offsets-held-up", f"the offsets topic could not be read to its end: {failure.detail}"
+            raise TemporaryError(
+                f"the offsets topic could not be read to its end: {failure.detail}", code="offsets-held-up"
             )
         if self._barren >= _BARREN_RESTARTS:
             raise self._given_up(failure)
 
-    def _given_up(self, failure: KafkaFailure) -> _StopError:
+    def _given_up(self, failure: KafkaFailure) -> FatalError | TemporaryError:
         if failure.kind is FailureKind.FENCED:
-            return _StopError(
-                EXIT_FATAL,
-                "fenced-again-and-again",
+            return FatalError(
                 f"the producer of task {self._outcome.task} was fenced again and again while run {self._settings.run}"
                 " owned the job: either something else uses its transactional id (the same transactional_id_prefix and"
                 " job name, with another offsets topic), or transaction.timeout is too small for this cluster",
+                code="fenced-again-and-again",
                 hint="give one of the two another sink.transactional_id_prefix, or raise transaction.timeout; then run again",
             )
-        return _StopError(EXIT_TEMPORARY, "kafka-failed", f"Kafka failed {self._barren} times in a row: {failure}")
+        return TemporaryError(f"Kafka failed {self._barren} times in a row: {failure}", code="kafka-failed")
 
     # ---- rows ------------------------------------------------------------------------------------------------------
 
@@ -311,10 +292,9 @@ class Task:
     def _check_place(self, progress: SplitProgress, row: int) -> None:
         """Stop where the input is at another row than we are: rows would be lost or doubled, or an end come too early."""
         if progress.seen != row and not progress.failed:
-            raise _StopError(
-                EXIT_FATAL,
-                "row-out-of-place",
+            raise FatalError(
                 f"{progress.planned.label}: row {row} came when {progress.seen} had been seen",
+                code="row-out-of-place",
                 hint="this is a bug in eosingest, please report it; what was committed is kept, nothing was sent twice",
             )
 
@@ -324,11 +304,7 @@ class Task:
         if progress is None:
             progress = self._begin_split(split_hash)
         elif progress is not self._current:
-            raise _StopError(
-                EXIT_FATAL,
-                "split-met-twice",
-                f"{progress.planned.label} was read twice by one task",
-            )
+            raise FatalError(f"{progress.planned.label} was read twice by one task", code="split-met-twice")
         if self._current is not None and self._current is not progress:
             self._end(self._current)
         self._current = progress
@@ -337,11 +313,10 @@ class Task:
     def _end(self, progress: SplitProgress) -> None:
         """Take the split as ended. Fewer rows than are committed: it is not the split that was sent before."""
         if progress.seen < progress.rows:
-            raise _StopError(
-                EXIT_CHANGED,
-                "split-shrank",
+            raise ChangedError(
                 f"{progress.planned.label} gave {progress.seen} rows, and"
                 f" {progress.rows} were committed by an earlier run: the same split must give the same rows",
+                code="split-shrank",
                 hint="nothing of it was sent again; was the file changed and its length and modification time kept?",
             )
         progress.ended = True
@@ -350,11 +325,10 @@ class Task:
         """Begin with a split, at its first row: what is committed of it is passed over, and proven on the way."""
         planned = self._settings.splits.get(split_hash)
         if planned is None:
-            raise _StopError(
-                EXIT_CHANGED,
-                "unplanned-split",
+            raise ChangedError(
                 "a row came from a split, or from a version of a file, that is not in the plan: a file changed after it"
                 " was listed",
+                code="unplanned-split",
                 hint="its rows were not sent; run again once nothing writes to the source any more (source.min_age)",
             )
         progress = self._progress[split_hash] = SplitProgress(planned, self._committed(planned))
@@ -375,11 +349,10 @@ class Task:
     def _pass_over(self, progress: SplitProgress, rows: Batch) -> None:
         """Count rows that are committed. Stop where they do not give the receipt: what follows belongs to other rows."""
         if not progress.pass_over(rows):
-            raise _StopError(
-                EXIT_CHANGED,
-                "prefix-changed",
+            raise ChangedError(
                 f"{progress.planned.label}: its first {progress.rows} rows are not those that were"
                 " sent: they do not give the receipt",
+                code="prefix-changed",
                 hint="nothing more of it was sent; was the file edited and its length and modification time kept, or does an"
                 " expression depend on the day, the host or a library's version? Restore what was and run again;"
                 " or send everything again, beside what is in the topic, with: eosingest run SPEC --from-scratch",

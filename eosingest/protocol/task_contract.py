@@ -14,12 +14,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from eosingest.errors import EXIT_DONE
+from eosingest.errors import EXIT_DONE, EosingestError
 from eosingest.kafka.protocols import OffsetsReader, Producer, Records
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.source import SplitId
 from eosingest.records.limits import TopicLimits
+
+BAD_ROWS = "bad-rows"  # the code of an outcome that nothing but bad rows stands against
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,9 @@ class TaskKafka(Protocol):
 class Outcome:
     """How a task ended: what the driver is told. `exit_code` as in errors.py, 0 where all went well.
 
+    `error` is the name of the class of the error that ended it, with its code, message, hint and item, "" where none did: bad
+    rows end splits, not tasks.
+
     `last_split` is (identity, rows seen) of the last split whose input the task saw, None where it is not to be taken as
     ended. `read_all` says that the input was read to its end and that all of it is committed, but for bad rows.
     `bad_rows` are dicts of split (identity), label, row (of the split after `where`, from 1), code, reason.
@@ -147,14 +152,21 @@ class Outcome:
     task: int
     exit_code: int = EXIT_DONE
     code: str = ""
+    error: str = ""
     message: str = ""
     hint: str = ""
+    item: str = ""
     last_split: tuple[SplitId, int] | None = None
     read_all: bool = False
     bad_rows: list[dict[str, Any]] = field(default_factory=list)
     records: int = 0
     transactions: int = 0
     restarts: int = 0
+
+    def end_with(self, error: EosingestError) -> None:
+        """Note what ended the task."""
+        self.exit_code, self.code, self.error = error.exit_code, error.code, type(error).__name__
+        self.message, self.hint, self.item = error.message, error.hint, error.item
 
     def to_json(self) -> dict[str, Any]:
         """Return the outcome as a JSON object."""

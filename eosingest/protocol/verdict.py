@@ -10,11 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from eosingest.errors import (
-    EXIT_CHANGED,
-    EXIT_DONE,
     EXIT_FENCED,
-    EXIT_INCOMPLETE,
-    EXIT_TEMPORARY,
     ChangedError,
     EosingestError,
     FatalError,
@@ -31,6 +27,9 @@ from eosingest.protocol.task_contract import Outcome
 _NAMED_AT_MOST = 10
 _CHANGED = "changed-while-read"  # of a file; tasks that read its bytes say it too
 _RUN_AGAIN = "what was committed is kept, nothing was sent twice; run again: it goes on from here"
+_TASK_ERRORS: dict[str, type[EosingestError]] = {
+    known.__name__: known for known in (ChangedError, FatalError, IncompleteError, TemporaryError)
+}
 _MEND_IT = "what was committed is kept, nothing was sent twice; mend the cause and run again: it goes on from here"
 
 
@@ -177,30 +176,20 @@ def outcome_errors(outcomes: Sequence[Outcome]) -> list[EosingestError]:
                 ' changed: see source.on_change = "reingest"',
             )
         )
-    others = {
-        outcome.code: outcome
-        for outcome in outcomes
-        if outcome.exit_code not in (EXIT_DONE, EXIT_FENCED) and outcome.code != "bad-rows"
-    }
+    others = {outcome.code: outcome for outcome in outcomes if outcome.error and outcome.exit_code != EXIT_FENCED}
     # An outcome "fenced" is no evidence by itself: the driver read the control record, and it was ours.
     return errors + [_outcome_error(outcome) for outcome in others.values()]
 
 
 def _outcome_error(outcome: Outcome) -> EosingestError:
-    classes: dict[int, type[EosingestError]] = {
-        EXIT_CHANGED: ChangedError,
-        EXIT_TEMPORARY: TemporaryError,
-        EXIT_INCOMPLETE: IncompleteError,
-    }
-    error_class = classes.get(outcome.exit_code, FatalError)
-    return error_class(
-        outcome.message, code=outcome.code, hint=outcome.hint or (_MEND_IT if error_class is FatalError else _RUN_AGAIN)
-    )
+    error_class = _TASK_ERRORS[outcome.error]
+    hint = outcome.hint or (_MEND_IT if error_class is FatalError else _RUN_AGAIN)
+    return error_class(outcome.message, code=outcome.code, hint=hint, item=outcome.item)
 
 
 def _says_so_too(outcome: Outcome, changed: Sequence[str]) -> bool:
     """Whether a task has seen itself that one of the `changed` files is another one: that is one error, not two."""
-    return outcome.code == _CHANGED and any(outcome.message.startswith(f"{name}: ") for name in changed)
+    return outcome.code == _CHANGED and outcome.item in changed
 
 
 def _changed_while_read(names: Sequence[str]) -> ChangedError:

@@ -212,6 +212,7 @@ def _changed(split: LineSplit) -> ChangedError:
         f"{split.file.name}: changed after it was listed",
         code="changed-while-read",
         hint="what was committed of it is kept; restore the file, or wait until nothing writes to it (source.min_age)",
+        item=split.file.name,
     )
 
 

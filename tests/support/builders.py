@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from eosingest.errors import ChangedError, FatalError, FencedError, IncompleteError, TemporaryError
 from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
 from eosingest.protocol.offsets.record import POSITION_KIND_ROWS, RUNNING, ControlRecord, OffsetRecord, Pinned
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit
 from eosingest.protocol.source import Listing, SourceFile, Split, SplitId
-from eosingest.protocol.task_contract import Outcome, TaskSettings
+from eosingest.protocol.task_contract import BAD_ROWS, Outcome, TaskSettings
 from eosingest.records.limits import TopicLimits
 from eosingest.sources.files.cuts import FileSplit
 from eosingest.sources.files.fingerprint import Fingerprint
@@ -190,8 +191,15 @@ def task_settings(**changes: Any) -> TaskSettings:
     return replace(base, **changes)
 
 
+_ERROR_OF = {
+    made.exit_code: made.__name__ for made in (ChangedError, FatalError, FencedError, IncompleteError, TemporaryError)
+}
+
+
 def outcome(task: int = 0, last: tuple[SplitId, int] | None = None, *, read_all: bool = True, **more: Any) -> Outcome:
-    """How a task ended; `last` is as `last_split` makes it."""
+    """How a task ended; `last` is as `last_split` makes it. The error is the one of the exit code."""
+    if more.get("code") != BAD_ROWS:
+        more.setdefault("error", _ERROR_OF.get(more.get("exit_code", 0), ""))
     return Outcome(task, last_split=last, read_all=read_all, **more)
 
 

@@ -241,7 +241,9 @@ def test_what_does_not_prove_that_a_split_shrank(told: Outcome) -> None:
 
 def test_a_change_that_a_task_has_seen_too_is_one_error() -> None:
     seen, unseen = (
-        outcome(task=task, read_all=False, exit_code=12, code="changed-while-read", message=f"{name}: changed")
+        outcome(
+            task=task, read_all=False, exit_code=12, code="changed-while-read", message=f"{name}: changed", item=name
+        )
         for task, name in enumerate(["a", "b"])
     )
     (error,) = errors(HALF, seen, changed=["a"])
