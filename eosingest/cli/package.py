@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +29,7 @@ def package(file: _File = None, output: Output = None, verbose: Verbose = False,
         from eosingest.app.executor_python import default_name, pack
         from eosingest.host.interruption import Interruption
 
-        packed = pack(file or Path(default_name()), Interruption(signals.received).check)
+        packed = pack(Path(os.path.abspath(file or default_name())), Interruption(signals.received).check)
         conf = {"spark.archives": f"{packed.file}#env", "spark.pyspark.python": "./env/bin/python"}
         rows = words.table(
             [

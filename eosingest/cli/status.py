@@ -47,7 +47,7 @@ def _lines(report: StatusReport) -> Iterator[str]:
         ("since", f"{report.time} on {report.host} (pid {report.pid})"),
         ("topic", f"{report.topic} on {report.bootstrap_servers}"),
         ("files", f"{report.files_done:,} of {report.files:,} done" if report.files else "none begun yet"),
-        ("splits", f"{report.splits_done:,} of {report.splits:,} done"),
+        ("splits", f"{report.splits_done:,} of {report.splits:,} done, of those that were begun"),
         ("records", f"{report.records_total:,} by all runs"),
         ("versions", versions or "not known"),
     ]

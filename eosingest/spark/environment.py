@@ -78,9 +78,9 @@ def _environment(message: str, advice: str, kept: str) -> FatalError:
     return FatalError(
         message,
         code="executor-environment",
-        hint=f'{kept}; {advice}: PYSPARK_PYTHON=/path/python, or [spark] conf = {{ "spark.pyspark.python" = "/path/python" }};'
-        " or send this one along: eosingest package env.tar.gz, then"
-        ' { "spark.archives" = "env.tar.gz#env", "spark.pyspark.python" = "./env/bin/python" }',
+        hint=f'{kept}; {advice}: [spark] conf = {{ "spark.pyspark.python" = "/path/python" }}, or PYSPARK_PYTHON where neither'
+        " spec nor site has that setting; or send this one along: eosingest package /path/env.tar.gz, then"
+        ' { "spark.archives" = "/path/env.tar.gz#env", "spark.pyspark.python" = "./env/bin/python" }',
     )
 
 

@@ -166,8 +166,9 @@ class Watch:
             f"no executor within {self._wait_s:.0f} s: asked for {self.number}, {self._wanted.words}"
             + (f"; Spark says: {reason}" if reason else ""),
             code=_NO_EXECUTORS,
-            hint="what was committed is kept; look at what the cluster has left, ask for less (spark.executor.memory,"
-            " spark.executor.cores), or wait longer: [spark] executor_wait",
+            hint="what was committed is kept, nothing was sent twice; run again once the cluster has room (its web page"
+            " shows its workers), ask for less (spark.executor.memory, spark.executor.cores), or wait longer:"
+            " [spark] executor_wait",
         )
 
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
-from eosingest.cli.main import main
-from eosingest.cli.signals import relay_by
+try:
+    from eosingest.cli.main import main
+    from eosingest.cli.signals import relay_by
+except ModuleNotFoundError as error:
+    # Exit 7 of the README; errors.py, which has the number, may be what is missing.
+    sys.stderr.write(
+        f"error: spark-submit started {sys.executable}, which has no module {error.name}\n"
+        "hint: nothing was sent; name the Python that has eosingest: PYSPARK_DRIVER_PYTHON=/path/venv/bin/python\n"
+    )
+    sys.exit(7)
 
 
 def _relay(take: Callable[[int], None]) -> None:

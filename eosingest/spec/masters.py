@@ -22,6 +22,8 @@ def master_problem(master: str) -> str | None:
         return "Spark Connect is not supported; name a master such as local[*] or spark://host:7077"
     if master.startswith("mesos://"):
         return f"Spark 4 does not run on Mesos; {_KNOWN}"
+    if any(not 0 < port < 65_536 for _, port in addresses(master)):
+        return "a port is a number from 1 to 65535"
     if any(known.fullmatch(master) for known in (LOCAL_MASTER, _LOCAL_CLUSTER, _STANDALONE, _KUBERNETES)):
         return None
     if master == "yarn":
@@ -74,6 +76,7 @@ def embedded_problem(master: str, bootstrap_servers: str) -> str | None:
     if bootstrap_servers != "embedded" or not on_other_machines(master):
         return None
     return (
-        f"the embedded broker listens on this machine alone, and the executors of {master} run on others; name brokers that"
-        " they reach, host:port, or run with master local[*]"
+        f"the embedded broker listens on this machine alone, and the executors of {master} may run on others; name brokers"
+        " that they reach, host:port (eosingest broker status has the embedded one's, for a cluster that is on this machine),"
+        " or run with master local[*]"
     )

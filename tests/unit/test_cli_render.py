@@ -230,7 +230,7 @@ def test_a_status(capsys: pytest.CaptureFixture[str]) -> None:
         "  since              2026-11-20T10:00:00+00:00 on etl-1 (pid 4711)",
         "  topic              orders on localhost:9092",
         "  files              11 of 12 done",
-        "  splits             38 of 40 done",
+        "  splits             38 of 40 done, of those that were begun",
         "  records            1,203,450 by all runs",
         "  versions           eosingest 0.1.0, spark 4.0.0",
         "  open transactions  none",

@@ -5,8 +5,11 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import eosingest
 
 START = """
 import os, signal, sys, threading, time
@@ -117,3 +120,13 @@ for _ in range(2):
 print("told")
 """)
     assert (done.returncode, done.stdout, done.stderr) == (0, "told\n", "")
+
+
+def test_spark_submit_with_a_python_that_lacks_eosingest_is_told_in_one_line() -> None:
+    """Breaks when the first thing that a person sees is a traceback, or exit 1, which means a bug of ours."""
+    script = Path(eosingest.__file__).parent / "spark_submit" / "application.py"
+    done = subprocess.run([sys.executable, "-I", "-S", script, "run", "x"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (7, "")
+    assert "has no module eosingest" in done.stderr
+    assert "PYSPARK_DRIVER_PYTHON" in done.stderr
+    assert "Traceback" not in done.stderr
