@@ -7,6 +7,8 @@ READY := $(VENV)/ready
 .DEFAULT_GOAL := help
 # Half a minute, once: each of the hundreds of runs of the tests takes 5 s of CPU with it instead of 8 (docs/performance.md).
 PREPARED := $(BIN)/eosingest prepare --quiet
+# What asks nothing of brokers that their version could change, and takes long.
+OF_SPARK_ALONE := broker_versions clusters cluster_faults submit_signals prepare
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 15
 
 .PHONY: help install quickstart test test-rest test-all test-integration test-simulation test-chaos test-reading test-brokers simulate chaos bench unit lint schema clean
@@ -47,7 +49,7 @@ test-reading test-integration test-simulation test-chaos: $(READY)
 test-brokers: $(READY) ## run tests/integration on Kafka 3.3.2 and 3.9.1, or on KAFKA="versions"
 	for version in $(or $(KAFKA),3.3.2 3.9.1); do \
 		KAFKA_HOME=$$($(BIN)/python -m tests.support.older_kafka $$version) \
-		$(PYTEST) $(addprefix --ignore tests/integration/,test_broker_versions.py test_clusters.py) tests/integration || exit 1; done
+		$(PYTEST) $(OF_SPARK_ALONE:%=--ignore tests/integration/test_%.py) tests/integration || exit 1; done
 
 simulate: $(READY) ## run SCHEDULES=n simulated schedules of driver and tasks, from SEED=s on
 	$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),1000) --seed $(or $(SEED),0)

@@ -205,8 +205,8 @@ def test_broker_that_cannot_start_says_why_and_starts_when_that_is_mended(folder
 
 def test_port_lost_between_look_and_start_is_tried_again_and_then_named(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        listeners = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]},CONTROLLER://127.0.0.1:19999"
-        properties = {"listeners": listeners, "advertised.listeners": listeners}
+        plain = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"
+        properties = {"listeners": f"{plain},CONTROLLER://127.0.0.1:19999", "advertised.listeners": plain}
         properties["controller.quorum.voters"] = "1@127.0.0.1:19999"
         with pytest.raises(FatalError, match="Address already in use") as caught:
             broker.up(directory=folder, properties=properties)

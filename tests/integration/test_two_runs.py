@@ -95,7 +95,7 @@ def test_if_running(job: Job) -> None:
 @BOTH_INPUTS
 def test_another_master_in_the_middle_of_a_job(job: Job) -> None:
     """Breaks when a split's progress hangs on the task that sent it, or when only today's task ids are fenced."""
-    write_files(job, files=3, rows=12_000)
+    write_files(job, files=3, rows=24_000)
     masters = ["local[2]", "local[1]", "local[4]"]
     for master, following in pairwise(masters):
         run_killed_at(job, "task-after-commit")  # early: each of the four tasks of the last run finds something to send
