@@ -15,7 +15,7 @@ import numpy as np
 from bench.works import WORKS
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.librdkafka import LibrdkafkaProducer, ProducerSettings
+from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
 from eosingest.kafka.protocols import Records
 from eosingest.sources.files.lines import Bounds, open_file, read_lines
 

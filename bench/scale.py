@@ -29,7 +29,7 @@ from confluent_kafka import Producer
 from bench.brokers import running_broker
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
-from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
+from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.record import Audit, ControlRecord, OffsetRecord, Pinned
 from eosingest.protocol.offsets.state import JobState, TaskState

@@ -15,7 +15,8 @@ from eosingest.errors import SpecError, TemporaryError
 from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings, refuse_one_sided
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
-from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader, LibrdkafkaProducer, ProducerSettings
+from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
+from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
 from eosingest.kafka.protocols import OffsetsReader, Producer, TopicDescription
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.offsets import topic

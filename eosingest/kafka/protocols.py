@@ -1,7 +1,7 @@
 """The seam to Kafka: what the core asks of a producer, of a reader of the offsets topic and of an admin client.
 
-`driver.py` and `task.py` see Kafka only through these protocols. librdkafka.py implements the first two (the data
-plane), kafka_python.py the third (the control plane).
+`driver.py` and `task.py` see Kafka only through these protocols. producer.py and offsets_reader.py implement
+the first two (the data plane), kafka_python.py the third (the control plane).
 """
 
 from __future__ import annotations

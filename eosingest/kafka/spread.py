@@ -1,6 +1,6 @@
 """Which partition records without a key go to: all of a call to one, for which librdkafka needs less time than for each alone.
 
-Between librdkafka.py and produce_batch.py. It is what librdkafka's random partitioners and Java's producer (KIP-480) do with
+Between producer.py and produce_batch.py. It is what librdkafka's random partitioners and Java's producer (KIP-480) do with
 null keys, one partition for a while and then another, by calls instead of by milliseconds or bytes.
 """
 

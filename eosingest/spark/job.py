@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from eosingest.errors import EosingestError, FatalError, IncompleteError
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.librdkafka import ProducerSettings
+from eosingest.kafka.producer import ProducerSettings
 from eosingest.protocol import pins
 from eosingest.protocol.driver_contract import Prepared
 from eosingest.protocol.plan import Plan

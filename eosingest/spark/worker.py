@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from pyspark import Accumulator, AccumulatorParam, TaskContext
 
 from eosingest.kafka.columns import BinaryColumn
-from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader, LibrdkafkaProducer, ProducerSettings
+from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
+from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
 from eosingest.kafka.protocols import ANY_PARTITION, NO_PARTITION, OffsetsReader, Producer, Records
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit

@@ -8,7 +8,7 @@ import time
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
+from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from tests.chaos.session import Session
 from tests.support.harness import wait_for
 

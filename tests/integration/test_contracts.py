@@ -19,10 +19,11 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from eosingest import broker
 from eosingest.errors import TemporaryError
-from eosingest.kafka import librdkafka
+from eosingest.kafka import offsets_reader
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
-from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader, LibrdkafkaProducer, ProducerSettings
+from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
+from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Records
 from tests.support.harness import read_committed, topic_exists, wait_for
 
@@ -432,7 +433,7 @@ def test_a_start_offset_that_is_gone_is_an_error_not_an_empty_read(
 
 def test_looking_at_a_missing_topic_never_makes_it(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a broker that would: the one of the other tests has auto-creation off."""
-    monkeypatch.setattr(librdkafka, "_LEADER_S", 3.0)  # how long each look waits for a leader that never comes
+    monkeypatch.setattr(offsets_reader, "_LEADER_S", 3.0)  # how long each look waits for a leader that never comes
     up = broker.up(directory=tmp_path / "b", properties={"auto.create.topics.enable": "true"})
     try:
         client = ClientSettings(up.bootstrap_servers)

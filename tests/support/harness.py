@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
+from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from eosingest.protocol.offsets import topic as offsets_topic
 from eosingest.protocol.offsets.state import JobState
 

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
-from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
+from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from eosingest.protocol.offsets import topic
 from eosingest.protocol.offsets.state import JobState
 from tests.support.builders import place

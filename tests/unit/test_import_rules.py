@@ -231,7 +231,8 @@ def loaded_by(statement: str) -> set[str]:
     [
         "import eosingest.protocol.task, eosingest.protocol.driver",
         "import " + ", ".join(f"eosingest.{name}" for name in sorted(NAMES) if parents(name) & set(CORE)),
-        "import eosingest.kafka.librdkafka, eosingest.kafka.kafka_python, eosingest.sources.files.source",
+        "import eosingest.kafka.producer, eosingest.kafka.offsets_reader, eosingest.kafka.kafka_python\n"
+        "import eosingest.sources.files.source",
     ],
     ids=["task and driver", "the core", "clients and files"],
 )

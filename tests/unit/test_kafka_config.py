@@ -8,7 +8,7 @@ from kafka import KafkaAdminClient
 from eosingest.errors import SpecError
 from eosingest.kafka import config
 from eosingest.kafka.config import ClientSettings, kafka_python, refuse_one_sided
-from eosingest.kafka.librdkafka import ProducerSettings
+from eosingest.kafka.producer import ProducerSettings
 
 SECRET = "hunter2-äöü"
 

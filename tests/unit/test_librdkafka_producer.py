@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import cimpl
 
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.librdkafka import LibrdkafkaProducer, ProducerSettings
+from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, Records
 from eosingest.spark.worker import binary_column
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from eosingest.kafka import librdkafka
+from eosingest.kafka import offsets_reader
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
+from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from eosingest.kafka.protocols import FailureKind, KafkaFailure
 
 
@@ -47,7 +47,7 @@ def test_a_leader_that_moves_is_followed(code: int) -> None:
 
 
 def test_a_partition_that_stays_unknown_is_temporary(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(librdkafka, "_LEADER_S", 0.05)
+    monkeypatch.setattr(offsets_reader, "_LEADER_S", 0.05)
     with pytest.raises(KafkaFailure) as caught:
         reader(KafkaError._UNKNOWN_PARTITION).high_watermark()
     assert (caught.value.kind, caught.value.code) == (FailureKind.UNCERTAIN, "_UNKNOWN_PARTITION")
@@ -106,7 +106,7 @@ class Slow:
 
 def slow_reader(monkeypatch: pytest.MonkeyPatch, last: int) -> LibrdkafkaOffsetsReader:
     clock = [0.0]
-    monkeypatch.setattr(librdkafka.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(offsets_reader.time, "monotonic", lambda: clock[0])
     made = LibrdkafkaOffsetsReader("offsets", 3, ClientSettings("nobody:1"))
     made._consumers["read_committed"] = Slow(clock, last)
     return made

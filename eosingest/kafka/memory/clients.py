@@ -27,7 +27,7 @@ from eosingest.kafka.protocols import (
 
 _T = TypeVar("_T")
 _AGAIN_S = 0.05
-_REPEATED_S = 1.6 * REPEATED_COMMIT_S  # as librdkafka.py has it: a repeated commit is known by its time
+_REPEATED_S = 1.6 * REPEATED_COMMIT_S  # as producer.py has it: a repeated commit is known by its time
 _LONGEST_WAIT_S = 5.0
 _INIT_S = 30.0
 _REQUEST_S = 30.0

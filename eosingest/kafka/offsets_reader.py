@@ -1,0 +1,171 @@
+"""The reader of the offsets topic, over confluent-kafka (librdkafka).
+
+Driver and tasks read back through it what is proven to be sent, and an audit its receipts: offsets/topic.py sees it as
+`kafka.protocols.OffsetsReader`.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import confluent_kafka
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from eosingest.host.interruption import never
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.librdkafka import failures, log, position, raise_unless_passing
+from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord
+
+# What a broker or librdkafka answers while a partition's leader moves, or has just moved.
+_LEADER_MOVES = frozenset(
+    {
+        "FENCED_LEADER_EPOCH",
+        "LEADER_NOT_AVAILABLE",
+        "NOT_LEADER_FOR_PARTITION",
+        "OFFSET_NOT_AVAILABLE",
+        "UNKNOWN_LEADER_EPOCH",
+        "_UNKNOWN_PARTITION",
+    }
+)
+_POLL_S = 0.1
+_STEP_S = 1.0
+_LEADER_S = 30.0
+
+
+class LibrdkafkaOffsetsReader:
+    """Reads one partition of the offsets topic (`kafka.protocols.OffsetsReader`), without a consumer group.
+
+    Two consumers, since the watermarks of a read_committed client end at the last stable offset (measured).
+    """
+
+    def __init__(self, topic: str, partition: int, client: ClientSettings, check: Callable[[], None] = never) -> None:
+        """Connect when first asked. `check` is called while waiting, and raises to end the wait."""
+        self._check = check
+        self._topic = topic
+        self._partition = partition
+        self._config = {
+            **client.librdkafka(),
+            "group.id": "eosingest-reads-without-a-group",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            # A start offset that is gone must be an error: the default would jump to the end and read nothing.
+            "auto.offset.reset": "error",
+            "fetch.wait.max.ms": 20,
+            "fetch.error.backoff.ms": 50,
+            # Otherwise a full queue is looked at again after a second: a million records took 7 s instead of 2.
+            "fetch.queue.backoff.ms": 10,
+        }
+        self._client = client
+        self._consumers: dict[str, confluent_kafka.Consumer] = {}
+        self._admin: AdminClient | None = None
+
+    def topic_id(self) -> str:
+        """Return the topic's id."""
+        with failures():
+            if self._admin is None:
+                self._admin = AdminClient(self._client.librdkafka(), logger=log)
+            asked = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=_LEADER_S)
+            found = asked[self._topic].result()
+        # librdkafka tells it as Kafka's tools do, kafka-python as a UUID.
+        return str(uuid.UUID(bytes=base64.urlsafe_b64decode(f"{found.topic_id}==")))
+
+    def _consumer(self, isolation_level: str) -> confluent_kafka.Consumer:
+        if isolation_level not in self._consumers:
+            config = {**self._config, "isolation.level": isolation_level}
+            self._consumers[isolation_level] = confluent_kafka.Consumer(config, logger=log)
+        return self._consumers[isolation_level]
+
+    def _watermarks(self, isolation_level: str) -> tuple[int, int]:
+        """Ask for low and high watermark. A partition that has no leader just now, or another one, is waited for.
+
+        librdkafka takes "no leader" for lasting and keeps it in its cache for `metadata.max.age.ms`, a quarter of an hour
+        (rd_kafka_topic_partition_list_get_leaders): it is made to look again.
+        """
+        deadline = time.monotonic() + _LEADER_S
+        while True:
+            try:
+                return self._ask_for_watermarks(isolation_level)
+            except KafkaFailure as failure:
+                if failure.code not in _LEADER_MOVES:
+                    raise
+                if time.monotonic() > deadline:
+                    raise KafkaFailure(FailureKind.UNCERTAIN, failure.code, failure.detail) from failure
+            self._check()
+            time.sleep(_POLL_S)
+            with contextlib.suppress(KafkaException):  # what is wrong shows when asked again
+                self._consumer(isolation_level).list_topics(self._topic, timeout=_STEP_S)
+
+    def _ask_for_watermarks(self, isolation_level: str) -> tuple[int, int]:
+        at = TopicPartition(self._topic, self._partition)
+        with failures():
+            low_high = self._consumer(isolation_level).get_watermark_offsets(at, timeout=_LEADER_S)
+        if low_high is None:
+            raise KafkaFailure(FailureKind.UNCERTAIN, "_TIMED_OUT", f"no watermarks of {self._topic}")
+        low, high = low_high
+        return int(low), int(high)
+
+    def log_start(self) -> int:
+        """Return the log start offset."""
+        return self._watermarks("read_uncommitted")[0]
+
+    def high_watermark(self) -> int:
+        """Return the high watermark, as a read_uncommitted client sees it."""
+        return self._watermarks("read_uncommitted")[1]
+
+    def last_stable_offset(self) -> int:
+        """Return the last stable offset: what a read_committed client takes for the end."""
+        return self._watermarks("read_committed")[1]
+
+    def read(self, start: int, end: int, *, committed: bool, deadline_s: float) -> Iterator[LogRecord]:
+        """Yield [start, end); see the protocol. Ends by position: gaps and control records advance it too."""
+        if start >= end:
+            return
+        consumer = self._consumer("read_committed" if committed else "read_uncommitted")
+        with failures():
+            consumer.assign([TopicPartition(self._topic, self._partition, start)])
+        try:
+            yield from self._until(consumer, end, deadline_s)
+        finally:
+            with failures():
+                consumer.unassign()
+
+    def _until(self, consumer: confluent_kafka.Consumer, end: int, deadline_s: float) -> Iterator[LogRecord]:
+        before, reached, deadline = -1, -1, time.monotonic() + deadline_s
+        while reached < end:
+            self._check()
+            if reached > before:  # it goes on, however long a million records take whoever folds them
+                before, deadline = reached, time.monotonic() + deadline_s
+            if time.monotonic() > deadline:
+                raise KafkaFailure(
+                    FailureKind.UNCERTAIN, "read-deadline", f"read to offset {max(reached, 0)} of {end}, no further"
+                )
+            with failures():
+                # Waits for one only: asked for more, it waits the whole time for those that do not come.
+                messages = consumer.consume(1, timeout=0.05)
+                messages += consumer.consume(10_000, timeout=0)
+            for message in messages:
+                error = message.error()
+                offset = message.offset()
+                if error is None:
+                    if offset >= end:
+                        return
+                    reached = offset + 1
+                    yield LogRecord(offset, message.key() or b"", message.value(), message.timestamp()[1])
+                elif error.name() == "_PARTITION_EOF":
+                    reached = max(reached, offset)
+                elif error.name() != "GROUP_AUTHORIZATION_FAILED":  # comes without Group rights, and means nothing here
+                    raise_unless_passing(error)
+            if not messages:
+                reached = max(reached, position(consumer, self._topic, self._partition))
+
+    def close(self) -> None:
+        """Close both consumers."""
+        for consumer in self._consumers.values():
+            with contextlib.suppress(KafkaException, RuntimeError):
+                consumer.close()
+        self._consumers.clear()
