@@ -1,8 +1,7 @@
 """The control plane: topics, configurations, fencing and transaction listing over kafka-python.
 
-The driver's view of the cluster (`kafka.protocols.Admin`). The only module that knows private methods of
-kafka-python (`_manager`, `_find_coordinator_ids`): it has no fence call. The pin `>=3.0.12,<3.1` and a contract
-test against a real broker hold it in place.
+The driver's view of the cluster (`kafka.protocols.Admin`). This module and fencing.py alone know private methods of
+kafka-python (here `_manager`). The pin `>=3.0.12,<3.1` and a contract test against a real broker hold them in place.
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec, TransactionState
 from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.consumer.offsets import IsolationLevel
-from kafka.protocol.metadata import CoordinatorType
-from kafka.protocol.producer.transaction import InitProducerIdRequest
 
 from eosingest.errors import EosingestError, FatalError, TemporaryError
 from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings, kafka_python
+from eosingest.kafka.fencing import Fencing
 from eosingest.kafka.protocols import OffsetRange, OpenTransaction, TopicDescription
 from eosingest.kafka.unreachable import reasons
 
@@ -42,7 +40,6 @@ _BOOTSTRAP_S = 7.0
 _BOOTSTRAP_STEP_MS = 3_000
 _REQUEST_MS = 30_000
 _IN_FLIGHT = 1_000  # fencing is pipelined: with five in flight, 200 ids took 3 s instead of 0.2
-_FENCED_AT_ONCE = 500  # ids between two looks for a signal: a broker answers one of a connection after another
 _AGAIN_S = 0.2
 _GOING_ON = frozenset(
     {
@@ -197,45 +194,9 @@ class KafkaPythonAdmin:
         """InitProducerId on every id, hundreds in flight, retried until real success. Raises TemporaryError at the time-out."""
         wanted = list(transactional_ids)
         if wanted:
+            fencing = Fencing(self._client, self._servers, self._check)
             with self._errors("fencing earlier transactional ids"):
-                self._client._manager.run(self._fence, wanted, timeout_s)
-
-    async def _fence(self, wanted: list[str], timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        left = wanted
-        while left:
-            self._check()
-            asked, later = left[:_FENCED_AT_ONCE], left[_FENCED_AT_ONCE:]
-            again = await self._fence_round(asked)
-            left = later + again
-            if left and time.monotonic() > deadline:
-                raise TemporaryError(
-                    f"{self._servers}: {len(left)} transactional ids could not be fenced in {timeout_s:.0f} s"
-                    f" ({left[0]} …): the transaction coordinator is not available or a transaction is stuck",
-                    code="fence-timeout",
-                    hint="nothing was sent; check the cluster's transaction coordinators, then run again",
-                )
-            if len(again) == len(asked):
-                await self._client._net.sleep(0.05)
-
-    async def _fence_round(self, wanted: list[str]) -> list[str]:
-        """Ask once for every id; return those to ask again: the coordinator moves, loads or decides (14, 15, 16, 51)."""
-        try:
-            nodes = await self._client._find_coordinator_ids(wanted, key_type=CoordinatorType.TRANSACTION)
-        except kafka_errors.RetriableError:
-            return wanted
-        futures = [(name, self._client._manager.send(_init_producer_id(name), node_id=nodes[name])) for name in wanted]
-        again = []
-        for name, future in futures:
-            try:
-                code = (await future).error_code
-                if code:
-                    raise kafka_errors.for_code(code)(name)
-            except kafka_errors.RetriableError as error:
-                again.append(name)
-                if not isinstance(error, kafka_errors.ConcurrentTransactionsError):
-                    self._client._manager.cluster._coordinators.pop((CoordinatorType.TRANSACTION, name), None)
-        return again
+                self._client._manager.run(fencing.fence, wanted, timeout_s)
 
     def knows_transactional_id(self, transactional_id: str) -> bool:
         """Say whether the coordinator remembers the id (for 7 days by default). Without the right to ask: False."""
@@ -343,13 +304,3 @@ def _named_once(error: BaseException) -> str:
 def _names(listings: Mapping[int, Iterable[Any]]) -> dict[int, str]:
     """Return transactional ids by producer id, from what each broker lists."""
     return {entry.producer_id: entry.transactional_id for entries in listings.values() for entry in entries}
-
-
-def _init_producer_id(transactional_id: str) -> InitProducerIdRequest:
-    """Make the request that fences an id: no producer id and no epoch of our own, so that the broker bumps.
-
-    Nothing is ever begun under that epoch; its transaction timeout need only be one that every broker allows.
-    """
-    return InitProducerIdRequest(
-        transactional_id=transactional_id, transaction_timeout_ms=1_000, producer_id=-1, producer_epoch=-1
-    )

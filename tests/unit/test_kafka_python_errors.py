@@ -10,6 +10,7 @@ import pytest
 from kafka import errors
 
 from eosingest.errors import FatalError, TemporaryError
+from eosingest.kafka.fencing import Fencing
 from eosingest.kafka.kafka_python import OLDEST, KafkaPythonAdmin
 
 
@@ -50,7 +51,7 @@ class _Stop(Exception):
 
 def test_a_signal_is_heard_while_thousands_of_ids_are_fenced() -> None:
     """Breaks when all of them go in one round: with replicas that take 5 ms each, ten thousand take most of a minute."""
-    made, rounds, looks = admin(), list[int](), [0]
+    rounds, looks = list[int](), [0]
 
     async def fence_round(wanted: list[str]) -> list[str]:
         rounds.append(len(wanted))
@@ -61,14 +62,16 @@ def test_a_signal_is_heard_while_thousands_of_ids_are_fenced() -> None:
         if looks[0] == 4:
             raise _Stop
 
-    made._fence_round, made._check = fence_round, check  # type: ignore[method-assign]
+    client: Any = None
+    made = Fencing(client, "host:9092", check)
+    made._round = fence_round  # type: ignore[method-assign]
     with pytest.raises(_Stop):
-        asyncio.run(made._fence([str(number) for number in range(10_000)], 60))
+        asyncio.run(made.fence([str(number) for number in range(10_000)], 60))
     assert rounds == [500, 500, 500]
 
 
 def test_every_id_is_fenced_and_those_that_are_not_ready_are_asked_again() -> None:
-    made, fenced, waits = admin(), list[str](), [0]
+    fenced, waits = list[str](), [0]
 
     async def fence_round(wanted: list[str]) -> list[str]:
         again = [name for name in wanted if name in ("7", "8") and len(fenced) < 1_198]
@@ -79,8 +82,9 @@ def test_every_id_is_fenced_and_those_that_are_not_ready_are_asked_again() -> No
         waits[0] += 1
 
     client: Any = SimpleNamespace(_net=SimpleNamespace(sleep=sleep))
-    made._fence_round, made._check, made._client = fence_round, lambda: None, client  # type: ignore[method-assign]
+    made = Fencing(client, "host:9092", lambda: None)
+    made._round = fence_round  # type: ignore[method-assign]
     names = [str(number) for number in range(1_200)]
-    asyncio.run(made._fence(names, 60))
+    asyncio.run(made.fence(names, 60))
     assert sorted(fenced) == sorted(names)
     assert waits == [0], "there were others to fence meanwhile"
