@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
-from eosingest.kafka.memory.log import Cluster
+from eosingest.kafka.memory.cluster import Cluster
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, OffsetsReader, Producer

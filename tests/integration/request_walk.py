@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from eosingest.kafka.memory.log import BrokerError, Cluster, Identity
+from eosingest.kafka.memory.cluster import Cluster
+from eosingest.kafka.memory.log import BrokerError, Identity
 from eosingest.kafka.protocols import LogRecord, OffsetsReader
 from tests.support.raw_kafka import RawKafka
 

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from eosingest import broker
 from eosingest.broker import jars
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.memory.log import MAX_EPOCH
+from eosingest.kafka.memory.cluster import MAX_EPOCH
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from tests.integration import client_walk
 from tests.integration.request_walk import TIMEOUT_S, CompactionWalk, RequestWalk

@@ -11,7 +11,7 @@ from random import Random
 
 from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL
 from eosingest.host.failpoints import handle_with
-from eosingest.kafka.memory.log import Cluster
+from eosingest.kafka.memory.cluster import Cluster
 from eosingest.protocol.offsets import topic as offsets_topic
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, EXIT_FENCED, EXIT_INCOMPLETE, EXIT_TEMPORARY
-from eosingest.kafka.memory.log import Entry, State
+from eosingest.kafka.memory.cluster import State
+from eosingest.kafka.memory.log import Entry
 from eosingest.protocol.transactional_ids import task_id
 from tests.simulation.spark import JOB, OFFSETS, PREFIX, ROW_BYTES, TOPIC, Attempt, Run
 from tests.support.builders import Place

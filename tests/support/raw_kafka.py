@@ -22,7 +22,8 @@ from kafka.protocol.producer.produce import ProduceRequest
 from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from eosingest.kafka.memory.log import BrokerError, Identity, Offsets
+from eosingest.kafka.memory.cluster import Offsets
+from eosingest.kafka.memory.log import BrokerError, Identity
 from eosingest.kafka.protocols import LogRecord
 
 _INIT_VERSION = 4

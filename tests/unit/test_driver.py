@@ -12,7 +12,8 @@ import pytest
 from eosingest.errors import ChangedError, EosingestError
 from eosingest.host.interruption import Interruption
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
-from eosingest.kafka.memory.log import Cluster, Entry
+from eosingest.kafka.memory.cluster import Cluster
+from eosingest.kafka.memory.log import Entry
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.driver_contract import DriverSettings, Prepared, Surroundings
 from eosingest.protocol.offsets import record, topic

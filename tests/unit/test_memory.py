@@ -10,7 +10,8 @@ import pytest
 
 from eosingest.errors import TemporaryError
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader, NoAnswerError
-from eosingest.kafka.memory.log import BrokerError, Cluster, Identity, Log, Offsets, State
+from eosingest.kafka.memory.cluster import Cluster, Offsets, State
+from eosingest.kafka.memory.log import BrokerError, Identity, Log
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Records
 
 _T = TypeVar("_T")

@@ -1,1 +1,1 @@
-"""A Kafka in memory, for simulation and tests: the log (log.py) and clients of it (clients.py)."""
+"""A Kafka in memory, for simulation and tests: the cluster (cluster.py), one partition (log.py), and clients (clients.py)."""

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from eosingest.errors import TemporaryError
-from eosingest.kafka.memory.log import BrokerError, Cluster, Identity
+from eosingest.kafka.memory.cluster import Cluster
+from eosingest.kafka.memory.log import BrokerError, Identity
 from eosingest.kafka.protocols import (
     ANY_PARTITION,
     REPEATED_COMMIT_S,
