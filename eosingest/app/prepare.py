@@ -77,11 +77,11 @@ def begin_in_background(spec: Spec, note: Callable[[str], None]) -> None:
 
 
 def _why_not(spec: Spec) -> str | None:
-    from eosingest.spark import class_archive, session
+    from eosingest.spark import class_archive, jvm
 
     if os.environ.get(VARIABLE, "").strip().lower() in _OFF:
         return f"{VARIABLE} says so; {_BY_HAND}"
-    if not session.takes_archive(site.spark_master(spec), spec.spark.conf):
+    if not jvm.takes_archive(site.spark_master(spec), spec.spark.conf):
         return "the JVM is not of a local Spark, or is told another archive"
     failed = class_archive.failure()
     return f"{failed}; {_BY_HAND}" if failed is not None else None

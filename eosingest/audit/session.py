@@ -24,7 +24,7 @@ from eosingest.kafka.librdkafka import REFUSALS
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import SplitId
 from eosingest.records.checksum import Totals
-from eosingest.spark import causes, executors, scan, session
+from eosingest.spark import causes, executors, failures, scan, threads
 from eosingest.spark.environment import environment_error
 from eosingest.spark.job import SparkSettings
 from eosingest.spark.line_inputs import LineSplit, line_separator, sends_lines
@@ -114,8 +114,8 @@ class SparkAuditor:
 
     def _in_thread(self, step: Callable[[], _T]) -> _T:
         try:
-            return session.in_thread(step, self._settings.check, "spark-audit")
-        except session.FROM_THE_JVM as error:
+            return threads.in_thread(step, self._settings.check, "spark-audit")
+        except failures.FROM_THE_JVM as error:
             raise self._explain(causes.text_of(error)) from error
         except IncompleteError as error:  # Spark that did not start: what of a run may be incomplete is not asked here
             raise TemporaryError(error.message, code=error.code, hint=self._again()) from error
@@ -159,7 +159,7 @@ class SparkAuditor:
         return f"nothing is said of the topic; verify again{self._log_hint()}"
 
     def _log_hint(self) -> str:
-        return session.log_hint(self._settings.log_file)
+        return failures.log_hint(self._settings.log_file)
 
     def _ended(self) -> bool:
         """Say whether the JVM is gone; where py4j has just lost it, its end is known a moment later."""

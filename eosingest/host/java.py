@@ -1,7 +1,7 @@
 """Which Java to start, for Spark and for the embedded broker: looked up without starting one where that is possible.
 
 Order: `$JAVA_HOME/bin/java`, as Spark does it, then `java` on the PATH. Spark 4 and Kafka 4 need Java 17
-(KIP-1013). Of one that is too new for Spark, Spark tells when it starts (spark/session.py).
+(KIP-1013). Of one that is too new for Spark, Spark tells when it starts (spark/failures.py).
 """
 
 from __future__ import annotations

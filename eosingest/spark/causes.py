@@ -59,7 +59,7 @@ def innermost(text: str) -> str:
     found = _ERROR_CLASS.search(text)
     if found is not None:
         return _shortened(found.group(0))
-    return _first_line(text)
+    return first_line(text)
 
 
 def _said(line: str) -> str:
@@ -86,7 +86,8 @@ def _shortened(words: str) -> str:
     return _SQLSTATE.sub("", _HDFS_NOISE.sub("", words.split(_ADVICE, 1)[0])).rstrip()
 
 
-def _first_line(text: str) -> str:
+def first_line(text: str) -> str:
+    """Return the line of an error that says why: of py4j's, the one behind "An error occurred while calling …"."""
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
         return lines[1].removeprefix(": ")

@@ -1,6 +1,6 @@
 """A class data archive of Spark: its classes as the JVM keeps them in memory, mapped by a run instead of loaded and verified.
 
-It is written once for the Java and the pyspark that are here (prepare.py); session.py names it to the JVM of every local
+It is written once for the Java and the pyspark that are here (prepare.py); jvm.py names it to the JVM of every local
 Spark where it is there. Its name says what it was written for, so that another Java or another jar finds none and a new one
 is written; what else makes it unfit the JVM finds by itself, notes it in Spark's log, and loads its classes as ever (JEP 350).
 """

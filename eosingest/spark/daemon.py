@@ -1,7 +1,7 @@
 """The process that a local Spark forks its Python workers from, with everything imported that a task needs.
 
 Beside pyspark's own daemon, which imports nothing: there each worker of a run, which may last seconds, spends half a second
-on imports of its own. Named in `spark.python.daemon.module` (session.py). No client is made here: librdkafka's threads
+on imports of its own. Named in `spark.python.daemon.module` (jvm.py). No client is made here: librdkafka's threads
 would not live on in a fork.
 """
 

@@ -2,7 +2,7 @@
 
 Between the plan and read.py, which adds what JSON and CSV need. Parquet and ORC say in each file what they hold, and every
 pending file is asked (columnar.py, exact_types.py). The columns of `k=v` folders are no data: Spark appends them, as strings
-where the schema does not say otherwise (session.py), so that their type never depends on which folders are pending.
+where the schema does not say otherwise (required_settings.py), so that their type never depends on which folders are pending.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eosingest.errors import FatalError
 from eosingest.protocol.source import SourceFile
 from eosingest.spark.columnar import Footer, Unreadable, read_footers
 from eosingest.spark.exact_types import refuse_misread, refuse_unreadable, type_words
-from eosingest.spark.session import FROM_THE_JVM
+from eosingest.spark.failures import FROM_THE_JVM
 
 WITH_FOOTERS = ("parquet", "orc")
 _CASE = "spark.sql.caseSensitive"

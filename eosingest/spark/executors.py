@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eosingest.errors import EosingestError, FatalError, TemporaryError
-from eosingest.spark import causes, cluster, session
+from eosingest.spark import causes, cluster, failures, session
 from eosingest.spark.cluster import Registered
 from eosingest.spark.environment import differences, environment_error, no_start, unfit
 from eosingest.spark.probe import Found, probe
@@ -218,7 +218,7 @@ def _look_around(spark: session.Spark, watch: Watch, tasks: int) -> list[Found]:
             break
         try:
             watch.look()
-        except session.FROM_THE_JVM:  # Spark has stopped: the job knows more
+        except failures.FROM_THE_JVM:  # Spark has stopped: the job knows more
             job.join(_SAY_AFTER_S)
             break
     if errors or job.is_alive():
@@ -231,7 +231,7 @@ def _look_around(spark: session.Spark, watch: Watch, tasks: int) -> list[Found]:
 
 def _failed(spark: session.Spark, error: Exception) -> Exception:
     """Make the error for a first job that failed."""
-    if not isinstance(error, (*session.FROM_THE_JVM, OSError, RuntimeError)):
+    if not isinstance(error, (*failures.FROM_THE_JVM, OSError, RuntimeError)):
         return error
     text = causes.text_of(error)
     known = environment_error(text, "nothing was sent") or no_start(text, spark.context.pythonExec)
@@ -241,7 +241,7 @@ def _failed(spark: session.Spark, error: Exception) -> Exception:
     return TemporaryError(
         f"the first Spark job on {spark.master} failed: {reason}",
         code=_NO_EXECUTORS,
-        hint=f"nothing was sent; look at the executors' logs, and run again{session.log_hint(spark.log_file)}",
+        hint=f"nothing was sent; look at the executors' logs, and run again{failures.log_hint(spark.log_file)}",
     )
 
 

@@ -25,7 +25,7 @@ from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.sources.files.source import metadata_file_path
-from eosingest.spark import causes, executors, scan, session
+from eosingest.spark import causes, executors, failures, required_settings, scan, session, threads
 from eosingest.spark.environment import environment_error
 from eosingest.spark.executors import LossWatch
 from eosingest.spark.inspect_files import inspect_pending
@@ -98,7 +98,7 @@ class SparkLauncher:
 
         A signal ends the wait at once.
         """
-        return session.in_thread(lambda: self._prepare(plan, schema, same_files), self._settings.check, "spark-prepare")
+        return threads.in_thread(lambda: self._prepare(plan, schema, same_files), self._settings.check, "spark-prepare")
 
     def _prepare(self, plan: Plan, schema: str | None, same_files: bool) -> Prepared:
         settings = self._settings
@@ -111,7 +111,7 @@ class SparkLauncher:
             executors.ready(self._spark, settings.executor_wait_s, settings.note)
             as_lines = takes_lines(settings.read, settings.conf, plan, base_path)
             slots = executors.most_tasks(self._spark)
-            inspected = session.begin(
+            inspected = threads.begin(
                 lambda: inspect_pending(self._spark.context, settings.read, plan, as_lines=as_lines, slots=slots),
                 "spark-inspect",
             )
@@ -122,7 +122,7 @@ class SparkLauncher:
             if schema is not None and settings.read.schema is None and not same_files:
                 refuse_outgrown(sql, settings.read, plan, base_path, schema)
             return self._prepare_frame(sql, plan, schema, base_path)
-        except session.FROM_THE_JVM as error:
+        except failures.FROM_THE_JVM as error:
             explained = self._explain(error)
             if explained.code == "spark-job" and not executors.is_lost(causes.text_of(error)):
                 raise FatalError(
@@ -218,9 +218,9 @@ class SparkLauncher:
     def _explain(self, error: Exception) -> EosingestError:
         """Turn the failure of the job into an error: bad data is fatal, the rest can be run again."""
         text = causes.text_of(error)
-        log = session.log_hint(self._settings.log_file)
+        log = failures.log_hint(self._settings.log_file)
         kept = "what was committed is kept, nothing was sent twice"
-        expected = isinstance(error, (*session.FROM_THE_JVM, OSError))
+        expected = isinstance(error, (*failures.FROM_THE_JVM, OSError))
         unanswered = isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
         if self._jvm_ended(wait=not expected or unanswered or _NO_SOCKET in text):
             return IncompleteError(
@@ -284,4 +284,4 @@ def _reason(text: str) -> str:
 def _max_attempts(master: str) -> int:
     """Return how often Spark tries a task: the second number of a local master, else `spark.task.maxFailures`."""
     local = re.fullmatch(r"local\[[^,]+,\s*(\d+)\]", master)
-    return int(local.group(1)) if local else session.MAX_ATTEMPTS
+    return int(local.group(1)) if local else required_settings.MAX_ATTEMPTS

@@ -14,7 +14,7 @@ from eosingest.errors import FatalError, IncompleteError, TemporaryError
 from eosingest.protocol.plan import Plan
 from eosingest.report.model import ShownRecord
 from eosingest.sources.files.source import metadata_file_path
-from eosingest.spark import executors, scan, session
+from eosingest.spark import executors, failures, scan, threads
 from eosingest.spark.job import BAD_HEADER, NAMES_AS_IN_THE_HEADER, SparkLauncher
 from eosingest.spark.read import CORRUPT, HEADER, PARTITION, TIMESTAMP, record_frame
 
@@ -24,14 +24,14 @@ class SparkPreviewer(SparkLauncher):
 
     def open(self, plan: Plan) -> str:
         """Start Spark, make the records of the whole plan, and return the resolved schema as DDL."""
-        return session.in_thread(lambda: self._open(plan), self._settings.check, "spark-preview")
+        return threads.in_thread(lambda: self._open(plan), self._settings.check, "spark-preview")
 
     def first_records(self, plan: Plan, whole: Plan, schema: str, count: int) -> list[ShownRecord]:
         """Return the first records of the plan's files, at most `count`; `whole` says what folder columns are made from.
 
         Raises the errors of errors.py where a row cannot be computed.
         """
-        return session.in_thread(
+        return threads.in_thread(
             lambda: self._first_records(plan, whole, schema, count), self._settings.check, "spark-preview"
         )
 
@@ -49,7 +49,7 @@ class SparkPreviewer(SparkLauncher):
             self._session = self._spark.sql()
             frame = record_frame(self._session, settings.read, plan, settings.base_path(plan))
             scan.check_narrow(frame.records)
-        except session.FROM_THE_JVM as error:
+        except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error
         return frame.schema
 
@@ -59,7 +59,7 @@ class SparkPreviewer(SparkLauncher):
             read = replace(settings.read, schema=schema)
             frame = record_frame(self._session, read, plan, settings.base_path(whole))
             rows = frame.records.limit(count).collect()
-        except session.FROM_THE_JVM as error:
+        except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error
         file = plan.pending_files[0].file.name
         return [_shown(row, file, tuple(read.headers)) for row in rows]
@@ -73,13 +73,13 @@ class SparkPreviewer(SparkLauncher):
             return kind(
                 explained.message,
                 code=explained.code,
-                hint=f"nothing was sent; {again}{session.log_hint(self._settings.log_file)}",
+                hint=f"nothing was sent; {again}{failures.log_hint(self._settings.log_file)}",
             )
         if explained.code == "bad-data":
             wrong = "correct the data or the spec"
             if BAD_HEADER in explained.message:
                 wrong = NAMES_AS_IN_THE_HEADER
-            hint = f"nothing was sent; {wrong}, and preview again{session.log_hint(self._settings.log_file)}"
+            hint = f"nothing was sent; {wrong}, and preview again{failures.log_hint(self._settings.log_file)}"
             return FatalError(explained.message, code=explained.code, hint=hint)
         return explained
 

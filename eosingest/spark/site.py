@@ -2,7 +2,7 @@
 
 A leaf under all that need to know where a spec runs (app/, spark/): the file is read here, as Spark reads it, and
 no JVM is started for it. Spark itself reads the same file again; what of it is taken, and what ours goes over, is for
-spark/session.py to say.
+spark/jvm.py to say.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from eosingest.errors import FatalError
 from eosingest.host.paths import unusable
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.source import FileSource
-from eosingest.spark import class_archive, scan, session
+from eosingest.spark import causes, class_archive, failures, scan, session, threads
 from eosingest.spark.read import ReadSettings, record_frame
 from eosingest.spark.worker import OUTPUT_SCHEMA
 
@@ -68,14 +68,14 @@ class Training:
         return FatalError(
             f"there is no new class data archive: {reason}",
             code="no-archive",
-            hint=f"runs work without one{session.log_hint(self._log_file)}",
+            hint=f"runs work without one{failures.log_hint(self._log_file)}",
         )
 
     def _in_thread(self, folder: Path, fresh: Path) -> None:
         try:
-            session.in_thread(lambda: self._train(folder, fresh), self._check, "spark-training")
-        except session.FROM_THE_JVM as error:
-            raise self._no_archive(session.first_line(str(error))) from error
+            threads.in_thread(lambda: self._train(folder, fresh), self._check, "spark-training")
+        except failures.FROM_THE_JVM as error:
+            raise self._no_archive(causes.first_line(str(error))) from error
         finally:
             if self._spark is not None:
                 self._spark.process.kill()  # where it has not ended by itself

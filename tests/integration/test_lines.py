@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from eosingest.protocol.source import SourceFile
 from eosingest.sources.files.lines import Bounds, is_compressed, open_file, read_lines
 from eosingest.sources.files.source import FileSource
-from eosingest.spark.session import SAME_EVERYWHERE
+from eosingest.spark.jvm import SAME_EVERYWHERE
 from tests.support.builders import places
 from tests.support.harness import LINES_SPEC, Job, finish
 from tests.support.held_runs import run_killed_at, start_held

@@ -22,7 +22,7 @@ from eosingest.protocol.source import Listing, SourceFile
 from eosingest.sources.files.cuts import is_splittable
 from eosingest.sources.files.names import is_hidden
 from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
-from eosingest.spark.session import SAME_EVERYWHERE
+from eosingest.spark.jvm import SAME_EVERYWHERE
 from tests.support.builders import listing as made
 from tests.support.builders import source_file
 

@@ -22,7 +22,7 @@ from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.task_contract import SplitEnd
 from eosingest.sources.files.source import FileSource
-from eosingest.spark import scan, session
+from eosingest.spark import jvm, required_settings, scan
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.line_inputs import LineInputs, LineSplit, line_separator, takes_lines
 from eosingest.spark.read import CORRUPT, SPLIT, ReadSettings, record_frame
@@ -182,8 +182,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         logging.getLogger(name).disabled = True
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.extraJavaOptions", session.SAME_EVERYWHERE)
-    for key, value in {**session.DEFAULTS, **session.required_settings(SPLIT_SIZE)}.items():
+    builder = builder.config("spark.driver.extraJavaOptions", jvm.SAME_EVERYWHERE)
+    for key, value in {**required_settings.DEFAULTS, **required_settings.required_settings(SPLIT_SIZE)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")

@@ -19,7 +19,7 @@ from eosingest.errors import ChangedError, FatalError
 from eosingest.host.interruption import never
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.sources.files.source import FileSource
-from eosingest.spark import scan, session
+from eosingest.spark import scan, session, threads
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.read import CORRUPT, ReadSettings, record_frame
 from eosingest.spark.session import Spark
@@ -31,7 +31,7 @@ HALF = 110_000  # of the text, roughly: behind a block
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[Spark]:
-    spark = session.in_thread(
+    spark = threads.in_thread(
         lambda: session.start(job="reading", master="local[2]", conf={}, split_size=SPLIT_BYTES, log_file=None),
         never,
         "spark",

@@ -15,16 +15,11 @@ import pytest
 from pyspark.errors import UnsupportedOperationException
 
 from eosingest.errors import FatalError, TemporaryError
-from eosingest.spark import session
-from eosingest.spark.session import (
-    Spark,
-    _check_jvm,
-    _java_options,
-    _launcher_options,
-    _not_started,
-    _prepare_environment,
-    package_zip,
-)
+from eosingest.spark import jvm
+from eosingest.spark.failures import not_started
+from eosingest.spark.jvm import _launcher_options, java_options, prepare_environment
+from eosingest.spark.required_settings import _check_jvm, _refuse_hadoop_settings_of_others
+from eosingest.spark.session import Spark, package_zip
 
 DRIVER = "spark.driver.extraJavaOptions"
 
@@ -42,11 +37,11 @@ def no_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_archive_is_looked_for_under_spark_submit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when the jars of a pyspark that is a zip are listed: a traceback instead of a run."""
-    monkeypatch.setattr(session.site, "is_submitted", lambda: True)
-    monkeypatch.setattr(session.class_archive, "option_to_use", lambda given: "-XX:SharedArchiveFile=there.jsa")
-    assert "SharedArchiveFile" not in _java_options("local[2]", {}, {})[DRIVER]
-    monkeypatch.setattr(session.site, "is_submitted", lambda: False)
-    assert "SharedArchiveFile" in _java_options("local[2]", {}, {})[DRIVER]
+    monkeypatch.setattr(jvm.site, "is_submitted", lambda: True)
+    monkeypatch.setattr(jvm.class_archive, "option_to_use", lambda given: "-XX:SharedArchiveFile=there.jsa")
+    assert "SharedArchiveFile" not in java_options("local[2]", {}, {})[DRIVER]
+    monkeypatch.setattr(jvm.site, "is_submitted", lambda: False)
+    assert "SharedArchiveFile" in java_options("local[2]", {}, {})[DRIVER]
 
 
 @pytest.mark.parametrize(
@@ -62,20 +57,18 @@ def test_no_archive_is_looked_for_under_spark_submit(monkeypatch: pytest.MonkeyP
 )
 def test_collector_and_room_are_the_users_to_choose(master: str, given: str, wanted: str) -> None:
     """Breaks when two collectors are named: such a JVM does not start."""
-    options = _java_options(master, {DRIVER: given} if given else {}, {})
+    options = java_options(master, {DRIVER: given} if given else {}, {})
     assert options == {DRIVER: wanted, "spark.executor.extraJavaOptions": SAME}
 
 
 def test_the_collector_may_be_chosen_among_default_options() -> None:
-    assert (
-        _java_options("local[2]", {"spark.driver.defaultJavaOptions": "-XX:+UseG1GC"}, {})[DRIVER] == f"{SAME} {ROOM}"
-    )
+    assert java_options("local[2]", {"spark.driver.defaultJavaOptions": "-XX:+UseG1GC"}, {})[DRIVER] == f"{SAME} {ROOM}"
 
 
 @pytest.mark.parametrize("name", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
 def test_the_collector_may_be_chosen_in_the_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "-Xss4m -XX:+UseSerialGC")
-    assert _java_options("local[2]", {}, {})[DRIVER] == f"{SAME} {ROOM}"
+    assert java_options("local[2]", {}, {})[DRIVER] == f"{SAME} {ROOM}"
 
 
 def test_a_java_that_is_too_new_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +77,7 @@ def test_a_java_that_is_too_new_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "bin" / "java").touch(0o755)
     (tmp_path / "release").write_text('JAVA_VERSION="25.0.1"\n')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    error = _not_started("local[*]", None, UnsupportedOperationException("getSubject is not supported"), None)
+    error = not_started("local[*]", None, UnsupportedOperationException("getSubject is not supported"), None)
     assert error.code == "java-too-new"
     assert "does not run on Java 25" in error.message
     assert "JAVA_HOME" in error.hint
@@ -93,7 +86,7 @@ def test_a_java_that_is_too_new_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_sites_java_options_stay_before_ours() -> None:
     """Breaks when ours replace what spark-defaults.conf says, or stand before it, where it would win."""
     site = {DRIVER: "-Dsite=1", "spark.executor.extraJavaOptions": "-Duser.timezone=Asia/Tokyo -Dsite=2"}
-    options = _java_options("spark://host:7077", {DRIVER: "-Dspec=1"}, site)
+    options = java_options("spark://host:7077", {DRIVER: "-Dspec=1"}, site)
     assert options == {
         DRIVER: f"-Dspec=1 {SAME}",
         "spark.executor.extraJavaOptions": f"-Duser.timezone=Asia/Tokyo -Dsite=2 {SAME}",
@@ -116,7 +109,7 @@ def test_the_executors_python_is_the_one_that_is_named(
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     monkeypatch.setenv("PYSPARK_PYTHON", "python-of-the-environment")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
-    _prepare_environment("yarn", conf)
+    prepare_environment("yarn", conf)
     assert os.environ["PYSPARK_PYTHON"] == wanted
 
 
@@ -144,11 +137,11 @@ def test_the_reason_is_looked_for_in_the_log(tmp_path: Path) -> None:
         "26/11/23 23:01:00 ERROR StandaloneSchedulerBackend: Application has been killed. Reason: All masters are"
         " unresponsive! Giving up.\n"
     )
-    error = _not_started("spark://h:7077", log, ValueError("Cannot call methods on a stopped SparkContext"), None)
+    error = not_started("spark://h:7077", log, ValueError("Cannot call methods on a stopped SparkContext"), None)
     assert (error.exit_code, error.code) == (5, "spark-master")
     assert "All masters are unresponsive" in error.message
     log.write_text('Exception in thread "main" org.apache.spark.SparkException: no such thing\n\tat x\n')
-    error = _not_started("yarn", log, ValueError("[JAVA_GATEWAY_EXITED] Java gateway process exited"), None)
+    error = not_started("yarn", log, ValueError("[JAVA_GATEWAY_EXITED] Java gateway process exited"), None)
     assert (error.exit_code, error.code) == (7, "spark-start")
     assert error.message.endswith("SparkException: no such thing")
 
@@ -171,7 +164,7 @@ def test_the_users_options_of_the_launcher_stay(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH", "SPARK_HOME"):
         monkeypatch.setenv(name, os.environ.get(name, ""))  # put back at the end
-    _prepare_environment("local[2]", {})
+    prepare_environment("local[2]", {})
     assert os.environ["SPARK_LAUNCHER_OPTS"] == "-Xss4m"
 
 
@@ -211,7 +204,7 @@ Caused by: java.net.ConnectException: Connection refused
 
 def test_an_api_server_that_does_not_answer_is_temporary() -> None:
     """Breaks when a scheduler is told not to retry (7) where the cluster was away for a moment; the stack is a real one's."""
-    error = _not_started("k8s://https://127.0.0.1:1", None, RuntimeError(STACK), None)
+    error = not_started("k8s://https://127.0.0.1:1", None, RuntimeError(STACK), None)
     assert isinstance(error, TemporaryError)
     assert (error.exit_code, error.code) == (5, "spark-master")
     assert "k8s://https://127.0.0.1:1 does not answer: Connection refused" in error.message
@@ -223,20 +216,20 @@ def test_an_api_server_that_refuses_is_not(tmp_path: Path) -> None:
         "Caused by: io.fabric8.kubernetes.client.KubernetesClientException: Failure executing: GET at: https://h/api/v1/pods/x."
         ' Message: pods "x" is forbidden: User "u" cannot get resource "pods". Received status: Status(code=403).\n'
     )
-    error = _not_started("k8s://https://h:443", log, RuntimeError("External scheduler cannot be instantiated"), None)
+    error = not_started("k8s://https://h:443", log, RuntimeError("External scheduler cannot be instantiated"), None)
     assert (error.exit_code, error.code) == (7, "spark-start")
     assert 'pods "x" is forbidden' in error.message
 
 
-def spark_with(hadoop: dict[str, str], ours: frozenset[str] = frozenset()) -> Spark:
-    """A Spark that has nothing but Hadoop's settings; Java's `find` is Python's `search`."""
+def refuse(hadoop: dict[str, str], ours: frozenset[str] = frozenset()) -> None:
+    """Look at a Spark that has nothing but Hadoop's settings; Java's `find` is Python's `search`."""
 
     class Hadoop:
         def getValByRegex(self, pattern: str) -> dict[str, str]:  # Hadoop's own name
             return {key: value for key, value in hadoop.items() if re.search(pattern, key)}
 
     context: Any = SimpleNamespace(_jsc=SimpleNamespace(hadoopConfiguration=Hadoop))
-    return Spark(context, None, "local[2]", None, {}, ours)
+    _refuse_hadoop_settings_of_others(context, ours)
 
 
 @pytest.mark.parametrize(
@@ -252,9 +245,9 @@ def spark_with(hadoop: dict[str, str], ours: frozenset[str] = frozenset()) -> Sp
 def test_hadoop_settings_of_readers_are_the_specs(key: str) -> None:
     """Breaks when another machine's core-site.xml makes readers skip rows, or read other bytes, and no digest says so."""
     with pytest.raises(FatalError, match=re.escape(f"spark.hadoop.{key} = x is set outside of the spec")) as raised:
-        spark_with({key: "x"})._refuse_hadoop_settings_of_others()
+        refuse({key: "x"})
     assert (raised.value.exit_code, raised.value.code) == (7, "spark-setting")
-    spark_with({key: "x"}, frozenset({f"spark.hadoop.{key}"}))._refuse_hadoop_settings_of_others()
+    refuse({key: "x"}, frozenset({f"spark.hadoop.{key}"}))
 
 
 def test_other_hadoop_settings_are_the_sites() -> None:
@@ -266,4 +259,4 @@ def test_other_hadoop_settings_are_the_sites() -> None:
         "io.compression.codec.lzo.class",
     )
     defaults = {"io.compression.codecs": "", "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.LocalFs"}
-    spark_with({**dict.fromkeys(others, "x"), **defaults})._refuse_hadoop_settings_of_others()
+    refuse({**dict.fromkeys(others, "x"), **defaults})

@@ -1,0 +1,173 @@
+"""The settings that the guarantee rests on: what they must be, and that a Spark which runs has them and no others.
+
+Between session.py, which starts Spark with them and calls the checks, and the running Spark. Each setting is here with what
+would go wrong without it. What may change records is in the spec, where it is pinned with the job: the same set elsewhere, in
+spark-defaults.conf, core-site.xml or by spark-submit, is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from eosingest.errors import FatalError
+from eosingest.spec.options import protects
+
+MAX_ATTEMPTS = 4
+# What the user may set otherwise.
+DEFAULTS = {
+    "spark.ui.enabled": "false",
+    # Else a column of `k=v` folders is a number or a text by which folders are pending, and 02 becomes 2.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # Else Spark 4 reads no encoding but Latin-1, ASCII and UTF; which may be named is for spec/options.py to say.
+    "spark.sql.legacy.javaCharsets": "true",
+}
+# What the JVM has in truth: _JAVA_OPTIONS go over what the command line says, and spark-submit's JVM was there before us.
+_LOCALE, _LANGUAGE = "en_US", "the JVM's language"
+_CHARSET, _ENCODING = "UTF-8", "the JVM's encoding"
+_ZONE = "the JVM's time zone"
+_ZONES = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "Etc/UCT", "UCT", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal")
+# The same of executors: these functions are called where the rows are.
+_OF_EXECUTORS = {
+    _LANGUAGE: "java_method('java.util.Locale', 'getDefault')",
+    _ENCODING: "java_method('java.nio.charset.Charset', 'defaultCharset')",
+    _ZONE: "java_method('java.time.ZoneId', 'systemDefault')",
+}
+# Settings of Spark SQL that no record depends on: how it plans, caches, lists tables and speaks of itself.
+_HARMLESS = re.compile(
+    r"spark\.sql\.(?:adaptive\.|artifact\.|autoBroadcastJoinThreshold|broadcastTimeout|catalog\.|catalogImplementation|cbo\.|codegen\.|debug"
+    r"|defaultCatalog|event|exchange\.|execution\.|extensions|hive\.|inMemory|join\.|maxPlanStringLength|metadataCache"
+    r"|objectHashAggregate\.|optimizer\.|orc\.compression|orc\.filterPushdown|parquet\.compression|parquet\.filterPushdown"
+    r"|planChangeLog\.|queryExecutionListeners|redaction\.|shuffle|sources\.default$|statistics\.|streaming\.|thriftserver\."
+    r"|thriftServer\.|ui\.|warehouse\.dir)"
+)
+# Of Hadoop's settings those by which Spark's readers may find other rows, columns or bytes in a file of this machine. Not among
+# them: textinputformat.record.delimiter, which is for Hadoop's own jobs, and file systems that no source lies on, such as s3a.
+_OF_READERS = (
+    r"^(io\.compression\.codecs|fs\.file\.impl|fs\.AbstractFileSystem\.file\.impl|parquet\.(read|private|strings)\..*"
+    r"|(hive\.exec\.)?orc\.(skip|tolerate|force|schema|include|kryo|sarg|filter|proleptic|mapred\.input)\..*)$"
+)
+_HADOOP_DEFAULTS = {
+    "io.compression.codecs": "",
+    "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.LocalFs",
+}
+
+
+def required_settings(split_size: int) -> dict[str, str]:
+    """Return the settings that the guarantee rests on; `split_size` in bytes."""
+    return {
+        # One attempt of a task at a time, in a partitioning that stays as planned.
+        "spark.speculation": "false",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.task.maxFailures": str(MAX_ATTEMPTS),
+        # With at least one partition wanted and a fixed size, the cuts inside a file depend on that file alone.
+        "spark.sql.files.maxPartitionBytes": str(split_size),
+        "spark.sql.files.minPartitionNum": "1",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "spark.sql.sources.useV1SourceList": "csv,json,orc,parquet,text",
+        # One listing by us; a job of thousands of tasks to list it again would take longer than the run.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
+        # The same rows give the same bytes everywhere, and a bad value is an error.
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.jsonGenerator.ignoreNullFields": "false",
+        # A flipped bit in a page that carries a checksum would be sent as it is.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+        "spark.sql.csv.parser.columnPruning.enabled": "false",
+        "spark.sql.variable.substitute": "false",
+        # Hadoop's line reader drops longer lines without a word, wherever this is set lower.
+        "spark.hadoop.mapreduce.input.linerecordreader.line.maxlength": str(2**31 - 1),
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def check_without_session(context: SparkContext, required: Mapping[str, str]) -> None:
+    """Read back what holds without a session. Raises FatalError where a setting does not hold."""
+    core = {key: value for key, value in required.items() if not key.startswith("spark.sql.")}
+    live = context._conf  # the JVM's own; getConf() would copy it, in hundreds of calls
+    _check_settings({key: live.get(key) for key in core}, core)
+    jvm: Any = context._jvm
+    _check_jvm(
+        str(jvm.java.util.Locale.getDefault().toString()),
+        str(jvm.java.nio.charset.Charset.defaultCharset().name()),
+        str(jvm.java.time.ZoneId.systemDefault().getId()),
+    )
+
+
+def check_with_session(made: SparkSession, required: Mapping[str, str]) -> None:
+    """Read back all that is required. Raises FatalError where a setting does not hold."""
+    _check_settings({key: made.conf.get(key, None) for key in required}, required)
+
+
+def check_executors(made: SparkSession, slots: int) -> None:
+    """Read back zone, language and encoding of the JVMs in which the rows are made, by `slots` tasks."""
+    rows = made.range(0, slots, 1, slots).selectExpr(*_OF_EXECUTORS.values()).collect()
+    for row in set(rows):  # here: Spark would take 200 tasks to find out
+        _check_jvm(*row, where="an executor's ")
+
+
+def refuse_settings_of_others(context: SparkContext, made: SparkSession, ours: Collection[str]) -> None:
+    """Raise FatalError for a setting of spark-defaults.conf or spark-submit that may change records: it is not pinned.
+
+    `ours` are the keys of all settings that Spark was started with.
+    """
+    jvm: Any = context._jvm
+    jvm_conf: Any = context._conf._jconf
+    texts = str(jvm_conf.toDebugString()).splitlines()  # in one call; getAll() is three for each
+    keys = {text.partition("=")[0] for text in texts if text.startswith("spark.sql.")}
+    for key in sorted(keys.difference(ours)):
+        if _HARMLESS.match(key):
+            continue
+        value = made.conf.get(key, None)
+        try:
+            default = jvm.org.apache.spark.sql.internal.SQLConf().getConfString(key)
+        except Py4JJavaError:  # no setting of Spark's own: none of the readers looks at it
+            continue
+        if value != default:
+            raise _not_pinned(key, value)
+    _refuse_hadoop_settings_of_others(context, ours)
+
+
+def _refuse_hadoop_settings_of_others(context: SparkContext, ours: Collection[str]) -> None:
+    """As above, for Hadoop's settings: core-site.xml may hold them as well."""
+    found: Any = context._jsc.hadoopConfiguration().getValByRegex(_OF_READERS)
+    for key in sorted(found):
+        name, value = f"spark.hadoop.{key}", str(found[key])
+        if name not in ours and value != _HADOOP_DEFAULTS.get(key):
+            raise _not_pinned(name, value)
+
+
+def _check_settings(live: Mapping[str, str | None], required: Mapping[str, str]) -> None:
+    for key, value in required.items():
+        if live[key] != value:
+            raise FatalError(
+                f"Spark runs with {key} = {live[key]}, and exactly-once needs {value}",
+                code="spark-setting",
+                hint="nothing was sent; look for it in spark-defaults.conf and in the environment",
+            )
+
+
+def _check_jvm(language: str, encoding: str, zone: str, *, where: str = "") -> None:
+    of = f"{where}JVM" if where else "the JVM"
+    names = {key: key.replace("the JVM", of) for key in (_LANGUAGE, _ENCODING, _ZONE)}
+    _check_settings({names[_LANGUAGE]: language}, {names[_LANGUAGE]: _LOCALE})
+    _check_settings({names[_ENCODING]: encoding}, {names[_ENCODING]: _CHARSET})
+    if zone not in _ZONES:
+        _check_settings({names[_ZONE]: zone}, {names[_ZONE]: _ZONES[0]})
+
+
+def _not_pinned(key: str, value: object) -> FatalError:
+    or_site = "in core-site.xml or " if key.startswith("spark.hadoop.") else "or "
+    takes = f'name it in the spec, [spark] conf = {{ "{key}" = "{value}" }}, where it is pinned with the job'
+    return FatalError(
+        f"{key} = {value} is set outside of the spec, in spark-defaults.conf, {or_site}by spark-submit, and may"
+        " change records",
+        code="spark-setting",
+        hint=f"nothing was sent; {'take it out there' if protects(key) else takes}",
+    )
