@@ -7,9 +7,7 @@ a JVM at work listens to nobody: a signal ends the wait at once.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from typing import Any, TypeVar
@@ -30,7 +28,6 @@ from eosingest.spark.job import SparkSettings
 from eosingest.spark.line_inputs import LineSplit, line_separator, sends_lines
 from eosingest.spark.read import CHECKSUM, METADATA, SPLIT, record_frame
 
-_JVM_END_WAIT_S = 2.0
 _KAFKA_FAILURE = re.compile(r"KafkaFailure: (\w[\w-]*): (.+)")
 _T = TypeVar("_T")
 
@@ -122,7 +119,7 @@ class SparkAuditor:
 
     def _explain(self, text: str) -> EosingestError:
         """Turn a failure of Spark into an error: the brokers and the JVM may be better next time, data is not."""
-        log = self._log_hint()
+        log = failures.log_hint(self._settings.log_file)
         kafka = _KAFKA_FAILURE.search(text)
         if kafka is not None and kafka.group(1) in REFUSALS:
             return FatalError(
@@ -134,12 +131,9 @@ class SparkAuditor:
                 code="kafka-uncertain",
                 hint=self._again(),
             )
-        if self._spark is not None and self._ended():
-            return TemporaryError(
-                f"Spark's JVM ended (status {self._spark.process.returncode})",
-                code="jvm-ended",
-                hint=self._again(),
-            )
+        ended = failures.jvm_ended(self._spark and self._spark.process, wait=True)
+        if ended is not None:
+            return TemporaryError(ended, code="jvm-ended", hint=self._again())
         environment = environment_error(text, "nothing was judged")
         if environment is not None:
             return environment
@@ -149,22 +143,10 @@ class SparkAuditor:
                 code="bad-data",
                 hint=f"without --against-source the receipts alone are asked{log}",
             )
-        if "Traceback (most recent call last)" in text:
-            return EosingestError(f"a Spark task failed by a bug of ours:\n{text[-3000:]}", hint=log.removeprefix("; "))
-        return TemporaryError(
+        bug = failures.bug_in_a_task(text, hint=log.removeprefix("; "))
+        return bug or TemporaryError(
             f"the Spark job failed: {causes.innermost(text)}", code="spark-job", hint=f"verify again{log}"
         )
 
     def _again(self) -> str:
-        return f"nothing is said of the topic; verify again{self._log_hint()}"
-
-    def _log_hint(self) -> str:
-        return failures.log_hint(self._settings.log_file)
-
-    def _ended(self) -> bool:
-        """Say whether the JVM is gone; where py4j has just lost it, its end is known a moment later."""
-        if self._spark.process is None:  # spark-submit's JVM is not ours to look after
-            return False
-        with suppress(subprocess.TimeoutExpired):
-            self._spark.process.wait(_JVM_END_WAIT_S)
-        return self._spark.process.poll() is not None
+        return f"nothing is said of the topic; verify again{failures.log_hint(self._settings.log_file)}"

@@ -1,8 +1,7 @@
 """Why Spark failed, in one line: the innermost cause in an error of the JVM that says something to a person.
 
 Spark wraps what a task or a reader says: "Job aborted …", `FAILED_READ_FILE.NO_HINT`, an `UncheckedIOException`. What a user
-needs is at the bottom of the "Caused by" chain. Between the JVM's errors and the launcher and the audit, which make errors
-of ours from them.
+needs is at the bottom of the "Caused by" chain. Below failures.py, which makes errors of ours from them.
 """
 
 from __future__ import annotations

@@ -1,28 +1,38 @@
-"""Failures of Spark as errors of ours: what an error of its JVM means for whoever meets it.
+"""Failures of Spark as errors of ours: that it did not start, that its JVM ended, that a job failed.
 
-Beside causes.py, which finds the reason in Spark's words. Here is what session, launcher, preview and audit say alike: that
-Spark did not start, that its JVM ended, or that a task failed by a bug of ours.
+Between the JVM's errors and session, launcher, preview and audit, which raise what is made of them here. causes.py finds the
+reason in Spark's words; environment.py knows what is wrong with the Python of executors.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import subprocess
+import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyspark
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
 from eosingest.host.java import find_java, java_major_version
+from eosingest.protocol import pins
 from eosingest.spark import causes, cluster
+from eosingest.spark.environment import environment_error
 
 # What a call of the JVM raises; py4j lets the last one through where no connection is left.
 FROM_THE_JVM = (Py4JError, PySparkException, ConnectionError)
+BAD_HEADER = "CSV header does not conform to the schema"
+NAMES_AS_IN_THE_HEADER = "give source.schema the header's names in their order, or leave it out to have it inferred"
 _END_KNOWN_S = 2.0  # a JVM that was lost over py4j has ended, or is about to
 _TOO_NEW = "getSubject is not supported"  # by Java 23 and newer; the Hadoop in pyspark 4.0 needs it (HADOOP-19212)
+_NO_SOCKET = "Connection refused"  # in what pyspark says where the JVM no longer serves a job's result
+_READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
+_FROM_A_WORKER = "Traceback (most recent call last)"
 
 
 def not_started(master: str, log_file: Path | None, error: Exception, process: Any) -> EosingestError:
@@ -65,6 +75,83 @@ def not_taken(master: str, log_file: Path | None, seconds: float) -> TemporaryEr
     )
 
 
+def of_a_run(error: Exception, process: Any, names: Mapping[str, str], log_file: Path | None) -> EosingestError:
+    """Make the error for a step or a job of a run that failed: bad data is fatal, most of the rest can be run again.
+
+    `process` is Spark's JVM, None where there is none of ours; `names` the names of the files that are read, by their paths.
+    """
+    text = causes.text_of(error)
+    log = log_hint(log_file)
+    kept = "what was committed is kept, nothing was sent twice"
+    expected = isinstance(error, (*FROM_THE_JVM, OSError))
+    unanswered = isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
+    ended = jvm_ended(process, wait=not expected or unanswered or _NO_SOCKET in text)
+    if ended is not None:
+        return IncompleteError(ended, code="jvm-ended", hint=f"{kept}; run again{log}")
+    if not expected:
+        traced = "".join(traceback.format_exception(error))
+        return EosingestError(f"the Spark job failed by a bug of ours:\n{traced[-3000:]}", hint=f"{kept}{log}")
+    reason = _reason(text)
+    if causes.out_of_memory(text):
+        return FatalError(
+            f"{_files_of(text, names)}: the JVM's heap is too small for it: {reason}",
+            code="out-of-memory",
+            hint=f'{kept}; give it more, [spark] conf = {{ "spark.driver.memory" = "4g" }}, and run again{log}',
+        )
+    environment = environment_error(text, kept)
+    if environment is not None:
+        return environment
+    if causes.is_lasting(text) or BAD_HEADER in text:
+        header = f"{NAMES_AS_IN_THE_HEADER}; or " if BAD_HEADER in text else ""
+        return FatalError(
+            f"{_files_of(text, names)}: the data could not be read or computed: {reason}",
+            code="bad-data",
+            hint=f"{kept}; {header}correct the data and run again. An expression is pinned in the middle of a job: with"
+            f" another one take a new job name{pins.from_scratch_hint()}{log}",
+        )
+    bug = bug_in_a_task(text, hint=f"{kept}{log}")
+    return bug or IncompleteError(f"the Spark job failed: {reason}", code="spark-job", hint=f"{kept}; run again{log}")
+
+
+def jvm_ended(process: Any, *, wait: bool) -> str | None:
+    """Return words for a JVM that is gone, None where it is not. `process` is None where it is not ours to look after.
+
+    Where it may be what py4j stumbled over (`wait`), a moment is waited for its end to be known.
+    """
+    if process is None:  # spark-submit's, or none yet
+        return None
+    if wait:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_END_KNOWN_S)
+    return f"Spark's JVM ended (status {process.returncode})" if process.poll() is not None else None
+
+
+def bug_in_a_task(text: str, hint: str) -> EosingestError | None:
+    """Return the error where a Python worker raised what no error of ours is made from, or None."""
+    if _FROM_A_WORKER not in text:
+        return None
+    return EosingestError(f"a Spark task failed by a bug of ours:\n{text[-3000:]}", hint=hint)
+
+
 def log_hint(log_file: Path | None) -> str:
     """Return the end of a hint that says where Spark's own output is; nothing where it went to stderr."""
     return f"; Spark's own words are in {log_file}" if log_file else ""
+
+
+def _files_of(text: str, names: Mapping[str, str]) -> str:
+    """Name the file that Spark was reading, or all that it may have been."""
+    found = _READING.search(text)
+    if found is not None and found.group(1) in names:
+        return names[found.group(1)]
+    said = [path for path in names if path in text]
+    if said:
+        return names[max(said, key=len)]
+    every = sorted(names.values())
+    return f"one of {', '.join(every[:10])}{' …' if len(every) > 10 else ''}" if len(every) > 1 else every[0]
+
+
+def _reason(text: str) -> str:
+    """Return what of a Spark error says why: the innermost cause that has a text."""
+    if BAD_HEADER in text:
+        return " ".join(text[text.index(BAD_HEADER) :].split("CSV file:", 1)[0].split())
+    return causes.innermost(text)

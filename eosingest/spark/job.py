@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import re
-import subprocess
 import threading
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from json import loads
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from eosingest.errors import EosingestError, FatalError, IncompleteError
+from eosingest.errors import EosingestError, FatalError
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.producer import ProducerSettings
-from eosingest.protocol import pins
 from eosingest.protocol.driver_contract import Prepared
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.sources.files.source import metadata_file_path
 from eosingest.spark import causes, executors, failures, required_settings, scan, session, threads
-from eosingest.spark.environment import environment_error
 from eosingest.spark.executors import LossWatch
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.line_inputs import SCHEMA, LineSource, LineSplit, line_source, takes_lines
@@ -37,11 +32,6 @@ from eosingest.spec.masters import is_local
 
 _CANCEL_WAIT_S = 4.0
 _CANCEL_EVERY_S = 0.5
-_JVM_END_WAIT_S = 2.0
-_NO_SOCKET = "Connection refused"  # in what pyspark says where the JVM no longer serves a job's result
-_READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
-BAD_HEADER = "CSV header does not conform to the schema"
-NAMES_AS_IN_THE_HEADER = "give source.schema the header's names in their order, or leave it out to have it inferred"
 
 
 def to_nobody(_: str) -> None:
@@ -217,68 +207,7 @@ class SparkLauncher:
 
     def _explain(self, error: Exception) -> EosingestError:
         """Turn the failure of the job into an error: bad data is fatal, the rest can be run again."""
-        text = causes.text_of(error)
-        log = failures.log_hint(self._settings.log_file)
-        kept = "what was committed is kept, nothing was sent twice"
-        expected = isinstance(error, (*failures.FROM_THE_JVM, OSError))
-        unanswered = isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
-        if self._jvm_ended(wait=not expected or unanswered or _NO_SOCKET in text):
-            return IncompleteError(
-                f"Spark's JVM ended (status {self._spark.process.returncode})",
-                code="jvm-ended",
-                hint=f"{kept}; run again{log}",
-            )
-        if not expected:
-            traced = "".join(traceback.format_exception(error))
-            return EosingestError(f"the Spark job failed by a bug of ours:\n{traced[-3000:]}", hint=f"{kept}{log}")
-        reason = _reason(text)
-        if causes.out_of_memory(text):
-            return FatalError(
-                f"{self._files_of(text)}: the JVM's heap is too small for it: {reason}",
-                code="out-of-memory",
-                hint=f'{kept}; give it more, [spark] conf = {{ "spark.driver.memory" = "4g" }}, and run again{log}',
-            )
-        environment = environment_error(text, kept)
-        if environment is not None:
-            return environment
-        if causes.is_lasting(text) or BAD_HEADER in text:
-            header = f"{NAMES_AS_IN_THE_HEADER}; or " if BAD_HEADER in text else ""
-            return FatalError(
-                f"{self._files_of(text)}: the data could not be read or computed: {reason}",
-                code="bad-data",
-                hint=f"{kept}; {header}correct the data and run again. An expression is pinned in the middle of a job: with"
-                f" another one take a new job name{pins.from_scratch_hint()}{log}",
-            )
-        if "Traceback (most recent call last)" in text:
-            return EosingestError(f"a Spark task failed by a bug of ours:\n{text[-3000:]}", hint=f"{kept}{log}")
-        return IncompleteError(f"the Spark job failed: {reason}", code="spark-job", hint=f"{kept}; run again{log}")
-
-    def _jvm_ended(self, wait: bool) -> bool:
-        """Say whether the JVM is gone; where it may be what py4j stumbled over, wait a moment for its end to be known."""
-        if self._spark is None or self._spark.process is None:  # spark-submit's JVM is not ours to look after
-            return False
-        if wait:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._spark.process.wait(_JVM_END_WAIT_S)
-        return self._spark.process.poll() is not None
-
-    def _files_of(self, text: str) -> str:
-        """Name the file that Spark was reading, or all that it may have been."""
-        found = _READING.search(text)
-        if found is not None and found.group(1) in self._names:
-            return self._names[found.group(1)]
-        said = [path for path in self._names if path in text]
-        if said:
-            return self._names[max(said, key=len)]
-        names = sorted(self._names.values())
-        return f"one of {', '.join(names[:10])}{' …' if len(names) > 10 else ''}" if len(names) > 1 else names[0]
-
-
-def _reason(text: str) -> str:
-    """Return what of a Spark error says why: the innermost cause that has a text."""
-    if BAD_HEADER in text:
-        return " ".join(text[text.index(BAD_HEADER) :].split("CSV file:", 1)[0].split())
-    return causes.innermost(text)
+        return failures.of_a_run(error, self._spark and self._spark.process, self._names, self._settings.log_file)
 
 
 def _max_attempts(master: str) -> int:

@@ -15,7 +15,8 @@ from eosingest.protocol.plan import Plan
 from eosingest.report.model import ShownRecord
 from eosingest.sources.files.source import metadata_file_path
 from eosingest.spark import executors, failures, scan, threads
-from eosingest.spark.job import BAD_HEADER, NAMES_AS_IN_THE_HEADER, SparkLauncher
+from eosingest.spark.failures import BAD_HEADER, NAMES_AS_IN_THE_HEADER
+from eosingest.spark.job import SparkLauncher
 from eosingest.spark.read import CORRUPT, HEADER, PARTITION, TIMESTAMP, record_frame
 
 
