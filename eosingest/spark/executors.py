@@ -8,7 +8,6 @@ Spark has none of this: its tasks run in the driver's JVM and in this Python.
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from eosingest.spark import causes, cluster, failures, session
 from eosingest.spark.cluster import Registered
 from eosingest.spark.environment import differences, environment_error, no_start, unfit
 from eosingest.spark.probe import Found, probe
-from eosingest.spec.masters import is_local
+from eosingest.spec.masters import executors_of_local_cluster, is_local
 
 _LOOK_EVERY_S = 0.25
 _SAY_AFTER_S, _SAY_EVERY_S = 3.0, 15.0
@@ -28,7 +27,6 @@ _ALL_S = "30s"  # Spark's own default for spark.scheduler.maxRegisteredResources
 _WATCH_EVERY_S = 2.0
 _PROBES_AT_MOST = 1000
 UNBOUNDED_TASKS = 1000  # where dynamic allocation names no maxExecutors: each task is a transactional id to fence
-_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)")
 _NO_EXECUTORS = "no-executors"
 _LOST = ("ExecutorLostFailure", "SparkContext was shut down", "stopped SparkContext", "cancelled because SparkContext")
 
@@ -66,12 +64,12 @@ def asked(master: str, conf: Callable[[str], str | None]) -> Asked:
     cores = number("spark.executor.cores")
     instances = number("spark.executor.instances")
     executors = slots = None
-    local = _LOCAL_CLUSTER.match(master)
+    local = executors_of_local_cluster(master)
     if dynamic:
         named = ("spark.dynamicAllocation.minExecutors", "spark.dynamicAllocation.initialExecutors")
         executors = max(1, instances or 0, *(number(key) or 0 for key in named))
     elif local is not None:
-        executors = int(local[1])
+        executors = local
     elif master.startswith("spark://"):
         most_cores = number("spark.cores.max")
         if most_cores is not None:

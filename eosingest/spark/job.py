@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from eosingest.spark.line_inputs import SCHEMA, LineSource, LineSplit, line_sour
 from eosingest.spark.outgrown import refuse_outgrown
 from eosingest.spark.read import ReadSettings, null_columns, record_frame
 from eosingest.spark.worker import OUTPUT_SCHEMA, LineTaskFunction, Outcomes, TaskFunction, WorkerKafka
-from eosingest.spec.masters import is_local
+from eosingest.spec.masters import attempts_of_tasks, is_local
 
 _CANCEL_WAIT_S = 4.0
 _CANCEL_EVERY_S = 0.5
@@ -161,7 +160,8 @@ class SparkLauncher:
             partitioner=self._settings.partitioner,
             message_max_bytes=task_settings.limits.max_message_bytes,
         )
-        task_settings = replace(task_settings, max_attempts=_max_attempts(self._settings.master))
+        attempts = attempts_of_tasks(self._settings.master) or required_settings.MAX_ATTEMPTS
+        task_settings = replace(task_settings, max_attempts=attempts)
         kafka = WorkerKafka(task_settings, producer_settings, self._settings.prefix)
         if self._lines is not None:
             tasks = context.parallelize(self._lines.tasks, self._tasks)
@@ -208,9 +208,3 @@ class SparkLauncher:
     def _explain(self, error: Exception) -> EosingestError:
         """Turn the failure of the job into an error: bad data is fatal, the rest can be run again."""
         return failures.of_a_run(error, self._spark and self._spark.process, self._names, self._settings.log_file)
-
-
-def _max_attempts(master: str) -> int:
-    """Return how often Spark tries a task: the second number of a local master, else `spark.task.maxFailures`."""
-    local = re.fullmatch(r"local\[[^,]+,\s*(\d+)\]", master)
-    return int(local.group(1)) if local else required_settings.MAX_ATTEMPTS

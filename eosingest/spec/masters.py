@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 LOCAL_MASTER = re.compile(r"local(?:\[\s*(?P<cores>[1-9][0-9]*|\*)\s*(?:,\s*(?P<failures>[0-9]+)\s*)?\])?")
-_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*[1-9][0-9]*\s*,\s*[1-9][0-9]*\s*,\s*[1-9][0-9]*\s*\]")
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(?P<executors>[1-9][0-9]*)\s*,\s*[1-9][0-9]*\s*,\s*[1-9][0-9]*\s*\]")
 _ADDRESS = r"(?:\[[0-9A-Fa-f:.]+\]|[^\s/,:\[\]]+):[0-9]{1,5}"
 _STANDALONE = re.compile(rf"spark://({_ADDRESS}(?:,{_ADDRESS})*)")
 _KUBERNETES = re.compile(r"k8s://(?:https?://)?[^\s/,]\S*")
@@ -57,9 +57,21 @@ def is_local(master: str) -> bool:
     return LOCAL_MASTER.fullmatch(master) is not None
 
 
+def attempts_of_tasks(master: str) -> int | None:
+    """Return how often a local master tries a task; None where it does not say so, or is none."""
+    match = LOCAL_MASTER.fullmatch(master)
+    return int(match["failures"]) if match is not None and match["failures"] else None
+
+
+def executors_of_local_cluster(master: str) -> int | None:
+    """Return how many executors a `local-cluster` starts; None where the master is another one."""
+    match = _LOCAL_CLUSTER.fullmatch(master)
+    return int(match["executors"]) if match is not None else None
+
+
 def on_other_machines(master: str) -> bool:
     """Say whether executors run elsewhere, where 127.0.0.1 is another host."""
-    return not is_local(master) and _LOCAL_CLUSTER.fullmatch(master) is None
+    return not is_local(master) and executors_of_local_cluster(master) is None
 
 
 def addresses(master: str) -> list[tuple[str, int]]:

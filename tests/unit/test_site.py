@@ -10,7 +10,13 @@ import pytest
 from eosingest.errors import SpecError
 from eosingest.spark.site import conf_folder, refuse_embedded_elsewhere, spark_defaults, spark_master
 from eosingest.spec import Spec, load
-from eosingest.spec.masters import addresses, master_problem, on_other_machines
+from eosingest.spec.masters import (
+    addresses,
+    attempts_of_tasks,
+    executors_of_local_cluster,
+    master_problem,
+    on_other_machines,
+)
 
 SPEC = """\
 name = "j"
@@ -179,3 +185,18 @@ def test_masters_that_spark_knows(master: str, elsewhere: bool, at: list[tuple[s
 )
 def test_masters_that_are_none(master: str) -> None:
     assert master_problem(master)
+
+
+@pytest.mark.parametrize(
+    ("master", "attempts", "executors"),
+    [
+        ("local[2,3]", 3, None),
+        ("local[*, 8 ]", 8, None),
+        ("local[2]", None, None),
+        ("yarn", None, None),
+        ("local-cluster[2,1,1024]", None, 2),
+    ],
+)
+def test_what_a_master_says_of_attempts_and_executors(master: str, attempts: int | None, executors: int | None) -> None:
+    """Breaks when a task takes an attempt for its last one that is not, or the other way round."""
+    assert (attempts_of_tasks(master), executors_of_local_cluster(master)) == (attempts, executors)
