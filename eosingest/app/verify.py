@@ -12,25 +12,23 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from eosingest.app import prepare
 from eosingest.app.connection import Connection, connected, control_log, refuse_unusable_properties
+from eosingest.app.other_jobs import OtherJobs
 from eosingest.app.settings import driver_settings, file_source, spark_log_file
-from eosingest.audit import judgement, receipts
-from eosingest.audit.receipts import Circumstances, Compared, Copies, Extent, Found, Judgement
-from eosingest.audit.sister_jobs import SisterJob, fold_jobs, sister_jobs, together
+from eosingest.audit import findings, judgement, receipts
+from eosingest.audit.receipts import Circumstances, Compared, Copies, Found, Judgement
+from eosingest.audit.sister_jobs import SisterJob, together
 from eosingest.errors import (
-    EosingestError,
-    FatalError,
     InterruptedRunError,
-    MismatchError,
     NoSuchJobError,
     TemporaryError,
 )
-from eosingest.kafka.protocols import OffsetRange, TopicDescription
+from eosingest.kafka.protocols import TopicDescription
 from eosingest.protocol import pins
 from eosingest.protocol.audited_source import AuditedSource, audited_source
 from eosingest.protocol.control_log import ControlLog
@@ -45,7 +43,6 @@ from eosingest.sources.files.cuts import is_cut_by_codec
 from eosingest.spec import Spec, generations
 
 _AGAIN_S = 0.2
-_NAMED_AT_MOST = 5
 _COUNTED = (receipts.LOST, receipts.DOUBLED, receipts.CHANGED, receipts.FOREIGN)
 
 
@@ -120,6 +117,9 @@ class _Verification:
         # A job that has sent nothing yet has pinned no size.
         self._control = control = replace(control, split_size=control.split_size or self._spec.source.split_size)
         self._sink = self._refuse_changes(state, control)
+        self._other_jobs = OtherJobs(
+            self._kafka, self._log, self._offsets_topic, self._spec.name, self._sink, self._patience_s
+        )
         self._before = (state.control, dict(state.offsets))
         self._expected = receipts.expected_of(state.offsets.values(), control.audit)
         ranges = self._kafka.admin.offset_ranges(self._sink.name, self._sink.partitions)
@@ -130,7 +130,7 @@ class _Verification:
             rows = audited_source(self._source, self._source.list(), state.offsets, control, self._is_read_as_one)
             self._note_elsewhere(rows)
         found, verdict = self._audit(rows)
-        return self._report(found, verdict, rows, self._live_run() or self._live_sister())
+        return self._report(found, verdict, rows, self._live_run() or self._other_jobs.moved(self._sisters))
 
     def _read_receipts(self) -> None:
         with self._log.kafka_errors("reading the offsets topic"):
@@ -247,7 +247,7 @@ class _Verification:
         ours = re.compile("|".join(re.escape(f"{prefix}{job}.") + r"\d+" for prefix, job in jobs))
         writers = self._kafka.admin.writers(self._sink.name, self._sink.partitions)
         return Circumstances(
-            removed=tuple(_removed(self._sink, self._extents)),
+            removed=tuple(findings.removed(self._sink, self._extents)),
             start_known=self._control.audit.start is not None,
             writers=tuple(sorted(name for name in writers if not ours.fullmatch(name))),
             others=tuple(job.name for job in self._sisters),
@@ -257,7 +257,7 @@ class _Verification:
 
     def _count_sisters(self) -> bool:
         """Count what other jobs of ours wrote among the job's records, by their receipts; say whether there are any."""
-        sisters, ranges = self._look_at_sisters()
+        sisters, ranges = self._other_jobs.look()
         joined, self._sisters = together(receipts.extents(self._control.audit, ranges), sisters)
         if self._sisters:
             self._extents = joined
@@ -268,28 +268,6 @@ class _Verification:
                 f"counted with what other jobs wrote to topic {self._sink.name}, by their receipts: {names}"
             )
         return bool(self._sisters)
-
-    def _look_at_sisters(self) -> tuple[tuple[SisterJob, ...], list[OffsetRange]]:
-        """Return the jobs, and then the topic's ends: what their receipts speak of lies before those."""
-        states: list[JobState] = []
-        for partition in range(self._offsets_topic.partitions):
-            reader = self._kafka.reader(partition)
-            try:
-                with self._log.kafka_errors("reading the offsets topic"):
-                    bounds = reader.log_start(), reader.high_watermark()
-                    records = reader.read(*bounds, committed=True, deadline_s=self._patience_s)
-                    states += fold_jobs(records).values()
-            finally:
-                reader.close()
-        ranges = list(self._kafka.admin.offset_ranges(self._sink.name, self._sink.partitions))
-        return sister_jobs(states, self._spec.name, self._sink.topic_id, ranges), ranges
-
-    def _live_sister(self) -> str | None:
-        """Return the name of a job that has written since its receipts were read; None where nothing moved."""
-        if not self._sisters:
-            return None
-        now = {job.name: job.expected for job in self._look_at_sisters()[0]}
-        return next((f"job {job.name}" for job in self._sisters if now.get(job.name) != job.expected), None)
 
     def _note_elsewhere(self, rows: AuditedSource) -> None:
         if rows.elsewhere:
@@ -317,7 +295,11 @@ class _Verification:
     ) -> VerifyReport:
         if live_run is not None:
             verdict = Judgement(receipts.INCONCLUSIVE)
-        error = self._live_error(live_run) if live_run is not None else self._error(verdict)
+        error = (
+            findings.still_written(live_run)
+            if live_run is not None
+            else findings.error_of(verdict, self._sink.name, against_source=self._options.against_source)
+        )
         return VerifyReport(
             job=self._spec.name,
             topic=self._sink.name,
@@ -330,65 +312,11 @@ class _Verification:
             found_late=found.late.to_json(),
             counts={kind: verdict.count(kind) for kind in _COUNTED},
             findings=tuple(finding.to_json() for finding in verdict.findings),
-            partitions=tuple(_partition(extent) for extent in self._extents),
+            partitions=tuple(findings.read_of(extent) for extent in self._extents),
             source_splits=len(rows.units) if rows is not None else None,
             seconds=time.monotonic() - self._began,
             errors=(error,) if error is not None else (),
         )
-
-    def _live_error(self, run: str) -> TemporaryError:
-        return TemporaryError(
-            f"inconclusive: {run} is writing: the receipts moved while the topic was read",
-            code="inconclusive",
-            hint="wait for the run's end, then verify again",
-        )
-
-    def _error(self, verdict: Judgement) -> EosingestError | None:
-        said = [
-            f"{found.records:,} {found.kind}: {found.text}" if found.records else found.text
-            for found in verdict.findings
-        ]
-        more = f"; and {len(said) - _NAMED_AT_MOST} more findings" if len(said) > _NAMED_AT_MOST else ""
-        text = "; ".join(said[:_NAMED_AT_MOST]) + more
-        if verdict.verdict == receipts.MISMATCH:
-            ask = "which rows of the source it is: eosingest verify SPEC --against-source"
-            hint = f"verify changes nothing; {'the findings say where' if self._options.against_source else ask}"
-            return MismatchError(f"topic {self._sink.name} is not what was sent to it: {text}", hint=hint)
-        if verdict.verdict == receipts.INCONCLUSIVE:
-            return FatalError(
-                f"inconclusive: {text}",
-                code="inconclusive",
-                hint="the topic is neither verified nor known to be wrong; to verify again will say the same",
-            )
-        return None
-
-
-def _removed(sink: TopicDescription, extents: Sequence[Extent]) -> list[str]:
-    """Say what the brokers may have removed of the job's records."""
-    found = [
-        f"partition {extent.partition} begins at offset {extent.start:,}, {extent.removed:,} offsets behind the job's first:"
-        " retention or a deletion of records has removed what was before"
-        for extent in extents
-        if extent.removed
-    ]
-    policy = None if sink.config is None else sink.config.get("cleanup.policy", "")
-    if policy is None:
-        found.append(f"the configuration of topic {sink.name} may not be read: it may be compacted")
-    elif "compact" in policy:
-        found.append(
-            f"topic {sink.name} is compacted (cleanup.policy={policy}): of equal keys only the last record stays"
-        )
-    return found
-
-
-def _partition(extent: Extent) -> dict[str, int]:
-    return {
-        "partition": extent.partition,
-        "start": extent.start,
-        "end": min(extent.end, extent.high_watermark),
-        "high_watermark": extent.high_watermark,
-        "removed": extent.removed,
-    }
 
 
 def _no_such_job(spec: Spec, kafka: Connection) -> NoSuchJobError:

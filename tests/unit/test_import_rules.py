@@ -101,6 +101,7 @@ MODULES_MAY: dict[str, set[str]] = {
     },
     "protocol.control_log": {"errors", "kafka.protocols", "protocol.offsets", "protocol.transactional_ids"},
     "audit.receipts": {"kafka.protocols", "protocol.offsets", "records.checksum"},
+    "audit.findings": {"audit.receipts", "errors", "kafka.protocols"},
     "audit.judgement": {"audit.receipts", "records.checksum"},
     "audit.sister_jobs": {"audit.receipts", "errors", "kafka.protocols", "protocol.offsets", "records.checksum"},
 }

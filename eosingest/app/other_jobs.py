@@ -1,0 +1,54 @@
+"""The other jobs of ours that wrote to the topic which is audited, by their receipts; and whether one of them writes now.
+
+Beside verify.py, which asks where more is in the topic than its job has sent. audit/sister_jobs.py says which they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eosingest.app.connection import Connection
+from eosingest.audit.sister_jobs import SisterJob, fold_jobs, sister_jobs
+from eosingest.kafka.protocols import OffsetRange, TopicDescription
+from eosingest.protocol.control_log import ControlLog
+from eosingest.protocol.offsets.state import JobState
+
+
+class OtherJobs:
+    """Every job of the offsets topic but `job`, as far as it wrote to the sink topic."""
+
+    def __init__(
+        self,
+        kafka: Connection,
+        log: ControlLog,
+        offsets_topic: TopicDescription,
+        job: str,
+        sink: TopicDescription,
+        patience_s: float,
+    ) -> None:
+        """Read nothing yet. A read of the offsets topic may stand still for `patience_s` seconds."""
+        self._kafka, self._log, self._offsets_topic = kafka, log, offsets_topic
+        self._job, self._sink, self._patience_s = job, sink, patience_s
+
+    def look(self) -> tuple[tuple[SisterJob, ...], list[OffsetRange]]:
+        """Return the jobs, and then the topic's ends: what their receipts speak of lies before those."""
+        states: list[JobState] = []
+        for partition in range(self._offsets_topic.partitions):
+            reader = self._kafka.reader(partition)
+            try:
+                with self._log.kafka_errors("reading the offsets topic"):
+                    bounds = reader.log_start(), reader.high_watermark()
+                    records = reader.read(*bounds, committed=True, deadline_s=self._patience_s)
+                    states += fold_jobs(records).values()
+            finally:
+                reader.close()
+        ranges = list(self._kafka.admin.offset_ranges(self._sink.name, self._sink.partitions))
+        return sister_jobs(states, self._job, self._sink.topic_id, ranges), ranges
+
+    def moved(self, before: Iterable[SisterJob]) -> str | None:
+        """Return the name of a job that has written since its receipts were read; None where nothing moved."""
+        known = tuple(before)
+        if not known:
+            return None
+        now = {job.name: job.expected for job in self.look()[0]}
+        return next((f"job {job.name}" for job in known if now.get(job.name) != job.expected), None)

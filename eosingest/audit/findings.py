@@ -1,0 +1,73 @@
+"""What an audit found, in words: the error that a verdict is, and what brokers may have removed. Pure.
+
+Behind judgement.py, which judges by the numbers; app/verify.py puts it into the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eosingest.audit import receipts
+from eosingest.audit.receipts import Extent, Judgement
+from eosingest.errors import EosingestError, FatalError, MismatchError, TemporaryError
+from eosingest.kafka.protocols import TopicDescription
+
+_NAMED_AT_MOST = 5
+
+
+def still_written(run: str) -> TemporaryError:
+    """Make the error for an audit during which somebody wrote: `run` says who."""
+    return TemporaryError(
+        f"inconclusive: {run} is writing: the receipts moved while the topic was read",
+        code="inconclusive",
+        hint="wait for the run's end, then verify again",
+    )
+
+
+def error_of(verdict: Judgement, topic: str, *, against_source: bool) -> EosingestError | None:
+    """Return the error that a verdict is, or None: verified. `against_source`: the source was read as well."""
+    said = [
+        f"{found.records:,} {found.kind}: {found.text}" if found.records else found.text for found in verdict.findings
+    ]
+    more = f"; and {len(said) - _NAMED_AT_MOST} more findings" if len(said) > _NAMED_AT_MOST else ""
+    text = "; ".join(said[:_NAMED_AT_MOST]) + more
+    if verdict.verdict == receipts.MISMATCH:
+        ask = "which rows of the source it is: eosingest verify SPEC --against-source"
+        hint = f"verify changes nothing; {'the findings say where' if against_source else ask}"
+        return MismatchError(f"topic {topic} is not what was sent to it: {text}", hint=hint)
+    if verdict.verdict == receipts.INCONCLUSIVE:
+        return FatalError(
+            f"inconclusive: {text}",
+            code="inconclusive",
+            hint="the topic is neither verified nor known to be wrong; to verify again will say the same",
+        )
+    return None
+
+
+def removed(sink: TopicDescription, extents: Sequence[Extent]) -> list[str]:
+    """Say what the brokers may have removed of the job's records."""
+    found = [
+        f"partition {extent.partition} begins at offset {extent.start:,}, {extent.removed:,} offsets behind the job's first:"
+        " retention or a deletion of records has removed what was before"
+        for extent in extents
+        if extent.removed
+    ]
+    policy = None if sink.config is None else sink.config.get("cleanup.policy", "")
+    if policy is None:
+        found.append(f"the configuration of topic {sink.name} may not be read: it may be compacted")
+    elif "compact" in policy:
+        found.append(
+            f"topic {sink.name} is compacted (cleanup.policy={policy}): of equal keys only the last record stays"
+        )
+    return found
+
+
+def read_of(extent: Extent) -> dict[str, int]:
+    """Return what was read of a partition, as the report has it."""
+    return {
+        "partition": extent.partition,
+        "start": extent.start,
+        "end": min(extent.end, extent.high_watermark),
+        "high_watermark": extent.high_watermark,
+        "removed": extent.removed,
+    }
