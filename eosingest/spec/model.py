@@ -1,126 +1,42 @@
 """The frozen job spec: every key with its type, default and description. The JSON Schema is made from this file.
 
-Values come in with references resolved, except those of `sink.properties`, which stay text until
-`resolve_properties`. No repr shows a value: any string may have come out of `${env:…}` or `${file:…}`.
+What a value may be is in values.py. Values come in with references resolved, except those of `sink.properties`, which
+stay text until `resolve_properties`. No repr shows a value: any string may have come out of `${env:…}` or `${file:…}`.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    WithJsonSchema,
-)
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from eosingest.errors import SpecError
 from eosingest.spec import generations
-from eosingest.spec.expressions import unstable
-from eosingest.spec.masters import check_master
 from eosingest.spec.options import reader_options
 from eosingest.spec.references import References, UnresolvedError
-from eosingest.spec.units import DURATION_PATTERN, KIB, MIB, SIZE_PATTERN, parse_duration, parse_size
-
-IfRunning = Literal["fence", "fail", "skip"]
-OnChange = Literal["error", "reingest"]
-Format = Literal["json", "csv", "text", "parquet", "orc"]
-Partitioner = Literal["random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a", "fnv1a_random"]
-
-NAME_PATTERN = r"^[A-Za-z0-9._-]{1,100}$"
-TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
-
-
-def _one_of(choices: object) -> BeforeValidator:
-    """Return a validator for a choice that says what was meant, as pydantic's own error does not."""
-    words: tuple[str, ...] = cast(Any, choices).__args__
-
-    def check(value: object) -> object:
-        if value in words:
-            return value
-        close = difflib.get_close_matches(value.lower(), words, n=1) if isinstance(value, str) else []
-        meant = f'; did you mean "{close[0]}"?' if close else ""
-        raise ValueError(f"must be one of {', '.join(words)}{meant}")
-
-    return BeforeValidator(check)
-
-
-def _check_name(value: str) -> str:
-    if not re.fullmatch(NAME_PATTERN, value):
-        raise ValueError("must be 1 to 100 of the characters A-Z a-z 0-9 . _ - (it becomes part of transactional ids)")
-    return value
-
-
-def _check_topic(value: str) -> str:
-    if not re.fullmatch(TOPIC_PATTERN, value) or value in (".", ".."):
-        raise ValueError("not a topic name: 1 to 249 of the characters A-Z a-z 0-9 . _ -")
-    return value
-
-
-def _check_not_empty(value: str) -> str:
-    if not value.strip():
-        raise ValueError("must not be empty")
-    return value
-
-
-def _check_prefix(value: str) -> str:
-    if len(value) > 200 or not value.isprintable():
-        raise ValueError("must be at most 200 printable characters")
-    return value
-
-
-def _check_expression(value: str) -> str:
-    try:
-        problems = unstable(_check_not_empty(value))
-    except SpecError as error:
-        raise ValueError(error.message) from None
-    if problems:
-        raise ValueError("; ".join(problems))
-    return value
-
-
-def _check_count(value: object) -> object:
-    """Take whole numbers, and strings of digits for the sake of references; neither `true` nor `"1_000"`."""
-    if isinstance(value, str) and re.fullmatch(r"-?[0-9]+", value.strip()):
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError("must be a whole number")
-    return value
-
-
-Text = Annotated[str, AfterValidator(_check_not_empty)]
-Expression = Annotated[str, AfterValidator(_check_expression)]
-Topic = Annotated[str, AfterValidator(_check_topic), WithJsonSchema({"type": "string", "pattern": TOPIC_PATTERN})]
-Count = Annotated[int, BeforeValidator(_check_count)]
-Size = Annotated[
-    int,
-    BeforeValidator(parse_size),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": SIZE_PATTERN}]}),
-]
-Duration = Annotated[
-    float,
-    BeforeValidator(parse_duration),
-    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": DURATION_PATTERN}]}),
-]
-Paths = Annotated[
-    tuple[Text, ...],
-    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
-    Field(min_length=1),
-    WithJsonSchema(
-        {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]},
-    ),
-]
-_FLAT_VALUE = {"type": ["string", "number", "boolean", "object"]}
-Flat = Annotated[dict[str, str], WithJsonSchema({"type": "object", "additionalProperties": _FLAT_VALUE})]
+from eosingest.spec.units import KIB, MIB
+from eosingest.spec.values import (
+    Count,
+    Duration,
+    Expression,
+    Flat,
+    Format,
+    Headers,
+    IfRunning,
+    Master,
+    Name,
+    OnChange,
+    Partitioner,
+    Paths,
+    Prefix,
+    Size,
+    Text,
+    Topic,
+    one_of,
+)
 
 
 def _shown(text: str) -> dict[str, Any]:
@@ -140,7 +56,7 @@ class _Table(BaseModel):
 class Source(_Table):
     """The files to read."""
 
-    format: Annotated[Format, _one_of(Format)] = Field(
+    format: Annotated[Format, one_of(Format)] = Field(
         description="How the files are written; json means one record a line."
     )
     path: Paths = Field(description="A file, folder or glob, or a list of them; relative to the spec's folder.")
@@ -171,7 +87,7 @@ class Source(_Table):
         description="Whether it is fine that no file is there: false ends with exit 2, true with exit 0. By default false, "
         "and true where a glob matches folders without files.",
     )
-    on_change: Annotated[OnChange, _one_of(OnChange)] = Field(
+    on_change: Annotated[OnChange, one_of(OnChange)] = Field(
         default="error",
         description="What to do when a file has changed since it was sent: stop, or send it again as a whole.",
     )
@@ -192,10 +108,6 @@ class Transform(_Table):
     )
 
 
-def _sorted(headers: dict[str, str]) -> dict[str, str]:
-    return dict(sorted(headers.items()))
-
-
 class Record(_Table):
     """How a row becomes a Kafka record: Spark SQL expressions over the selected columns."""
 
@@ -207,7 +119,7 @@ class Record(_Table):
         description="The record's value, string or binary. By default the row as JSON, to_json(struct(*)), with times to the "
         "microsecond; for format text the line: value.",
     )
-    headers: Annotated[dict[Text, Expression], AfterValidator(_sorted)] = Field(
+    headers: Headers = Field(
         default_factory=dict,
         description="Header name to expression, string or binary. Written in the order of their names.",
     )
@@ -238,14 +150,14 @@ class Sink(_Table):
     create: Create | None = Field(
         default=None, description="Create the topic so when it does not exist. None: it must exist."
     )
-    partitioner: Annotated[Partitioner, _one_of(Partitioner)] = Field(
+    partitioner: Annotated[Partitioner, one_of(Partitioner)] = Field(
         default="murmur2_random",
         description="How a key finds its partition, by librdkafka's names; the default is as Java's.",
     )
     offsets_topic: Topic = Field(
         default="eosingest-offsets", description="The compacted topic that holds every job's progress."
     )
-    transactional_id_prefix: Annotated[str, AfterValidator(_check_prefix)] = Field(
+    transactional_id_prefix: Prefix = Field(
         default="eosingest.", description="What all transactional ids begin with, for ACLs. Pinned for the job's life."
     )
     properties: Flat = Field(
@@ -276,7 +188,7 @@ class Transaction(_Table):
 class Spark(_Table):
     """Where Spark runs, and its settings."""
 
-    master: Annotated[str, AfterValidator(check_master)] | None = Field(
+    master: Master | None = Field(
         default=None,
         description="Spark's master: local[*], spark://host:7077, yarn, k8s://https://host:port. local[N] is started with "
         "retries, as local[N,4]. By default that of spark-defaults.conf, and local[*] where it names none.",
@@ -294,9 +206,7 @@ class Spark(_Table):
 class Spec(_Table):
     """An eosingest job: read these files, send each row once to this topic."""
 
-    name: Annotated[str, AfterValidator(_check_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})] = (
-        Field(description="The job: identity of its progress and transactional ids. May hold ${param:…}.")
-    )
+    name: Name = Field(description="The job: identity of its progress and transactional ids. May hold ${param:…}.")
     generation: Count | None = Field(
         default=None,
         ge=generations.FIRST,
@@ -304,7 +214,7 @@ class Spec(_Table):
         description="Which defaults the job goes by: 2 reads doubled quotes in csv and keeps microseconds in the default "
         "value, 1 does neither. By default the newest, and for a job that has sent something the one that it began with.",
     )
-    if_running: Annotated[IfRunning, _one_of(IfRunning)] = Field(
+    if_running: Annotated[IfRunning, one_of(IfRunning)] = Field(
         default="fence",
         description="When an earlier run of the job is alive on this host: fence it off, fail, or skip this run.",
     )
