@@ -18,7 +18,7 @@ All classes pickle with their fields: they cross the border between Spark's Pyth
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -178,6 +178,12 @@ class InterruptedRunError(EosingestError):
     def exit_code(self) -> int:  # type: ignore[override]
         """128 plus the signal's number, as shells report it."""
         return EXIT_SIGNAL_BASE + self.signal_number
+
+
+def listed(texts: Sequence[str], most: int, *, separator: str = ", ", rest: str = " and {} more") -> str:
+    """Return the first `most` texts in one line; `rest` says how many more there are, their number in place of its braces."""
+    first = separator.join(texts[:most])
+    return first + rest.format(len(texts) - most) if len(texts) > most else first
 
 
 def worst_exit_code(codes: Iterable[int]) -> int:

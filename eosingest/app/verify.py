@@ -27,6 +27,7 @@ from eosingest.errors import (
     InterruptedRunError,
     NoSuchJobError,
     TemporaryError,
+    listed,
 )
 from eosingest.kafka.protocols import TopicDescription
 from eosingest.protocol import pins
@@ -271,9 +272,9 @@ class _Verification:
 
     def _note_elsewhere(self, rows: AuditedSource) -> None:
         if rows.elsewhere:
-            more = "" if len(rows.elsewhere) == 1 else f" and {len(rows.elsewhere) - 1} more files"
+            names = listed(rows.elsewhere, 1, rest=" and {} more files")
             self._observer.note(
-                f"{rows.elsewhere[0]}{more}: sent, and not among the files that `path` names now; checked by the receipts alone"
+                f"{names}: sent, and not among the files that `path` names now; checked by the receipts alone"
             )
 
     def _live_run(self) -> str | None:

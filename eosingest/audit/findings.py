@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from eosingest.audit import receipts
 from eosingest.audit.receipts import Extent, Judgement
-from eosingest.errors import EosingestError, FatalError, MismatchError, TemporaryError
+from eosingest.errors import EosingestError, FatalError, MismatchError, TemporaryError, listed
 from eosingest.kafka.protocols import TopicDescription
 
 _NAMED_AT_MOST = 5
@@ -29,8 +29,7 @@ def error_of(verdict: Judgement, topic: str, *, against_source: bool) -> Eosinge
     said = [
         f"{found.records:,} {found.kind}: {found.text}" if found.records else found.text for found in verdict.findings
     ]
-    more = f"; and {len(said) - _NAMED_AT_MOST} more findings" if len(said) > _NAMED_AT_MOST else ""
-    text = "; ".join(said[:_NAMED_AT_MOST]) + more
+    text = listed(said, _NAMED_AT_MOST, separator="; ", rest="; and {} more findings")
     if verdict.verdict == receipts.MISMATCH:
         ask = "which rows of the source it is: eosingest verify SPEC --against-source"
         hint = f"verify changes nothing; {'the findings say where' if against_source else ask}"

@@ -10,7 +10,6 @@ and value to the JVM would (docs/performance.md).
 
 from __future__ import annotations
 
-import itertools
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.source import SplitId
 from eosingest.records import checksum
 from eosingest.records.checksum import MODULUS, Totals, record_hashes
+from eosingest.records.runs import runs
 from eosingest.spark.read import CHECKSUM, METADATA, SPLIT
 
 _EXAMPLES = 10
@@ -105,7 +105,7 @@ class ReadSource:
             splits = batch.column(SPLIT).to_numpy(zero_copy_only=False)
             hashes = batch.column(CHECKSUM).to_numpy(zero_copy_only=False)
             metadata = batch.column(METADATA).to_numpy(zero_copy_only=False) if METADATA in batch.schema.names else None
-            for start, end in _runs(splits):
+            for start, end in runs(splits):
                 split = int(splits[start])
                 before = seen.get(split, 0)
                 seen[split] = before + end - start
@@ -139,12 +139,6 @@ class ReadSource:
 
 def _sum(hashes: Any) -> int:
     return checksum.add(0, hashes)
-
-
-def _runs(splits: Any) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each run of equal numbers."""
-    edges = [0, *(np.flatnonzero(np.diff(splits)) + 1), len(splits)]
-    return ((int(start), int(end)) for start, end in itertools.pairwise(edges) if start < end)
 
 
 def _batch(**columns: Any) -> pa.RecordBatch:

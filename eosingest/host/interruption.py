@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from eosingest.errors import InterruptedRunError
 
-_RUN_AGAIN = "what was committed is kept, nothing was sent twice; run again: it goes on from here"
+RUN_AGAIN = "what was committed is kept, nothing was sent twice; run again: it goes on from here"
 
 
 class Interruption:
@@ -41,7 +41,7 @@ class Interruption:
 def interrupted_by(number: int) -> InterruptedRunError:
     """Make the error for a run that a signal ended."""
     return InterruptedRunError(
-        f"stopped by {signal.Signals(number).name}; what was open was aborted", signal_number=number, hint=_RUN_AGAIN
+        f"stopped by {signal.Signals(number).name}; what was open was aborted", signal_number=number, hint=RUN_AGAIN
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, PartitionMetadata
 
-from eosingest.errors import EosingestError
+from eosingest.errors import EosingestError, listed
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import log
 from eosingest.kafka.protocols import Admin
@@ -39,15 +39,10 @@ def too_few_of(topic: str, partitions: Iterable[PartitionMetadata], needed: int)
     """Yield what is said of one topic: nothing where each partition can be written."""
     stuck = [part for part in partitions if part.leader < 0 or len(part.isrs) < needed]
     if stuck:
-        numbers = sorted(part.id for part in stuck)
-        more = f" and {len(numbers) - _NAMED_AT_MOST} more" if len(numbers) > _NAMED_AT_MOST else ""
+        numbers = [str(number) for number in sorted(part.id for part in stuck)]
         away = sorted({broker for part in stuck for broker in set(part.replicas) - set(part.isrs)})
         yield (
-            f"topic {topic}, partition {_listed(numbers[:_NAMED_AT_MOST])}{more}: {min(len(part.isrs) for part in stuck)}"
+            f"topic {topic}, partition {listed(numbers, _NAMED_AT_MOST)}: {min(len(part.isrs) for part in stuck)}"
             f" of {max(len(part.replicas) for part in stuck)} replicas in sync, min.insync.replicas is {needed};"
-            f" not in sync: broker {_listed(away)}"
+            f" not in sync: broker {', '.join(map(str, away))}"
         )
-
-
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from eosingest.errors import ChangedError
+from eosingest.errors import ChangedError, listed
 from eosingest.protocol.audited_source import AuditedSource, covers_metadata
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
 from eosingest.protocol.pins import from_scratch_hint
@@ -47,12 +47,7 @@ def refuse_unproven(rows: AuditedSource, sums: Mapping[SplitId, Totals]) -> None
     left = [*rows.unread, *(f"{name}: sent, and not among the files that `path` names now" for name in rows.elsewhere)]
     unlike = [f"{unit.name}: the changed spec gives other rows than were sent" for unit in rows.unlike(sums)]
     if left or unlike:
-        raise _refused("; ".join(_some([*unlike, *left])))
-
-
-def _some(texts: list[str]) -> list[str]:
-    more = [f"and {len(texts) - _NAMED_AT_MOST} more"] if len(texts) > _NAMED_AT_MOST else []
-    return texts[:_NAMED_AT_MOST] + more
+        raise _refused(listed([*unlike, *left], _NAMED_AT_MOST, separator="; ", rest="; and {} more"))
 
 
 def _refused(text: str) -> ChangedError:

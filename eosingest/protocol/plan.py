@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from eosingest.errors import ChangedError
+from eosingest.errors import ChangedError, listed
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import Listing, Rememberable, Source, SourceFile, Split, SplitId, Version
 
@@ -148,18 +148,13 @@ def notes_of(plan: Plan, source: object) -> list[str]:
 
 def gone_note(names: Iterable[str]) -> str:
     """Return the note about files that were sent whole and are not there any more."""
-    listed = list(names)
-    more = f" and {len(listed) - 5:,} more files" if len(listed) > 5 else ""
-    are = (
-        "was sent whole and is not there any more" if len(listed) == 1 else "were sent whole and are not there any more"
-    )
-    return f"{', '.join(listed[:5])}{more} {are}; the records stay in the topic"
+    gone = list(names)
+    are = "was sent whole and is not there any more" if len(gone) == 1 else "were sent whole and are not there any more"
+    return f"{listed(gone, 5, rest=' and {:,} more files')} {are}; the records stay in the topic"
 
 
 def _names(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - _NAMED_AT_MOST} more files" if len(listed) > _NAMED_AT_MOST else ""
-    return ", ".join(listed[:_NAMED_AT_MOST]) + more
+    return listed(list(names), _NAMED_AT_MOST, rest=" and {} more files")
 
 
 def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_size: int, listing: Listing) -> Plan:

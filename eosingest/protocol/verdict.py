@@ -16,8 +16,9 @@ from eosingest.errors import (
     FatalError,
     IncompleteError,
     TemporaryError,
+    listed,
 )
-from eosingest.host.interruption import interrupted_by
+from eosingest.host.interruption import RUN_AGAIN, interrupted_by
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedSplit
@@ -26,7 +27,6 @@ from eosingest.protocol.task_contract import Outcome
 
 _NAMED_AT_MOST = 10
 _CHANGED = "changed-while-read"  # of a file; tasks that read its bytes say it too
-_RUN_AGAIN = "what was committed is kept, nothing was sent twice; run again: it goes on from here"
 _TASK_ERRORS: dict[str, type[EosingestError]] = {
     known.__name__: known for known in (ChangedError, FatalError, IncompleteError, TemporaryError)
 }
@@ -120,7 +120,7 @@ def errors_of(
     left = unfinished(plan, state)
     errors += _shrunk(left, state, result, tasks)
     if not errors and left:
-        errors.append(IncompleteError(f"{len(left)} of {len(plan.pending)} splits are not done", hint=_RUN_AGAIN))
+        errors.append(IncompleteError(f"{len(left)} of {len(plan.pending)} splits are not done", hint=RUN_AGAIN))
     elif not errors:
         errors += half_done_error(half_done())
     return errors
@@ -159,7 +159,7 @@ def half_done_error(files: Sequence[str]) -> list[EosingestError]:
     """Return an error for files that are half sent and that this run did not touch (younger than min_age)."""
     if not files:
         return []
-    return [IncompleteError(f"{_listed(files)}: half sent, and left alone by source.min_age", hint=_RUN_AGAIN)]
+    return [IncompleteError(f"{_listed(files)}: half sent, and left alone by source.min_age", hint=RUN_AGAIN)]
 
 
 def outcome_errors(outcomes: Sequence[Outcome]) -> list[EosingestError]:
@@ -183,7 +183,7 @@ def outcome_errors(outcomes: Sequence[Outcome]) -> list[EosingestError]:
 
 def _outcome_error(outcome: Outcome) -> EosingestError:
     error_class = _TASK_ERRORS[outcome.error]
-    hint = outcome.hint or (_MEND_IT if error_class is FatalError else _RUN_AGAIN)
+    hint = outcome.hint or (_MEND_IT if error_class is FatalError else RUN_AGAIN)
     return error_class(outcome.message, code=outcome.code, hint=hint, item=outcome.item)
 
 
@@ -202,5 +202,4 @@ def _changed_while_read(names: Sequence[str]) -> ChangedError:
 
 
 def _listed(items: Sequence[str], separator: str = ", ") -> str:
-    more = f"{separator}and {len(items) - _NAMED_AT_MOST} more" if len(items) > _NAMED_AT_MOST else ""
-    return separator.join(items[:_NAMED_AT_MOST]) + more
+    return listed(items, _NAMED_AT_MOST, separator=separator, rest=separator + "and {} more")

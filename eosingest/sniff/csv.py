@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice, pairwise
 
-from eosingest.errors import FatalError
+from eosingest.errors import FatalError, listed
 from eosingest.sniff.found import Column, Found, same_but_for_case
 from eosingest.sniff.opened import Opened
 
@@ -215,9 +215,7 @@ def _notes_of_digits(tallies: list[_Tally]) -> Iterator[str]:
     """Say where numbers have more digits than a type keeps: whether that matters is the user's to say."""
     columns = [tally for tally in tallies if tally.values and tally.numeric and tally.long]
     if columns:
-        named = ", ".join(f"{tally.name} ({tally.long})" for tally in columns[:_NAMED_AT_MOST])
-        if len(columns) > _NAMED_AT_MOST:
-            named += f" and {len(columns) - _NAMED_AT_MOST} more"
+        named = listed([f"{tally.name} ({tally.long})" for tally in columns], _NAMED_AT_MOST)
         yield (
             f"there are numbers of more digits than DOUBLE is sure to keep, which stay text: {named}; where that does not"
             " matter, write DOUBLE, or a DECIMAL of enough digits, into the schema"

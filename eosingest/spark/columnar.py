@@ -25,7 +25,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from eosingest.errors import FatalError
+from eosingest.errors import FatalError, listed
 from eosingest.protocol.source import SourceFile
 from eosingest.sources.files.inspection import refuse_changed
 from eosingest.spark.causes import innermost
@@ -67,7 +67,7 @@ class Footer:
     @property
     def example(self) -> str:
         """Name a file, and say how many more are like it."""
-        return self.files[0] + (f" (and {len(self.files) - 1:,} more files)" if len(self.files) > 1 else "")
+        return listed(self.files, 1, rest=" (and {:,} more files)")
 
 
 @dataclass(frozen=True)

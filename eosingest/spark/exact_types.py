@@ -28,7 +28,7 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
-from eosingest.errors import FatalError
+from eosingest.errors import FatalError, listed
 from eosingest.spark.columnar import FORMAT_NAMES, NUMBERED, Footer, Unreadable
 
 _NAMED_AT_MOST = 10
@@ -49,14 +49,13 @@ def refuse_misread(footers: Sequence[Footer], schema: StructType, format: str, *
         _refuse_packed(footer, schema, case)
     problems = [problem for footer in footers for problem in _problems(footer, schema, format, given, case)]
     if problems:
-        more = f"; and {len(problems) - _NAMED_AT_MOST} more" if len(problems) > _NAMED_AT_MOST else ""
         way_out = (
             "write the file's own type into source.schema, and cast in record.value"
             if given
             else "give the column one type in source.schema that holds both, or give these files a job of their own"
         )
         raise FatalError(
-            "; ".join(problems[:_NAMED_AT_MOST]) + more,
+            listed(problems, _NAMED_AT_MOST, separator="; ", rest="; and {} more"),
             code="type-mismatch",
             hint=f"nothing of this run was sent; {way_out}",
         )

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from eosingest.errors import ChangedError, EosingestError
+from eosingest.errors import ChangedError, EosingestError, listed
 from eosingest.protocol.plan import Plan, PlannedFile
 from eosingest.spark.data_schema import WITH_FOOTERS, from_ddl
 from eosingest.spark.exact_types import holds, type_words
@@ -72,10 +72,9 @@ def refuse_outgrown(
         return
     names = _files_of(spark, settings, plan, base_path, pinned)
     where = f"{', '.join(names)}: " if names else ""
-    said = "; ".join(map(str, differences[:_NAMED_AT_MOST]))
-    more = f"; and {len(differences) - _NAMED_AT_MOST} more" if len(differences) > _NAMED_AT_MOST else ""
+    said = listed([str(difference) for difference in differences], _NAMED_AT_MOST, separator="; ", rest="; and {} more")
     raise ChangedError(
-        f"{where}the job's schema, which was inferred when it began, does not take what the files hold: {said}{more}",
+        f"{where}the job's schema, which was inferred when it began, does not take what the files hold: {said}",
         code="schema-outgrown",
         hint=f"{_WAY_OUT}. {_for_both(spark, found, pinned, settings.format)}",
     )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 
-from eosingest.errors import ChangedError, FatalError, SpecError
+from eosingest.errors import ChangedError, FatalError, SpecError, listed
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import SourceFile
 from eosingest.protocol.split_table import SplitTable
@@ -193,10 +193,8 @@ def _refuse_changed(plan: Plan, whole: DataFrame) -> None:
 
 
 def _changed(files: set[str], what: str) -> ChangedError:
-    names = sorted(files)
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
     return ChangedError(
-        f"{', '.join(names[:10])}{more}: {what}: the file changed after it was listed",
+        f"{listed(sorted(files), 10)}: {what}: the file changed after it was listed",
         code="changed-while-read",
         hint="nothing was sent; run again once nothing writes to the source any more (source.min_age)",
     )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eosingest import errors
-from eosingest.errors import EosingestError, InterruptedRunError, SpecError, worst_exit_code
+from eosingest.errors import EosingestError, InterruptedRunError, SpecError, listed, worst_exit_code
 from eosingest.kafka.protocols import FailureKind, KafkaFailure
 from eosingest.protocol.task import AttemptLostError
 
@@ -120,3 +120,12 @@ def test_precedence_of_two(stronger: int, weaker: int) -> None:
 def test_precedence(codes: list[int], worst: int) -> None:
     assert worst_exit_code(codes) == worst
     assert worst_exit_code(iter(reversed(codes))) == worst
+
+
+def test_of_a_long_list_the_first_are_named_and_the_rest_counted() -> None:
+    """Breaks when a message grows with the files, or when one is neither named nor counted."""
+    texts = [f"file {{{number}}}" for number in range(1_003)]
+    assert listed(texts[:3], 3) == "file {0}, file {1}, file {2}"
+    assert listed(texts, 2) == "file {0}, file {1} and 1001 more"
+    assert listed(texts, 1, separator="; ", rest="; and {:,} more files") == "file {0}; and 1,002 more files"
+    assert listed([], 3) == ""

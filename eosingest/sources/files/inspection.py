@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 
-from eosingest.errors import ChangedError, FatalError
+from eosingest.errors import ChangedError, FatalError, listed
 from eosingest.protocol.source import SourceFile
 from eosingest.sources.files import codecs, file_parts, magic, zstd_frames
 from eosingest.sources.files.file_parts import WHOLE, FilePart
@@ -127,11 +127,10 @@ def _finding(file: SourceFile, damaged: codecs.DamagedError) -> Finding:
 
 def error_of(findings: Sequence[Finding]) -> FatalError:
     """Make the one error of a run for all that was found."""
-    named = [str(finding) for finding in findings[:_NAMED_AT_MOST]]
-    more = f"; and {len(findings) - _NAMED_AT_MOST} more files" if len(findings) > _NAMED_AT_MOST else ""
+    named = listed([str(finding) for finding in findings], _NAMED_AT_MOST, separator="; ", rest="; and {} more files")
     ways_out = "; ".join(dict.fromkeys(finding.hint for finding in findings[:_NAMED_AT_MOST]))
     return FatalError(
-        f"{'; '.join(named)}{more}",
+        named,
         code="bad-data",
         hint=f"nothing of this run was sent; {ways_out}; then run again",
     )
