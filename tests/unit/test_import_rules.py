@@ -15,7 +15,10 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "eosingest"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_FUNCTION_LINES = 70
-MAX_MODULE_LINES = 600
+MAX_CLASS_LINES = 250
+MAX_MODULE_LINES = 400
+# Modules that are longer still, or whose class is, with the most lines that they may have: they get shorter, never longer.
+STILL_LONG = {"protocol/driver.py": 530, "protocol/task.py": 530}
 
 # Which of ours each room may import beside itself. What is written as room.module is that module alone.
 ROOMS: dict[str, set[str]] = {
@@ -260,18 +263,35 @@ def test_every_module_opens_with_a_docstring(path: Path) -> None:
     assert len(text.split()) >= 4
 
 
-@pytest.mark.parametrize("path", MODULES, ids=shown)
-def test_functions_and_modules_stay_short(path: Path) -> None:
-    text = path.read_text()
-    assert len(text.splitlines()) <= MAX_MODULE_LINES
-    long = [
+def longer_than(path: Path, most: int, *kinds: type[ast.stmt]) -> list[str]:
+    """Return the functions or classes of a module that have more lines."""
+    return [
         f"{shown(path)}:{node.lineno}: {node.name}, {node.end_lineno - node.lineno + 1} lines"
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and isinstance(node, kinds)
         and node.end_lineno is not None
-        and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
+        and node.end_lineno - node.lineno + 1 > most
     ]
-    assert long == []
+
+
+def lines_of(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=shown)
+def test_functions_classes_and_modules_stay_short(path: Path) -> None:
+    still = STILL_LONG.get(str(path.relative_to(PACKAGE)))
+    assert lines_of(path) <= (still or MAX_MODULE_LINES)
+    assert longer_than(path, MAX_FUNCTION_LINES, ast.FunctionDef, ast.AsyncFunctionDef) == []
+    assert still or longer_than(path, MAX_CLASS_LINES, ast.ClassDef) == []
+
+
+@pytest.mark.parametrize("name", STILL_LONG)
+def test_no_exception_outlives_its_reason(name: str) -> None:
+    """Breaks when a module has become short enough: it leaves STILL_LONG, and stays short from then on."""
+    path = PACKAGE / name
+    assert lines_of(path) > MAX_MODULE_LINES or longer_than(path, MAX_CLASS_LINES, ast.ClassDef)
 
 
 def test_the_tree_in_the_docs_names_every_module_once() -> None:
