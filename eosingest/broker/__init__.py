@@ -19,7 +19,9 @@ from pathlib import Path
 
 from eosingest.broker.jars import KAFKA_VERSION, kafka_libs
 from eosingest.broker.lock import locked
-from eosingest.broker.server import Server, ServerDiedError, State, choose_ports
+from eosingest.broker.ports import choose_ports
+from eosingest.broker.server import Server, ServerDiedError
+from eosingest.broker.server_files import State
 from eosingest.errors import FatalError
 from eosingest.host.paths import cache_directory
 

@@ -1,4 +1,6 @@
-"""One Kafka server process and its folder: the files it starts from, its launch, whether it lives, whether it answers.
+"""One Kafka server process and its folder: its launch, whether it lives, whether it answers, its end.
+
+Under the package's `up` and `down`; server_files.py has what it starts from, ports.py finds it ports.
 
 The folder holds `data/` (the log), `server.properties`, `log4j2.properties`, `log4j.properties`, `broker.log` (bounded),
 `broker.out` (what the JVM itself says), `state.json` (ports and version, kept from start to start), `broker.pid` and `lock`.
@@ -12,7 +14,6 @@ import base64
 import json
 import os
 import platform
-import random
 import re
 import shlex
 import signal
@@ -28,15 +29,13 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from eosingest.broker import server_files
+from eosingest.broker.server_files import HOST, LOG_OPTIONS, State
 from eosingest.errors import FatalError, TemporaryError
 from eosingest.host.java import find_java
 
-HOST = "127.0.0.1"
-# Below every system's ephemeral ports, so that no outgoing connection takes the broker's port while it is down.
-_PORTS = range(20_000, 30_000)
 _EXEC_S = 1.0
 _POLL_S = 0.05
-_PORT_PATIENCE_S = 2.0
 _DEFAULT_HEAP = "-Xmx1g"
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "JAVA_HOME", "JAVA_TOOL_OPTIONS")
 # The outer shell ends at once and leaves the broker to init; the inner one notes its process id and becomes the JVM.
@@ -44,63 +43,6 @@ _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "JAVA_HOME", "JAVA_
 _LAUNCH = """/bin/sh -c 'echo $$ >broker.pid && exec "$@"' sh "$@" </dev/null >broker.out 2>&1 &"""
 
 _REASON = re.compile(r" (ERROR|FATAL) |^Error|^Caused by|Exception: |cannot create|No space left")
-
-_PROPERTIES = {
-    "process.roles": "broker,controller",
-    "node.id": "1",
-    "controller.listener.names": "CONTROLLER",
-    "inter.broker.listener.name": "PLAINTEXT",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "log.dirs": "data",
-    "num.partitions": "1",
-    "auto.create.topics.enable": "false",
-    # Nothing that a user has written vanishes behind their back; topics that say otherwise keep their word.
-    "log.retention.ms": "-1",
-    "log.retention.bytes": "-1",
-    "log.cleaner.enable": "true",
-    "default.replication.factor": "1",
-    "min.insync.replicas": "1",
-    "offsets.topic.replication.factor": "1",
-    "offsets.topic.num.partitions": "5",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "transaction.state.log.num.partitions": "5",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    "share.coordinator.state.topic.num.partitions": "5",
-    "group.initial.rebalance.delay.ms": "0",
-    # After a kill the broker may register again only when its last session is over: 4 s instead of 9 s.
-    "broker.session.timeout.ms": "4000",
-    "broker.heartbeat.interval.ms": "500",
-}
-
-_LOG4J2 = """\
-rootLogger.level = INFO
-rootLogger.appenderRef.file.ref = File
-appender.file.type = RollingFile
-appender.file.name = File
-appender.file.fileName = broker.log
-appender.file.filePattern = broker.log.%i
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = [%d] %p %m (%c)%n
-appender.file.policies.type = Policies
-appender.file.policies.size.type = SizeBasedTriggeringPolicy
-appender.file.policies.size.size = 10MB
-appender.file.strategy.type = DefaultRolloverStrategy
-appender.file.strategy.max = 3
-"""
-
-# Kafka before 4.0 logs by log4j 1.
-_LOG4J1 = """\
-log4j.rootLogger=INFO, file
-log4j.appender.file=org.apache.log4j.RollingFileAppender
-log4j.appender.file.File=broker.log
-log4j.appender.file.MaxFileSize=10MB
-log4j.appender.file.MaxBackupIndex=3
-log4j.appender.file.layout=org.apache.log4j.PatternLayout
-log4j.appender.file.layout.ConversionPattern=[%d] %p %m (%c)%n
-"""
-_LOG_OPTIONS = ("-Dlog4j2.configurationFile=log4j2.properties", "-Dlog4j.configuration=file:log4j.properties")
 
 
 class ServerDiedError(Exception):
@@ -110,20 +52,6 @@ class ServerDiedError(Exception):
     def port_taken(self) -> bool:
         """Say whether the log names a port that another program listens on."""
         return "Address already in use" in str(self)
-
-
-@dataclass(frozen=True)
-class State:
-    """What is kept from one start to the next."""
-
-    port: int
-    controller_port: int
-    version: str
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """Return the address for clients."""
-        return f"{HOST}:{self.port}"
 
 
 @dataclass(frozen=True)
@@ -189,7 +117,7 @@ class Server:
         for its memory, in place of KAFKA_HEAP_OPTS of the environment.
         """
         java = str(find_java())
-        self._write_files(state, properties)
+        server_files.write(self.directory, state, properties)
         if self._cluster_id() is None:
             self._format(java, libs, deadline, cluster_id or new_cluster_id())
         (self.directory / "broker.pid").unlink(missing_ok=True)
@@ -197,7 +125,7 @@ class Server:
             self.log.replace(self.directory / "broker.log.previous")
         heap = heap or os.environ.get("KAFKA_HEAP_OPTS") or _DEFAULT_HEAP
         command = [java, *shlex.split(heap), "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", self._marker]
-        command += [*_LOG_OPTIONS, "-cp", f"{libs}/*", "kafka.Kafka"]
+        command += [*LOG_OPTIONS, "-cp", f"{libs}/*", "kafka.Kafka"]
         subprocess.run(
             ["/bin/sh", "-c", _LAUNCH, "sh", *command, "server.properties"],
             cwd=self.directory,
@@ -212,18 +140,6 @@ class Server:
         while not self._read_pid_file().endswith("\n") and time.monotonic() < patience:
             time.sleep(_POLL_S)
 
-    def _write_files(self, state: State, properties: Mapping[str, str]) -> None:
-        clients = f"PLAINTEXT://{HOST}:{state.port}"
-        ports = {
-            "listeners": f"{clients},CONTROLLER://{HOST}:{state.controller_port}",
-            "advertised.listeners": clients,  # Kafka before 3.9 refuses the controller's here
-            "controller.quorum.voters": f"1@{HOST}:{state.controller_port}",
-        }
-        lines = [f"{name}={value}\n" for name, value in {**_PROPERTIES, **ports, **properties}.items()]
-        (self.directory / "server.properties").write_text("".join(lines), encoding="latin-1")
-        (self.directory / "log4j2.properties").write_text(_LOG4J2, encoding="latin-1")
-        (self.directory / "log4j.properties").write_text(_LOG4J1, encoding="latin-1")
-
     def _cluster_id(self) -> str | None:
         """Return the cluster id that the data folder was formatted with."""
         with suppress(OSError):
@@ -233,7 +149,7 @@ class Server:
 
     def _format(self, java: str, libs: Path, deadline: float, cluster_id: str) -> None:
         """Write the metadata of a new node; harmless where an earlier attempt was killed half way."""
-        command = [java, "-cp", f"{libs}/*", *_LOG_OPTIONS, "kafka.tools.StorageTool"]
+        command = [java, "-cp", f"{libs}/*", *LOG_OPTIONS, "kafka.tools.StorageTool"]
         command += ["format", "--cluster-id", cluster_id, "--ignore-formatted", "--config", "server.properties"]
         try:
             result = subprocess.run(
@@ -342,40 +258,6 @@ def _indented(lines: list[str]) -> str:
 def new_cluster_id() -> str:
     """Return a random cluster id in Kafka's form; Kafka's tools would take one that begins with a dash for an option."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
-
-
-def choose_ports(kept: State | None, wanted: int | None) -> tuple[int, int]:
-    """Return free ports for clients and for the controller: the kept ones where they are free.
-
-    A `wanted` port for clients that is taken is a FatalError.
-    """
-    if wanted is not None and not _becomes_free(wanted):
-        raise FatalError(f"port {wanted} on {HOST} is taken by another program", code="port-taken")
-    free = (port for port in random.sample(_PORTS, len(_PORTS)) if port != wanted and _is_free(port))
-    port = wanted or (kept.port if kept and _becomes_free(kept.port) else next(free))
-    controller = kept.controller_port if kept and _becomes_free(kept.controller_port) else next(free)
-    return port, controller if controller != port else next(free)
-
-
-def _becomes_free(port: int) -> bool:
-    """Be patient: the kernel closes the ports of a killed process a moment after its arguments are gone."""
-    deadline = time.monotonic() + _PORT_PATIENCE_S
-    while not _is_free(port):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL_S)
-    return True
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        # As Java's server sockets do: a port in TIME_WAIT can be bound, one that is listened on cannot.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-    return True
 
 
 def _answers(port: int, cluster_id: str | None, deadline: float) -> bool:

@@ -20,7 +20,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from eosingest.broker.jars import kafka_libs
-from eosingest.broker.server import HOST, Server, State, choose_ports, new_cluster_id
+from eosingest.broker.ports import choose_ports
+from eosingest.broker.server import Server, new_cluster_id
+from eosingest.broker.server_files import HOST, State
 from eosingest.protocol.offsets import topic
 from tests.support.harness import wait_for
 from tests.support.job_checks import OFFSETS_TOPIC
