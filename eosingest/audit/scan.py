@@ -27,7 +27,7 @@ from eosingest.protocol.source import SplitId
 from eosingest.records import checksum
 from eosingest.records.checksum import MODULUS, Totals, record_hashes
 from eosingest.records.runs import runs
-from eosingest.spark.read import CHECKSUM, METADATA, SPLIT
+from eosingest.spark.record_columns import CHECKSUM, METADATA, SPLIT
 
 _EXAMPLES = 10
 _SUMS = "late BOOLEAN, records BIGINT, checksum STRING"

@@ -26,7 +26,8 @@ from eosingest.spark import causes, executors, failures, scan, threads
 from eosingest.spark.environment import environment_error
 from eosingest.spark.job import SparkSettings
 from eosingest.spark.line_inputs import LineSplit, line_separator, sends_lines
-from eosingest.spark.read import CHECKSUM, METADATA, SPLIT, record_frame
+from eosingest.spark.read import record_frame
+from eosingest.spark.record_columns import CHECKSUM, METADATA, SPLIT
 
 _KAFKA_FAILURE = re.compile(r"KafkaFailure: (\w[\w-]*): (.+)")
 _T = TypeVar("_T")

@@ -89,7 +89,7 @@ def value_hashes(values: Sequence[bytes]) -> npt.NDArray[np.int64]:
 def metadata_hash(
     record: int, headers: Sequence[tuple[str, bytes | None]], timestamp_ms: int | None, *, has_timestamp: bool
 ) -> int:
-    """Return the unsigned metadata hash of one record, as Spark's column has it (spark/read.py).
+    """Return the unsigned metadata hash of one record, as Spark's column has it (spark/record_columns.py).
 
     `record` is the record's own hash. A null leaves no trace of its own: a boolean stands in front of each value.
     """

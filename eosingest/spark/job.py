@@ -25,7 +25,8 @@ from eosingest.spark.executors import LossWatch
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.line_inputs import SCHEMA, LineSource, LineSplit, line_source, takes_lines
 from eosingest.spark.outgrown import refuse_outgrown
-from eosingest.spark.read import ReadSettings, null_columns, record_frame
+from eosingest.spark.read import null_columns, record_frame
+from eosingest.spark.record_columns import ReadSettings
 from eosingest.spark.worker import OUTPUT_SCHEMA, LineTaskFunction, Outcomes, TaskFunction, WorkerKafka
 from eosingest.spec.masters import attempts_of_tasks, is_local
 

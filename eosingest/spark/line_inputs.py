@@ -32,8 +32,8 @@ from eosingest.sources.files.codecs import DamagedError
 from eosingest.sources.files.cuts import file_split, is_cut_by_codec, is_splittable
 from eosingest.sources.files.fingerprint import to_milliseconds
 from eosingest.sources.files.lines import Bounds, Lines, is_compressed, open_file, read_lines
-from eosingest.spark.read import ReadSettings
 from eosingest.spark.read_ahead import ReadAhead
+from eosingest.spark.record_columns import ReadSettings
 from eosingest.spec.expressions import tokens
 
 SCHEMA = "value STRING"  # what Spark would infer of text

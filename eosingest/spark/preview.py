@@ -17,7 +17,8 @@ from eosingest.sources.files.source import metadata_file_path
 from eosingest.spark import executors, failures, scan, threads
 from eosingest.spark.failures import BAD_HEADER, NAMES_AS_IN_THE_HEADER
 from eosingest.spark.job import SparkLauncher
-from eosingest.spark.read import CORRUPT, HEADER, PARTITION, TIMESTAMP, record_frame
+from eosingest.spark.read import record_frame
+from eosingest.spark.record_columns import CORRUPT, HEADER, PARTITION, TIMESTAMP
 
 
 class SparkPreviewer(SparkLauncher):

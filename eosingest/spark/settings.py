@@ -9,7 +9,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import session, site
 from eosingest.spark.job import SparkSettings, to_nobody
-from eosingest.spark.read import ReadSettings
+from eosingest.spark.record_columns import ReadSettings
 from eosingest.spec import Spec, generations
 
 

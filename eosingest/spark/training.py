@@ -19,7 +19,8 @@ from eosingest.host.paths import unusable
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import causes, class_archive, failures, scan, session, threads
-from eosingest.spark.read import ReadSettings, record_frame
+from eosingest.spark.read import record_frame
+from eosingest.spark.record_columns import ReadSettings
 from eosingest.spark.worker import OUTPUT_SCHEMA
 
 _MASTER = "local[2]"

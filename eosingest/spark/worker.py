@@ -28,8 +28,8 @@ from eosingest.protocol.task import Task
 from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
 from eosingest.spark.line_inputs import LineInputs, LineSplit
-from eosingest.spark.read import CHECKSUM, CORRUPT, HEADER, METADATA, PARTITION, SPLIT, TIMESTAMP
 from eosingest.spark.read_ahead import ReadAhead
+from eosingest.spark.record_columns import CHECKSUM, CORRUPT, HEADER, METADATA, PARTITION, SPLIT, TIMESTAMP
 
 OUTPUT_SCHEMA = "outcome string"
 _HEADER_OVERHEAD = 10  # bytes: the two lengths of a header, as varints of at most five each

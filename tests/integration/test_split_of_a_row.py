@@ -23,7 +23,8 @@ from eosingest.errors import ChangedError, SpecError
 from eosingest.protocol.plan import Plan, PlannedSplit, make_plan
 from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
 from eosingest.spark import scan
-from eosingest.spark.read import CORRUPT, SPLIT, ReadSettings, RecordFrame, record_frame
+from eosingest.spark.read import RecordFrame, record_frame
+from eosingest.spark.record_columns import CORRUPT, SPLIT, ReadSettings
 from tests.integration.test_spark_splits import ODD_NAMES, SIZE, spark
 from tests.support.builders import place
 

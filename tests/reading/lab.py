@@ -25,7 +25,8 @@ from eosingest.sources.files.source import FileSource
 from eosingest.spark import jvm, required_settings, scan
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.line_inputs import LineInputs, LineSplit, line_separator, takes_lines
-from eosingest.spark.read import CORRUPT, SPLIT, ReadSettings, record_frame
+from eosingest.spark.read import record_frame
+from eosingest.spark.record_columns import CORRUPT, SPLIT, ReadSettings
 from eosingest.spec import options as spec_options
 from eosingest.spec.generations import NEWEST, default_escape
 from eosingest.spec.options import reader_options

@@ -21,7 +21,8 @@ from eosingest.protocol.plan import Plan, make_plan
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import scan, session, threads
 from eosingest.spark.inspect_files import inspect_pending
-from eosingest.spark.read import CORRUPT, ReadSettings, record_frame
+from eosingest.spark.read import record_frame
+from eosingest.spark.record_columns import CORRUPT, ReadSettings
 from eosingest.spark.session import Spark
 from tests.support.compressed import COMPRESS, SKIPPABLE, independently, rows_of, text_of, zstd
 

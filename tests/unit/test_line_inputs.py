@@ -18,7 +18,7 @@ from eosingest.sources.files import lines
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import line_inputs
 from eosingest.spark.line_inputs import LineInputs, LineSource, LineSplit, _bounds, line_source, takes_lines
-from eosingest.spark.read import ReadSettings
+from eosingest.spark.record_columns import ReadSettings
 from eosingest.spark.scan import BLOCK, planned_splits
 from tests.support.builders import offset_record, place
 from tests.support.compressed import lz4_frame, zstd

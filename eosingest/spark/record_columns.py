@@ -1,0 +1,225 @@
+"""From a source's rows to the columns of Kafka records: what the spec's expressions make of each row, as bytes.
+
+    rows ─▶ where ─▶ select ─▶ key, value, headers, timestamp, partition ─▶ + checksum of the record
+
+Under read.py, which reads the rows. By the names of these columns the workers, the audit and the preview know them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
+from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql.types import DataType, IntegralType
+
+from eosingest.errors import SpecError
+from eosingest.records import checksum
+from eosingest.spark import scan
+from eosingest.spark.data_schema import WITH_FOOTERS
+from eosingest.spec.expressions import as_time, expand_star, literal_functions, normalise, quote_name
+
+SPLIT = "__eosingest_split"
+CORRUPT = "__eosingest_corrupt"
+CHECKSUM = "__eosingest_checksum"
+METADATA = "__eosingest_metadata"
+TIMESTAMP = "__eosingest_timestamp"
+PARTITION = "__eosingest_partition"
+NOTHING = "__eosingest_nothing"
+HEADER = "__eosingest_header_"  # followed by the header's place in the spec
+
+_OUR_PREFIX = "__eosingest_"
+# explode of a corrupt row's null gives no row at all: with such a select the JVM has to stop at the row itself.
+_STOP_AT_CORRUPT_ROW = f"IF({CORRUPT} IS NULL, TRUE, raise_error('corrupt row: ' || {CORRUPT}))"
+_BYTES_TYPES = ("string", "binary", "varchar", "char")
+# How Spark complains of an aggregate among plain columns: its advice, GROUP BY, is not to be had here.
+_NOT_OF_ONE_ROW = ("MISSING_GROUP_BY", "MISSING_AGGREGATION", "UNSUPPORTED_EXPR_FOR_OPERATOR")
+_OURS = re.compile(r",? ?`__eosingest_\w+`")  # no column of the user's: not to be suggested
+_TIME_TYPES = ("timestamp", "timestamp_ntz", "date")
+_NUMBER_TYPES = ("integer", "long", "short", "byte")
+
+
+@dataclass(frozen=True)
+class ReadSettings:
+    """What of the spec the DataFrame is made from; `schema` is DDL, or None to infer it."""
+
+    format: str
+    options: dict[str, str]
+    schema: str | None
+    where: str | None
+    select: tuple[str, ...]
+    key: str | None
+    value: str
+    headers: dict[str, str]
+    timestamp: str | None
+    partition: str | None = None
+
+
+def composed(whole: DataFrame, settings: ReadSettings, visible: Sequence[str]) -> DataFrame:
+    """Return the record columns of the source's rows."""
+    with naming("source"):
+        rows = _visible_rows(whole, settings, visible)
+    selected = _selected(_filtered(rows, settings, visible), settings, visible)
+    if CORRUPT in whole.columns and scan.generates_rows(selected):
+        stopping = rows.where(_STOP_AT_CORRUPT_ROW)
+        selected = _selected(_filtered(stopping, settings, visible), settings, visible)
+    return _records(selected, settings)
+
+
+def _visible_rows(whole: DataFrame, settings: ReadSettings, visible: Sequence[str]) -> DataFrame:
+    """Select what expressions may see, and what we need; of formats read by columns, the hash of a row's split is in it.
+
+    In formats that are read row by row `_metadata` is copied into every row, a tenth of the CPU of a JSON job.
+    """
+    corrupt = functions.col(CORRUPT) if CORRUPT in whole.columns else functions.lit(None).cast("string").alias(CORRUPT)
+    columns = [*map(functions.col, map(quote_name, visible)), corrupt]
+    if settings.format in WITH_FOOTERS:
+        metadata = whole.metadataColumn("_metadata")  # also where a column of the data has that name
+        columns.append(functions.xxhash64(metadata["file_path"], metadata["file_block_start"]).alias(SPLIT))
+    return whole.select(*columns)
+
+
+def _ours(settings: ReadSettings) -> tuple[str, ...]:
+    """Name the columns that go along with the user's, behind them."""
+    return (CORRUPT, SPLIT) if settings.format in WITH_FOOTERS else (CORRUPT,)
+
+
+def _theirs(rows: DataFrame, settings: ReadSettings) -> list[str]:
+    return rows.columns[: -len(_ours(settings))]
+
+
+def _filtered(rows: DataFrame, settings: ReadSettings, visible: Sequence[str]) -> DataFrame:
+    """Keep the rows for which `where` is true, and every corrupt one: a filter must not hide it."""
+    if settings.where is None:
+        return rows
+    _refuse_session_functions("transform.where", settings.where, visible)
+    with naming("transform.where"):
+        return rows.where(functions.expr(settings.where) | functions.col(CORRUPT).isNotNull())
+
+
+def _selected(rows: DataFrame, settings: ReadSettings, visible: Sequence[str]) -> DataFrame:
+    expressions: list[str] = []
+    for expression in settings.select:
+        _refuse_session_functions("transform.select", expression, visible)
+        if normalise(expression) == "*":
+            expressions += [quote_name(name) for name in visible]
+        else:
+            expressions.append(expand_star(expression, visible))
+    with naming("transform.select"):
+        selected = rows.selectExpr(*expressions, *_ours(settings))
+    refuse_our_names("transform.select", _theirs(selected, settings))
+    return selected
+
+
+def _records(rows: DataFrame, settings: ReadSettings) -> DataFrame:
+    """Compute the record columns, cast them to binary, and hash each record.
+
+    No expression of the user's becomes part of a longer text: a comment or a parenthesis in it would swallow the rest.
+    """
+    columns = _theirs(rows, settings)
+    key = functions.lit(None).cast("binary")
+    if settings.key is not None:
+        key = _bytes_column(rows, "record.key", settings.key, columns)
+    computed = [key.alias("key"), _bytes_column(rows, "record.value", settings.value, columns).alias("value")]
+    for index, (name, expression) in enumerate(settings.headers.items()):
+        computed.append(_bytes_column(rows, f"record.headers.{name}", expression, columns).alias(f"{HEADER}{index}"))
+    if settings.timestamp:
+        computed.append(_time_column(rows, settings.timestamp, columns).alias(TIMESTAMP))
+    if settings.partition:
+        computed.append(_number_column(rows, settings.partition, columns).alias(PARTITION))
+    # As bytes: the text of a corrupt row need not be UTF-8.
+    corrupt = functions.col(CORRUPT).cast("binary").alias(CORRUPT)
+    split = [functions.col(name) for name in _ours(settings) if name == SPLIT]
+    records = rows.select(*computed, *split, corrupt)
+    records = records.selectExpr("*", f"{checksum.SPARK_EXPRESSION} AS {CHECKSUM}")
+    metadata = [(name, functions.col(f"{HEADER}{index}")) for index, name in enumerate(settings.headers)]
+    if settings.timestamp:
+        metadata.append((checksum.TIMESTAMP_MARK, functions.col(TIMESTAMP)))
+    return records.withColumn(METADATA, _metadata_hash(metadata)) if metadata else records
+
+
+def _metadata_hash(named: Sequence[tuple[str, Column]]) -> Column:
+    """Hash what a record carries beside key and value, in this order (`checksum.metadata_hash`)."""
+    parts = [functions.col(CHECKSUM)]
+    for name, value in named:
+        parts += [functions.lit(name), value.isNull(), value]
+    return functions.xxhash64(*parts)
+
+
+def _bytes_column(rows: DataFrame, where: str, expression: str, columns: Sequence[str]) -> Column:
+    instead = f"CAST({expression} AS STRING)"
+    return _checked(rows, where, expression, columns, _BYTES_TYPES, lambda kind: instead).cast("binary")
+
+
+def _time_column(rows: DataFrame, expression: str, columns: Sequence[str]) -> Column:
+    def instead(kind: DataType) -> str:
+        return as_time(expression, is_whole=isinstance(kind, IntegralType))
+
+    time = _checked(rows, "record.timestamp", expression, columns, _TIME_TYPES, instead)
+    return functions.unix_millis(time.cast("timestamp"))
+
+
+def _number_column(rows: DataFrame, expression: str, columns: Sequence[str]) -> Column:
+    instead = f"CAST({expression} AS INT)"
+    return _checked(rows, "record.partition", expression, columns, _NUMBER_TYPES, lambda kind: instead).cast("int")
+
+
+def _checked(
+    rows: DataFrame,
+    where: str,
+    expression: str,
+    columns: Sequence[str],
+    types: Sequence[str],
+    instead: Callable[[DataType], str],
+) -> Column:
+    """Return the expression with its star expanded. Raises SpecError where it is none, or of another type.
+
+    `instead` says what to write where it is of a type.
+    """
+    _refuse_session_functions(where, expression, columns)
+    with naming(where):
+        column = functions.expr(expand_star(expression, columns))
+        found = rows.select(column.alias("checked")).schema["checked"].dataType
+    if found.typeName() not in types:
+        raise SpecError(
+            f"{where}: {expression} is of type {found.simpleString()}, not {' or '.join(types[:2])}",
+            code="bad-expression",
+            hint=f"write {instead(found)}",
+        )
+    return column
+
+
+def refuse_our_names(where: str, names: Sequence[str]) -> None:
+    """Raise SpecError where a column has a name of ours."""
+    for name in names:
+        if name.lower().startswith(_OUR_PREFIX):
+            raise SpecError(f"{where}: the column name {name} is ours", code="bad-expression")
+
+
+def _refuse_session_functions(where: str, expression: str, columns: Sequence[str]) -> None:
+    found = literal_functions(expression, columns)
+    if found:
+        raise SpecError(
+            f"{where}: there is no column {found[0]}; Spark would take it for the function {found[0]}()",
+            code="bad-expression",
+            hint=f"the columns are: {', '.join(columns)}",
+        )
+
+
+@contextlib.contextmanager
+def naming(where: str) -> Iterator[None]:
+    """Turn Spark's complaint about an expression or a schema into a SpecError that names the key."""
+    try:
+        yield
+    except (AnalysisException, IllegalArgumentException, ParseException) as error:
+        if error.getCondition() in _NOT_OF_ONE_ROW:
+            raise SpecError(
+                f"{where}: aggregates, windows, joins and subqueries are not possible: a record is made from one row",
+                code="not-narrow",
+                hint="nothing was sent; prepare the data before",
+            ) from error
+        text = _OURS.sub("", str(error).strip().split("\n", 1)[0]).strip(" ;")
+        raise SpecError(f"{where}: {text}", code="bad-expression", hint="nothing was sent; correct the spec") from error
