@@ -11,7 +11,7 @@ PREPARED := $(BIN)/eosingest prepare --quiet
 OF_SPARK_ALONE := broker_versions clusters cluster_faults submit_signals prepare
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 15
 
-.PHONY: help install quickstart test test-rest test-all test-integration test-simulation test-chaos test-reading test-brokers simulate chaos bench unit lint schema clean
+.PHONY: help install quickstart test test-rest test-all test-integration test-simulation test-chaos test-reading test-sources test-brokers simulate chaos bench unit lint schema clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -41,9 +41,9 @@ test-rest: $(READY) ## run what test leaves out (tests/slow.txt): each promise a
 	$(PREPARED)
 	$(PYTEST) -m slow
 
-test-all: test test-rest ## run all tests; the parts test-reading, test-integration, test-simulation and test-chaos run alone, too
+test-all: test test-rest ## run all tests; the parts test-reading, test-sources, test-integration, test-simulation and test-chaos run alone, too
 
-test-reading test-integration test-simulation test-chaos: $(READY)
+test-reading test-sources test-integration test-simulation test-chaos: $(READY)
 	$(PYTEST) tests/$(@:test-%=%)
 
 test-brokers: $(READY) ## run tests/integration on Kafka 3.3.2 and 3.9.1, or on KAFKA="versions"

@@ -7,9 +7,6 @@ then lines that tasks read themselves, or Spark's rows. `without_spark` goes as 
 from __future__ import annotations
 
 import itertools
-import logging
-import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +19,7 @@ from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.task_contract import SplitEnd
 from eosingest.sources.files.source import FileSource
-from eosingest.spark import jvm, required_settings, scan
+from eosingest.spark import scan
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.line_inputs import LineInputs, LineSplit, line_separator, takes_lines
 from eosingest.spark.read import record_frame
@@ -30,6 +27,7 @@ from eosingest.spark.record_columns import CORRUPT, SPLIT, ReadSettings
 from eosingest.spec import options as spec_options
 from eosingest.spec.generations import NEWEST, default_escape
 from eosingest.spec.options import reader_options
+from tests.support.warm_spark import cut_by, warm_spark
 
 SPLIT_SIZE = 32 << 20
 _LONGEST = 64 << 20
@@ -160,7 +158,7 @@ class Lab:
         """Have Spark read what may be read together; return the values and the corrupt rows of each, in order."""
         first = together[0]
         plan = replace(first.plan, files=tuple(entry for each in together for entry in each.plan.files))
-        self.spark.conf.set("spark.sql.files.maxPartitionBytes", str(plan.split_size))
+        cut_by(self.spark, plan.split_size)
         frame = record_frame(self.spark, first.read, plan, first.base_path)
         table, _ = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
         splits = {key: table[key] for key, _, _ in scan.planned_splits(plan, frame.scheme)}  # in the plan's order
@@ -179,14 +177,5 @@ class Lab:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Start Spark with the settings that a run has."""
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logging.getLogger(name).disabled = True
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.extraJavaOptions", jvm.SAME_EVERYWHERE)
-    for key, value in {**required_settings.DEFAULTS, **required_settings.required_settings(SPLIT_SIZE)}.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    yield Lab(spark, tmp_path_factory.mktemp("lab"))
-    spark.stop()
+    with warm_spark(SPLIT_SIZE) as spark:
+        yield Lab(spark, tmp_path_factory.mktemp("lab"))

@@ -1,0 +1,48 @@
+"""A Spark for the whole module, started when the first kind asks for rows of it; a subject of each kind, a job over it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.sources.in_process import Life
+from tests.sources.kinds import KINDS
+from tests.sources.subject import SPLIT_SIZE, Subject
+from tests.support.shared_broker import running_broker
+from tests.support.warm_spark import warm_spark
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Callable[[], SparkSession]]:
+    with contextlib.ExitStack() as stack:
+        made: list[SparkSession] = []
+
+        def get() -> SparkSession:
+            if not made:
+                made.append(stack.enter_context(warm_spark(SPLIT_SIZE)))
+            return made[0]
+
+        yield get
+
+
+@pytest.fixture(scope="session")
+def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Bootstrap servers of a real broker."""
+    with running_broker(request.session, tmp_path_factory) as up:
+        yield up.bootstrap_servers
+
+
+@pytest.fixture(params=KINDS)
+def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
+    made = KINDS[request.param](tmp_path)
+    made.create()
+    return made
+
+
+@pytest.fixture
+def life(subject: Subject, tmp_path: Path, spark: Callable[[], SparkSession]) -> Life:
+    return Life(subject, tmp_path, spark)

@@ -1,0 +1,411 @@
+"""A job's whole life in one process: the production driver, launcher and tasks on a Kafka in memory and one warm Spark.
+
+    spec ─▶ source ─▶ Driver ─▶ SparkLauncher, as far as its plan ─▶ its rows, collected ─▶ Task ─▶ Kafka in memory
+
+What is left out is Spark's own scheduling: tasks run here, one after another, and a fail point kills all of the run at once
+by an exception that nothing catches.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession, functions
+
+from eosingest.app.settings import driver_settings, file_source
+from eosingest.audit.receipts import expected_of
+from eosingest.audit.session import SparkAuditor
+from eosingest.errors import EosingestError
+from eosingest.host import failpoints
+from eosingest.host.interruption import Interruption, never
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
+from eosingest.kafka.memory.cluster import Cluster
+from eosingest.kafka.protocols import LogRecord
+from eosingest.protocol.audited_source import audited_source
+from eosingest.protocol.driver import Driver
+from eosingest.protocol.driver_contract import Prepared, Surroundings
+from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.plan import Plan, make_plan
+from eosingest.protocol.source import Listing, Split
+from eosingest.protocol.task import Task
+from eosingest.protocol.task_contract import Inputs, TaskSettings
+from eosingest.protocol.transactional_ids import task_id
+from eosingest.protocol.verdict import JobResult
+from eosingest.records.checksum import Totals, record_hash
+from eosingest.report.model import Progress, RunReport
+from eosingest.spark import session
+from eosingest.spark.job import SparkLauncher, SparkSettings
+from eosingest.spark.line_inputs import LineInputs
+from eosingest.spark.settings import spark_settings
+from eosingest.spark.worker import ArrowInputs
+from eosingest.spec import load
+from tests.sources.subject import SPLIT_SIZE, Subject
+from tests.support.builders import control_record, task_settings
+from tests.support.warm_spark import cut_by
+
+JOB, TOPIC, OFFSETS = "job", "sink", "eosingest-offsets"
+MAX_RECORDS = 10
+_BATCH_ROWS = 7  # of what Spark gives: neither splits nor transactions end with a batch
+_SPEC = f"""\
+name = "{JOB}"
+{{tables}}
+[sink]
+bootstrap_servers = "memory:1"
+topic = "{TOPIC}"
+create = {{{{ partitions = 2 }}}}
+[transaction]
+max_records = {{max_records}}
+[spark]
+master = "local[2]"
+"""
+
+
+class KilledError(BaseException):
+    """The end of a process at a fail point: nothing below may catch it."""
+
+
+class Kafka:
+    """A Kafka in memory whose network loses nothing, and a clock that only waiting moves (`control_log.DriverKafka`)."""
+
+    def __init__(self) -> None:
+        self.time = 1_800_000_000.0
+        self.cluster = Cluster(self.now)
+        self.admin = MemoryAdmin(self.cluster, self)
+
+    def now(self) -> float:
+        return self.time
+
+    def wait(self, seconds: float) -> None:
+        self.time += seconds
+
+    def send(self, request: str, apply: Callable[[], Any]) -> Any:
+        return apply()
+
+    def control_producer(self, transactional_id: str) -> MemoryProducer:
+        return MemoryProducer(transactional_id, self.cluster, self, timeout_s=60)
+
+    def reader(self, partition: int) -> MemoryReader:
+        return MemoryReader(OFFSETS, partition, self.cluster, self)
+
+    def committed(self, topic: str) -> list[LogRecord]:
+        """Return the committed records of a topic, each partition in order."""
+        logs = self.cluster.topic(topic).logs if topic in self.cluster.topics else []
+        return [entry for log in logs for entry in log.fetch(log.start, committed=True)[0]]
+
+    def written(self) -> list[int]:
+        """Return where the logs of the topic end: records that were aborted count, too."""
+        return [self.cluster.list_offsets(TOPIC, number).high_watermark for number in range(2)]
+
+
+@dataclass(frozen=True)
+class _TaskKafka:
+    """A task's clients (`task_contract.TaskKafka`)."""
+
+    kafka: Kafka
+    settings: TaskSettings
+
+    def producer(self, task: int) -> MemoryProducer:
+        name = task_id("eosingest.", self.settings.job, task)
+        return MemoryProducer(name, self.kafka.cluster, self.kafka, timeout_s=60)
+
+    def reader(self) -> MemoryReader:
+        return self.kafka.reader(self.settings.offsets_partition)
+
+
+_attempts = itertools.count(1)
+
+
+def run_task(kafka: Kafka, settings: TaskSettings, number: int, inputs: Inputs) -> Any:
+    """Run an attempt of a task here, to its outcome."""
+    task = Task(
+        settings,
+        number,
+        _TaskKafka(kafka, settings),
+        attempt=next(_attempts),
+        attempt_number=0,
+        now=kafka.now,
+        now_ms=lambda: int(kafka.time * 1000),
+    )
+    try:
+        return task.run(inputs)
+    finally:
+        inputs.stop()
+
+
+@dataclass(frozen=True)
+class _WarmSpark(session.Spark):
+    """The Spark of all tests as one that a run has started; made when somebody asks for rows of it."""
+
+    warm: Callable[[], SparkSession] = field(kw_only=True)
+    split_size: int = field(kw_only=True)
+
+    def sql(self) -> SparkSession:
+        made = self.warm()
+        cut_by(made, self.split_size)
+        return made
+
+
+class _Context:
+    """What is asked of a context before any row is."""
+
+    defaultParallelism = 2
+
+
+@dataclass(frozen=True)
+class _WarmSettings(SparkSettings):
+    warm: Callable[[], SparkSession] = field(kw_only=True)
+
+    def start(self, split_size: int) -> session.Spark:
+        return _WarmSpark(
+            _Context(),
+            None,
+            "local[2]",
+            None,
+            {},
+            frozenset(),
+            warm=self.warm,
+            split_size=split_size,
+        )
+
+
+class _Launcher(SparkLauncher):
+    """Prepares as in production; its tasks run here."""
+
+    def __init__(self, settings: SparkSettings, kafka: Kafka) -> None:
+        super().__init__(settings)
+        self._kafka = kafka
+        self._result = JobResult([])
+        self._rows: Any = None
+
+    def prepare(self, plan: Plan, schema: str | None, *, generation: int = 1, same_files: bool = False) -> Prepared:
+        return super().prepare(plan, schema, same_files=same_files)
+
+    def inputs(self) -> Iterator[tuple[int, Inputs]]:
+        """Yield the input of each task, from its first row on; Spark computes its rows once."""
+        if self._lines is not None:
+            for number, splits in enumerate(self._lines.tasks):
+                yield number, LineInputs(splits, self._lines.separator, 1 << 20)
+            return
+        if self._rows is None:
+            self._rows = (
+                self._records.coalesce(self._tasks).withColumn("part", functions.spark_partition_id()).toArrow()
+            )
+        for number in range(self._tasks):
+            mine = self._rows.filter(pc.equal(self._rows["part"], number)).drop(["part"])
+            yield number, ArrowInputs(mine.to_batches(max_chunksize=_BATCH_ROWS), ())
+
+    def start(self, settings: TaskSettings) -> None:
+        outcomes = [run_task(self._kafka, settings, number, inputs) for number, inputs in self.inputs()]
+        self._result = JobResult(outcomes)
+
+    def poll(self, timeout_s: float) -> JobResult:
+        return self._result
+
+    def cancel(self) -> None:
+        """Nothing is at work."""
+
+    def prove(self, plan: Plan, generation: int) -> Any:
+        raise AssertionError("no spec changes here")
+
+
+class _Unheard:
+    def note(self, text: str) -> None:
+        pass
+
+    def progress(self, progress: Progress) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended: a report, or an error before its job."""
+
+    report: RunReport | None
+    error: EosingestError | None = None
+    launched: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        return self.error.exit_code if self.error is not None else self._report.exit_code
+
+    @property
+    def codes(self) -> list[str]:
+        return [error.code for error in self.errors]
+
+    @property
+    def errors(self) -> list[EosingestError]:
+        return [self.error] if self.error is not None else list(self._report.errors)
+
+    @property
+    def records_sent(self) -> int:
+        return self._report.records_sent
+
+    @property
+    def _report(self) -> RunReport:
+        assert self.report is not None
+        return self.report
+
+
+class Life:
+    """A job over a subject, and its runs on one Kafka."""
+
+    def __init__(self, subject: Subject, folder: Path, spark: Callable[[], SparkSession]) -> None:
+        self.subject = subject
+        self.kafka = Kafka()
+        self._file = folder / "job.toml"
+        self._spark = spark
+        self.bound(MAX_RECORDS)
+
+    def bound(self, max_records: int) -> None:
+        """Let a transaction have so many records from now on."""
+        self._file.write_text(_SPEC.format(tables=self.subject.spec(), max_records=max_records))
+        self.spec = load(self._file)
+        self.source = file_source(self.spec)
+
+    # ---- the source by itself --------------------------------------------------------------------------------------
+
+    def listing(self) -> Listing:
+        return self.source.list()
+
+    def splits(self) -> dict[str, list[Split]]:
+        """Return the splits of each item, in order."""
+        return {file.name: list(self.source.splits(file, SPLIT_SIZE)) for file in self.listing().files}
+
+    def versions(self) -> dict[str, Any]:
+        """Return what each item is now, by its content."""
+        return {file.name: self.source.fingerprint(file) for file in self.listing().files}
+
+    def changed_since(self, listing: Listing) -> list[str]:
+        return self.source.look_again(listing.files)
+
+    # ---- runs ------------------------------------------------------------------------------------------------------
+
+    def launcher(self) -> _Launcher:
+        settings = spark_settings(self.spec, ClientSettings("memory:1"), self.source, never, None)
+        return _Launcher(_WarmSettings(**vars(settings), warm=self._spark), self.kafka)
+
+    def run(self) -> Ended:
+        """Run the job once."""
+        interruption = Interruption(lambda: None)
+        around = Surroundings(
+            now=self.kafka.now,
+            sleep=self.kafka.wait,
+            now_ms=lambda: int(self.kafka.time * 1000),
+            utc=lambda: "now",
+            interruption=interruption,
+        )
+        settings = driver_settings(self.spec, "memory:1", self.source, from_scratch=False)
+        launcher = self.launcher()
+        try:
+            report = Driver(settings, self.kafka, self.source, launcher, _Unheard(), around).run()
+        except EosingestError as error:
+            return Ended(None, error, launched=launcher._spark is not None)
+        return Ended(report, launched=launcher._spark is not None)
+
+    def run_killed_at(self, point: str, hit: int = 1) -> None:
+        """Run until everything of it is killed at a fail point, which has to be reached."""
+        left = {point: hit}
+
+        def reached(name: str) -> None:
+            if name in left:
+                left[name] -= 1
+                if left[name] == 0:
+                    raise KilledError(f"{name}@{hit}")
+
+        failpoints.handle_with(reached)
+        try:
+            ended = self.run()
+        except KilledError:
+            return
+        finally:
+            failpoints.handle_with(None)
+        raise AssertionError(f"{point} was passed {hit - left[point]} times, and the run ended: {ended}")
+
+    # ---- what came of it -------------------------------------------------------------------------------------------
+
+    def records(self) -> list[bytes]:
+        """Return the values in the topic: of one key, and so of one partition and in order."""
+        return [entry.value or b"" for entry in self.kafka.committed(TOPIC)]
+
+    def state(self) -> JobState:
+        state = JobState(JOB)
+        for log in self.kafka.cluster.topic(OFFSETS).logs:
+            state.fold(log.fetch(log.start, committed=True)[0])
+        return state
+
+    def history(self) -> list[OffsetRecord]:
+        """Return every offset record that was ever committed, in order."""
+        prefix = record.split_key_prefix(JOB)
+        entries = [entry for entry in self.kafka.committed(OFFSETS) if (entry.key or b"").startswith(prefix)]
+        return [record.decode_offset(record.decode_key(entry.key), entry.value) for entry in entries if entry.value]
+
+    def audit(self) -> list[str]:
+        """Compare receipts, topic and source by the parts of `verify --against-source`; return what is unlike."""
+        state = self.state()
+        control = state.settled
+        assert control is not None
+        expected = expected_of(state.offsets.values(), control.audit)
+        values = self.records()
+        found = sum((Totals(1, record_hash(None, value)) for value in values), Totals())
+        rows = audited_source(self.source, self.listing(), state.offsets, control)
+        unlike = ["the topic"] if replace(expected, metadata=0) != found else []
+        return unlike + list(rows.unread) + [unit.name for unit in rows.unlike(self._sums(rows.plan, control.schema))]
+
+    def _sums(self, plan: Plan, schema: str | None) -> Mapping[Any, Totals]:
+        settings = _WarmSettings(
+            **vars(spark_settings(self.spec, ClientSettings("memory:1"), self.source, never, None)), warm=self._spark
+        )
+        auditor = SparkAuditor(settings)
+        started = settings.start(SPLIT_SIZE)
+        warm = started.sql()
+        auditor._spark, auditor._session = replace(started, context=warm.sparkContext), warm
+        return auditor.read_source(plan, schema, by_another_reader=True)
+
+    # ---- tasks at a position ---------------------------------------------------------------------------------------
+
+    def reading(self) -> Reading:
+        """Plan the source as if nothing were sent, for tasks to be run on it again and again."""
+        launcher = self.launcher()
+        plan = make_plan(self.source, {}, SPLIT_SIZE, self.listing())
+        return Reading(launcher, launcher.prepare(plan, None))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What Spark, or the tasks, read of a source; each call of `sent` is a job of another run on a Kafka of its own."""
+
+    launcher: _Launcher
+    prepared: Prepared
+
+    def sent(self, committed: Iterable[OffsetRecord]) -> list[bytes]:
+        """Return the values that tasks send of all splits beyond what is committed of them; no task may fail."""
+        kafka = Kafka()
+        kafka.cluster.create_topic(TOPIC, 1, {})
+        kafka.cluster.create_topic(OFFSETS, 1, {})
+        running = control_record(2, started="again", tasks_alive=self.prepared.tasks)
+        known = [(found.key(JOB), found.encode()) for found in committed]
+        records = [*known, (record.control_key(JOB), running.encode())]
+        kafka.cluster.log(OFFSETS, 0).append_plain(LogRecord(-1, key, value, 0) for key, value in records)
+        settings = task_settings(
+            job=JOB,
+            run=2,
+            started="again",
+            topic=TOPIC,
+            offsets_topic=OFFSETS,
+            offsets_topic_id=kafka.cluster.topic(OFFSETS).topic_id,
+            offsets_partition=0,
+            splits=self.prepared.splits,
+            max_records=MAX_RECORDS,
+        )
+        for number, inputs in self.launcher.inputs():
+            outcome = run_task(kafka, settings, number, inputs)
+            assert (outcome.exit_code, outcome.read_all) == (0, True), outcome
+        return [entry.value or b"" for entry in kafka.committed(TOPIC)]

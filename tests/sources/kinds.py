@@ -1,0 +1,276 @@
+"""The kinds of sources that the conformance suite runs on: for now files, by format and by who reads them.
+
+Rows are told here by other readers than a run's: lines by Hadoop's rule told anew, Parquet and ORC by pyarrow, and which of
+their parts lies in which split by what parquet-mr and ORC for Java document (a row group by its middle, a stripe by its
+first byte), from the places in the footers.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.orc
+import pyarrow.parquet
+
+from eosingest.protocol.source import Split
+from tests.sources.subject import SPLIT_SIZE, Subject
+from tests.support.builders import place
+
+_ITEM_ROWS = 60
+_LINE_BYTES = 64  # of some lines: those begin exactly where splits do
+_LATER_NS = 5_000_000_000
+_PART_ROWS = 15  # of a row group, and of a stripe: no split of Parquet or ORC cuts one
+
+
+class FileSubject:
+    """Files of one format. A row is a text of fixed length, so that an edit changes no length, compressed or not."""
+
+    needs_spark = True
+    suffix = ""
+    source = ""
+    value = "v"
+    around = 0  # bytes of a line that are not its row
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "data"
+        self.folder.mkdir(exist_ok=True)
+
+    # what every format does alike
+
+    def create(self) -> None:
+        for number in range(2):
+            self._write_item(number)
+
+    def grow(self) -> None:
+        self._write_item(len(self._paths()))
+
+    def spec(self) -> str:
+        return (
+            f'[source]\npath = "data/*"\nsplit_size = {SPLIT_SIZE}\n{self.source}\n[record]\nvalue = "{self.value}"\n'
+        )
+
+    def edit(self, row: bytes, *, unseen: bool) -> None:
+        (path,) = [path for path in self._paths() if row in self._read(path)]
+        before = path.stat()
+        self._write(path, [row[:-3] + b"!!!" if found == row else found for found in self._read(path)])
+        assert path.stat().st_size == before.st_size, "the edit is to keep the length"
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + (0 if unseen else _LATER_NS)))
+
+    def touch(self, item: str) -> None:
+        path = self._path(item)
+        before = path.stat()
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + _LATER_NS))
+
+    def remove(self, item: str) -> None:
+        self._path(item).unlink()
+
+    def items(self) -> list[str]:
+        return [f"{self.folder.name}/{path.name}" for path in self._paths()]
+
+    def rows(self) -> list[bytes]:
+        return [row for path in self._paths() for row in self._read(path)]
+
+    def rows_of(self, split: Split) -> list[bytes]:
+        name, start = place(split)
+        path = self._path(name)
+        rows = self._read(path)
+        starts = list(self._split_of_rows(path))
+        assert len(starts) == len(rows)
+        return [row for row, of in zip(rows, starts, strict=True) if of == start]
+
+    def is_covered(self, splits: list[Split]) -> bool:
+        name, reached = place(splits[0])[0], 0
+        for split in splits:
+            if (split.file, split.start) != (name, reached) or split.length <= 0:
+                return False
+            reached += split.length
+        return reached == self._path(name).stat().st_size
+
+    def _paths(self) -> list[Path]:
+        return sorted(self.folder.iterdir())
+
+    def _path(self, item: str) -> Path:
+        return self.folder.parent / item
+
+    def _write_item(self, number: int) -> None:
+        """Write rows of several lengths; those of the second item make each line as long as splits divide by."""
+        first = number * _ITEM_ROWS
+        rows = [b"%05d-" % row + b"%x" % (row * 2654435761 % 2**64) * 4 for row in range(first, first + _ITEM_ROWS)]
+        if number == 1:
+            rows = [row.ljust(_LINE_BYTES - self.around, b"x") for row in rows]
+        self._write(self.folder / f"part-{number:03}{self.suffix}", rows)
+
+    # what differs
+
+    def _write(self, path: Path, rows: list[bytes]) -> None:
+        raise NotImplementedError
+
+    def _read(self, path: Path) -> list[bytes]:
+        raise NotImplementedError
+
+    def _split_of_rows(self, path: Path) -> Iterator[int]:
+        """Yield, row by row, where the split begins that it belongs to."""
+        raise NotImplementedError
+
+
+class Lines(FileSubject):
+    """A row a line. A line that begins exactly at a cut belongs to the split before it: Hadoop's LineRecordReader."""
+
+    def _split_of_rows(self, path: Path) -> Iterator[int]:
+        at = 0
+        for line in path.read_bytes().splitlines(keepends=True):
+            yield (max(at, 1) - 1) // SPLIT_SIZE * SPLIT_SIZE
+            at += len(line)
+
+
+class Json(Lines):
+    suffix = ".jsonl"
+    source = 'format = "json"\nschema = "v STRING"'
+    around = 10
+
+    def _write(self, path: Path, rows: list[bytes]) -> None:
+        path.write_bytes(b"".join(b'{"v": "%s"}\n' % row for row in rows))
+
+    def _read(self, path: Path) -> list[bytes]:
+        return [json.loads(line)["v"].encode() for line in path.read_bytes().splitlines()]
+
+
+class Csv(Lines):
+    """With a header in each file, which is in its first split."""
+
+    suffix = ".csv"
+    source = 'format = "csv"\nschema = "v STRING, w INT"\noptions = { header = true }'
+    around = 3
+
+    def _write(self, path: Path, rows: list[bytes]) -> None:
+        path.write_bytes(b"v,w\n" + b"".join(b"%s,7\n" % row for row in rows))
+
+    def _read(self, path: Path) -> list[bytes]:
+        return [row["v"].encode() for row in csv.DictReader(io.StringIO(path.read_text()))]
+
+    def _split_of_rows(self, path: Path) -> Iterator[int]:
+        return itertools.islice(super()._split_of_rows(path), 1, None)
+
+
+class Text(Lines):
+    """Lines that go to Kafka as they are: the tasks read them, and no JVM does."""
+
+    needs_spark = False
+    suffix = ".txt"
+    source = 'format = "text"'
+    around = 1
+    value = "value"
+
+    def _write(self, path: Path, rows: list[bytes]) -> None:
+        path.write_bytes(b"".join(row + b"\n" for row in rows))
+
+    def _read(self, path: Path) -> list[bytes]:
+        return path.read_bytes().splitlines()
+
+
+class TextGz(Text):
+    """The same in a file that is never cut. Stored and not deflated, so that an edit keeps the length."""
+
+    suffix = ".txt.gz"
+
+    def _write(self, path: Path, rows: list[bytes]) -> None:
+        path.write_bytes(gzip.compress(b"".join(row + b"\n" for row in rows), compresslevel=0, mtime=0))
+
+    def _read(self, path: Path) -> list[bytes]:
+        return gzip.decompress(path.read_bytes()).splitlines()
+
+    def _split_of_rows(self, path: Path) -> Iterator[int]:
+        return (0 for _ in self._read(path))
+
+
+class Parquet(FileSubject):
+    suffix = ".parquet"
+    source = 'format = "parquet"'
+
+    def _write(self, path: Path, rows: list[bytes]) -> None:
+        table = pa.table({"v": [row.decode() for row in rows]})
+        pa.parquet.write_table(table, path, row_group_size=_PART_ROWS, use_dictionary=False, compression="none")
+
+    def _read(self, path: Path) -> list[bytes]:
+        return [value.encode() for value in pa.parquet.read_table(path)["v"].to_pylist()]
+
+    def _split_of_rows(self, path: Path) -> Iterator[int]:
+        footer = pa.parquet.read_metadata(path)
+        for number in range(footer.num_row_groups):
+            group = footer.row_group(number)
+            column = group.column(0)
+            middle = column.data_page_offset + column.total_compressed_size // 2
+            yield from [middle // SPLIT_SIZE * SPLIT_SIZE] * group.num_rows
+
+
+class Orc(FileSubject):
+    suffix = ".orc"
+    source = 'format = "orc"'
+
+    def _write(self, path: Path, rows: list[bytes]) -> None:
+        table = pa.table({"v": [row.decode() for row in rows]})
+        options = {"compression": "uncompressed", "dictionary_key_size_threshold": 0}
+        pa.orc.write_table(table, path, stripe_size=1024, batch_size=_PART_ROWS, **options)
+
+    def _read(self, path: Path) -> list[bytes]:
+        return [value.encode() for value in pa.orc.read_table(path)["v"].to_pylist()]
+
+    def _split_of_rows(self, path: Path) -> Iterator[int]:
+        for offset, rows in _stripes(path.read_bytes()):
+            yield from [offset // SPLIT_SIZE * SPLIT_SIZE] * rows
+
+
+def _stripes(file: bytes) -> Iterator[tuple[int, int]]:
+    """Yield first byte and number of rows of each stripe of an ORC file whose footer is not compressed."""
+    script = file[-1 - file[-1] : -1]
+    footer_length = next(value for field, value in _fields(script) if field == 1)
+    assert isinstance(footer_length, int)
+    for field, value in _fields(file[-1 - file[-1] - footer_length : -1 - file[-1]]):
+        if field == 3:
+            assert isinstance(value, bytes)
+            stripe = dict(_fields(value))
+            yield int(stripe.get(1, 0)), int(stripe[5])
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield the fields of a protobuf message: numbers, and what has a length."""
+    at = 0
+
+    def number() -> int:
+        nonlocal at
+        found = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            found |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return found
+
+    while at < len(message):
+        tag = number()
+        if tag & 7 == 0:
+            yield tag >> 3, number()
+        else:
+            assert tag & 7 == 2, "ORC's footers hold no other wire type"
+            length = number()
+            at += length
+            yield tag >> 3, message[at - length : at]
+
+
+KINDS: dict[str, Callable[[Path], Subject]] = {
+    "json": Json,
+    "csv": Csv,
+    "text": Text,
+    "text.gz": TextGz,
+    "parquet": Parquet,
+    "orc": Orc,
+}

@@ -1,0 +1,227 @@
+"""What every kind of source must keep (kinds.py registers them): a kind is done when it passes.
+
+Sources are asked by themselves where that is enough; else a job's whole life is played in one process, on a Kafka in memory
+(in_process.py). The last test takes real processes and a real broker.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from eosingest.host.failpoints import NAMES
+from eosingest.protocol.offsets.record import OffsetRecord
+from tests.sources.in_process import Life
+from tests.sources.kinds import KINDS
+from tests.support.builders import place, split_id
+from tests.support.harness import Job, assert_done, end_offsets
+from tests.support.held_runs import run_killed_at
+
+# ---- the source by itself ------------------------------------------------------------------------------------------
+
+
+def test_listed_twice_it_is_the_same(life: Life) -> None:
+    """Breaks when an order, an identity, a cut or a version depends on the look."""
+    assert life.listing() == life.listing()
+    assert life.splits() == life.splits()
+    assert life.versions() == life.versions()
+    assert list(life.splits()) == life.subject.items()
+
+
+def test_splits_leave_no_gap_and_overlap_nowhere(life: Life) -> None:
+    splits = life.splits()
+    assert all(life.subject.is_covered(found) for found in splits.values())
+    every = [place(split) for found in splits.values() for split in found]
+    assert len(set(every)) == len(every)
+
+
+def test_a_look_later_names_what_changed_and_what_vanished(life: Life) -> None:
+    first, second = life.subject.items()
+    before = life.listing()
+    assert life.changed_since(before) == []
+    life.subject.edit(life.subject.rows()[0], unseen=False)
+    assert life.changed_since(before) == [first]
+    life.subject.remove(second)
+    assert life.changed_since(before) == [first, second]
+
+
+def test_a_version_tells_content_where_a_listing_does_not(life: Life) -> None:
+    """Breaks when another content of the same length and time has the version of the one that was sent."""
+    first, second = life.subject.items()
+    before, listed = life.versions(), life.listing()
+    life.subject.edit(life.subject.rows()[0], unseen=True)
+    assert life.listing() == listed, "the edit is to be unseen"
+    assert life.versions()[first] != before[first]
+    assert life.versions()[second] == before[second]
+
+
+# ---- reading -------------------------------------------------------------------------------------------------------
+
+
+def test_each_split_gives_its_rows_and_goes_on_at_every_position(life: Life) -> None:
+    """The rows of all splits are all rows, each once; behind each of a split's rows exactly its others follow, twice alike.
+
+    The positions are those that a run writes whose transactions have one record.
+    """
+    rows_of = {place(split): life.subject.rows_of(split) for found in life.splits().values() for split in found}
+    assert list(chain.from_iterable(rows_of.values())) == life.subject.rows()
+    life.bound(1)
+    assert life.run().exit_code == 0
+    assert Counter(life.records()) == Counter(life.subject.rows())
+    reading, state = life.reading(), life.state()
+
+    whole = reading.sent([])
+    assert Counter(whole) == Counter(life.subject.rows())
+    assert reading.sent([]) == whole
+    assert reading.sent(state.offsets.values()) == [], "all of it is done"
+    for split, rows in rows_of.items():
+        others = [found for found in state.offsets.values() if place(found) != split]
+        assert reading.sent(others) == rows, f"{split} from its beginning"
+    positions = [found for found in life.history() if not found.done]
+    assert {place(found): found.rows for found in positions} == {
+        place_: len(rows) for place_, rows in rows_of.items() if rows
+    }
+    for found in positions:
+        others = [other for other in state.offsets.values() if place(other) != place(found)]
+        rest = rows_of[place(found)][found.rows :]
+        assert reading.sent([*others, found]) == rest, f"{place(found)} behind row {found.rows}"
+
+
+# ---- a job's life --------------------------------------------------------------------------------------------------
+
+
+def test_what_is_sent_is_sent(life: Life) -> None:
+    """A rerun sends nothing and asks nobody for rows; what is added is sent alone; the audit agrees with all of it."""
+    subject = life.subject
+    assert life.run().records_sent == len(subject.rows())
+    written = life.kafka.written()
+
+    again = life.run()
+    assert (again.exit_code, again.records_sent, again.launched) == (0, 0, False)
+    subject.touch(subject.items()[0])
+    touched = life.run()
+    assert (touched.exit_code, touched.records_sent, touched.launched) == (0, 0, False), "its content is what it was"
+    assert life.kafka.written() == written
+
+    before = len(subject.rows())
+    subject.grow()
+    assert life.run().records_sent == len(subject.rows()) - before > 0
+    assert_exact(life)
+    assert life.audit() == []
+
+
+def test_a_change_of_what_was_sent_is_noticed(life: Life) -> None:
+    """Seen by a listing it ends the next run; unseen, in an item that is done, no run asks: the audit tells."""
+    subject = life.subject
+    assert life.run().exit_code == 0
+    written = life.kafka.written()
+    subject.edit(subject.rows()[0], unseen=True)
+    first = subject.items()[0]
+    assert (life.run().records_sent, life.kafka.written()) == (0, written)
+    assert [name for name in life.audit() if name.startswith(first)], "the audit tells which item"
+
+    subject.edit(subject.rows()[-1], unseen=False)
+    ended = life.run()
+    assert (ended.exit_code, ended.codes) == (12, ["source-changed"])
+    assert subject.items()[1] in ended.errors[0].message
+    assert life.kafka.written() == written
+
+
+def test_a_change_that_no_listing_tells_is_noticed_where_a_split_is_half_sent(life: Life) -> None:
+    """Breaks when a run goes on behind rows that are no longer those that were sent."""
+    half = half_sent(life)
+    (split,) = [split for found in life.splits().values() for split in found if place(split) == place(half)]
+    life.subject.edit(life.subject.rows_of(split)[0], unseen=True)
+    ended = life.run()
+    assert (ended.exit_code, ended.codes) == (12, ["prefix-changed"])
+    assert place(half)[0] in ended.errors[0].message
+    assert life.state().offsets[split_id(*place(half))].rows == half.rows, "nothing more of it was sent"
+    assert not [value for value, times in Counter(life.records()).items() if times > 1]
+
+
+def test_what_vanished_is_noticed_where_it_is_half_sent(life: Life) -> None:
+    item = place(half_sent(life))[0]
+    life.subject.remove(item)
+    before = life.records()
+    ended = life.run()
+    assert (ended.exit_code, ended.codes) == (12, ["source-vanished"])
+    assert item in ended.errors[0].message
+    assert life.records() == before
+
+
+def test_what_vanished_after_it_was_sent_stays_sent(life: Life) -> None:
+    assert life.run().exit_code == 0
+    before = life.records()
+    life.subject.remove(life.subject.items()[0])
+    ended = life.run()
+    assert (ended.exit_code, ended.records_sent) == (0, 0)
+    assert life.records() == before
+
+
+# ---- killed --------------------------------------------------------------------------------------------------------
+
+
+def test_killed_in_a_transaction_and_run_again(life: Life) -> None:
+    life.run_killed_at("task-before-commit", 3)
+    assert 0 < len(life.records()) < len(life.subject.rows())
+    assert life.run().exit_code == 0
+    assert_exact(life)
+    assert life.audit() == []
+
+
+@pytest.mark.parametrize("point", NAMES)
+def test_killed_at_every_point_and_run_again(life: Life, point: str) -> None:
+    """At the point's first hit, and a run later once more, at a later one where it is passed again and again."""
+    life.run_killed_at(point)
+    if point.startswith("task-"):
+        life.run_killed_at(point, 1 if point.endswith(("init", "check", "end")) else 3)
+    else:
+        life.run_killed_at("driver-after-claim")
+    assert life.run().exit_code == 0
+    assert_exact(life)
+    written = life.kafka.written()
+    assert (life.run().records_sent, life.kafka.written()) == (0, written)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_with_real_processes(kind: str, servers: str, tmp_path: Path) -> None:
+    """The same on a real broker: killed by SIGKILL, run again, run once more, and verified against the source."""
+    job = Job(tmp_path, servers, f"conformance-{kind.replace('.', '-')}-{tmp_path.name[-4:]}")
+    subject = KINDS[kind](tmp_path)
+    subject.create()
+    sink = f'bootstrap_servers = "{servers}"\ntopic = "{job.name}"\ncreate = {{ partitions = 3 }}\n'
+    transaction = '[transaction]\ntimeout = "10s"\nmax_records = 10\n[spark]\nmaster = "local[2]"\n'
+    job.spec.write_text(f'name = "{job.name}"\n{subject.spec()}\n[sink]\n{sink}{transaction}')
+    run_killed_at(job, "task-before-commit@2")
+    job.run_until_complete()
+    assert Counter(record.value for record in job.records()) == Counter(subject.rows())
+    ends = end_offsets(servers, job.name)
+    assert_done(job.run(), records_sent=0)
+    assert end_offsets(servers, job.name) == ends
+    verified = job.run("verify", "--against-source")
+    assert (verified.exit_code, verified.data["verdict"]) == (0, "verified"), verified
+
+
+# ---- what the tests share ------------------------------------------------------------------------------------------
+
+
+def half_sent(life: Life) -> OffsetRecord:
+    """Kill a run in mid-transaction, and return the offset record of a split that is committed in part."""
+    life.run_killed_at("task-before-commit", 2)
+    (half,) = [found for found in life.state().offsets.values() if not found.done]
+    assert half.rows < len(life.subject.rows())
+    return half
+
+
+def assert_exact(life: Life) -> None:
+    """Every row is in the topic once, and those of each split are in their order."""
+    values = life.records()
+    assert Counter(values) == Counter(life.subject.rows())
+    at = {value: number for number, value in enumerate(values)}
+    for found in life.splits().values():
+        for split in found:
+            places = [at[row] for row in life.subject.rows_of(split)]
+            assert places == sorted(places), f"{place(split)} is out of order"
