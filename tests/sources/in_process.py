@@ -281,7 +281,7 @@ class Life:
 
     def versions(self) -> dict[str, Any]:
         """Return what each item is now, by its content."""
-        return {file.name: self.source.fingerprint(file) for file in self.listing().files}
+        return {file.name: self.source.version(file) for file in self.listing().files}
 
     def changed_since(self, listing: Listing) -> list[str]:
         return self.source.look_again(listing.files)
@@ -343,9 +343,9 @@ class Life:
 
     def history(self) -> list[OffsetRecord]:
         """Return every offset record that was ever committed, in order."""
-        prefix = record.split_key_prefix(JOB)
-        entries = [entry for entry in self.kafka.committed(OFFSETS) if (entry.key or b"").startswith(prefix)]
-        return [record.decode_offset(record.decode_key(entry.key), entry.value) for entry in entries if entry.value]
+        others = record.other_key_prefixes(JOB)
+        entries = [entry for entry in self.kafka.committed(OFFSETS) if entry.value and not entry.key.startswith(others)]
+        return [record.decode_offset(record.split_id_of(JOB, entry.key), entry.value or b"") for entry in entries]
 
     def audit(self) -> list[str]:
         """Compare receipts, topic and source by the parts of `verify --against-source`; return what is unlike."""

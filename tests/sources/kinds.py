@@ -87,12 +87,12 @@ class FileSubject:
         return [row for row, of in zip(rows, starts, strict=True) if of == start]
 
     def is_covered(self, splits: list[Split]) -> bool:
-        name, reached = place(splits[0])[0], 0
+        item, reached = splits[0].item, 0
         for split in splits:
-            if (split.file, split.start) != (name, reached) or split.length <= 0:
+            if place(split) != (item, reached) or split.size <= 0:
                 return False
-            reached += split.length
-        return reached == self._path(name).stat().st_size
+            reached += split.size
+        return reached == self._path(item).stat().st_size
 
     def _paths(self) -> list[Path]:
         return sorted(self.folder.iterdir())

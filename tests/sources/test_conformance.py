@@ -34,8 +34,19 @@ def test_listed_twice_it_is_the_same(life: Life) -> None:
 def test_splits_leave_no_gap_and_overlap_nowhere(life: Life) -> None:
     splits = life.splits()
     assert all(life.subject.is_covered(found) for found in splits.values())
-    every = [place(split) for found in splits.values() for split in found]
+    every = [split.id for found in splits.values() for split in found]
     assert len(set(every)) == len(every)
+
+
+def test_a_split_is_found_again_by_what_is_kept_of_it(life: Life) -> None:
+    """Breaks when offset records cannot say any more which item they are of, or that all of it is done."""
+    source, versions = life.source, life.versions()
+    for item, splits in life.splits().items():
+        kept = [(split.id, split.bounds) for split in splits]
+        assert [source.split_of(*split) for split in kept] == splits
+        assert {source.item_of(split) for split, _ in kept} == {item}
+        assert source.covers(kept, versions[item])
+        assert not any(source.covers(kept[:at] + kept[at + 1 :], versions[item]) for at in range(len(kept)))
 
 
 def test_a_look_later_names_what_changed_and_what_vanished(life: Life) -> None:
@@ -56,6 +67,19 @@ def test_a_version_tells_content_where_a_listing_does_not(life: Life) -> None:
     assert life.listing() == listed, "the edit is to be unseen"
     assert life.versions()[first] != before[first]
     assert life.versions()[second] == before[second]
+
+
+def test_an_item_is_unchanged_while_its_content_is(life: Life) -> None:
+    versions = life.versions()
+
+    def unchanged() -> list[bool]:
+        return [life.source.unchanged(file, [versions[file.name]]) for file in life.listing().files]
+
+    assert unchanged() == [True, True]
+    life.subject.touch(life.subject.items()[0])
+    assert unchanged() == [True, True]
+    life.subject.edit(life.subject.rows()[0], unseen=False)
+    assert unchanged() == [False, True]
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------
