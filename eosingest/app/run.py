@@ -79,12 +79,14 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
         except FencedError:
             raise  # a newer run has the last word
         except EosingestError as error:
-            _name_lost_brokers([error], kafka, spec)
+            if interruption.signal_number is None:
+                _name_lost_brokers([error], kafka, spec)
             last_words.keep(lock.cluster_id, spec.name, [error])
             raise
         finally:
             launcher.close()
-        _name_lost_brokers(report.errors, kafka, spec)
+        if interruption.signal_number is None:  # then there is no time to ask
+            _name_lost_brokers(report.errors, kafka, spec)
         last_words.keep(lock.cluster_id, spec.name, report.errors)
     if launcher.started and report.complete:
         prepare.begin_in_background(spec, observer.note)

@@ -18,11 +18,12 @@ from eosingest.audit import scan_lines
 from eosingest.audit.receipts import Compared, Copies, Found, Slice, shares
 from eosingest.audit.scan import SourceData, TopicData, compare
 from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
+from eosingest.host import waiting
 from eosingest.kafka.librdkafka import REFUSALS
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import SplitId
 from eosingest.records.checksum import Totals
-from eosingest.spark import causes, executors, failures, scan, threads
+from eosingest.spark import causes, executors, failures, scan
 from eosingest.spark.environment import environment_error
 from eosingest.spark.job import SparkSettings
 from eosingest.spark.line_inputs import LineSplit, line_separator, sends_lines
@@ -112,7 +113,7 @@ class SparkAuditor:
 
     def _in_thread(self, step: Callable[[], _T]) -> _T:
         try:
-            return threads.in_thread(step, self._settings.check, "spark-audit")
+            return waiting.in_thread(step, self._settings.check, "spark-audit")
         except failures.FROM_THE_JVM as error:
             raise self._explain(causes.text_of(error)) from error
         except IncompleteError as error:  # Spark that did not start: what of a run may be incomplete is not asked here

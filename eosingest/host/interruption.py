@@ -1,47 +1,80 @@
 """A signal as the run sees it: noted by the command line's handler, turned into an error between two steps.
 
-Long waits of the driver (open transactions, fencing, a JVM that starts) call `check`, so that a run ends within
-seconds. Once the job runs the driver looks at `signal_number` itself and goes on to the verdict: then `disarm`.
+Long waits of the driver (open transactions, fencing, a JVM that starts, brokers that do not answer) call `check`, so that a
+run ends within seconds. Once the job runs the driver looks at `signal_number` itself and goes on to the verdict: then
+`disarm`. What is begun has some seconds to be ended, whether armed or not; a run that no broker answers is not held for longer.
 """
 
 from __future__ import annotations
 
+import contextlib
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
 from eosingest.errors import InterruptedRunError
 
+SETTLE_S = 6.0  # with what comes before and behind it a run ends within 10 s of its signal
 RUN_AGAIN = "what was committed is kept, nothing was sent twice; run again: it goes on from here"
 
 
 class Interruption:
-    """Whether a signal came; `received` returns its number or None."""
+    """Whether a signal came; `received` returns its number or None, `now` is a monotonic clock in seconds."""
 
-    def __init__(self, received: Callable[[], int | None]) -> None:
+    def __init__(self, received: Callable[[], int | None], now: Callable[[], float] = time.monotonic) -> None:
         """Start armed."""
         self._received = received
+        self._now = now
         self._armed = True
+        self._seen_at: float | None = None
 
     @property
     def signal_number(self) -> int | None:
         """The number of the signal received, if any."""
-        return self._received()
+        number = self._received()
+        if number is not None and self._seen_at is None:
+            self._seen_at = self._now()
+        return number
 
     def disarm(self) -> None:
-        """From here on `check` does nothing: whoever calls this ends the run in order."""
+        """From here on a signal ends no wait at once: whoever calls this ends the run in order, within SETTLE_S."""
         self._armed = False
 
+    @contextlib.contextmanager
+    def armed(self, armed: bool) -> Iterator[None]:
+        """Be armed, or not, for as long as the body lasts."""
+        before, self._armed = self._armed, armed
+        try:
+            yield
+        finally:
+            self._armed = before
+
     def check(self) -> None:
-        """Raise InterruptedRunError if a signal came."""
-        number = self._received() if self._armed else None
-        if number is not None:
+        """Raise InterruptedRunError if a signal came; unless armed, if it was seen more than SETTLE_S ago."""
+        number = self.signal_number
+        if number is None or self._seen_at is None:
+            return
+        if self._armed:
             raise interrupted_by(number)
+        if self._now() - self._seen_at > SETTLE_S:
+            raise _unsettled(number)
 
 
 def interrupted_by(number: int) -> InterruptedRunError:
     """Make the error for a run that a signal ended."""
     return InterruptedRunError(
         f"stopped by {signal.Signals(number).name}; what was open was aborted", signal_number=number, hint=RUN_AGAIN
+    )
+
+
+def _unsettled(number: int) -> InterruptedRunError:
+    """Make the error for a run that could not write down how it ended. It does not know what is open, or was committed last."""
+    return InterruptedRunError(
+        f"stopped by {signal.Signals(number).name}; {SETTLE_S:.0f} s later the brokers had not told how the run ended, and it"
+        " is not recorded",
+        signal_number=number,
+        hint="whatever was committed is kept, nothing was sent twice; a transaction that is still open ends at its timeout, or"
+        " by the next run; run again when the brokers answer: it goes on from what was committed",
     )
 
 

@@ -20,6 +20,7 @@ from kafka.protocol.consumer.offsets import IsolationLevel
 
 from eosingest.errors import EosingestError, FatalError, TemporaryError
 from eosingest.host.interruption import never
+from eosingest.host.waiting import in_thread
 from eosingest.kafka.config import ClientSettings, kafka_python
 from eosingest.kafka.fencing import Fencing
 from eosingest.kafka.protocols import OffsetRange, OpenTransaction, TopicDescription
@@ -58,8 +59,10 @@ class KafkaPythonAdmin:
         """Connect. `check` is called while waiting, and raises to end the wait."""
         self._check = check
         self._servers = settings.bootstrap_servers
-        with self._errors("connecting"), _told_apart(settings):
+        with self._errors("connecting"), _told_apart(settings, check):
             self._client = self._connect(kafka_python(settings))
+            if check is not never:
+                self._hear_signals(self._client._manager)
         try:
             self._refuse_too_old(set(self._client.api_versions()))
         except FatalError:
@@ -75,6 +78,11 @@ class KafkaPythonAdmin:
                 code="broker-too-old",
                 hint=f"nothing was sent; eosingest needs Apache Kafka {OLDEST} or newer",
             )
+
+    def _hear_signals(self, manager: Any) -> None:
+        """Ask `check` while any method of the client waits for its answer: all of them wait in this one place."""
+        run = manager.run
+        manager.run = lambda step, *arguments: in_thread(lambda: run(step, *arguments), self._check, "kafka-admin")
 
     def _connect(self, config: dict[str, object]) -> KafkaAdminClient:
         """Connect in short steps, so that a signal is heard while no broker answers."""
@@ -273,12 +281,12 @@ class KafkaPythonAdmin:
 
 
 @contextlib.contextmanager
-def _told_apart(settings: ClientSettings) -> Iterator[None]:
+def _told_apart(settings: ClientSettings, check: Callable[[], None]) -> Iterator[None]:
     """Say why no broker answered: exit 7 where it is lasting for every server of the list, 5 where a retry may help."""
     try:
         yield
     except (kafka_errors.KafkaTimeoutError, OSError) as error:
-        found = reasons(settings)
+        found = in_thread(lambda: reasons(settings), check, "kafka-reasons")
         if not found:
             raise
         lasting = all(reason.lasting for reason in found)

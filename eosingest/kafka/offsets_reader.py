@@ -11,12 +11,15 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import confluent_kafka
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from eosingest.errors import InterruptedRunError
 from eosingest.host.interruption import never
+from eosingest.host.waiting import in_thread
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import failures, log, position, raise_unless_passing
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord
@@ -33,6 +36,7 @@ _LEADER_MOVES = frozenset(
     }
 )
 _POLL_S = 0.1
+_T = TypeVar("_T")
 _STEP_S = 1.0
 _LEADER_S = 30.0
 
@@ -101,13 +105,20 @@ class LibrdkafkaOffsetsReader:
                 self._consumer(isolation_level).list_topics(self._topic, timeout=_STEP_S)
 
     def _ask_for_watermarks(self, isolation_level: str) -> tuple[int, int]:
-        at = TopicPartition(self._topic, self._partition)
-        with failures():
-            low_high = self._consumer(isolation_level).get_watermark_offsets(at, timeout=_LEADER_S)
+        at, consumer = TopicPartition(self._topic, self._partition), self._consumer(isolation_level)
+        try:
+            with failures():
+                low_high = self._waited_for(lambda: consumer.get_watermark_offsets(at, timeout=_LEADER_S))
+        except InterruptedRunError:
+            del self._consumers[isolation_level]  # the thread has it, and it must not be closed under it
+            raise
         if low_high is None:
             raise KafkaFailure(FailureKind.UNCERTAIN, "_TIMED_OUT", f"no watermarks of {self._topic}")
         low, high = low_high
         return int(low), int(high)
+
+    def _waited_for(self, call: Callable[[], _T]) -> _T:
+        return call() if self._check is never else in_thread(call, self._check, "kafka-reader")
 
     def log_start(self) -> int:
         """Return the log start offset."""

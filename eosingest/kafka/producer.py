@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
+from typing import TypeVar
 
 import confluent_kafka
 import numpy as np
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from confluent_kafka import KafkaError, KafkaException
 
 from eosingest.host.interruption import never
+from eosingest.host.waiting import in_thread
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import classify, failures, log
@@ -32,6 +34,8 @@ from eosingest.kafka.protocols import (
     Records,
 )
 from eosingest.kafka.spread import Spread
+
+_T = TypeVar("_T")
 
 # What is said of a producer that is broken already. Purged are the records of a transaction that had failed before.
 _NOT_SAID_WHY = frozenset({"_FATAL", "_INCONSISTENT", "_PURGE_INFLIGHT", "_PURGE_QUEUE", "_STATE"})
@@ -71,7 +75,8 @@ class LibrdkafkaProducer:
 
     Any record that fails makes the commit fail (librdkafka >= 1.7). The delivery callback gets errors only, so a delivered
     record costs nothing; of records that went in columns it gets none, and the client is asked what went wrong. Waits are
-    bounded by the transaction timeout: after it nothing can succeed.
+    bounded by the transaction timeout: after it nothing can succeed. Where a signal may end them they are waited for in a
+    thread, not repeated in steps: librdkafka advises against other time-outs of a commit than the transaction's.
     """
 
     def __init__(self, transactional_id: str, settings: ProducerSettings, check: Callable[[], None] = never) -> None:
@@ -222,17 +227,22 @@ class LibrdkafkaProducer:
 
     def flush(self) -> None:
         """Wait for every delivery; what is left at the transaction timeout cannot be committed any more."""
+        producer, timeout_s = self._producer, self._timeout_s
         with self._polling():
-            left = self._producer.flush(self._timeout_s)
+            left = self._waited_for(lambda: producer.flush(timeout_s))
         self._raise_undelivered()
         if left:
             raise KafkaFailure(FailureKind.UNCERTAIN, "_MSG_TIMED_OUT", f"{left} records were not delivered in time")
 
     def commit(self) -> None:
         """Commit (EndTxn); waits without a limit of its own, as the broker's transaction timeout bounds it."""
+        producer, timeout_s = self._producer, self._timeout_s + 10
         with self._polling():
-            self._producer.commit_transaction(self._timeout_s + 10)
+            self._waited_for(lambda: producer.commit_transaction(timeout_s))
         self._raise_undelivered()
+
+    def _waited_for(self, call: Callable[[], _T]) -> _T:
+        return call() if self._check is never else in_thread(call, self._check, "kafka-producer")
 
     def close(self) -> None:
         """Drop what is queued and let go."""

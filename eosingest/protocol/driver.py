@@ -20,6 +20,7 @@ from eosingest.errors import (
     EosingestError,
     FatalError,
     FencedError,
+    InterruptedRunError,
     TemporaryError,
     worst_exit_code,
 )
@@ -423,7 +424,8 @@ class Driver:
                 looked = self._around.now()
 
     def _look(self, seen: JobState, progress: RunProgress) -> None:
-        with contextlib.suppress(KafkaFailure):  # only a look: the verdict reads again, and says what fails
+        # Only a look: the verdict reads again, and says what fails. Who watches sees the signal that ends one.
+        with contextlib.suppress(KafkaFailure, InterruptedRunError), self._around.interruption.armed(True):
             topic.read_decided(self._log.reader, seen, deadline_s=_LOOK_DEADLINE_S)
         if seen.control is not None:
             try:
@@ -493,7 +495,8 @@ class Driver:
         marks: list[record.OffsetRecord] | None = None,
     ) -> None:
         assert self._log.mine.may_become(control.state), f"{self._log.mine.state} -> {control.state}"
-        self._log.commit(self._stamped(control), tombstones=tombstones or (), marks=marks or ())
+        with self._around.interruption.armed(False):  # what is begun is ended, where the brokers answer
+            self._log.commit(self._stamped(control), tombstones=tombstones or (), marks=marks or ())
 
     def _stamped(self, control: ControlRecord) -> ControlRecord:
         settings = self._settings

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from eosingest.errors import EosingestError, FatalError
+from eosingest.host import waiting
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.producer import ProducerSettings
 from eosingest.protocol.driver_contract import Prepared
@@ -20,7 +21,7 @@ from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.sources.files.source import metadata_file_path
-from eosingest.spark import causes, executors, failures, required_settings, scan, session, threads
+from eosingest.spark import causes, executors, failures, required_settings, scan, session
 from eosingest.spark.executors import LossWatch
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.line_inputs import SCHEMA, LineSource, LineSplit, line_source, takes_lines
@@ -88,7 +89,7 @@ class SparkLauncher:
 
         A signal ends the wait at once.
         """
-        return threads.in_thread(lambda: self._prepare(plan, schema, same_files), self._settings.check, "spark-prepare")
+        return waiting.in_thread(lambda: self._prepare(plan, schema, same_files), self._settings.check, "spark-prepare")
 
     def _prepare(self, plan: Plan, schema: str | None, same_files: bool) -> Prepared:
         settings = self._settings
@@ -101,7 +102,7 @@ class SparkLauncher:
             executors.ready(self._spark, settings.executor_wait_s, settings.note)
             as_lines = takes_lines(settings.read, settings.conf, plan, base_path)
             slots = executors.most_tasks(self._spark)
-            inspected = threads.begin(
+            inspected = waiting.begin(
                 lambda: inspect_pending(self._spark.context, settings.read, plan, as_lines=as_lines, slots=slots),
                 "spark-inspect",
             )

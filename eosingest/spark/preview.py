@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from eosingest.errors import FatalError, IncompleteError, TemporaryError
+from eosingest.host import waiting
 from eosingest.protocol.plan import Plan
 from eosingest.report.model import ShownRecord
 from eosingest.sources.files.source import metadata_file_path
-from eosingest.spark import executors, failures, scan, threads
+from eosingest.spark import executors, failures, scan
 from eosingest.spark.failures import BAD_HEADER, NAMES_AS_IN_THE_HEADER
 from eosingest.spark.job import SparkLauncher
 from eosingest.spark.read import record_frame
@@ -26,14 +27,14 @@ class SparkPreviewer(SparkLauncher):
 
     def open(self, plan: Plan) -> str:
         """Start Spark, make the records of the whole plan, and return the resolved schema as DDL."""
-        return threads.in_thread(lambda: self._open(plan), self._settings.check, "spark-preview")
+        return waiting.in_thread(lambda: self._open(plan), self._settings.check, "spark-preview")
 
     def first_records(self, plan: Plan, whole: Plan, schema: str, count: int) -> list[ShownRecord]:
         """Return the first records of the plan's files, at most `count`; `whole` says what folder columns are made from.
 
         Raises the errors of errors.py where a row cannot be computed.
         """
-        return threads.in_thread(
+        return waiting.in_thread(
             lambda: self._first_records(plan, whole, schema, count), self._settings.check, "spark-preview"
         )
 

@@ -26,8 +26,8 @@ from pyspark.sql import SparkSession
 import eosingest
 from eosingest.errors import FatalError
 from eosingest.host.java import find_java
+from eosingest.host.waiting import begin
 from eosingest.spark import cluster, failures, jvm, required_settings, site
-from eosingest.spark.threads import begin
 from eosingest.spec.masters import is_local
 
 _START_S = 60.0  # a JVM starts on a busy machine, and a standalone cluster's masters are asked three times, 20 s apart

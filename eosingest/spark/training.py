@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from eosingest.errors import FatalError
+from eosingest.host import waiting
 from eosingest.host.paths import unusable
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.source import FileSource
-from eosingest.spark import causes, class_archive, failures, scan, session, threads
+from eosingest.spark import causes, class_archive, failures, scan, session
 from eosingest.spark.read import record_frame
 from eosingest.spark.record_columns import ReadSettings
 from eosingest.spark.worker import OUTPUT_SCHEMA
@@ -74,7 +75,7 @@ class Training:
 
     def _in_thread(self, folder: Path, fresh: Path) -> None:
         try:
-            threads.in_thread(lambda: self._train(folder, fresh), self._check, "spark-training")
+            waiting.in_thread(lambda: self._train(folder, fresh), self._check, "spark-training")
         except failures.FROM_THE_JVM as error:
             raise self._no_archive(causes.first_line(str(error))) from error
         finally:

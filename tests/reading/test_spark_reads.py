@@ -16,10 +16,11 @@ import zstandard
 from pyspark.sql import SparkSession
 
 from eosingest.errors import ChangedError, FatalError
+from eosingest.host import waiting
 from eosingest.host.interruption import never
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.sources.files.source import FileSource
-from eosingest.spark import scan, session, threads
+from eosingest.spark import scan, session
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.read import record_frame
 from eosingest.spark.record_columns import CORRUPT, ReadSettings
@@ -32,7 +33,7 @@ HALF = 110_000  # of the text, roughly: behind a block
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[Spark]:
-    spark = threads.in_thread(
+    spark = waiting.in_thread(
         lambda: session.start(job="reading", master="local[2]", conf={}, split_size=SPLIT_BYTES, log_file=None),
         never,
         "spark",

@@ -24,7 +24,7 @@ STILL_LONG = {"protocol/driver.py": 530, "protocol/task.py": 530}
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "host": {"errors"},
-    "kafka": {"errors", "host.interruption"},
+    "kafka": {"errors", "host.interruption", "host.waiting"},
     "records": {"kafka.protocols"},
     "report": {"errors"},
     "protocol": {"errors", "host.failpoints", "host.interruption", "kafka.protocols", "records", "report"},
@@ -33,7 +33,7 @@ ROOMS: dict[str, set[str]] = {
     "broker": {"errors", "host"},
     "spec": {"errors"},
     "spark": {"errors", "host", "kafka", "protocol", "records", "report", "sources", "spec"},
-    "audit": {"errors", "kafka", "protocol", "records", "sources", "spark"},
+    "audit": {"errors", "host.waiting", "kafka", "protocol", "records", "sources", "spark"},
     "app": {"audit", "broker", "errors", "host", "kafka", "protocol", "report", "sniff", "sources", "spark", "spec"},
     "cli": {"app", "broker", "errors", "host", "report", "sniff", "spark.site", "spec"},
     "spark_submit": {"cli", "spark.submitted"},

@@ -1,6 +1,8 @@
-"""Steps of Spark in threads of their own, so that a signal ends the wait for them at once.
+"""Waiting for what does not wait in steps by itself: a JVM that starts, a client's call that no broker answers.
 
-Under all that start Spark or ask its JVM, which listens to nobody while it works: launcher, preview, audit and training.
+The call goes on in a thread of its own, and who waits for it hears of a signal meanwhile. Nothing is asked twice, so a slow
+answer is no lost one. A call that was given up goes on until its own time-out, or until the process ends, as its thread is a
+daemon.
 """
 
 from __future__ import annotations
@@ -10,15 +12,13 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import TypeVar
 
-_TICK_S = 0.1
 _T = TypeVar("_T")
+
+_TICK_S = 0.1
 
 
 def in_thread(step: Callable[[], _T], check: Callable[[], None], name: str) -> _T:
-    """Return what a step returns, and raise what it raises, having asked `check` all the while, which raises to end the wait.
-
-    A JVM that starts or works listens to nobody. The thread is a daemon, and the JVM ends with its standard input, when we do.
-    """
+    """Return what a step returns, and raise what it raises. Meanwhile `check` is asked, which raises to end the wait."""
     future = begin(step, name)
     while not wait([future], timeout=_TICK_S).done:
         check()
