@@ -81,13 +81,20 @@ def embedded_is_down() -> TemporaryError:
     )
 
 
-def control_log(spec: Spec, kafka: Connection, offsets_topic: TopicDescription) -> ControlLog:
-    """Make a reader of the job's records, for those who only look; to be closed."""
+def control_log(
+    spec: Spec, kafka: Connection, offsets_topic: TopicDescription, partition: int | None = None
+) -> ControlLog:
+    """Make a reader of the job's records, for those who only look; to be closed.
+
+    They lie in the partition that the topic's count gives, unless one is named.
+    """
+    if partition is None:
+        partition = topic.partition_of(spec.name, offsets_topic.partitions)
     return ControlLog(
         spec.name,
         kafka,
         offsets_topic=spec.sink.offsets_topic,
-        partition=topic.partition_of(spec.name, offsets_topic.partitions),
+        partition=partition,
         deadline_s=lambda: topic.read_deadline_s(spec.transaction.timeout),
         now=time.monotonic,
         sleep=time.sleep,

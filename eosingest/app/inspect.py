@@ -7,18 +7,19 @@ import platform
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from eosingest import broker
 from eosingest.app.connection import EMBEDDED, Connection, connected, control_log, refuse_unusable_properties
 from eosingest.app.settings import driver_settings, file_source
-from eosingest.errors import EosingestError, FatalError, NoSuchJobError, SpecError
+from eosingest.errors import ChangedError, EosingestError, FatalError, NoSuchJobError, SpecError
 from eosingest.host import last_words
 from eosingest.host.java import find_java, java_major_version
 from eosingest.kafka.config import ClientSettings, refuse_one_sided
 from eosingest.kafka.librdkafka import check_properties
 from eosingest.kafka.protocols import Admin
 from eosingest.protocol import pins
+from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver_contract import DriverSettings
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.state import JobState
@@ -80,9 +81,10 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
     if spec.sink.bootstrap_servers == EMBEDDED and not broker.status().running:
         return _first_plan(spec, source, listing, noting)
     with connected(spec, noting, start=False) as kafka:
-        state = _look(spec, kafka, noting)
+        look = _look(spec, kafka, noting)
+        state = look.state
         settings = driver_settings(spec, kafka.client.bootstrap_servers, source, from_scratch=False)
-        errors = _pinned_errors(spec, kafka.admin, state, settings)
+        errors = _pinned_errors(spec, kafka.admin, look, settings)
         control = state.settled
         in_force = control is not None and pins.in_force(control, state.offsets)
         split_size = control.split_size if control is not None and in_force else spec.source.split_size
@@ -113,7 +115,8 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
     """Say what the offsets topic knows of the job. Raises NoSuchJobError where that is nothing."""
     refuse_unusable_properties(spec)
     with connected(spec, observer, start=False) as kafka:
-        state = _look(spec, kafka, observer)
+        look = _look(spec, kafka, observer)
+        state = look.state
         control = state.control
         if control is None:
             raise NoSuchJobError(
@@ -123,9 +126,7 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
         ours = {control_id(control.pinned.prefix, spec.name)} | {
             task_id(control.pinned.prefix, spec.name, task) for task in range(control.tasks_alive)
         }
-        description = kafka.admin.describe_topic(spec.sink.offsets_topic)
-        partition = topic.partition_of(spec.name, description.partitions if description else topic.PARTITIONS)
-        open_now = kafka.admin.open_transactions(spec.sink.offsets_topic, partition)
+        open_now = kafka.admin.open_transactions(spec.sink.offsets_topic, look.partition)
         source = file_source(spec)
         files, left = {source.item_of(split) for split in state.offsets}, half_done_items(source, state.offsets)
         gone = source.missing(sorted(files - set(left)))
@@ -151,23 +152,57 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
             versions=dict(control.versions),
             alive=last_words.lives(control.host, control.pid) if control.state not in _ENDED else None,
             said=tuple(last_words.recall(kafka.admin.cluster_id(), spec.name, control.host, control.pid)),
+            refused=next(({"code": e.code, "message": e.message, "hint": e.hint} for e in _refused(look)), None),
         )
 
 
-def _look(spec: Spec, kafka: Connection, observer: Observer) -> JobState:
+def _refused(look: _Look) -> list[EosingestError]:
+    """Return what a run would refuse of the offsets topic itself."""
+    if look.grew is not None:
+        return [look.grew]
+    errors: list[EosingestError] = []
+    control = look.state.settled
+    if control is not None and look.state.offsets:
+        with _collected(errors):
+            pins.refuse_other_life(control.pinned, replace(control.pinned, offsets_partitions=look.partitions))
+    return errors
+
+
+class _Look(NamedTuple):
+    """What is decided of a job, in which partition of the offsets topic, and of how many, 0 where there is no topic.
+
+    `grew` is what a run refuses where the job lies in a partition of a time when there were fewer.
+    """
+
+    state: JobState
+    partition: int = 0
+    partitions: int = 0
+    grew: ChangedError | None = None
+
+
+def _look(spec: Spec, kafka: Connection, observer: Observer) -> _Look:
     """Read what is decided of the job, without a claim, a fence, or a topic made."""
-    state = JobState(spec.name)
     found = kafka.admin.describe_topic(spec.sink.offsets_topic)
     if found is None:
-        return state
-    log = control_log(spec, kafka, found)
-    try:
-        with log.kafka_errors("reading the offsets topic"):
-            topic.read_decided(log.reader, state, deadline_s=topic.read_deadline_s(spec.transaction.timeout))
-            if log.reader.high_watermark() > state.end:
-                observer.note("a transaction is open in the offsets topic: newer progress may be hidden behind it")
-    finally:
-        log.close()
+        return _Look(JobState(spec.name))
+    with contextlib.closing(control_log(spec, kafka, found)) as log:
+        state = _read_decided(spec, log, observer)
+        elsewhere = log.look_elsewhere(found.partitions) if state.control is None else None
+    if elsewhere is None:
+        return _Look(state, log.partition, found.partitions)
+    partition, control = elsewhere
+    with contextlib.closing(control_log(spec, kafka, found, partition)) as log:
+        state = _read_decided(spec, log, observer)
+    grew = pins.offsets_topic_grew(control.pinned.offsets_partitions, found.partitions)
+    return _Look(state, partition, found.partitions, grew)
+
+
+def _read_decided(spec: Spec, log: ControlLog, observer: Observer) -> JobState:
+    state = JobState(spec.name)
+    with log.kafka_errors("reading the offsets topic"):
+        topic.read_decided(log.reader, state, deadline_s=topic.read_deadline_s(spec.transaction.timeout))
+        if log.reader.high_watermark() > state.end:
+            observer.note("a transaction is open in the offsets topic: newer progress may be hidden behind it")
     return state
 
 
@@ -179,9 +214,12 @@ def _collected(errors: list[EosingestError]) -> Iterator[None]:
         errors.append(error)
 
 
-def _pinned_errors(spec: Spec, admin: Admin, state: JobState, settings: DriverSettings) -> list[EosingestError]:
+def _pinned_errors(spec: Spec, admin: Admin, look: _Look, settings: DriverSettings) -> list[EosingestError]:
     """Return what a run would refuse, as far as looking tells."""
+    if look.grew is not None:
+        return [look.grew]  # a run looks no further
     errors: list[EosingestError] = []
+    state = look.state
     control, sink = state.settled, admin.describe_topic(spec.sink.topic)
     if control is None or not state.offsets:
         if sink is None and settings.create is None:
@@ -192,6 +230,7 @@ def _pinned_errors(spec: Spec, admin: Admin, state: JobState, settings: DriverSe
         format=settings.format,
         root=settings.root,
         topic=settings.topic,
+        offsets_partitions=look.partitions,
         prefix=settings.prefix,
         cluster_id=admin.cluster_id(),
     )

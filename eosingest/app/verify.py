@@ -140,6 +140,9 @@ class _Verification:
     def _refuse_no_progress(self, state: JobState) -> ControlRecord:
         """Return the control record that says what the receipts mean. A claim says nothing yet."""
         control = state.settled
+        elsewhere = self._log.look_elsewhere(self._offsets_topic.partitions) if state.control is None else None
+        if elsewhere is not None:
+            raise pins.offsets_topic_grew(elsewhere[1].pinned.offsets_partitions, self._offsets_topic.partitions)
         if control is None or not control.pinned.topic_id:
             raise _no_such_job(self._spec, self._kafka)
         return control
@@ -152,6 +155,7 @@ class _Verification:
             format=settings.format,
             root=settings.root,
             topic=settings.topic,
+            offsets_partitions=self._offsets_topic.partitions,
             prefix=settings.prefix,
             cluster_id=self._kafka.admin.cluster_id(),
         )

@@ -52,6 +52,8 @@ def _lines(report: StatusReport) -> Iterator[str]:
         ("versions", versions or "not known"),
     ]
     transactions = [_transaction(entry) for entry in report.open_transactions]
+    if report.refused is not None:
+        rows += [("the next run", f"would refuse: {_said(report.refused)}"), ("", report.refused["hint"])]
     names = ["open transactions", *[""] * len(transactions)]
     yield from words.table(rows + list(zip(names, transactions or ["none"], strict=False)))
 

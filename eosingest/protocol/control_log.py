@@ -89,14 +89,14 @@ class ControlLog:
             topic.read_undecided(reader, seen, deadline_s=self._deadline_s())
         return seen
 
-    def look_elsewhere(self, partitions: int) -> ControlRecord | None:
-        """Return the job's control record from where it lies if the offsets topic once had fewer than its `partitions`."""
+    def look_elsewhere(self, partitions: int) -> tuple[int, ControlRecord] | None:
+        """Return where the job lies if the offsets topic once had fewer than its `partitions`, and its control record there."""
         others = {topic.partition_of(self._job, fewer) for fewer in range(1, partitions)} - {self.partition}
         for partition in sorted(others):
             with contextlib.closing(self._kafka.reader(partition)) as reader:
                 found = self._read_undecided(reader).newest
             if found is not None:
-                return found
+                return partition, found
         return None
 
     def read_back(self) -> None:

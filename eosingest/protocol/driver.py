@@ -156,7 +156,7 @@ class Driver:
         partitions = self._offsets.partitions
         found = self._log.look_elsewhere(partitions)
         if found is not None:
-            raise pins.offsets_topic_grew(found.pinned.offsets_partitions, partitions)
+            raise pins.offsets_topic_grew(found[1].pinned.offsets_partitions, partitions)
 
     def _take_over_prefix(self, earlier: ControlRecord) -> None:
         """Another transactional_id_prefix than recorded: refuse, or fence what lives under the old one as well.

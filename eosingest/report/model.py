@@ -160,7 +160,7 @@ class StatusReport:
     """What the offsets topic says of a job. `state` as in the control record, of run `run`; times as text in UTC.
 
     `alive`: whether the run's process is, where it goes on and is of this host. `said`: the errors that it ended with, where
-    this host knows them (code, message, hint).
+    this host knows them (code, message, hint). `refused`: for what reason the next run would refuse to begin, in the same form.
     """
 
     job: str
@@ -180,6 +180,7 @@ class StatusReport:
     versions: dict[str, str]
     alive: bool | None = None
     said: tuple[dict[str, str], ...] = ()
+    refused: dict[str, str] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as the `data` of the JSON envelope."""

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from tests.support.harness import Done, Job, finish, topic_exists, wait_for
+from eosingest.protocol.offsets import topic as offsets
+from tests.support.harness import LINES_SPEC, Done, Job, end_offsets, finish, run_text, topic_exists, wait_for
 from tests.support.held_runs import start_held
 from tests.support.job_checks import (
     TOPIC_PARTITIONS,
@@ -119,12 +120,12 @@ def _open_transaction(job: Job, offsets_topic: str) -> Iterator[str]:
         producer.abort_transaction(30)
 
 
-def _with_own_offsets_topic(job: Job) -> str:
+def _with_own_offsets_topic(job: Job, partitions: int = 5) -> str:
     """Give the job an offsets topic of its own, which is there already, and a short transaction timeout; return its name."""
     name = f"offsets-{job.name}"
     job.edit_spec("[transaction]", f'offsets_topic = "{name}"\n[transaction]')
     job.edit_spec('timeout = "10s"', 'timeout = "2s"')
-    _create_topic(job, NewTopic(name, num_partitions=5, replication_factor=1, config={"cleanup.policy": "compact"}))
+    _create_topic(job, NewTopic(name, partitions, replication_factor=1, config={"cleanup.policy": "compact"}))
     return name
 
 
@@ -286,6 +287,42 @@ def test_offsets_topic_deleted(job: Job) -> None:
     assert sorted(job.numbers()) == twice
     assert job.run().data["records_sent"] == 0
     assert high_watermarks(job.servers, job.name) != before
+
+
+def test_partitions_added_to_the_offsets_topic(job: Job) -> None:
+    """Breaks when `plan` and `status` see a new job where a run refuses, or `verify` says that there is none.
+
+    Its records lie in partition 0 of one; of two as well, and elsewhere of three.
+    """
+    job.name = next(
+        name for number in range(100) if _partitions(name := f"{job.name}-{number}", 2, 3) in ([0, 1], [0, 2])
+    )
+    job.write_spec(LINES_SPEC)
+    write_files(job, files=2, rows=100)
+    name = _with_own_offsets_topic(job, partitions=1)
+    assert job.run().exit_code == 0
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    for count in (2, 3):
+        admin.create_partitions([NewPartitions(name, count)])[name].result(30)
+        wait_for(lambda count=count: len(end_offsets(job.servers, name)) == count)
+        run, plan, audit, status = (job.run(verb) for verb in ("run", "plan", "verify", "status"))
+        for done in (run, plan, audit):
+            _assert_refused(done, "pinned")
+            assert f"was 1 in the job's earlier runs and is {count} now" in done.envelope["errors"][0]["message"]
+            assert done.envelope["errors"] == run.envelope["errors"]
+        assert {file["state"] for file in plan.data["files"]} == {"done"}
+        assert (status.exit_code, status.data["run"], status.data["state"]) == (0, 2, "failed"), (
+            status
+        )  # it claimed where it was
+        assert (status.data["files_done"], status.data["records_total"]) == (2, 200)
+        assert status.data["refused"] == run.envelope["errors"][0]
+    assert "would refuse: the partition count of the offsets topic" in run_text(job, "status").stdout
+    never = job.run("status", "--set", "name=another")
+    assert (never.exit_code, never.codes) == (10, ["no-such-job"]), never
+
+
+def _partitions(job: str, *counts: int) -> list[int]:
+    return [offsets.partition_of(job, count) for count in counts]
 
 
 def _assert_refused(done: Done, code: str) -> None:
