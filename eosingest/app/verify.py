@@ -39,7 +39,7 @@ from eosingest.protocol.offsets.blocking import held_up
 from eosingest.protocol.offsets.record import ControlRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.source import SourceFile
-from eosingest.report.model import Noting, Observer, VerifyReport
+from eosingest.report.model import AuditObserver, AuditProgress, Noting, Observer, VerifyReport
 from eosingest.sources.files.cuts import is_cut_by_codec
 from eosingest.spec import Spec, generations
 
@@ -55,7 +55,7 @@ class VerifyOptions:
 
 
 def verify(
-    spec: Spec, options: VerifyOptions, observer: Observer, interrupted: Callable[[], int | None]
+    spec: Spec, options: VerifyOptions, observer: AuditObserver, interrupted: Callable[[], int | None]
 ) -> VerifyReport:
     """Audit the topic. What was found is in the report's errors; raises the errors of errors.py where it could not look."""
     refuse_unusable_properties(spec)
@@ -75,7 +75,7 @@ def verify(
             raise _no_such_job(spec, kafka)
         log = control_log(spec, kafka, description)
         try:
-            report = _Verification(spec, options, kafka, log, description, check, noting).run()
+            report = _Verification(spec, options, kafka, log, description, check, noting, observer.audited).run()
         finally:
             log.close()
     if not report.errors:
@@ -95,8 +95,10 @@ class _Verification:
         offsets_topic: TopicDescription,
         check: Callable[[], None],
         observer: Observer,
+        tell: Callable[[AuditProgress], None],
     ) -> None:
         self._spec = spec
+        self._tell = tell
         self._observer = observer
         self._sisters: tuple[SisterJob, ...] = ()
         self._options = options
@@ -201,7 +203,7 @@ class _Verification:
         log_file = spark_log_file(self._spec.name)
         spec = self._spec.at_generation(self._spec_generation(self._control))
         settings = spark_settings(spec, self._kafka.client, self._source, self._check, log_file, self._observer.note)
-        spark = SparkAuditor(settings)
+        spark = SparkAuditor(settings, self._tell)
         try:
             spark.start(self._control.split_size)
             parts = [part for extent in self._extents for part in extent.slices()]

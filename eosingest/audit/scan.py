@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, SparkSession, Window, functions
 
 from eosingest.audit.receipts import DOUBLED, LOST, Compared, Copies, Found, Missing, Slice
@@ -53,6 +54,7 @@ class ReadTopic:
     shares: tuple[tuple[Slice, ...], ...]
     patience_s: float
     hashes: bool
+    read: Accumulator[int]  # offsets, of tasks that are done
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Read the share. Raises KafkaFailure, for Spark to try again."""
@@ -62,6 +64,7 @@ class ReadTopic:
         try:
             for part in (part for task in tasks for part in self.shares[task]):
                 yield from self._hashes(reader, part) if self.hashes else self._sums(reader, part)
+                self.read.add(part.end - part.start)
         finally:
             reader.close()
 
@@ -89,12 +92,13 @@ class ReadSource:
     """The function for `mapInArrow` over (split, hash) of the source's rows, in their order; with the metadata hash, if any.
 
     `limits` says how many rows of a split its receipt covers, by the hash that its rows carry: all where None, none where
-    the split is not in it. `numbers` numbers the splits.
+    the split is not in it. `numbers` numbers the splits. `read` counts the rows of tasks that are done.
     """
 
     limits: Mapping[int, int | None]
     numbers: Mapping[int, int]
     hashes: bool
+    read: Accumulator[int] | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Go through the rows of a task's splits."""
@@ -115,6 +119,8 @@ class ReadSource:
                     yield self._rows(split, before, taken)
                 beside = 0 if metadata is None else _sum(metadata[start:until])
                 sums[split] = sums.get(split, Totals()) + Totals(len(taken), _sum(taken), beside)
+        if self.read is not None:
+            self.read.add(sum(total.records for total in sums.values()))
         if not self.hashes:
             yield _batch(
                 split=np.array(list(sums), dtype=np.int64),
@@ -157,6 +163,12 @@ class TopicData:
     client: ClientSettings
     shares: tuple[tuple[Slice, ...], ...]
     patience_s: float
+    read: Accumulator[int]
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets the ranges hold, markers and aborted records included."""
+        return sum(part.end - part.start for share in self.shares for part in share)
 
     def sums(self) -> Found:
         """Return counts and checksums."""
@@ -170,7 +182,7 @@ class TopicData:
         return self._read(_HASHES, hashes=True)
 
     def _read(self, schema: str, *, hashes: bool) -> DataFrame:
-        function = ReadTopic(self.topic, self.client, self.shares, self.patience_s, hashes)
+        function = ReadTopic(self.topic, self.client, self.shares, self.patience_s, hashes, self.read)
         tasks = len(self.shares)
         return self.spark.range(0, tasks, 1, max(1, tasks)).mapInArrow(function, schema)
 
@@ -182,6 +194,12 @@ class SourceData:
     records: DataFrame
     splits: Mapping[int, PlannedSplit]
     tasks: int
+    read: Accumulator[int]
+
+    @property
+    def rows(self) -> int:
+        """How many rows the receipts cover."""
+        return sum(split.committed.rows for split in self.splits.values() if split.committed is not None)
 
     def sums(self) -> dict[SplitId, Totals]:
         """Return count and checksum of each split's rows, of those that its receipt covers."""
@@ -205,7 +223,7 @@ class SourceData:
         numbers = {key: number for number, key in enumerate(self.splits)}
         metadata = [METADATA] if METADATA in self.records.columns and not hashes else []
         rows = self.records.select(SPLIT, CHECKSUM, *metadata).coalesce(self.tasks)
-        return rows.mapInArrow(ReadSource(limits, numbers, hashes), schema)
+        return rows.mapInArrow(ReadSource(limits, numbers, hashes, self.read), schema)
 
 
 def _limit(split: PlannedSplit) -> int | None:

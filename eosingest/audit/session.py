@@ -7,11 +7,13 @@ a JVM at work listens to nobody: a signal ends the wait at once.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeVar
 
+from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame
 
 from eosingest.audit import scan_lines
@@ -23,6 +25,7 @@ from eosingest.kafka.librdkafka import REFUSALS
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import SplitId
 from eosingest.records.checksum import Totals
+from eosingest.report.model import AuditProgress
 from eosingest.spark import causes, executors, failures, scan
 from eosingest.spark.environment import environment_error
 from eosingest.spark.job import SparkSettings
@@ -32,14 +35,44 @@ from eosingest.spark.record_columns import CHECKSUM, METADATA, SPLIT
 
 _KAFKA_FAILURE = re.compile(r"KafkaFailure: (\w[\w-]*): (.+)")
 _T = TypeVar("_T")
+_TELL_EVERY_S = 1.0
+# What is read is known when a task is done: a few seconds each, beside which its start is little.
+_READ_A_TASK = 4_000_000  # offsets, or rows
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What is read now: `count` so much of `planned`, of tasks that are done."""
+
+    what: str
+    unit: str
+    count: Accumulator[int]
+    planned: int
+
+
+def _telling(reading: _Reading, check: Callable[[], None], tell: Callable[[AuditProgress], None]) -> Callable[[], None]:
+    """Return a `check` that also tells how much is read, once a second."""
+    began = told = time.monotonic()
+
+    def look() -> None:
+        nonlocal told
+        check()
+        now = time.monotonic()
+        if now - told >= _TELL_EVERY_S:
+            told = now
+            done = min(reading.count.value, reading.planned)  # a task whose output was lost is done twice
+            tell(AuditProgress(reading.what, reading.unit, done, reading.planned, now - began))
+
+    return look
 
 
 class SparkAuditor:
     """One Spark session for one audit. Raises the errors of errors.py."""
 
-    def __init__(self, settings: SparkSettings) -> None:
-        """Start nothing yet."""
+    def __init__(self, settings: SparkSettings, tell: Callable[[AuditProgress], None] | None = None) -> None:
+        """Start nothing yet. `tell` is told about once a second how much is read."""
         self._settings = settings
+        self._tell = tell
         self._spark: Any = None
         self._session: Any = None
         self._topic: TopicData | None = None
@@ -58,10 +91,13 @@ class SparkAuditor:
 
     def read_topic(self, topic: str, parts: Sequence[Slice], *, patience_s: float) -> Found:
         """Return count and checksum of what is in the slices; a read may stand still for `patience_s` seconds."""
-        tasks = executors.most_tasks(self._spark)
-        data = TopicData(self._session, topic, self._settings.client, tuple(shares(parts, tasks)), patience_s)
+        tasks = max(executors.most_tasks(self._spark), sum(part.end - part.start for part in parts) // _READ_A_TASK)
+        dealt = tuple(shares(parts, tasks))
+        data = TopicData(self._session, topic, self._settings.client, dealt, patience_s, self._counter())
         self._topic = data
-        return self._in_thread(data.sums) if data.shares else Found(Totals())
+        if not data.shares:
+            return Found(Totals())
+        return self._in_thread(data.sums, _Reading("the topic", "offset", data.read, data.offsets))
 
     def read_source(self, plan: Plan, schema: str | None, *, by_another_reader: bool = False) -> dict[SplitId, Totals]:
         """Return count and checksum of the rows of the plan's splits, each as far as its offset record goes.
@@ -69,9 +105,11 @@ class SparkAuditor:
         `by_another_reader`: than the run read them with, where there is one. The rows of a .bz2 of lines
         that was sent whole are then all of its first split.
         """
-        return self._in_thread(lambda: self._read_source(plan, schema, by_another_reader))
+        source = self._in_thread(lambda: self._prepare_source(plan, schema, by_another_reader))
+        self._source = source
+        return self._in_thread(source.sums, _Reading("the source", "row", source.read, source.rows))
 
-    def _read_source(self, plan: Plan, schema: str | None, by_another_reader: bool) -> dict[SplitId, Totals]:
+    def _prepare_source(self, plan: Plan, schema: str | None, by_another_reader: bool) -> SourceData:
         settings, context = self._settings, self._spark.context
         base_path = settings.base_path(plan)
         apart: list[LineSplit] = []
@@ -96,24 +134,32 @@ class SparkAuditor:
             rows.append(frame.records.select(*hashes))
             splits |= by_spark
             partitions += more
-        tasks = max(1, min(partitions, executors.most_tasks(self._spark)))
-        self._source = SourceData(reduce(DataFrame.unionAll, rows), splits, tasks)
-        return self._source.sums()
+        source = SourceData(reduce(DataFrame.unionAll, rows), splits, 1, self._counter())
+        tasks = max(executors.most_tasks(self._spark), source.rows // _READ_A_TASK)
+        return replace(source, tasks=max(1, min(partitions, tasks)))
 
     def compare(self, surplus: Totals, records: int) -> tuple[Copies, Compared]:
         """Compare topic and source, where it was read, hash by hash; see `audit.compare`."""
-        topic = self._topic
-        assert topic is not None, "read_topic comes first"
-        return self._in_thread(lambda: compare(self._session, topic, self._source, surplus, records))
+        assert self._topic is not None, "read_topic comes first"
+        topic = replace(self._topic, read=self._counter())
+        reading = _Reading("the topic again, record by record", "offset", topic.read, topic.offsets)
+        return self._in_thread(lambda: compare(self._session, topic, self._source, surplus, records), reading)
 
     def close(self) -> None:
         """Stop Spark, whatever it is doing."""
         if self._spark is not None:
             self._spark.stop()
 
-    def _in_thread(self, step: Callable[[], _T]) -> _T:
+    def _counter(self) -> Accumulator[int]:
+        counter: Accumulator[int] = self._spark.context.accumulator(0)
+        return counter
+
+    def _in_thread(self, step: Callable[[], _T], reading: _Reading | None = None) -> _T:
+        check = self._settings.check
+        if reading is not None and self._tell is not None:
+            check = _telling(reading, check, self._tell)
         try:
-            return waiting.in_thread(step, self._settings.check, "spark-audit")
+            return waiting.in_thread(step, check, "spark-audit")
         except failures.FROM_THE_JVM as error:
             raise self._explain(causes.text_of(error)) from error
         except IncompleteError as error:  # Spark that did not start: what of a run may be incomplete is not asked here

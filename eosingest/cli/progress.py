@@ -1,7 +1,8 @@
-"""The Observer of a run: a live bar where a person watches the terminal, elsewhere one plain line every 30 seconds.
+"""The Observer of a run or an audit: a live bar where a person watches the terminal, else one plain line every 30 seconds.
 
-The driver tells the progress about once a second, from the offsets topic; nothing here has a thread or a clock of its
-own. A bar that cannot be drawn any more (the terminal is gone) is given up; the run goes on.
+The driver tells the progress about once a second, from the offsets topic, and an audit from what its tasks have read; nothing
+here has a thread or a clock of its own. A bar that cannot be drawn any more (the terminal is gone) is given up; the rest goes
+on.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from eosingest.cli import words
 from eosingest.cli.render import Renderer
 from eosingest.errors import SpecError
-from eosingest.report.model import Progress
+from eosingest.report.model import AuditProgress, Progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -26,7 +27,7 @@ _INTERVAL_S = 30.0
 
 
 class Watcher:
-    """Shows notes and progress on stderr (`report.Observer`). A context: leaving it takes the bar away."""
+    """Shows notes and progress on stderr (`report.AuditObserver`). A context: leaving it takes the bar away."""
 
     def __init__(self, renderer: Renderer, *, now: Callable[[], float] = time.monotonic) -> None:
         """Raises SpecError where EOSINGEST_PROGRESS_SECONDS is no number of seconds."""
@@ -53,25 +54,34 @@ class Watcher:
         self._renderer.note(text)
 
     def progress(self, progress: Progress) -> None:
-        """Move the bar, or say a line when it is time."""
+        """Show how far a run is."""
         if self._live:
-            self._draw(lambda: self._move(progress))
-        elif not self._renderer.quiet and self._now() - self._said >= self._interval_s:
-            self._said = self._now()
-            self._renderer.line(line_of(progress))
+            line = line_of(progress, with_bytes=True)
+            self._draw(lambda: self._move(line, progress.bytes_done, progress.bytes_planned))
+        else:
+            self._say(line_of(progress))
 
-    def _move(self, progress: Progress) -> None:
+    def audited(self, progress: AuditProgress) -> None:
+        """Show how far an audit is."""
+        line = audit_line(progress)
+        if self._live:
+            self._draw(lambda: self._move(line, progress.done, progress.planned))
+        else:
+            self._say(line)
+
+    def _say(self, line: str) -> None:
+        """Say a line when it is time."""
+        if not self._renderer.quiet and self._now() - self._said >= self._interval_s:
+            self._said = self._now()
+            self._renderer.line(line)
+
+    def _move(self, line: str, done: int, planned: int) -> None:
+        """Move the bar."""
         if self._bar is None:
             self._bar = _new_bar(self._renderer)
             self._bar.add_task("")
             self._bar.start()
-        self._bar.update(
-            self._bar.task_ids[0],
-            total=progress.bytes_planned,
-            completed=progress.bytes_done,
-            description=line_of(progress, with_bytes=True),
-            refresh=True,
-        )
+        self._bar.update(self._bar.task_ids[0], total=planned, completed=done, description=line, refresh=True)
 
     def _draw(self, step: Callable[[], None]) -> None:
         try:
@@ -90,6 +100,14 @@ def line_of(progress: Progress, *, with_bytes: bool = False) -> str:
     parts.append(f"{progress.records_per_second:,.0f} records/s")
     if progress.seconds_left is not None:
         parts.append(f"{words.clock(progress.seconds_left)} left")
+    return ", ".join(parts)
+
+
+def audit_line(progress: AuditProgress) -> str:
+    """Return the progress of an audit in one line."""
+    parts = [f"reading {progress.what}: {progress.done:,} of {words.count(progress.planned, progress.unit)}"]
+    if progress.seconds_left is not None:
+        parts.append(f"{progress.per_second:,.0f} {progress.unit}s/s, {words.clock(progress.seconds_left)} left")
     return ", ".join(parts)
 
 

@@ -39,6 +39,30 @@ class Progress:
         return self.seconds * (self.bytes_planned - self.bytes_done) / self.bytes_done
 
 
+@dataclass(frozen=True)
+class AuditProgress:
+    """How much of what an audit reads now is read, in `unit`s (offset, row), as finished Spark tasks have counted it.
+
+    `what` is read now; `seconds` since that began.
+    """
+
+    what: str
+    unit: str
+    done: int
+    planned: int
+    seconds: float
+
+    @property
+    def per_second(self) -> float:
+        """Read per second so far."""
+        return self.done / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time left at the pace so far, None while there is none."""
+        return self.seconds * (self.planned - self.done) / self.done if self.done else None
+
+
 class Observer(Protocol):
     """Where a run says what it sees."""
 
@@ -47,6 +71,13 @@ class Observer(Protocol):
 
     def progress(self, progress: Progress) -> None:
         """Take the state of the offsets topic, about once a second."""
+
+
+class AuditObserver(Observer, Protocol):
+    """Where an audit says what it sees."""
+
+    def audited(self, progress: AuditProgress) -> None:
+        """Take how much is read, about once a second."""
 
 
 class Noting:

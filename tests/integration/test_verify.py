@@ -5,8 +5,12 @@ A broker of its own, since records are taken out of its log segments and changed
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -178,6 +182,39 @@ def test_equal_rows_are_no_doubles(sent: Sent) -> None:
     verified(done, Sent.ROWS + 5)
     assert done.data["source_splits"] == 4
     assert sum(part["high_watermark"] - part["start"] for part in done.data["partitions"]) > Sent.ROWS
+
+
+# Small tasks, and a word every moment: what is counted of millions, counted of thousands.
+_WATCHED = """
+import sys
+from eosingest.audit import session
+from eosingest.cli.main import main
+session._READ_A_TASK, session._TELL_EVERY_S = 1_000, 0.02
+sys.argv[1:1] = ["verify"]
+sys.exit(main())
+"""
+
+
+def test_how_much_is_read_is_said(sent: Sent) -> None:
+    """Breaks when nothing is said for minutes, or what is said to be read is invented: more than there is, or going back."""
+    sent.plant()
+    done = subprocess.run(
+        [sys.executable, "-c", _WATCHED, str(sent.job.spec), SOURCE, "--output", "json"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "EOSINGEST_PROGRESS_SECONDS": "0"},
+        cwd=sent.job.folder,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1), done
+    partitions = json.loads(done.stdout)["data"]["partitions"]
+    offsets = sum(part["high_watermark"] - part["start"] for part in partitions)
+    for what, unit, planned in (("topic", "offsets", offsets), ("source", "rows", Sent.ROWS + 5)):
+        said = re.findall(rf"^reading the {what}: ([\d,]+) of {planned:,} {unit}", done.stderr, re.MULTILINE)
+        counts = [int(number.replace(",", "")) for number in said]
+        assert counts == sorted(counts) and counts[-1] <= planned, done.stderr
+        assert any(0 < count < planned for count in counts), done.stderr
+    assert "again" not in done.stderr
 
 
 # ---- planted in the log itself -------------------------------------------------------------------------------------

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from eosingest.cli.progress import Watcher, line_of
+from eosingest.cli.progress import Watcher, audit_line, line_of
 from eosingest.cli.render import Renderer
 from eosingest.errors import SpecError
-from eosingest.report.model import Progress
+from eosingest.report.model import AuditProgress, Progress
 
 MIB = 1 << 20
 HALF = Progress(
@@ -40,6 +40,18 @@ def test_the_line() -> None:
     assert line_of(HALF, with_bytes=True).startswith("12 of 40 splits, 12 MiB of 40 MiB, 1,200,345 records")
     start = Progress(0, 0, 1, 0, MIB, 0.0)
     assert line_of(start) == "0 of 1 split, 0 records, 0 records/s"
+
+
+def test_the_line_of_an_audit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    audit = AuditProgress("the topic", "offset", 1_000_000, 4_000_000, 2.0)
+    line = "reading the topic: 1,000,000 of 4,000,000 offsets, 500,000 offsets/s, 00:00:06 left"
+    assert audit_line(audit) == line
+    assert audit_line(AuditProgress("the source", "row", 0, 1, 2.0)) == "reading the source: 0 of 1 row"
+    monkeypatch.setenv("EOSINGEST_PROGRESS_SECONDS", "0")
+    for quiet in (False, True):
+        with Watcher(Renderer("json", quiet=quiet)) as watcher:
+            watcher.audited(audit)
+    assert capsys.readouterr().err == f"{line}\n"
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
@@ -85,12 +97,13 @@ COLOUR = r"\x1b\[[39]\d(;\d+)*m"
 SCRIPT = """
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
-from eosingest.report.model import Progress
+from eosingest.report.model import AuditProgress, Progress
 with Watcher(Renderer("text")) as watcher:
     for done in (0, 10, 20):
         watcher.progress(Progress(done * 1000, done, 40, done << 20, 40 << 20, 2.0))
     watcher.note("above the bar")
     watcher.progress(Progress(30_000, 30, 40, 30 << 20, 40 << 20, 3.0))
+    watcher.audited(AuditProgress("the topic", "offset", 7, 9, 1.0))
 Renderer("text").line("after the bar")
 """
 
@@ -121,6 +134,7 @@ def test_a_bar_on_a_terminal(terminal: tuple[int, int]) -> None:
     written = on_terminal(terminal)
     assert "20 of 40 splits, 20 MiB of 40 MiB, 20,000 records, 10,000 records/s, 00:00:02 left" in written
     assert "30 of 40 splits" in written
+    assert "reading the topic: 7 of 9 offsets" in written
     assert "note: above the bar\r\n" in written
     assert written.endswith("after the bar\r\n")
     assert "\x1b[?25h" in written, "the cursor is shown again"

@@ -33,7 +33,7 @@ ROOMS: dict[str, set[str]] = {
     "broker": {"errors", "host"},
     "spec": {"errors"},
     "spark": {"errors", "host", "kafka", "protocol", "records", "report", "sources", "spec"},
-    "audit": {"errors", "host.waiting", "kafka", "protocol", "records", "sources", "spark"},
+    "audit": {"errors", "host.waiting", "kafka", "protocol", "records", "report", "sources", "spark"},
     "app": {"audit", "broker", "errors", "host", "kafka", "protocol", "report", "sniff", "sources", "spark", "spec"},
     "cli": {"app", "broker", "errors", "host", "report", "sniff", "spark.site", "spec"},
     "spark_submit": {"cli", "spark.submitted"},
