@@ -17,7 +17,7 @@ from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.blocking import held_up
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord, RunRecord
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.transactional_ids import control_id
+from eosingest.protocol.transactional_ids import control_id, sharing
 
 _SUCCESSOR_WAIT_S = 5.0
 _AGAIN_S = 0.2
@@ -97,6 +97,18 @@ class ControlLog:
                 found = self._read_undecided(reader).newest
             if found is not None:
                 return partition, found
+        return None
+
+    def look_for_same_ids(self, prefix: str, partitions: int) -> tuple[str, str] | None:
+        """Return prefix and name of another job of the offsets topic that has the ids which ours has with this prefix."""
+        prefixes = {record.control_key(name): (other, name) for other, name in sharing(prefix, self._job)}
+        for partition in range(partitions):
+            with contextlib.closing(self._kafka.reader(partition)) as reader, self.kafka_errors("claiming the job"):
+                bounds = reader.log_start(), reader.high_watermark()
+                for entry in reader.read(*bounds, committed=False, deadline_s=self._deadline_s()):
+                    found = prefixes.get(entry.key)
+                    if found and entry.value and record.decode_control(entry.value).pinned.prefix == found[0]:
+                        return found
         return None
 
     def read_back(self) -> None:

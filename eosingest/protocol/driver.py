@@ -132,6 +132,8 @@ class Driver:
         if forgotten:
             seen = self._log.read_undecided()  # whoever made that id known in the meantime had claimed before
             forgotten = seen.newest is None and seen.newest_run is None  # compaction leaves the runs' own records
+        if forgotten:
+            self._refuse_same_ids()  # whose, if not an earlier run's of ours?
         if forgotten and not settings.from_scratch:
             raise pins.forgotten_job(settings.job, settings.offsets_topic)
         earlier = seen.newest
@@ -158,6 +160,13 @@ class Driver:
         if found is not None:
             raise pins.offsets_topic_grew(found[1].pinned.offsets_partitions, partitions)
 
+    def _refuse_same_ids(self) -> None:
+        """Raise SpecError where another job of the offsets topic has these ids."""
+        settings = self._settings
+        other = self._log.look_for_same_ids(settings.prefix, self._offsets.partitions)
+        if other is not None:
+            raise pins.same_ids(settings.prefix, settings.job, *other)
+
     def _take_over_prefix(self, earlier: ControlRecord) -> None:
         """Another transactional_id_prefix than recorded: refuse, or fence what lives under the old one as well.
 
@@ -166,6 +175,7 @@ class Driver:
         old, settings = earlier.pinned.prefix, self._settings
         if not settings.from_scratch:
             pins.refuse_other_life(earlier.pinned, replace(earlier.pinned, prefix=settings.prefix))
+        self._refuse_same_ids()
         self._kafka.admin.fence([control_id(old, settings.job)], timeout_s=self._deadline_s)
         self._prefixes = (old, settings.prefix)
 

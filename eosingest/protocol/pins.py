@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from eosingest.errors import ChangedError, FatalError
+from eosingest.errors import ChangedError, FatalError, SpecError
 from eosingest.protocol.offsets.record import Audit, ControlRecord, OffsetRecord, Pinned
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.source import SplitId
@@ -163,6 +163,16 @@ def offsets_topic_grew(was: int, now: int) -> ChangedError:
         code="pinned",
         hint="nothing was sent; partitions cannot be taken away again: let sink.offsets_topic name another topic for this job,"
         " under a new job name, or beside what is in the topic everything is sent again",
+    )
+
+
+def same_ids(prefix: str, job: str, other_prefix: str, other_job: str) -> SpecError:
+    """Make the error for a job that would have the transactional ids of another one: each would fence the other."""
+    return SpecError(
+        f'job "{job}" with sink.transactional_id_prefix "{prefix}" would have the transactional ids of job "{other_job}", whose'
+        f' prefix is "{other_prefix}": "{prefix}{job}.0" and so on',
+        code="same-transactional-ids",
+        hint="nothing was sent; give this job another name, or another sink.transactional_id_prefix",
     )
 
 

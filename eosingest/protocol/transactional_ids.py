@@ -1,6 +1,13 @@
-"""The transactional ids: derived from prefix, job and task number, and from nothing else (their format has a version)."""
+"""The transactional ids: derived from prefix, job and task number, and from nothing else (their format has a version).
+
+What follows the last dot is a task's number or "control", so that an id tells its stem, prefix and job run together, and all
+jobs with ids of one stem share all of their ids. Of one prefix no two jobs have the same stem; of two prefixes they may:
+"a." and "b.c", "a.b." and "c".
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 
 def control_id(prefix: str, job: str) -> str:
@@ -9,5 +16,13 @@ def control_id(prefix: str, job: str) -> str:
 
 
 def task_id(prefix: str, job: str, task: int) -> str:
-    """Return the transactional id of a task. No two jobs share one: what follows the job's name is a number or "control"."""
+    """Return the transactional id of a task."""
     return f"{prefix}{job}.{task}"
+
+
+def sharing(prefix: str, job: str) -> Iterator[tuple[str, str]]:
+    """Yield every other (prefix, job) that has the same ids. Not each is a name that a job may have."""
+    stem = prefix + job
+    for cut in range(len(stem)):
+        if cut != len(prefix):
+            yield stem[:cut], stem[cut:]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eosingest.errors import ChangedError, EosingestError
+from eosingest.errors import ChangedError, EosingestError, SpecError
 from eosingest.host.interruption import Interruption
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.memory.cluster import Cluster
@@ -135,6 +135,30 @@ def test_partitions_that_were_added_to_the_offsets_topic(from_scratch: bool) -> 
     assert caught.value.code == "pinned"
     assert "was 5 in the job's earlier runs and is 10 now" in caught.value.message
     assert world.told == [], "nothing was fenced or claimed"
+
+
+@pytest.mark.parametrize("from_scratch", [False, True])
+def test_a_new_job_whose_ids_another_job_has(from_scratch: bool) -> None:
+    """Breaks when it fences the other job's tasks, or is said to have lost its progress."""
+    world = World(5)
+    assert world.run(replace(SETTINGS, job="b.c", prefix="a.")).exit_code == 0
+    world.told.clear()
+    for prefix, job in (("a.b.", "c"), ("a.b", ".c"), ("", "a.b.c")):
+        with pytest.raises(SpecError) as caught:
+            world.run(replace(SETTINGS, job=job, prefix=prefix, from_scratch=from_scratch))
+        assert (caught.value.exit_code, caught.value.code) == (2, "same-transactional-ids")
+        assert 'the transactional ids of job "b.c", whose prefix is "a."' in caught.value.message
+    assert world.told == [], "nothing was fenced or claimed"
+    for prefix, job in (("a.", "c"), ("a.b.", "c.d"), ("a.", "b.c")):
+        assert world.run(replace(SETTINGS, job=job, prefix=prefix)).exit_code == 0
+
+
+def test_a_prefix_that_gives_a_job_the_ids_of_another() -> None:
+    world = World(5)
+    world.run(replace(SETTINGS, job="b.c", prefix="a."))
+    world.run(replace(SETTINGS, job="c", prefix="x."))
+    with pytest.raises(SpecError):
+        world.run(replace(SETTINGS, job="c", prefix="a.b.", from_scratch=True))
 
 
 def test_a_new_job_beside_others() -> None:
