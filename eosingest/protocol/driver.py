@@ -21,12 +21,11 @@ from eosingest.errors import (
     FatalError,
     FencedError,
     InterruptedRunError,
-    TemporaryError,
     worst_exit_code,
 )
 from eosingest.host.failpoints import fail_point
-from eosingest.kafka.protocols import KafkaFailure, TopicDescription
-from eosingest.protocol import acceptance, pins, verdict
+from eosingest.kafka.protocols import KafkaFailure
+from eosingest.protocol import acceptance, pins, sink_topic, verdict
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.control_log import ControlLog, DriverKafka
 from eosingest.protocol.driver_contract import DriverSettings, Launcher, Prepared, Proof, Surroundings
@@ -258,7 +257,7 @@ class Driver:
         new = self._pinned_now(topic_id=old.topic_id, cluster_id=self._kafka.admin.cluster_id())
         if sent:
             pins.refuse_other_life(old, new)
-        self._sink = self._open_sink(may_create=not sent)
+        self._sink = sink_topic.opened(self._kafka.admin, settings.topic, settings.create, may_create=not sent)
         if sent and self._sink.topic_id != old.topic_id:
             raise pins.topic_made_again(settings.topic)
         return replace(new, topic_id=self._sink.topic_id)
@@ -276,30 +275,6 @@ class Driver:
             offsets_topic_id=self._offsets.topic_id,
         )
 
-    def _open_sink(self, *, may_create: bool) -> TopicDescription:
-        """Return the sink topic, created if the spec says so; one that earlier runs wrote to is never created anew."""
-        name, create = self._settings.topic, self._settings.create
-        found = self._kafka.admin.describe_topic(name)
-        if found is None and not may_create:
-            raise pins.topic_made_again(name)
-        if found is None and create is None:
-            raise FatalError(
-                f"topic {name} does not exist",
-                code="topic-missing",
-                hint="create it, or let the spec do it: [sink] create = { partitions = 6 }",
-            )
-        if found is None and create is not None:
-            self._kafka.admin.create_topic(
-                name,
-                partitions=create.partitions,
-                replication_factor=create.replication_factor,
-                config=create.config,
-            )
-            found = self._kafka.admin.describe_topic(name)
-        if found is None:
-            raise TemporaryError(f"topic {name} was just created and is not there yet", hint="run again")
-        return found
-
     def _audit(self, topic_id: str, plan: Plan) -> Audit:
         """Return from where on the sink topic holds the job's records, with the receipts of what is to be sent again.
 
@@ -312,8 +287,7 @@ class Driver:
         return pins.retired(mine.audit, (offsets[split] for split in plan.stale if split in offsets))
 
     def _sink_ends(self) -> tuple[int, ...]:
-        ranges = self._kafka.admin.offset_ranges(self._settings.topic, self._sink.partitions)
-        return tuple(place.end for place in ranges)
+        return sink_topic.ends(self._kafka.admin, self._sink)
 
     def _completed(self, control: ControlRecord) -> ControlRecord:
         """Return the record that closes the job: from here on nothing of ours comes behind the sink's ends."""

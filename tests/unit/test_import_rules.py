@@ -85,6 +85,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "protocol.plan",
         "protocol.task_contract",
     },
+    "protocol.sink_topic": {"errors", "kafka.protocols", "protocol.driver_contract", "protocol.pins"},
     "protocol.driver_contract": {
         "protocol.source",
         "host.interruption",

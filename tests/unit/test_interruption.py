@@ -12,7 +12,7 @@ from eosingest.errors import InterruptedRunError
 from eosingest.host.interruption import SETTLE_S, Interruption, never
 from eosingest.host.waiting import in_thread
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.librdkafka import LibrdkafkaOffsetsReader
+from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 
 
 class Interrupted:
