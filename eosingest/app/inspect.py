@@ -47,8 +47,8 @@ def check(spec: Spec) -> list[str]:
         raise SpecError("\n".join(problems), code="bad-property", problems=problems)
     java = find_java()
     notes = [f"Java {java_major_version(java)} at {java}"]
-    master = site.spark_master(spec)
-    site.refuse_embedded_elsewhere(spec)
+    master = master_of(spec)
+    site.refuse_embedded_elsewhere(spec, master)
     if not is_local(master):
         notes.append(
             f"spark.master: {master}: every executor must see the files under the same path, and have a Python of this minor"
@@ -56,6 +56,15 @@ def check(spec: Spec) -> list[str]:
         )
     notes += _not_lines(spec)
     return notes
+
+
+def master_of(spec: Spec) -> str:
+    """Return the master that a run would start Spark with, here and now: under spark-submit its own, which its JVM knows."""
+    if spec.spark.master is not None or not site.is_submitted():
+        return site.spark_master(spec)
+    from eosingest.spark.session import submitted_master
+
+    return site.spark_master(spec, submitted_master())
 
 
 def _not_lines(spec: Spec) -> list[str]:

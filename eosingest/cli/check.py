@@ -104,9 +104,9 @@ def _summary(spec: Spec) -> list[tuple[str, str]]:
 
 
 def _master(spec: Spec) -> str:
-    from eosingest.spark.site import spark_master
+    from eosingest.app.inspect import master_of
 
-    return spec.spark.master or f"{spark_master(spec)} (the spec names no master)"
+    return spec.spark.master or f"{master_of(spec)} (the spec names no master)"
 
 
 def _schema(spec: Spec) -> str:

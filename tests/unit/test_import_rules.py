@@ -35,7 +35,7 @@ ROOMS: dict[str, set[str]] = {
     "spark": {"errors", "host", "kafka", "protocol", "records", "report", "sources", "spec"},
     "audit": {"errors", "host.waiting", "kafka", "protocol", "records", "report", "sources", "spark"},
     "app": {"audit", "broker", "errors", "host", "kafka", "protocol", "report", "sniff", "sources", "spark", "spec"},
-    "cli": {"app", "broker", "errors", "host", "report", "sniff", "spark.site", "spec"},
+    "cli": {"app", "broker", "errors", "host", "report", "sniff", "spec"},
     "spark_submit": {"cli", "spark.submitted"},
     "__main__": {"cli"},
     "__init__": set(),
