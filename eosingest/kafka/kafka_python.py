@@ -259,6 +259,25 @@ class KafkaPythonAdmin:
             if producer.current_transaction_start_offset >= 0
         }
 
+    def hanging_transactions(self, topic: str, partitions: int) -> list[tuple[int, OpenTransaction]]:
+        """List those of all partitions of the topic that hang, by partition; nothing where the right to ask is missing.
+
+        One question to each leader, and more only about partitions in which some transaction is open.
+        """
+        places = [TopicPartition(topic, partition) for partition in range(partitions)]
+        try:
+            with self._errors(f"listing transactions in topic {topic}"):
+                states = self._client.describe_producers(places)
+        except FatalError:
+            return []
+        open_in = sorted(
+            place.partition
+            for place, state in states.items()
+            if any(producer.current_transaction_start_offset >= 0 for producer in state.active_producers)
+        )
+        found = ((partition, each) for partition in open_in for each in self.open_transactions(topic, partition))
+        return [(partition, each) for partition, each in found if each.hanging]
+
     def writers(self, topic: str, partitions: int) -> frozenset[str]:
         """Name who wrote to the topic lately, by transactional id where it has one (DescribeProducers, KIP-664).
 

@@ -194,5 +194,8 @@ class Admin(Protocol):
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
         """List who holds transactions open in a partition (DescribeProducers and ListTransactions, KIP-664)."""
 
+    def hanging_transactions(self, topic: str, partitions: int) -> list[tuple[int, OpenTransaction]]:
+        """List those of all partitions of the topic that hang, by partition; nothing where the right to ask is missing."""
+
     def close(self) -> None:
         """Close the connections."""

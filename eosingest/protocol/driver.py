@@ -21,6 +21,7 @@ from eosingest.errors import (
     FatalError,
     FencedError,
     InterruptedRunError,
+    TemporaryError,
     worst_exit_code,
 )
 from eosingest.host.failpoints import fail_point
@@ -36,7 +37,7 @@ from eosingest.protocol.plan import Plan, half_done_items, make_plan, notes_of
 from eosingest.protocol.run_progress import RunProgress
 from eosingest.protocol.source import Listing, Source
 from eosingest.protocol.task_contract import TaskSettings
-from eosingest.protocol.transactional_ids import control_id, task_id
+from eosingest.protocol.transactional_ids import control_id, stem, task_id
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.limits import topic_limits
 from eosingest.report.model import Observer, RunReport
@@ -260,6 +261,9 @@ class Driver:
         self._sink = sink_topic.opened(self._kafka.admin, settings.topic, settings.create, may_create=not sent)
         if sent and self._sink.topic_id != old.topic_id:
             raise pins.topic_made_again(settings.topic)
+        hanging = self._hanging()
+        if hanging is not None:
+            raise hanging
         return replace(new, topic_id=self._sink.topic_id)
 
     def _pinned_now(self, *, topic_id: str, cluster_id: str) -> Pinned:
@@ -455,6 +459,9 @@ class Driver:
         sink = self._kafka.admin.describe_topic(self._settings.topic)
         if sink is None or sink.topic_id != self._sink.topic_id:
             errors.append(pins.topic_made_again(self._settings.topic))
+        else:
+            hanging = self._hanging()
+            errors += [hanging] if hanging is not None else []
         mine = replace(self._log.mine, records_total=state.records_total)
         self._commit(replace(mine, state=record.FAILED) if errors else self._completed(mine), marks=marks)
         fail_point("driver-after-verdict")
@@ -465,6 +472,14 @@ class Driver:
         found = self._kafka.admin.describe_topic(self._settings.offsets_topic)
         if found is None or found.topic_id != self._offsets.topic_id:
             raise pins.offsets_topic_made_again(self._log.mine.run)
+
+    def _hanging(self) -> TemporaryError | None:
+        """Return the error where a transaction that we fenced is still open in the sink topic."""
+        stems = [stem(prefix, self._settings.job) for prefix in self._prefixes]
+        try:
+            return sink_topic.hanging(self._kafka.admin, self._sink, stems)
+        except TemporaryError as error:  # a partition without a leader cannot tell, nor take a marker
+            return error
 
     def _half_done(self) -> list[str]:
         return half_done_items(self._source, self._log.state.offsets)

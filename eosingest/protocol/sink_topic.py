@@ -5,10 +5,13 @@ Under driver.py, which opens it behind the claim, and asks for its ends where an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from eosingest.errors import FatalError, TemporaryError
 from eosingest.kafka.protocols import Admin, TopicDescription
 from eosingest.protocol import pins
 from eosingest.protocol.driver_contract import TopicCreation
+from eosingest.protocol.offsets.blocking import abort_hint
 
 
 def opened(admin: Admin, name: str, create: TopicCreation | None, *, may_create: bool) -> TopicDescription:
@@ -33,6 +36,28 @@ def opened(admin: Admin, name: str, create: TopicCreation | None, *, may_create:
     if found is None:
         raise TemporaryError(f"topic {name} was just created and is not there yet", hint="run again")
     return found
+
+
+def hanging(admin: Admin, sink: TopicDescription, stems: Iterable[str]) -> TemporaryError | None:
+    """Return the error where a transaction of ours is open in the topic that its coordinator calls ended; all ids are fenced.
+
+    `stems` are what our transactional ids begin with.
+    """
+    begins = tuple(stems)
+    ours = [
+        (partition, each)
+        for partition, each in admin.hanging_transactions(sink.name, sink.partitions)
+        if each.transactional_id.startswith(begins)
+    ]
+    if not ours:
+        return None
+    places = ", ".join(f"{sink.name}-{partition} ({each.transactional_id})" for partition, each in ours)
+    return TemporaryError(
+        f"hanging transactions of this job in {places}: their coordinator has ended them, these partitions do not know it;"
+        " the next commit of the same producer would commit their records, whatever they were to become",
+        code="hanging-transaction",
+        hint=f"nothing was sent twice so far; {abort_hint(sink.name, ours)}; then run again",
+    )
 
 
 def ends(admin: Admin, sink: TopicDescription) -> tuple[int, ...]:

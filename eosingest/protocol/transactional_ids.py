@@ -15,6 +15,11 @@ def control_id(prefix: str, job: str) -> str:
     return f"{prefix}{job}.control"
 
 
+def stem(prefix: str, job: str) -> str:
+    """Return what all transactional ids of a job begin with, and those of no other job with this prefix."""
+    return f"{prefix}{job}."
+
+
 def task_id(prefix: str, job: str, task: int) -> str:
     """Return the transactional id of a task."""
     return f"{prefix}{job}.{task}"

@@ -17,9 +17,11 @@ from eosingest import broker
 from eosingest.broker.server import Server
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
+from eosingest.kafka.protocols import LogRecord
 from tests.support.harness import Done, Job, kill_group, wait_for
 from tests.support.held_runs import start_held
 from tests.support.job_checks import OFFSETS_TOPIC, assert_exact, assert_positions, offsets_partition, write_files
+from tests.support.raw_kafka import RawKafka
 
 
 @pytest.fixture
@@ -58,6 +60,36 @@ def test_the_way_out_of_a_hanging_transaction(folder: Path, tmp_path: Path) -> N
     assert audit.exit_code == 0, audit
     assert_exact(job)
     assert_positions(job)
+
+
+def test_a_transaction_of_ours_that_its_coordinator_calls_ended(tmp_path: Path) -> None:
+    """Breaks when a run commits with a producer id that has records open from before: they would be committed as well.
+
+    The broker does not ask the coordinator whether the transaction is known: so it is not, as where a marker was passed over.
+    """
+    folder = tmp_path / "broker"
+    up = broker.up(directory=folder, properties={"transaction.partition.verification.enable": "false"})
+    try:
+        job = Job(tmp_path / "ours", up.bootstrap_servers, "ours")
+        write_files(job, files=1, rows=2_000)
+        assert job.run().exit_code == 0
+        raw = RawKafka(up.bootstrap_servers)
+        who = raw.init_producer_id("eosingest.ours.0", 60)
+        raw.produce_alone(who, job.name, 0, 0, [LogRecord(0, b"k", b"7777777")])
+        raw.close()
+        write_files(job, files=2, rows=2_000)
+
+        refused = job.run()
+
+        assert (refused.exit_code, refused.codes) == (5, ["hanging-transaction"]), refused
+        assert refused.data["records_sent"] == 0 if refused.data else True
+        _abort_as_told(job, refused, job.name)
+        done = job.run()
+        assert done.exit_code == 0, done
+        assert_exact(job)
+        assert_positions(job)
+    finally:
+        broker.down(directory=folder, remove_data=True)
 
 
 def _is_open(job: Job) -> bool:

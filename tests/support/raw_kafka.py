@@ -98,6 +98,12 @@ class RawKafka:
     def produce(self, who: Identity, topic: str, partition: int, sequence: int, records: Sequence[LogRecord]) -> None:
         """AddPartitionsToTxn, then Produce, as a producer does with its first batch."""
         self._add_partition(who, topic, partition)
+        self.produce_alone(who, topic, partition, sequence, records)
+
+    def produce_alone(
+        self, who: Identity, topic: str, partition: int, sequence: int, records: Sequence[LogRecord]
+    ) -> None:
+        """Produce: of a partition that is not added its coordinator does not know."""
         batch = _batch(who, sequence, records)
         place = ProduceRequest.TopicProduceData
         self._ask(

@@ -7,7 +7,7 @@ lost their transaction log. Only `kafka-transactions abort` ends it; what it was
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from eosingest.errors import TemporaryError
 from eosingest.kafka.protocols import Admin, OpenTransaction
@@ -22,13 +22,8 @@ def held_up(admin: Admin, topic: str, partitions: Iterable[int], what: str, *, c
     """
     found = {partition: admin.open_transactions(topic, partition) for partition in partitions}
     places = "; ".join(f"{topic}-{partition}: {_names(open_there)}" for partition, open_there in found.items())
-    hanging = [
-        f"--partition {partition} --start-offset {transaction.start_offset}"
-        for partition, open_there in found.items()
-        for transaction in open_there
-        if transaction.hanging
-    ]
-    hint = _abort(topic, hanging) if hanging else _WAIT
+    hanging = [(partition, each) for partition, open_there in found.items() for each in open_there if each.hanging]
+    hint = abort_hint(topic, hanging) if hanging else _WAIT
     return TemporaryError(f"{what}: open transactions in {places}", code=code, hint=f"{hint}, then {again}")
 
 
@@ -41,9 +36,11 @@ def _named(transaction: OpenTransaction) -> str:
     return f'"{transaction.transactional_id}" (open for {transaction.age_s:.0f} s{hanging})'
 
 
-def _abort(topic: str, hanging: list[str]) -> str:
-    command = f"kafka-transactions --bootstrap-server SERVERS abort --topic {topic} {hanging[0]}"
-    others = "".join(f", and with {place}" for place in hanging[1:])
+def abort_hint(topic: str, hanging: Sequence[tuple[int, OpenTransaction]]) -> str:
+    """Say who ends hanging transactions, each given with its partition, and by which command."""
+    places = [f"--partition {partition} --start-offset {each.start_offset}" for partition, each in hanging]
+    command = f"kafka-transactions --bootstrap-server SERVERS abort --topic {topic} {places[0]}"
+    others = "".join(f", and with {place}" for place in places[1:])
     return (
         f"no timeout ends a hanging transaction (KIP-664); an administrator does: {command}{others}; eosingest verify SPEC"
         " tells whether anything is lost or doubled"
