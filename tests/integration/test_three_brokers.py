@@ -6,16 +6,19 @@ broker is a controller, and it is never killed: what a cluster does without its 
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from kafka import KafkaAdminClient, TopicPartition
 
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.protocol.offsets.topic import murmur2
 from eosingest.protocol.transactional_ids import task_id
 from tests.support.harness import (
@@ -26,6 +29,7 @@ from tests.support.harness import (
     finish,
     job_state,
     number_of,
+    read_committed,
     wait_for,
 )
 from tests.support.held_runs import Held
@@ -265,3 +269,43 @@ def assert_names_the_cause(done: Done) -> None:
     said = str(done.envelope["errors"])
     assert "min.insync.replicas" in said, said
     assert "run again" in said, said
+
+
+def test_the_marker_of_a_partition_without_a_leader_is_not_passed_over_silently(cluster: Cluster) -> None:
+    """Breaks when a broker may pass over a marker (Kafka 4.3 does), and a run would not see what is left open by it.
+
+    Two partitions without a copy elsewhere, led by a broker that is lost and by another; a transaction writes to both, and is
+    aborted by the next producer of its id while one of them has no leader.
+    """
+    topic, identity = f"markers-{time.time_ns()}", f"{PREFIX}markers.0"
+    admin = AdminClient({"bootstrap.servers": cluster.servers})
+    admin.create_topics([NewTopic(topic, 9, 1)])[topic].result(20)
+    wait_for(lambda: leader_of(cluster.servers, (topic, 8)) > 0)
+    coordinator = leader_of(cluster.servers, (TRANSACTIONS, coordinator_partition(identity)))
+    led = {leader_of(cluster.servers, (topic, partition)): partition for partition in range(9)}
+    lost = max(led.keys() - {coordinator})  # not the first, which is the controller
+    places = led[lost], led[coordinator]
+    first = _in_transaction(cluster.servers, identity, topic, places)
+    assert first.flush(20) == 0
+    cluster.nodes[lost - 1].kill()
+    wait_for(lambda: leader_of(cluster.servers, (topic, places[0])) < 0)
+
+    fencing = Producer({"bootstrap.servers": cluster.servers, "transactional.id": identity})
+    with contextlib.suppress(KafkaException):  # older brokers wait for the leader, and the fence is no success
+        fencing.init_transactions(10)
+        cluster.heal()
+        kafka = KafkaPythonAdmin(ClientSettings(cluster.servers))
+        with contextlib.closing(kafka):
+            hanging = kafka.hanging_transactions(topic, 9)
+        assert [(partition, found.transactional_id) for partition, found in hanging] in ([], [(places[0], identity)])
+        assert hanging or read_committed(cluster.servers, topic) == []
+
+
+def _in_transaction(servers: str, identity: str, topic: str, partitions: Iterable[int]) -> Producer:
+    """Return a producer that has a transaction open in these partitions."""
+    made = Producer({"bootstrap.servers": servers, "transactional.id": identity, "linger.ms": 0})
+    made.init_transactions(60)
+    made.begin_transaction()
+    for partition in partitions:
+        made.produce(topic, b"aborted", partition=partition)
+    return made
