@@ -25,7 +25,7 @@ from eosingest.errors import (
     worst_exit_code,
 )
 from eosingest.host.failpoints import fail_point
-from eosingest.kafka.protocols import KafkaFailure
+from eosingest.kafka.protocols import KafkaFailure, TopicDescription
 from eosingest.protocol import acceptance, pins, sink_topic, verdict
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.control_log import ControlLog, DriverKafka
@@ -261,7 +261,7 @@ class Driver:
         self._sink = sink_topic.opened(self._kafka.admin, settings.topic, settings.create, may_create=not sent)
         if sent and self._sink.topic_id != old.topic_id:
             raise pins.topic_made_again(settings.topic)
-        hanging = self._hanging()
+        hanging = self._hanging(self._sink)
         if hanging is not None:
             raise hanging
         return replace(new, topic_id=self._sink.topic_id)
@@ -460,7 +460,7 @@ class Driver:
         if sink is None or sink.topic_id != self._sink.topic_id:
             errors.append(pins.topic_made_again(self._settings.topic))
         else:
-            hanging = self._hanging()
+            hanging = self._hanging(sink)  # it may have been given partitions since
             errors += [hanging] if hanging is not None else []
         mine = replace(self._log.mine, records_total=state.records_total)
         self._commit(replace(mine, state=record.FAILED) if errors else self._completed(mine), marks=marks)
@@ -473,11 +473,11 @@ class Driver:
         if found is None or found.topic_id != self._offsets.topic_id:
             raise pins.offsets_topic_made_again(self._log.mine.run)
 
-    def _hanging(self) -> TemporaryError | None:
+    def _hanging(self, sink: TopicDescription) -> TemporaryError | None:
         """Return the error where a transaction that we fenced is still open in the sink topic."""
         stems = [stem(prefix, self._settings.job) for prefix in self._prefixes]
         try:
-            return sink_topic.hanging(self._kafka.admin, self._sink, stems)
+            return sink_topic.hanging(self._kafka.admin, sink, stems)
         except TemporaryError as error:  # a partition without a leader cannot tell, nor take a marker
             return error
 
