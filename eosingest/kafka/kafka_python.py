@@ -262,12 +262,13 @@ class KafkaPythonAdmin:
     def hanging_transactions(self, topic: str, partitions: int) -> list[tuple[int, OpenTransaction]]:
         """List those of all partitions of the topic that hang, by partition; nothing where the right to ask is missing.
 
-        One question to each leader, and more only about partitions in which some transaction is open.
+        One question to each leader, and more only about partitions in which some transaction is open. Waits a few seconds for
+        leaders: a topic that was just created has none for a moment.
         """
         places = [TopicPartition(topic, partition) for partition in range(partitions)]
         try:
             with self._errors(f"listing transactions in topic {topic}"):
-                states = self._client.describe_producers(places)
+                states = _once_led(lambda: self._client.describe_producers(places), self._check)
         except FatalError:
             return []
         open_in = sorted(
@@ -297,6 +298,19 @@ class KafkaPythonAdmin:
     def close(self) -> None:
         """Close the client and its network thread."""
         self._client.close()
+
+
+def _once_led(ask: Callable[[], Any], check: Callable[[], None]) -> Any:
+    """Return the answer; ask again for some seconds while a partition has no leader."""
+    deadline = time.monotonic() + _BOOTSTRAP_S
+    while True:
+        check()
+        try:
+            return ask()
+        except kafka_errors.RetriableError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_AGAIN_S)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from eosingest.protocol.source import SourceFile
 from eosingest.sources.files.csv_header import names_as_given
 from eosingest.sources.files.inspection import inspect
 from eosingest.sources.files.json_scan import behind_first_value, is_plain, unusual_lines
@@ -221,15 +222,21 @@ def test_separators_that_meet_themselves() -> None:
     assert found("csv", b"", {"lineSep": "\r\n", "encoding": "UTF-16BE"}, first_split=1024) is not None
 
 
+def listed_file(path: Path) -> SourceFile:
+    """A file as its listing has it."""
+    status = path.stat()
+    return source_file("data/a b.csv", status.st_size, path=str(path), mtime_ms=status.st_mtime_ns // 1_000_000)
+
+
 def test_the_inspection_names_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "a b.csv"
     path.write_bytes(b'1,2\n3,"4\n')
-    file = source_file("data/a b.csv", path.stat().st_size, path=str(path))
+    file = listed_file(path)
     finding = inspect(file, "csv", {}, BIG)
     assert finding is not None
     assert str(finding).startswith("data/a b.csv: line 2: a quoted field does not end")
     path.write_bytes(b"1||2||3")
-    file = source_file("data/a b.csv", path.stat().st_size, path=str(path))
+    file = listed_file(path)
     assert inspect(file, "text", {"lineSep": "||"}, 4) is not None
     assert inspect(file, "text", {"lineSep": "||"}, 7) is None
 
