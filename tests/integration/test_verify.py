@@ -189,7 +189,8 @@ _WATCHED = """
 import sys
 from eosingest.audit import session
 from eosingest.cli.main import main
-session._READ_A_TASK, session._TELL_EVERY_S = 1_000, 0.02
+from eosingest.host import waiting
+session._READ_A_TASK, session._TELL_EVERY_S, waiting._TICK_S = 300, 0.005, 0.005  # or all is read between two looks
 sys.argv[1:1] = ["verify"]
 sys.exit(main())
 """
