@@ -217,7 +217,8 @@ def _plan_file(source: Source, file: SourceFile, records: Sequence[OffsetRecord]
     if records and _covered(source, records):
         return PlannedFile(file, len(splits), (), started=True)
     by_split = {record.split: record for record in records}
-    _refuse_other_cuts(source, file, splits, by_split)
+    if records:
+        _refuse_other_cuts(source, file, splits, by_split)
     version = source.version(file, _versions(records)) if splits else {}
     planned = [PlannedSplit(split, version, by_split.get(split.id)) for split in splits]
     return PlannedFile(

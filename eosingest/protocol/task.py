@@ -26,11 +26,9 @@ Not handled here: that the planned splits are those Spark reads (spark/read.py),
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from eosingest.errors import (
     EXIT_FATAL,
@@ -59,6 +57,7 @@ from eosingest.protocol.task_contract import (
     TaskSettings,
 )
 from eosingest.records.limits import first_bad_row
+from eosingest.records.runs import runs
 
 _CHUNK_ROWS = 2_000  # rows between two looks at the clock
 _BARREN_RESTARTS = 3  # restarts in a row without a commit before the task gives up
@@ -282,7 +281,7 @@ class Task:
     # ---- rows ------------------------------------------------------------------------------------------------------
 
     def _consume(self, batch: Batch) -> None:
-        for start, end in _segments(batch.splits):
+        for start, end in runs(batch.splits):
             rows = batch.slice(start, end)
             progress = self._enter(int(rows.splits[0]))
             if rows.first_row is not None:
@@ -494,10 +493,3 @@ class Task:
         if self._producer is not None:
             self._producer.close()
             self._producer = None
-
-
-def _segments(splits: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield [start, end) of each run of equal values."""
-    if len(splits):
-        bounds = [0, *(np.flatnonzero(np.diff(splits)) + 1).tolist(), len(splits)]
-        yield from itertools.pairwise(bounds)

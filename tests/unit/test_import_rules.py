@@ -74,6 +74,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "protocol.split_progress",
         "protocol.task_contract",
         "records.limits",
+        "records.runs",
     },
     "protocol.split_table": {"protocol.plan", "protocol.offsets", "protocol.source", "protocol.task_contract"},
     "protocol.run_progress": {"protocol.source", "protocol.offsets", "protocol.plan", "report"},
