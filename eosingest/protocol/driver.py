@@ -37,7 +37,7 @@ from eosingest.protocol.plan import Plan, half_done_items, make_plan, notes_of
 from eosingest.protocol.run_progress import RunProgress
 from eosingest.protocol.source import Listing, Source
 from eosingest.protocol.task_contract import TaskSettings
-from eosingest.protocol.transactional_ids import control_id, stem, task_id
+from eosingest.protocol.transactional_ids import control_id, stem_of, task_id
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.limits import topic_limits
 from eosingest.report.model import Observer, RunReport
@@ -475,7 +475,7 @@ class Driver:
 
     def _hanging(self, sink: TopicDescription) -> TemporaryError | None:
         """Return the error where a transaction that we fenced is still open in the sink topic."""
-        stems = [stem(prefix, self._settings.job) for prefix in self._prefixes]
+        stems = {stem_of(control_id(prefix, self._settings.job)) for prefix in self._prefixes}
         try:
             return sink_topic.hanging(self._kafka.admin, sink, stems)
         except TemporaryError as error:  # a partition without a leader cannot tell, nor take a marker

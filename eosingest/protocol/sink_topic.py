@@ -5,13 +5,14 @@ Under driver.py, which opens it behind the claim, and asks for its ends where an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from eosingest.errors import FatalError, TemporaryError
 from eosingest.kafka.protocols import Admin, TopicDescription
 from eosingest.protocol import pins
 from eosingest.protocol.driver_contract import TopicCreation
 from eosingest.protocol.offsets.blocking import abort_hint
+from eosingest.protocol.transactional_ids import stem_of
 
 
 def opened(admin: Admin, name: str, create: TopicCreation | None, *, may_create: bool) -> TopicDescription:
@@ -38,16 +39,15 @@ def opened(admin: Admin, name: str, create: TopicCreation | None, *, may_create:
     return found
 
 
-def hanging(admin: Admin, sink: TopicDescription, stems: Iterable[str]) -> TemporaryError | None:
+def hanging(admin: Admin, sink: TopicDescription, stems: Collection[str]) -> TemporaryError | None:
     """Return the error where a transaction of ours is open in the topic that its coordinator calls ended; all ids are fenced.
 
-    `stems` are what our transactional ids begin with.
+    `stems` are those of our transactional ids (`stem_of`).
     """
-    begins = tuple(stems)
     ours = [
         (partition, each)
         for partition, each in admin.hanging_transactions(sink.name, sink.partitions)
-        if each.transactional_id.startswith(begins)
+        if stem_of(each.transactional_id) in stems
     ]
     if not ours:
         return None

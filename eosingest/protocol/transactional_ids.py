@@ -15,9 +15,9 @@ def control_id(prefix: str, job: str) -> str:
     return f"{prefix}{job}.control"
 
 
-def stem(prefix: str, job: str) -> str:
-    """Return what all transactional ids of a job begin with, and those of no other job with this prefix."""
-    return f"{prefix}{job}."
+def stem_of(transactional_id: str) -> str:
+    """Return prefix and job run together: what stands before the last dot, behind which a job's ids differ."""
+    return transactional_id.rpartition(".")[0]
 
 
 def task_id(prefix: str, job: str, task: int) -> str:

@@ -92,6 +92,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "protocol.driver_contract",
         "protocol.offsets",
         "protocol.pins",
+        "protocol.transactional_ids",
     },
     "protocol.driver_contract": {
         "protocol.source",
