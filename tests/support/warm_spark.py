@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from eosingest.spark import jvm, required_settings
@@ -18,9 +19,11 @@ def warm_spark(split_size: int) -> Iterator[SparkSession]:
     """Start Spark on two cores, which cuts files by `split_size` bytes until it is told otherwise."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).disabled = True
+    _forget_dead_jvm()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.extraJavaOptions", jvm.SAME_EVERYWHERE)
+    builder = builder.config("spark.driver.memory", "4g")  # a check taken out makes fields of whole files
     for key, value in {**required_settings.DEFAULTS, **required_settings.required_settings(split_size)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
@@ -29,6 +32,14 @@ def warm_spark(split_size: int) -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
+
+
+def _forget_dead_jvm() -> None:
+    """Have pyspark start a JVM where the one that this process had has ended: it would ask the old one for ever."""
+    gateway = SparkContext._gateway
+    if gateway is not None and gateway.proc.poll() is not None:
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = None
 
 
 def cut_by(spark: SparkSession, split_size: int) -> None:
