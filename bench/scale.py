@@ -91,7 +91,11 @@ class Cut:
     def __init__(self, splits_each: int) -> None:
         self._each = splits_each
 
-    def list(self) -> Listing:
+    def check(self) -> None:
+        """Not asked."""
+        raise NotImplementedError
+
+    def list(self, scope: object = None, done: object = ()) -> Listing:
         """Not asked."""
         raise NotImplementedError
 

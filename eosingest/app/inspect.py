@@ -18,13 +18,12 @@ from eosingest.host.java import find_java, java_major_version
 from eosingest.kafka.config import ClientSettings, refuse_one_sided
 from eosingest.kafka.librdkafka import check_properties
 from eosingest.kafka.protocols import Admin
-from eosingest.protocol import pins
+from eosingest.protocol import pins, scope
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver_contract import DriverSettings
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedFile, gone_note, half_done_items, make_plan, notes_of
-from eosingest.protocol.source import Listing
 from eosingest.protocol.transactional_ids import control_id, task_id
 from eosingest.report.model import Noting, Observer, PlanReport, StatusReport
 from eosingest.sources.files.source import FileSource
@@ -85,10 +84,10 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
     """Look at what a run would do. What it would end with is in the report's errors."""
     refuse_unusable_properties(spec)
     source = file_source(spec)
-    listing = source.list()
+    source.check()
     noting = Noting(observer)
     if spec.sink.bootstrap_servers == EMBEDDED and not broker.status().running:
-        return _first_plan(spec, source, listing, noting)
+        return _first_plan(spec, source, noting)
     with connected(spec, noting, start=False) as kafka:
         look = _look(spec, kafka, noting)
         state = look.state
@@ -97,20 +96,20 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
         control = state.settled
         in_force = control is not None and pins.in_force(control, state.offsets)
         split_size = control.split_size if control is not None and in_force else spec.source.split_size
-        made = make_plan(source, state.offsets, split_size, listing)
+        made = make_plan(source, state.offsets, split_size, scope.listed(source, control, state))
         with _collected(errors):
             made.refuse_changes(spec.source.on_change)
         report = _plan_report(spec, kafka.client.bootstrap_servers, made, errors)
     return _with_notes(report, made, source, noting)
 
 
-def _first_plan(spec: Spec, source: FileSource, listing: Listing, noting: Noting) -> PlanReport:
+def _first_plan(spec: Spec, source: FileSource, noting: Noting) -> PlanReport:
     """Plan as if nothing had been sent: the embedded broker, which would know, is down, and a look does not start it."""
     noting.note(
         "the embedded broker is not running, so what was sent to it is not known: this is the plan of a first run"
         " (start it with: eosingest broker up)"
     )
-    made = make_plan(Unread(source), {}, spec.source.split_size, listing)
+    made = make_plan(Unread(source), {}, spec.source.split_size, source.list())
     return _with_notes(_plan_report(spec, EMBEDDED, made, []), made, source, noting)
 
 

@@ -30,7 +30,7 @@ from eosingest.errors import (
     listed,
 )
 from eosingest.kafka.protocols import TopicDescription
-from eosingest.protocol import pins
+from eosingest.protocol import pins, scope
 from eosingest.protocol.audited_source import AuditedSource, audited_source
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver_contract import DriverSettings
@@ -130,7 +130,8 @@ class _Verification:
         self._wait_until_decided()
         rows = None
         if self._options.against_source:
-            rows = audited_source(self._source, self._source.list(), state.offsets, control, self._is_read_as_one)
+            listing = scope.listed(self._source, control, state)
+            rows = audited_source(self._source, listing, state.offsets, control, self._is_read_as_one)
             self._note_elsewhere(rows)
         found, verdict = self._audit(rows)
         return self._report(found, verdict, rows, self._live_run() or self._other_jobs.moved(self._sisters))

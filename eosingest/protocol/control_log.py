@@ -135,14 +135,20 @@ class ControlLog:
             )
 
     def commit(
-        self, control: ControlRecord, *, tombstones: Sequence[bytes] = (), marks: Sequence[OffsetRecord] = ()
+        self,
+        control: ControlRecord,
+        *,
+        tombstones: Sequence[bytes] = (),
+        marks: Sequence[OffsetRecord] = (),
+        scope: Sequence[str] = (),
     ) -> None:
-        """Commit a control record, with tombstones and done marks, in one transaction.
+        """Commit a control record, with tombstones, done marks and the pieces of a new scope, in one transaction.
 
         An unknown outcome is resolved by reading: another init of the control id would fence a successor.
         """
         entries: list[tuple[bytes, bytes | None]] = [(key, None) for key in tombstones]
         entries += [(mark.key(self._job), mark.encode()) for mark in marks]
+        entries += self._scope_entries(control, scope)
         entries += self._control_entries(control)
         entries += self._run_entries(control)
         try:
@@ -161,6 +167,17 @@ class ControlLog:
         if control.state != record.CLAIMED:
             entries.append((record.settled_key(self._job), value))
         return entries
+
+    def _scope_entries(self, control: ControlRecord, pieces: Sequence[str]) -> list[tuple[bytes, bytes | None]]:
+        """Return the pieces of a new scope, and tombstones for those that the control record's scope does not have."""
+        written = [
+            (record.scope_key(self._job, number), record.encode_piece(text)) for number, text in enumerate(pieces)
+        ]
+        kept = control.scope.pieces if control.scope is not None else 0
+        return [
+            *written,
+            *((record.scope_key(self._job, number), None) for number in self.state.scope if number >= kept),
+        ]
 
     def _run_entries(self, control: ControlRecord) -> list[tuple[bytes, bytes | None]]:
         """Return the run's own records, of its claim and of its end: each once, so that compaction takes neither.

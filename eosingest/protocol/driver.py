@@ -13,6 +13,7 @@ No pyspark here: Spark is behind `Launcher`, Kafka behind `DriverKafka`, time an
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 from eosingest.errors import (
@@ -26,14 +27,14 @@ from eosingest.errors import (
 )
 from eosingest.host.failpoints import fail_point
 from eosingest.kafka.protocols import KafkaFailure, TopicDescription
-from eosingest.protocol import acceptance, pins, sink_topic, verdict
+from eosingest.protocol import acceptance, pins, scope, sink_topic, verdict
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.control_log import ControlLog, DriverKafka
 from eosingest.protocol.driver_contract import DriverSettings, Launcher, Prepared, Proof, Surroundings
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.record import Audit, ControlRecord, Pinned
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.plan import Plan, half_done_items, make_plan, notes_of
+from eosingest.protocol.plan import Plan, half_done_items, left_out, make_plan, notes_of
 from eosingest.protocol.run_progress import RunProgress
 from eosingest.protocol.source import Listing, Source
 from eosingest.protocol.task_contract import TaskSettings
@@ -76,7 +77,7 @@ class Driver:
 
     def run(self) -> RunReport:
         """Go the whole way. Raises the errors of errors.py for what ended before the job; the rest is in the report."""
-        listing = self._source.list()
+        self._source.check()  # before anybody is fenced
         self._log = self._open_log()
         try:
             self._claim()
@@ -86,15 +87,15 @@ class Driver:
             fail_point("driver-after-fence")
             self._log.read_back()
             self._refuse_other_offsets_topic()  # the claim may rest on the one, and lie in the other
-            return self._run_read(listing)
+            return self._run_read()
         finally:
             self._log.close()
 
-    def _run_read(self, listing: Listing) -> RunReport:
+    def _run_read(self) -> RunReport:
         """Go on from step 4; an error before the job is said in the control record too, under what is truly pinned."""
         self._log.mine = pins.carried_forward(self._log.mine, self._log.state.settled)
         try:
-            return self._plan_and_send(listing)
+            return self._plan_and_send()
         except FencedError:
             raise
         except EosingestError:
@@ -193,7 +194,7 @@ class Driver:
 
     # ---- 5: plan ---------------------------------------------------------------------------------------------------
 
-    def _plan_and_send(self, listing: Listing) -> RunReport:
+    def _plan_and_send(self) -> RunReport:
         state, settings = self._log.state, self._settings
         if not settings.from_scratch:
             if self._log.mine.forgotten:
@@ -208,11 +209,13 @@ class Driver:
         )
         if in_force and not settings.accept_change:
             pins.refuse_other_digest(self._log.mine, settings.digests[self._generation])
+        listing = scope.listed(self._source, self._log.mine, state)
         if in_force and settings.accept_change:
             self._accept_change(listing)
         plan = make_plan(self._source, state.offsets, self._split_size(in_force), listing)
         plan.refuse_changes(settings.on_change)
-        self._note_left_out(plan)
+        for note in (*notes_of(plan, self._source), *left_out(plan)):
+            self._observer.note(note)
         audit = self._audit(pinned.topic_id, plan)
         tombstones += [record.split_key(settings.job, split) for split in plan.stale]
         for split in plan.stale:
@@ -220,7 +223,10 @@ class Driver:
         control = replace(self._planned_control(pinned, in_force, plan), audit=audit)
         if not plan.pending:
             return self._nothing_to_do(plan, control, tombstones)
-        return self._send(plan, control, tombstones)
+        if in_force:
+            return self._send(plan, control, tombstones, ())
+        pin, pieces = scope.pinned(listing.scope)
+        return self._send(plan, replace(control, scope=pin), tombstones, pieces)
 
     def _accept_change(self, listing: Listing) -> None:
         """Take a changed spec in, behind the proof that all that was sent since the pin stays. Raises ChangedError.
@@ -296,7 +302,8 @@ class Driver:
     def _completed(self, control: ControlRecord) -> ControlRecord:
         """Return the record that closes the job: from here on nothing of ours comes behind the sink's ends."""
         audit = control.audit if control.audit.end is not None else replace(control.audit, end=self._sink_ends())
-        return replace(control, state=record.COMPLETE, tasks_alive=0, pin_open=False, forgotten=False, audit=audit)
+        closed = replace(control, state=record.COMPLETE, tasks_alive=0, pin_open=False, forgotten=False, audit=audit)
+        return replace(closed, scope=None)
 
     def _split_size(self, in_force: bool) -> int:
         """Return the split size to cut with: the pinned one in the middle of a job, or done pieces would go twice."""
@@ -308,18 +315,6 @@ class Driver:
             )
             return pinned
         return wanted
-
-    def _note_left_out(self, plan: Plan) -> None:
-        for note in notes_of(plan, self._source):
-            self._observer.note(note)
-        if plan.too_young:
-            young = len(plan.too_young)
-            are = "1 file is" if young == 1 else f"{young:,} files are"
-            self._observer.note(f"{are} younger than source.min_age: left for a later run")
-        if plan.changed:
-            changed = len(plan.changed)
-            are = "1 changed file is" if changed == 1 else f"{changed:,} changed files are"
-            self._observer.note(f"{are} sent again as a whole; the old records stay in the topic")
 
     def _planned_control(self, pinned: Pinned, in_force: bool, plan: Plan) -> ControlRecord:
         """Return our control record with what this run pins; what was pinned before stays where it is in force, and where
@@ -346,7 +341,7 @@ class Driver:
 
     # ---- 6: the job ------------------------------------------------------------------------------------------------
 
-    def _send(self, plan: Plan, control: ControlRecord, tombstones: list[bytes]) -> RunReport:
+    def _send(self, plan: Plan, control: ControlRecord, tombstones: list[bytes], pieces: Sequence[str]) -> RunReport:
         before = self._log.state.records_total
         files = plan.list_digest
         prepared = self._launcher.prepare(
@@ -368,6 +363,7 @@ class Driver:
                 audit=replace(control.audit, end=None),
             ),
             tombstones=tombstones,
+            scope_pieces=pieces,
         )
         self._launched = True
         self._around.interruption.disarm()
@@ -492,10 +488,11 @@ class Driver:
         *,
         tombstones: list[bytes] | None = None,
         marks: list[record.OffsetRecord] | None = None,
+        scope_pieces: Sequence[str] = (),
     ) -> None:
         assert self._log.mine.may_become(control.state), f"{self._log.mine.state} -> {control.state}"
         with self._around.interruption.armed(False):  # what is begun is ended, where the brokers answer
-            self._log.commit(self._stamped(control), tombstones=tombstones or (), marks=marks or ())
+            self._log.commit(self._stamped(control), tombstones=tombstones or (), marks=marks or (), scope=scope_pieces)
 
     def _stamped(self, control: ControlRecord) -> ControlRecord:
         settings = self._settings

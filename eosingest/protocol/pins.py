@@ -45,6 +45,7 @@ def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> Contr
         records_total=settled.records_total,
         forgotten=settled.forgotten,
         audit=settled.audit,
+        scope=settled.scope,
     )
 
 

@@ -146,6 +146,20 @@ def notes_of(plan: Plan, source: object) -> list[str]:
     return notes + ([gone_note(gone)] if gone else [])
 
 
+def left_out(plan: Plan) -> list[str]:
+    """Return what a run says of files that it leaves for later, or sends again."""
+    notes = []
+    if plan.too_young:
+        young = len(plan.too_young)
+        are = "1 file is" if young == 1 else f"{young:,} files are"
+        notes.append(f"{are} younger than source.min_age: left for a later run")
+    if plan.changed:
+        changed = len(plan.changed)
+        are = "1 changed file is" if changed == 1 else f"{changed:,} changed files are"
+        notes.append(f"{are} sent again as a whole; the old records stay in the topic")
+    return notes
+
+
 def gone_note(names: Iterable[str]) -> str:
     """Return the note about files that were sent whole and are not there any more."""
     gone = list(names)

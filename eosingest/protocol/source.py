@@ -18,6 +18,8 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 SplitId: TypeAlias = str
 # What an item was when it was read: "fingerprint" in the offset record. Only the item's kind compares two of them.
 Version: TypeAlias = Mapping[str, Json]
+# What a source froze when it was planned, so that a rerun cuts the same: made and read by its kind alone.
+Scope: TypeAlias = Mapping[str, Json]
 # How far a split is committed, as the kind of position says (offsets/record.py).
 Position: TypeAlias = "int | str | list[Json]"
 
@@ -86,7 +88,7 @@ class Listing:
 
     `hidden` counts names passed over because Spark hides them. `too_young` are names left alone by `min_age`; `empty`
     are files of zero bytes, which have no split. Neither of the two is in `files`, and neither has vanished.
-    `nothing` are the paths, as written, that name no file at all.
+    `nothing` are the paths, as written, that name no file at all. `scope` is what the source has frozen, None for nothing.
     """
 
     files: tuple[SourceFile, ...]
@@ -94,13 +96,22 @@ class Listing:
     too_young: tuple[str, ...]
     empty: tuple[str, ...]
     nothing: tuple[str, ...] = field(default=(), compare=False)
+    scope: Scope | None = None
 
 
 class Source(Protocol):
     """List, identify, cut and look again. Every method may raise the classes of `errors`, each naming the file."""
 
-    def list(self) -> Listing:
-        """Look at the source once. The plan and everything after it works from this look."""
+    def check(self) -> None:
+        """Refuse what can be refused at little cost, before the run claims its job: a path that names nothing, say."""
+
+    def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
+        """Look at the source once. The plan and everything after it works from this look.
+
+        `scope` is the one in force: list inside it, so that the same splits are cut, and return it with the listing. None: a
+        source that must freeze something freezes a new scope (numbers, texts, lists and dicts of them), of what the splits
+        that are `done`, each with its bounds, do not cover; where they cover everything it lists nothing.
+        """
 
     def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
         """Return what the file is now. Where the listing alone tells that it is still one of the `known`, nothing is read."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eosingest.kafka.memory.clients import MemoryAdmin
-from eosingest.protocol import control_log, pins, verdict
+from eosingest.protocol import control_log, pins, scope, verdict
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.offsets import topic
@@ -171,6 +171,11 @@ RULES: dict[str, tuple[Edit, ...]] = {
             "result.error is None",
         ),
     ),
+    "a-scope-is-pinned": (
+        Edit(scope, "listed", "whole(control.scope, state.scope) if", "None if"),
+        Edit(scope, "listed", "assert not in_force or", "assert True or"),
+    ),
+    "a-new-scope-is-what-done-splits-do-not-cover": (Edit(scope, "listed", "if offset.done", "if False"),),
     # ---- the task --------------------------------------------------------------------------------------------------
     "look-before-init": (Edit(Task, "_start_once", "if self._state.control is not None:", "if False:"),),
     "init-before-read": (

@@ -13,18 +13,21 @@ from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL
 from eosingest.host.failpoints import handle_with
 from eosingest.kafka.memory.cluster import Cluster
 from eosingest.protocol.offsets import topic as offsets_topic
+from eosingest.protocol.source import Split
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler
 from tests.simulation.spark import JOB, OFFSETS, Run
 from tests.simulation.themes import NO_THEME, THEMES
 from tests.simulation.witness import ViolationError, Witness
-from tests.support.builders import Place
+from tests.support.builders import Place, place
+from tests.support.frozen_table import KeyRange, Tables
 from tests.support.simulated_source import EDITED, TEMPLATES, Rows, template
 
 _MOST_STEPS = 60_000
 _MOST_RUNS = 12
 _RUN_S = 20_000.0
 _EDITS = 0.1  # part of the schedules in which somebody edits a file and keeps its length and modification time
+_FREEZING = 0.2  # part of the schedules whose source grows, and freezes how it is cut
 _READING_BYTES = 0.3  # part of the schedules in which tasks read the bytes of their splits themselves
 _THEMED = 0.4  # part of the schedules that have a theme
 _THEMES = (*THEMES, "late-orphans", "late-looks", "late-looks")  # these take most chances to come to something
@@ -58,13 +61,18 @@ class World:
         self.slow_input = random.random() < self.theme.slow_input
         # Drawn apart: what is drawn of the other schedules stays as it is.
         self.reads_bytes = Random(f"bytes {seed}").random() < _READING_BYTES
+        freezes = Random(f"scope {seed}").random() < _FREEZING
+        self.tables = Tables(self.source, Random(f"tables {seed}")) if freezes else None
         edits = Random(f"edits {seed}")
         self.edit_after = edits.randint(1, 200) if edits.random() < _EDITS else 0  # points that are passed; 0: never
+        if freezes:
+            self.edit_after = 0
         self.edited: set[Place] = set()
         self._accepting = Random(f"accepting {seed}")
         self._accepts = self._accepting.choice((0.0, 0.0, 0.0, 0.5))
         self.disconnected: set[Process] = set()
         self.runs: list[Run] = []
+        self.last: Run  # that said 0 with no faults any more
         self.lost = ""  # what somebody deleted: the job can never be complete again
         self.lost_at = 0.0
         self.offsets_partition = offsets_topic.partition_of(JOB, offsets_topic.PARTITIONS)
@@ -124,9 +132,13 @@ class World:
             self.scheduler.tell(f"at {name}")
         self.faults.point(actor.process, name=name)
 
-    def rows_of(self, split: Place, version: str) -> Rows:
+    def rows_of(self, split: Split, version: str) -> Rows:
         """Return the rows of a split as whoever begins to read it now finds them."""
-        return self.source.rows[version + EDITED if split in self.edited else version][split]
+        if isinstance(split, KeyRange):
+            assert self.tables is not None
+            return self.tables.rows_of(split, version)
+        at = place(split)
+        return self.source.rows[version + EDITED if at in self.edited else version][at]
 
     # ---- the operator ----------------------------------------------------------------------------------------------
 
@@ -164,6 +176,7 @@ class World:
         for _ in range(_MOST_RUNS):
             run = self._run_to_end()
             if run.exit_code == EXIT_DONE or (self.lost and run.exit_code in (EXIT_CHANGED, EXIT_FATAL)):
+                self.last = run
                 return
         raise ViolationError("P10", f"not complete after {_MOST_RUNS} runs without faults; the last: {run.codes}")
 
@@ -182,7 +195,7 @@ class World:
             self.scheduler.start(Process("operator"), self.operate)
             self.scheduler.run()
             if not self.lost:
-                self.witness.check_complete("P1", "everything has ended")
+                self.witness.check_complete(self.last, "P1", "everything has ended")
         except ViolationError as violation:
             return str(violation)
         except DoesNotEndError as error:

@@ -29,7 +29,8 @@ from eosingest.records.checksum import Totals
 from eosingest.report.model import Progress, RunReport
 from tests.simulation.network import SimulatedNetwork
 from tests.simulation.scheduler import Actor, Process
-from tests.support.builders import driver_settings, place, split_id
+from tests.support.builders import Place, driver_settings, place
+from tests.support.frozen_table import FrozenTables
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import World
@@ -55,6 +56,7 @@ class Run:
             world.reads_bytes and index % 3 != 2
         )  # now and then one goes on with rows where bytes were counted
         self.process = Process(f"driver-{index}")
+        self.source = world.source if world.tables is None else FrozenTables(world.tables)
         self.signal: int | None = None
         self.number = 0  # its run number, once it has claimed
         self.life = 0  # and in which life of the offsets topic that was
@@ -81,6 +83,10 @@ class Run:
         errors = [self.error] if self.error is not None else list(self.report.errors) if self.report else []
         return [error.code for error in errors]
 
+    def covers(self, split: Place) -> bool:
+        """Say whether the rows of a split were the run's to send: all, where nothing is frozen."""
+        return not isinstance(self.source, FrozenTables) or split[1] < self.source.listed.get(split[0], 0)
+
     @property
     def started(self) -> str:
         """What tells this run from another one of the same number."""
@@ -98,7 +104,7 @@ class Run:
             utc=lambda: "now",
             interruption=Interruption(lambda: self.signal),
         )
-        driver = Driver(self._settings(), clients, world.source, Launcher(self), _Unheard(), around)
+        driver = Driver(self._settings(), clients, self.source, Launcher(self), _Unheard(), around)
         try:
             self.report = driver.run()
         except EosingestError as error:
@@ -173,11 +179,11 @@ class Launcher:
         """Add up what is sent of the splits, as whoever reads them now finds their rows."""
         sums = {}
         for planned in plan.pending:
-            split, receipt = place(planned), planned.committed
+            receipt = planned.committed
             assert receipt is not None
-            rows = self.world.rows_of(split, self.run.version)
+            rows = self.world.rows_of(planned.split, self.run.version)
             count = len(rows.values) if receipt.done else min(receipt.rows, len(rows.values))
-            sums[split_id(*split)] = Totals(count, rows.checksums[count])
+            sums[planned.id] = Totals(count, rows.checksums[count])
         self.world.scheduler.pause(self.world.latency())
         return Proof(sums, "schema")
 
@@ -366,7 +372,7 @@ def _batches(world: World, splits: list[PlannedSplit], version: str) -> list[Bat
     random = world.random
     pieces: list[Batch] = []
     for planned in splits:
-        whole = world.rows_of(place(planned), version).batch
+        whole = world.rows_of(planned.split, version).batch
         count, at = len(whole.splits), 0
         while at < count:
             end = min(count, at + random.choice((1, 2, 3, 10)))
@@ -387,8 +393,7 @@ def _from_bytes(
 ) -> Iterator[Batch | SplitEnd]:
     """Read the splits as spark/line_inputs.py does: from their first row on, and with an end to each."""
     for planned in splits:
-        identity = place(planned)
-        key, whole = world.source.hashes[identity], world.rows_of(identity, version).batch
+        key, whole = world.source.hashes[place(planned)], world.rows_of(planned.split, version).batch
         found, count = committed(settings.splits[key]), len(whole.splits)
         if found is not None and found.done:
             continue

@@ -5,6 +5,7 @@ Independent of what is checked: it reads what the broker decided, not what anybo
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from eosingest.kafka.memory.log import Entry
 from eosingest.protocol.transactional_ids import task_id
 from tests.simulation.spark import JOB, OFFSETS, PREFIX, ROW_BYTES, TOPIC, Attempt, Run
 from tests.support.builders import Place
+from tests.support.frozen_table import KeyRange
 from tests.support.simulated_source import EDITED, Rows
 
 if TYPE_CHECKING:
@@ -37,7 +39,10 @@ class Witness:
     def __init__(self, world: World) -> None:
         self.world = world
         self.rows: dict[Place, int] = dict.fromkeys(world.source.lengths, 0)  # committed rows of each split
-        self.version: str | None = None  # of the spec that the committed records were made by
+        self.version: str | None = (
+            None  # of the spec that the committed records were made by, since the last `complete`
+        )
+        self.versions: dict[Place, str] = {}  # and of each split
         self.edited: dict[Place, bool] = {}  # whether the committed rows are those of the split as somebody edited it
         self.offsets: dict[Place, dict[str, Any]] = {}
         self.control: dict[str, Any] = {}  # the last one committed
@@ -47,7 +52,7 @@ class Witness:
         self.ended: set[int] = set()  # numbers of runs that ended in order
         self.numbers: dict[str, int] = {}  # run numbers by what the runs call themselves
         self.lives = 1  # of the offsets topic: in each of them run numbers begin anew
-        self.completed = False  # some run said 0: from here on nothing is to be sent
+        self.completed: set[Place] = set()  # some run said 0: from here on nothing is to be sent of these
 
     # ---- a transaction is decided ----------------------------------------------------------------------------------
 
@@ -57,14 +62,15 @@ class Witness:
             return
         found = _rows_of(entries for (topic, _), entries in partitions.items() if topic == TOPIC)
         for split, rows in found.items():
-            if self.completed:
+            if split in self.completed:
                 raise ViolationError("P6", f"{split}: rows {rows} were committed after the job had been complete")
             self._take_rows(split, rows)
-        told = set()
+        told = set[Place]()
         for (topic, _), entries in partitions.items():
             if topic == OFFSETS:
                 self._last_in_transaction(entries, partitions)
-                told |= {split for entry in entries if (split := self._take(entry)) is not None}
+                for entry in entries:
+                    told.update(self._take(entry))
         untold = found.keys() - told
         if untold:
             raise ViolationError("P4", f"rows of {min(untold)} were committed without an offset record")
@@ -84,7 +90,8 @@ class Witness:
                 raise ViolationError(
                     "P1", f"{split}: rows {numbers} are of another content than the {before} before them"
                 )
-            self.version, self.edited[split] = version, edited
+            self.version = self.versions[split] = version
+            self.edited[split] = edited
         self.rows[split] = before + len(numbers)
 
     @staticmethod
@@ -94,8 +101,8 @@ class Witness:
         if data and entries and min(entry.timestamp_ms for entry in entries) < max(data):
             raise ViolationError("order", "a record was sent after the offset records of its transaction")
 
-    def _take(self, entry: Entry) -> Place | None:
-        """Take a record of the offsets topic; return the split that it speaks of."""
+    def _take(self, entry: Entry) -> list[Place]:
+        """Take a record of the offsets topic; return the splits that it speaks of: of a table's range, all its parts."""
         key = json.loads(entry.key or b"")[1]
         value = json.loads(entry.value or b"{}")
         if key.get("control") == "run":
@@ -103,13 +110,14 @@ class Witness:
         if "task" in key:
             self.claims[int(key["task"])] = (value, entry.offset)
         if "file" not in key:
-            return None
+            return []
         split = (str(key["file"]), int(key["start"]))
         if entry.value is None:
             self.offsets.pop(split, None)
-        else:
-            self._take_offset(split, value)
-        return split
+            return [split]
+        parts = KeyRange(*split, value["bounds"]["end"]).parts if "bounds" in value else [split]
+        self._take_offset(split, parts, value)
+        return parts
 
     def _take_control(self, value: dict[str, Any], offset: int) -> None:
         self.control, self.control_offset = value, offset
@@ -117,11 +125,21 @@ class Witness:
         if value["state"] == "running" and self.run_of(value).from_scratch:
             # everything is sent again, in whatever version
             self.rows = dict.fromkeys(self.rows, 0)
-            self.version, self.completed = None, False
+            self.version, self.completed = None, set()
             self.edited.clear()
+        if value["state"] == "complete" and self.world.tables is not None:
+            self.version = None  # what comes now is other rows, and may be another spec's
 
-    def _take_offset(self, split: Place, new: dict[str, Any]) -> None:
-        old, rows = self.offsets.get(split), self.rows[split]
+    def _take_offset(self, split: Place, parts: list[Place], new: dict[str, Any]) -> None:
+        lengths = self.world.source.lengths
+        old, rows, length = (
+            self.offsets.get(split),
+            sum(map(self.rows.__getitem__, parts)),
+            sum(map(lengths.get, parts)),
+        )
+        for part, later in itertools.pairwise(parts):
+            if self.rows[later] and self.rows[part] < lengths[part]:
+                raise ViolationError("P1", f"rows of {later} were committed, and not all of {part} before them")
         if new["run"] < self.fenced_below:
             raise ViolationError("P7", f"run {new['run']} committed {split} after run {self.fenced_below} had fenced")
         if new["run"] in self.ended:
@@ -129,7 +147,9 @@ class Witness:
         unit = ROW_BYTES if new["position_kind"] == "bytes" else 1
         if (new["position"], new["rows"], new["records"]) != (rows * unit, rows, rows):
             raise ViolationError("P4", f"{split}: {new}, and {rows} rows are committed")
-        if int(new["checksum"], 16) != self._sent_rows(split).checksums[rows]:
+        if int(new["checksum"], 16) != sum(self._sent_rows(part).checksums[self.rows[part]] for part in parts) % (
+            1 << 64
+        ):
             raise ViolationError("P4", f"{split}: the checksum is not that of the {rows} rows committed")
         if (
             old is not None
@@ -137,15 +157,15 @@ class Witness:
             and (new["rows"] < old["rows"] or new["sequence"] != old["sequence"] + 1)
         ):
             raise ViolationError("P5", f"{split}: {old} was followed by {new}")
-        if new["done"] and rows < self.world.source.lengths[split]:
-            raise ViolationError("P4", f"{split} is done after {rows} of {self.world.source.lengths[split]} rows")
+        if new["done"] and rows < length:
+            raise ViolationError("P4", f"{split} is done after {rows} of {length} rows")
         if self.version is None:  # that a split has no row is what the writer's spec says of it, not a newer run's
             self.version = next(run.version for run in reversed(self.world.runs) if run.number == new["run"])
         self.offsets[split] = new
 
     def _sent_rows(self, split: Place) -> Rows:
         """Return the rows of a split as those that are committed of it were read."""
-        version = self.version or "one"
+        version = self.versions.get(split, "one")
         return self.world.source.rows[version + EDITED if self.edited.get(split) else version][split]
 
     # ---- what processes do -----------------------------------------------------------------------------------------
@@ -188,12 +208,12 @@ class Witness:
         if code == EXIT_DONE:
             if self.control["started"] != run.started and self.run_of(self.control).from_scratch:
                 return  # it was complete when it said so; another run sends everything again
-            self.check_complete("P9", "exit 0")
+            self.check_complete(run, "P9", "exit 0")
             if self.world.lost != TOPIC or self.world.lost_at <= run.looked_at:
                 self._check_topic()
             if self.control["started"] == run.started and self.control["state"] != "complete":
                 raise ViolationError("P9", f"exit 0, and the run's control record says {self.control['state']}")
-            self.completed = True
+            self.completed |= {split for split in self.rows if run.covers(split)}
         elif code == EXIT_FENCED:
             if self.control.get("started") == run.started:
                 raise ViolationError("P9", "exit 6, and the control record is still the run's own")
@@ -236,10 +256,10 @@ class Witness:
             if found is not None and found.state is State.ONGOING:
                 raise ViolationError("P8", f"a transaction of task {task} is open after exit {run.exit_code}")
 
-    def check_complete(self, promise: str, when: str) -> None:
-        """Everything is there."""
+    def check_complete(self, run: Run, promise: str, when: str) -> None:
+        """Everything is there that the run was to send."""
         for split, length in self.world.source.lengths.items():
-            if self.rows[split] != length:
+            if run.covers(split) and self.rows[split] != length:
                 raise ViolationError(
                     promise, f"{when}, and {self.rows[split]} of {length} rows of {split} are committed"
                 )
@@ -248,7 +268,7 @@ class Witness:
         """The topic that is there now holds every record once: as read, not as decided."""
         logs = self.world.cluster.topics[TOPIC].logs
         found = sorted(record.value or b"" for log in logs for record in log.fetch(log.start, committed=False)[0])
-        sent = sorted(value for split in self.rows for value in self._sent_rows(split).values)
+        sent = sorted(value for split, count in self.rows.items() for value in self._sent_rows(split).values[:count])
         missing = [value for value in sent if value not in found]
         if missing:
             raise ViolationError("P9", f"exit 0, and {missing[0].decode()} is not in the topic")

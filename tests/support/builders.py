@@ -64,7 +64,7 @@ def place(found: Split | PlannedSplit | OffsetRecord | SplitId) -> Place:
         found = found.split
     if isinstance(found, FileSplit):
         return found.file, found.start
-    key = json.loads(found.split if isinstance(found, OffsetRecord) else found)
+    key = json.loads(found if isinstance(found, str) else found.split if isinstance(found, OffsetRecord) else found.id)
     return key["file"], key["start"]
 
 

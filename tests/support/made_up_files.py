@@ -6,7 +6,7 @@ import builtins
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from eosingest.protocol.source import Json, Listing, SourceFile, Split, SplitId, Version
+from eosingest.protocol.source import Json, Listing, Scope, SourceFile, Split, SplitId, Version
 from eosingest.sources.files.cuts import covered, file_of, split_of
 from eosingest.sources.files.fingerprint import Fingerprint, Fingerprints
 from tests.support.builders import cut_evenly, fingerprint, listing, source_file
@@ -48,7 +48,10 @@ class MadeUpFiles(VersionsOfFiles):
         self.files[name] = fingerprint(length, mtime_ms=mtime_ms, content=content)
         return self.files[name]
 
-    def list(self) -> Listing:
+    def check(self) -> None:
+        """Nothing is wrong with files that are made up."""
+
+    def list(self, scope: Scope | None = None, done: object = ()) -> Listing:
         shown = [name for name in sorted(self.files) if name not in self.too_young]
         listed = [source_file(name, self.files[name].length, mtime_ms=self.files[name].mtime_ms) for name in shown]
         return listing(

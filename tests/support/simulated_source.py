@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 
 from eosingest.kafka.protocols import Records
-from eosingest.protocol.source import Listing, SourceFile, Split
+from eosingest.protocol.source import Listing, Scope, SourceFile, Split
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 from eosingest.sources.files.fingerprint import Fingerprint
@@ -45,7 +45,10 @@ class SimulatedSource(VersionsOfFiles):
     def __post_init__(self) -> None:
         super().__init__(self.read_content)
 
-    def list(self) -> Listing:
+    def check(self) -> None:
+        """Nothing is wrong."""
+
+    def list(self, scope: Scope | None = None, done: object = ()) -> Listing:
         return listing(*self.files)
 
     def read_content(self, file: SourceFile) -> Fingerprint:

@@ -111,6 +111,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "protocol.pins",
         "records.checksum",
     },
+    "protocol.scope": {"errors", "protocol.offsets", "protocol.pins", "protocol.source"},
     "protocol.control_log": {"errors", "kafka.protocols", "protocol.offsets", "protocol.transactional_ids"},
     "audit.receipts": {"kafka.protocols", "protocol.offsets", "records.checksum"},
     "audit.findings": {"audit.receipts", "errors", "kafka.protocols"},

@@ -15,10 +15,11 @@ from typing import Any, Final
 from eosingest.errors import FatalError
 from eosingest.protocol.source import Json, Position, SplitId, Version
 
-FORMAT_VERSION: Final = 3  # the newest that is read
+FORMAT_VERSION: Final = 4  # the newest that is read
 _WRITTEN: Final = 1  # the oldest that says all is written, so that an earlier build reads what it can
 _WRITTEN_IN_BYTES: Final = 2  # to version 1 a position is a number of rows
 _WRITTEN_OTHERWISE: Final = 3  # to version 2 it is a number of rows or bytes, and bounds are a length
+_WRITTEN_WITH_SCOPE: Final = 4  # to version 3 a source freezes nothing, and is cut anew by each run
 ID_FORMAT_VERSION: Final = 1
 
 POSITION_KIND_ROWS: Final = "rows"
@@ -71,6 +72,11 @@ def run_key(job: str, run: int, *, ended: bool = False) -> bytes:
     return _encode([job, {"ended" if ended else "run": run}])
 
 
+def scope_key(job: str, piece: int) -> bytes:
+    """Return the key of a piece of the source's scope, by its number from 0."""
+    return _encode([job, {"scope": piece}])
+
+
 def split_key(job: str, split: SplitId) -> bytes:
     """Return the key of a split's offset record."""
     return key_prefix(job) + split.encode() + b"]"
@@ -87,7 +93,7 @@ def key_prefix(job: str) -> bytes:
 
 
 # How the second element begins in keys of records that are no offset records.
-_OTHER_KEYS: Final = tuple(f'{{"{name}":'.encode() for name in ("control", "task", "run", "ended"))
+_OTHER_KEYS: Final = tuple(f'{{"{name}":'.encode() for name in ("control", "task", "run", "ended", "scope"))
 _ONE_NAME = re.compile(rb'\{"(?:[^"\\]|\\.)*":(?:"(?:[^"\\]|\\.)*"|[^"{}\[\],]*)\}')
 
 
@@ -242,6 +248,14 @@ class Audit:
 
 
 @dataclass(frozen=True)
+class ScopePin:
+    """What the control record says of the source's scope: a hash of its text, and the number of pieces that hold it."""
+
+    hash: str
+    pieces: int
+
+
+@dataclass(frozen=True)
 class ControlRecord:
     """The run that owns the job and how far it is. The last committed one is the truth about who may write.
 
@@ -251,6 +265,7 @@ class ControlRecord:
     `pin_open` (from `running` until `complete`, carried along by runs that fail) they bind, once anything was committed.
     `schema_files` is a digest of the list of files that the schema was last held against (`Plan.list_digest`), "" in older
     records: while it is the same, the files need not be looked at again for columns that the schema does not have.
+    `scope` is that of the source's scope, from `running` until `complete`; None for a source that freezes nothing.
     `forgotten` says that `--from-scratch` claimed a job whose progress was lost: until it sends, only another such run may.
     `records_total` is the sum over the job's offset records at that time: fewer later means that progress was lost.
     """
@@ -274,10 +289,15 @@ class ControlRecord:
     records_total: int = 0
     forgotten: bool = False
     audit: Audit = Audit()
+    scope: ScopePin | None = None
 
     def encode(self) -> bytes:
-        """Return the wire form."""
-        return _encode({"v": _WRITTEN, **vars(self), "pinned": vars(self.pinned), "audit": self.audit.to_json()})
+        """Return the wire form. Without a scope it says nothing of one, so that earlier builds read it as ever."""
+        value: dict[str, Any] = {**vars(self), "pinned": vars(self.pinned), "audit": self.audit.to_json()}
+        if self.scope is None:
+            del value["scope"]
+            return _encode({"v": _WRITTEN, **value})
+        return _encode({"v": _WRITTEN_WITH_SCOPE, **value, "scope": vars(self.scope)})
 
     def may_become(self, state: str) -> bool:
         """Say whether this run's next control record may have the state."""
@@ -323,7 +343,19 @@ def decode_control(value: bytes) -> ControlRecord:
     loaded["pinned"] = Pinned(**_known(Pinned, loaded["pinned"]))
     if "audit" in loaded:  # earlier releases did not write it
         loaded["audit"] = Audit.from_json(loaded["audit"])
+    if "scope" in loaded:
+        loaded["scope"] = ScopePin(**_known(ScopePin, loaded["scope"]))
     return ControlRecord(**loaded)
+
+
+def encode_piece(text: str) -> bytes:
+    """Return the wire form of a piece of the source's scope."""
+    return _encode({"v": _WRITTEN, "text": text})
+
+
+def decode_piece(value: bytes) -> str:
+    """Return the text of a piece of the source's scope."""
+    return str(_load(value, "scope")["text"])
 
 
 def writer_of(value: bytes) -> tuple[int, int]:

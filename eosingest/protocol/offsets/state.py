@@ -23,6 +23,7 @@ class JobState:
     `settled` is the latest control record that is more than a claim: what it carries forward was read read_committed. It
     has a key of its own, or compaction would leave claims only, and those may tell of a record that was aborted.
     `newest` is the one with the highest run number: the same as `control`, but where undecided records were read.
+    `scope` has the pieces of the source's scope, by number, as they are on the wire.
     `forgotten` says that some claim is (see ControlRecord). Without `with_offsets` offset records are passed over: a claim
     asks for none, and of 100,000 files they take seconds.
     """
@@ -35,6 +36,7 @@ class JobState:
     newest_run: record.RunRecord | None = None
     claims: dict[int, record.Claim] = field(default_factory=dict)
     offsets: dict[SplitId, record.OffsetRecord] = field(default_factory=dict)
+    scope: dict[int, bytes] = field(default_factory=dict)
     end: int = 0
     last_ms: int = 0
     with_offsets: bool = True
@@ -61,6 +63,8 @@ class JobState:
             self._take_run(key, entry.value)
         elif "task" in key:
             self._take_claim(key, entry.value)
+        elif "scope" in key:
+            self._take_scope(key, entry.value)
 
     def _take_control(self, value: bytes | None) -> None:
         self.control = record.decode_control(value) if value else None
@@ -80,6 +84,13 @@ class JobState:
             self.claims.pop(task, None)
         else:
             self.claims[task] = record.decode_claim(value)
+
+    def _take_scope(self, key: dict[str, object], value: bytes | None) -> None:
+        piece = int(str(key["scope"]))
+        if value is None:
+            self.scope.pop(piece, None)
+        else:
+            self.scope[piece] = value
 
     def _take_offset(self, split: SplitId, entry: LogRecord) -> None:
         if entry.value is None:
@@ -126,6 +137,9 @@ class TaskState(JobState):
             self.writers[hash(entry.key)] = writer[1]
         else:
             super()._take_offset(split, entry)
+
+    def _take_scope(self, key: dict[str, object], value: bytes | None) -> None:
+        """Pass it over: a task is told its splits."""
 
     def elsewhere(self, split: SplitId) -> int | None:
         """Return which other task of the run wrote an offset record of the split, None where none did."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
 
-from eosingest.protocol.source import Json, Listing, Source, SourceFile, Split, SplitId, Version
+from eosingest.protocol.source import Json, Listing, Scope, Source, SourceFile, Split, SplitId, Version
 from eosingest.sources.files.fingerprint import Fingerprint
 
 
@@ -15,9 +15,13 @@ class Unread:
     def __init__(self, source: Source) -> None:
         self._source = source
 
-    def list(self) -> Listing:
+    def check(self) -> None:
+        """Ask the source."""
+        self._source.check()
+
+    def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
         """Look at the source once."""
-        return self._source.list()
+        return self._source.list(scope, done)
 
     def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
         """Return what the listing knows."""

@@ -1,0 +1,83 @@
+"""The scope of a source: what it froze when it was planned, pinned so that a rerun cuts the same (docs/protocol.md).
+
+Between the source, which makes and reads scopes, and the offsets topic, which keeps their text in pieces. Pure, but for the
+source's own look.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from eosingest.errors import ChangedError, SpecError
+from eosingest.protocol import pins
+from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets.record import ControlRecord, ScopePin
+from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.source import Listing, Scope, Source
+
+MOST_BYTES: Final = 4 << 20
+# The text is ASCII, and as a JSON text once more a byte of it takes two at most: a value stays below 256 KiB.
+PIECE_BYTES: Final = 120 << 10
+
+
+def listed(source: Source, control: ControlRecord | None, state: JobState) -> Listing:
+    """List the source inside the scope in force; where there is none it may freeze one, of what is not done.
+
+    `control` has the pins, None where there are none yet; `state` the offset records and the pieces. Raises ChangedError
+    where the scope in force is not whole.
+    """
+    in_force = control is not None and pins.in_force(control, state.offsets)
+    scope = whole(control.scope, state.scope) if control is not None and in_force and control.scope else None
+    done = ((offset.split, offset.bounds) for offset in state.offsets.values() if offset.done)
+    listing = source.list(scope, done)
+    assert not in_force or listing.scope == scope, "a source lists inside the scope in force"
+    return listing
+
+
+def pinned(scope: Scope | None) -> tuple[ScopePin | None, tuple[str, ...]]:
+    """Return what the control record says of a scope, and its pieces. Raises SpecError where it is too large to keep."""
+    if scope is None:
+        return None, ()
+    text = json.dumps(scope, separators=(",", ":"), allow_nan=False)
+    if len(text) > MOST_BYTES:
+        raise SpecError(
+            f"what the source has to freeze (its scope) takes {len(text):,} bytes, and no more than {MOST_BYTES:,} are kept",
+            code="scope-too-large",
+            hint="nothing was sent; let the source be cut into fewer splits",
+        )
+    pieces = tuple(text[at : at + PIECE_BYTES] for at in range(0, len(text), PIECE_BYTES))
+    return ScopePin(_hash(text), len(pieces)), pieces
+
+
+def whole(pin: ScopePin, pieces: Mapping[int, bytes]) -> Scope:
+    """Return the scope that was pinned, from its pieces. Raises ChangedError where they are not what was written."""
+    missing = [number for number in range(pin.pieces) if number not in pieces]
+    if missing:
+        raise _lost(f"piece {missing[0]} of {pin.pieces} is missing (they count from 0)")
+    if _hash(text := _joined(pin, pieces)) != pin.hash:
+        raise _lost("its pieces are not those that were written with the control record")
+    scope: Scope = json.loads(text)
+    return scope
+
+
+def _joined(pin: ScopePin, pieces: Mapping[int, bytes]) -> str:
+    """Return the text in the pieces, "" where one of them is none of ours."""
+    try:
+        return "".join(record.decode_piece(pieces[number]) for number in range(pin.pieces))
+    except (ValueError, LookupError, AttributeError):
+        return ""
+
+
+def _hash(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _lost(why: str) -> ChangedError:
+    return ChangedError(
+        f"the scope by which the source was cut is not whole in the offsets topic: {why}; a new cut would send rows again",
+        code="scope-lost",
+        hint=f"nothing was sent; restore the offsets topic, or take a new job name{pins.from_scratch_hint()}",
+    )

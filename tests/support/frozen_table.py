@@ -1,0 +1,165 @@
+"""Tables whose rows grow between runs, and which are cut otherwise each time: a source that has to freeze how it is cut.
+
+Their rows are those of a simulated source: a table is a file there, its parts are the splits of the file, and the first few are
+there at a time. What is frozen are bounds of key ranges, each of one part or of several; a range is one item and one split.
+"""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, cast
+
+import numpy as np
+
+from eosingest.kafka.protocols import Records
+from eosingest.protocol.source import Json, Listing, Position, Scope, SourceFile, Split, SplitId, Version
+from eosingest.protocol.task_contract import Batch
+from tests.support.builders import Place, listing
+from tests.support.simulated_source import SPLIT_SIZE, Rows, SimulatedSource
+
+
+@dataclass(frozen=True)
+class KeyRange(Split):
+    """The rows of a table from one key up to another. Its key has the names that splits of files have, for shared helpers."""
+
+    table: str
+    start: int
+    end: int
+
+    @property
+    def item(self) -> str:
+        return f"{self.table}@{self.start}"
+
+    @property
+    def key(self) -> dict[str, Json]:
+        return {"file": self.table, "start": self.start}
+
+    @property
+    def bounds(self) -> dict[str, Json]:
+        return {"end": self.end}
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+    @property
+    def label(self) -> str:
+        return f"{self.table}, keys {self.start} to {self.end}"
+
+    def size_before(self, position: Position) -> int:
+        return min(cast(int, position), self.size)
+
+    @property
+    def parts(self) -> list[Place]:
+        """Return the parts of the table that lie in it."""
+        return [(self.table, at) for at in range(self.start, self.end, SPLIT_SIZE)]
+
+
+class Tables:
+    """What all runs find; `ends` is how far each table goes by now."""
+
+    def __init__(self, rows: SimulatedSource, random: Random) -> None:
+        self.rows = rows
+        self._random = random
+        self._all = {file.name: file.length for file in rows.files}
+        self.ends = {table: random.randrange(0, end + 1, SPLIT_SIZE) for table, end in self._all.items()}
+        self._made: dict[tuple[KeyRange, str], Rows] = {}
+
+    def grow(self) -> None:
+        """Let rows be inserted behind the others, or none."""
+        for table, end in self.ends.items():
+            if self._random.random() < 0.5:
+                self.ends[table] = min(self._all[table], end + SPLIT_SIZE * self._random.choice((1, 2)))
+
+    def cut(self, table: str, low: int) -> list[int]:
+        """Return bounds of ranges from a key on, other ones each time."""
+        end = self.ends[table]
+        inner = [at for at in range(low + SPLIT_SIZE, end, SPLIT_SIZE) if self._random.random() < 0.5]
+        return [low, *inner, end] if low < end else [low]
+
+    def rows_of(self, split: KeyRange, version: str) -> Rows:
+        """Return the rows of a range."""
+        found = self._made.get((split, version))
+        if found is None:
+            here = self.rows.hashes[split.table, split.start]
+            found = self._made[split, version] = _joined([self.rows.rows[version][part] for part in split.parts], here)
+        return found
+
+
+class FrozenTables:
+    """A `protocol.source.Source` of one run over these tables. `listed` is how far it found each of them when it listed."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self.listed: dict[str, int] = {}
+        self.scopes: builtins.list[Scope | None] = []  # that it was given, in order
+        self._ranges: dict[str, KeyRange] = {}
+
+    def check(self) -> None:
+        """Nothing is wrong."""
+
+    def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
+        self.scopes.append(scope)
+        self._tables.grow()
+        bounds = cast("dict[str, list[int]]", scope) if scope is not None else self._frozen(done)
+        self.listed = {table: at[-1] for table, at in bounds.items()}
+        ranges = [KeyRange(table, *pair) for table, at in bounds.items() for pair in itertools.pairwise(at)]
+        self._ranges = {split.item: split for split in ranges}
+        items = [SourceFile(split.item, "", split.size, 1, splittable=False) for split in ranges]
+        return listing(*items, scope=bounds)
+
+    def _frozen(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> dict[str, builtins.list[int]]:
+        """Freeze bounds behind the greatest key that is done of each table."""
+        low = dict.fromkeys(self._tables.ends, 0)
+        for split, bounds in done:
+            table = json.loads(split)["file"]
+            low[table] = max(low[table], cast(int, bounds["end"]))
+        return {table: self._tables.cut(table, at) for table, at in low.items()}
+
+    def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
+        return {"table": self._ranges[file.name].table}
+
+    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
+        return True
+
+    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
+        return (self._ranges[file.name],)
+
+    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
+        key = json.loads(split)
+        return KeyRange(key["file"], key["start"], cast(int, bounds["end"]))
+
+    def item_of(self, split: SplitId) -> str:
+        key = json.loads(split)
+        return f"{key['file']}@{key['start']}"
+
+    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
+        return any(True for _ in done)
+
+    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+        return []
+
+
+def _joined(parts: Sequence[Rows], split: int) -> Rows:
+    """Return the rows of several parts as those of one split, by its hash."""
+    sums = [0]
+    for part in parts:
+        sums += [(sums[-1] + later) % (1 << 64) for later in part.checksums[1:]]
+    records = [part.batch.records for part in parts]
+    count = len(sums) - 1
+    batch = Batch(
+        splits=np.full(count, split, dtype=np.int64),
+        records=Records(_chained([r.keys for r in records]), _chained([r.values for r in records])),
+        hashes=np.concatenate([part.batch.hashes for part in parts]),
+        sizes=np.concatenate([part.batch.sizes for part in parts]),
+    )
+    return Rows(batch, tuple(value for part in parts for value in part.values), tuple(sums))
+
+
+def _chained(columns: Iterable[Any]) -> list[Any]:
+    return [value for column in columns for value in column]
