@@ -67,7 +67,7 @@ def _joined(pin: ScopePin, pieces: Mapping[int, bytes]) -> str:
     """Return the text in the pieces, "" where one of them is none of ours."""
     try:
         return "".join(record.decode_piece(pieces[number]) for number in range(pin.pieces))
-    except (ValueError, LookupError, AttributeError):
+    except (ValueError, LookupError, AttributeError, TypeError):
         return ""
 
 

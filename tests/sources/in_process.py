@@ -21,11 +21,9 @@ from eosingest.app.settings import driver_settings, file_source
 from eosingest.audit.receipts import expected_of
 from eosingest.audit.session import SparkAuditor
 from eosingest.errors import EosingestError
-from eosingest.host import failpoints
 from eosingest.host.interruption import Interruption, never
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
-from eosingest.kafka.memory.cluster import Cluster
+from eosingest.kafka.memory.clients import MemoryProducer, MemoryReader
 from eosingest.kafka.protocols import LogRecord
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver import Driver
@@ -49,6 +47,7 @@ from eosingest.spark.worker import ArrowInputs
 from eosingest.spec import load
 from tests.sources.subject import SPLIT_SIZE, Subject
 from tests.support.builders import control_record, task_settings
+from tests.support.memory_kafka import MemoryKafka, killed_at
 from tests.support.warm_spark import cut_by
 
 JOB, TOPIC, OFFSETS = "job", "sink", "eosingest-offsets"
@@ -68,37 +67,11 @@ master = "local[2]"
 """
 
 
-class KilledError(BaseException):
-    """The end of a process at a fail point: nothing below may catch it."""
-
-
-class Kafka:
-    """A Kafka in memory whose network loses nothing, and a clock that only waiting moves (`control_log.DriverKafka`)."""
+class Kafka(MemoryKafka):
+    """Such a Kafka with the topics of a job."""
 
     def __init__(self) -> None:
-        self.time = 1_800_000_000.0
-        self.cluster = Cluster(self.now)
-        self.admin = MemoryAdmin(self.cluster, self)
-
-    def now(self) -> float:
-        return self.time
-
-    def wait(self, seconds: float) -> None:
-        self.time += seconds
-
-    def send(self, request: str, apply: Callable[[], Any]) -> Any:
-        return apply()
-
-    def control_producer(self, transactional_id: str) -> MemoryProducer:
-        return MemoryProducer(transactional_id, self.cluster, self, timeout_s=60)
-
-    def reader(self, partition: int) -> MemoryReader:
-        return MemoryReader(OFFSETS, partition, self.cluster, self)
-
-    def committed(self, topic: str) -> list[LogRecord]:
-        """Return the committed records of a topic, each partition in order."""
-        logs = self.cluster.topic(topic).logs if topic in self.cluster.topics else []
-        return [entry for log in logs for entry in log.fetch(log.start, committed=True)[0]]
+        super().__init__(OFFSETS)
 
     def written(self) -> list[int]:
         """Return where the logs of the topic end: records that were aborted count, too."""
@@ -312,22 +285,8 @@ class Life:
 
     def run_killed_at(self, point: str, hit: int = 1) -> None:
         """Run until everything of it is killed at a fail point, which has to be reached."""
-        left = {point: hit}
-
-        def reached(name: str) -> None:
-            if name in left:
-                left[name] -= 1
-                if left[name] == 0:
-                    raise KilledError(f"{name}@{hit}")
-
-        failpoints.handle_with(reached)
-        try:
-            ended = self.run()
-        except KilledError:
-            return
-        finally:
-            failpoints.handle_with(None)
-        raise AssertionError(f"{point} was passed {hit - left[point]} times, and the run ended: {ended}")
+        with killed_at(point, hit):
+            self.run()
 
     # ---- what came of it -------------------------------------------------------------------------------------------
 

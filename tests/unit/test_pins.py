@@ -8,7 +8,7 @@ import pytest
 
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol import pins
-from eosingest.protocol.offsets.record import CLAIMED, FAILED, RUNNING, Audit, OffsetRecord
+from eosingest.protocol.offsets.record import CLAIMED, FAILED, RUNNING, Audit, OffsetRecord, ScopePin
 from tests.support.builders import control_record, job_state, offset_record, pinned
 
 PINNED = pinned()
@@ -25,6 +25,7 @@ SETTLED = control_record(
     schema="id BIGINT",
     records_total=100,
     audit=Audit(start=(7, 8), end=(9, 9), retired_records=5, retired_checksum=6),
+    scope=ScopePin("ff", 2),
 )
 
 
