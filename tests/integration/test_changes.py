@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eosingest.protocol.offsets.record import CLAIMED, RUNNING
+from eosingest.protocol.offsets.record import RUNNING
 from tests.support.builders import place
 from tests.support.harness import (
     Done,
@@ -190,25 +190,16 @@ def test_files_that_change_after_they_were_sent(job: Job) -> None:
 
 
 def test_files_that_change_under_a_run(job: Job) -> None:
-    """Between listing and plan: nothing is sent. While Spark reads: exit 12, never 0, and the next run does not hide it."""
+    """While Spark reads: exit 12, never 0, and the next run does not hide it."""
     write_job(job)
     job.write_numbers("a.jsonl", range(500))
     job.write_numbers("b.jsonl", range(500, 1000))
     b = job.data / "b.jsonl"
 
-    def append() -> None:
-        with b.open("a") as file:
-            file.write('{"n": 1000, "pad": "x"}\n')
-
-    done = run_and_meddle(job, "driver-after-fence=sleep:4", CLAIMED, 1, append)
-    assert_refused(done, 12, "file-changed", "b.jsonl", "min_age")
-    assert job.numbers() == []
-
     def overwrite() -> None:
-        b.write_text(b.read_text().replace('"n": 9', '"n": 8'))
-        append()
+        b.write_text(b.read_text().replace('"n": 9', '"n": 8') + '{"n": 1000, "pad": "x"}\n')
 
-    done = run_and_meddle(job, "driver-after-running=sleep:4", RUNNING, 2, overwrite)
+    done = run_and_meddle(job, "driver-after-running=sleep:4", RUNNING, 1, overwrite)
     assert done.exit_code == 12, done
     assert_refused(done, 12, "changed-while-read", "data/b.jsonl", "reingest")
     sent = Counter(job.numbers())
@@ -257,7 +248,7 @@ def test_two_dates_young_files_and_late_ones(job: Job) -> None:
         os.utime(first_day / "late.jsonl", (long_ago, long_ago))
 
     arguments = ("--param", "date=2026-11-20", "--set", "source.min_age=1h")
-    done = run_and_meddle(job, "driver-after-fence=sleep:3", CLAIMED, 1, come_late, *arguments)
+    done = run_and_meddle(job, "driver-after-running=sleep:3", RUNNING, 1, come_late, *arguments)
     assert_done(done, 100)
     assert "min_age" in done.stderr
     assert sorted(job.numbers()) == list(range(100))

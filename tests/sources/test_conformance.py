@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from eosingest.host import failpoints
 from eosingest.host.failpoints import NAMES
 from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.source import Listing
 from tests.sources.in_process import Life
 from tests.sources.kinds import KINDS
 from tests.support.builders import place, split_id
@@ -170,6 +173,46 @@ def test_a_change_that_no_listing_tells_is_noticed_where_a_split_is_half_sent(li
     life.subject.edit(second, unseen=False)
     seen = life.run()
     assert (seen.exit_code, seen.codes, life.records()) == (12, ["source-changed"], before)
+
+
+def test_what_comes_while_a_run_takes_the_job_over_is_sent(life: Life) -> None:
+    """The source is listed behind the read-back, and looked at before the claim for what can be refused at once."""
+    grown: list[str] = []
+
+    def grow(name: str) -> None:
+        if name == "driver-after-fence" and not grown:
+            life.subject.grow()
+            grown.append(name)
+
+    failpoints.handle_with(grow)
+    try:
+        assert life.run().exit_code == 0
+    finally:
+        failpoints.handle_with(None)
+    assert grown
+    assert_exact(life)
+    state = life.state()
+    for item in life.subject.items():
+        life.subject.remove(item)
+    ended = life.run()
+    assert ended.exit_code == 2, "there is nothing there any more"
+    assert life.state() == state, "and nobody was fenced"
+
+
+def test_what_changes_between_listing_and_plan_is_noticed(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is sent of a listing that is not true any more."""
+    looks: list[Listing] = []
+    look = life.source.list
+
+    def look_and_meddle(*asked: Any) -> Listing:
+        looks.append(look(*asked))
+        if len(looks) == 2:  # the first one is the check
+            life.subject.touch(life.subject.items()[0])
+        return looks[-1]
+
+    monkeypatch.setattr(life.source, "list", look_and_meddle)
+    ended = life.run()
+    assert (ended.exit_code, ended.codes, life.records()) == (12, ["file-changed"], [])
 
 
 def test_what_vanished_is_noticed_where_it_is_half_sent(life: Life) -> None:
