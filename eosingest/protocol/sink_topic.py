@@ -1,6 +1,6 @@
 """The sink topic as a run finds it: there, created where the spec says so, never created anew once earlier runs wrote to it.
 
-Under driver.py, which opens it behind the claim, and asks for its ends where an audit begins or closes.
+Under planning.py, which opens it behind the claim, and owned_job.py; asked for its ends where an audit begins or closes.
 """
 
 from __future__ import annotations

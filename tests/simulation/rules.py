@@ -21,6 +21,9 @@ from eosingest.protocol.driver import Driver
 from eosingest.protocol.offsets import topic
 from eosingest.protocol.offsets.record import RunRecord
 from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.planning import Planning
+from eosingest.protocol.sending import Sending
+from eosingest.protocol.takeover import Takeover
 from eosingest.protocol.task import Task
 
 
@@ -57,35 +60,35 @@ RULES: dict[str, tuple[Edit, ...]] = {
     ),
     "task-ids-are-carried-forward": (
         Edit(
-            Driver,
+            Takeover,
             "_claim",
             "run=earlier.run + 1, started=settings.started, state=record.CLAIMED",
             "run=earlier.run + 1, started=settings.started, state=record.CLAIMED, tasks_alive=0",
         ),
     ),
     "every-earlier-id-is-fenced": (
-        Edit(Driver, "run", "self._fence(max(1, self._log.mine.tasks_alive))", "self._fence(1)"),
+        Edit(Takeover, "run", "self._job.fence(max(1, self._log.mine.tasks_alive))", "self._job.fence(1)"),
     ),
     "task-0-is-always-fenced": (
-        Edit(Driver, "run", "max(1, self._log.mine.tasks_alive)", "self._log.mine.tasks_alive"),
+        Edit(Takeover, "run", "max(1, self._log.mine.tasks_alive)", "self._log.mine.tasks_alive"),
     ),
     "claim-before-fence": (
-        Edit(Driver, "run", "self._fence(max(1, self._log.mine.tasks_alive))", "self._fence(1)"),
+        Edit(Takeover, "run", "self._job.fence(max(1, self._log.mine.tasks_alive))", "self._job.fence(1)"),
         Edit(
-            Driver,
+            Takeover,
             "_claim",
-            "self._log.commit(self._stamped(claim))",
-            "self._fence(claim.tasks_alive); self._log.commit(self._stamped(claim))",
+            "self._log.commit(self._job.stamped(claim))",
+            "self._job.fence(claim.tasks_alive); self._log.commit(self._job.stamped(claim))",
         ),
     ),
     "fence-before-read": (
         Edit(
-            Driver,
+            Takeover,
             "run",
-            "self._fence(max(",
-            "self._log.read_back(); self._fence(max(",
+            "self._job.fence(max(",
+            "self._log.read_back(); self._job.fence(max(",
         ),
-        Edit(Driver, "run", "        self._log.read_back()\n", ""),
+        Edit(Takeover, "run", "    self._log.read_back()\n", ""),
     ),
     "concurrent-transactions-is-not-success": (
         Edit(
@@ -103,17 +106,17 @@ RULES: dict[str, tuple[Edit, ...]] = {
     ),
     "digest-is-pinned": (
         Edit(
-            Driver,
-            "_plan_and_send",
+            Planning,
+            "run",
             "pins.refuse_other_digest(self._log.mine, settings.digests[self._generation])",
             "pass",
         ),
     ),
     "a-changed-spec-is-proven": (
-        Edit(Driver, "_accept_change", "acceptance.refuse_unproven(rows, proof.sums)", "pass"),
+        Edit(Planning, "_accept_change", "acceptance.refuse_unproven(rows, proof.sums)", "pass"),
     ),
     "pins-come-from-a-committed-record": (
-        Edit(Driver, "_run_read", "pins.carried_forward(self._log.mine, self._log.state.settled)", "self._log.mine"),
+        Edit(Driver, "_run_read", "pins.carried_forward(log.mine, log.state.settled)", "log.mine"),
     ),
     "pins-outlive-compaction": (
         Edit(JobState, "_take", "self.settled = record", "later_only = record"),
@@ -126,35 +129,37 @@ RULES: dict[str, tuple[Edit, ...]] = {
         ),
     ),
     "sink-topic-id-is-pinned": (
-        Edit(Driver, "_check_life", "if sent and self._sink.topic_id != old.topic_id:", "if False:"),
+        Edit(Planning, "_check_life", "if sent and self._sink.topic_id != old.topic_id:", "if False:"),
     ),
     "sink-topic-id-is-checked-at-the-end": (
-        Edit(Driver, "_settle", "if sink is None or sink.topic_id != self._sink.topic_id:", "if False:"),
+        Edit(Sending, "_settle", "if sink is None or sink.topic_id != self._planned.sink.topic_id:", "if False:"),
     ),
     "known-task-id-without-control-record-is-lost-progress": (
-        Edit(Driver, "_claim", "if forgotten and not settings", "if False and not settings"),
-        Edit(Driver, "_plan_and_send", "if self._log.mine.forgotten:", "if False:"),
+        Edit(Takeover, "_claim", "if forgotten and not settings", "if False and not settings"),
+        Edit(Planning, "run", "if self._log.mine.forgotten:", "if False:"),
     ),
     "a-claim-from-scratch-hides-no-lost-progress": (
-        Edit(Driver, "_plan_and_send", "if self._log.mine.forgotten:", "if False:"),
+        Edit(Planning, "run", "if self._log.mine.forgotten:", "if False:"),
     ),
     "lost-progress-is-asked-for-twice": (
-        Edit(Driver, "_claim", "seen = self._log.read_undecided()  # whoever", "pass  # whoever"),
+        Edit(Takeover, "_claim", "seen = self._log.read_undecided()  # whoever", "pass  # whoever"),
     ),
     "control-record-knows-its-offsets-topic": (
         Edit(pins, "refuse_lost_progress", "if control.pinned.offsets_topic_id", "if False and control.pinned"),
     ),
-    "offsets-topic-id-is-checked-at-the-end": (Edit(Driver, "_settle", "self._refuse_other_offsets_topic()", "pass"),),
+    "offsets-topic-id-is-checked-at-the-end": (
+        Edit(Sending, "_settle", "self._job.refuse_other_offsets_topic()", "pass"),
+    ),
     "settling-before-the-last-fence": (
         Edit(
-            Driver,
+            Sending,
             "_settle",
-            "self._commit(replace(self._log.mine, state=record.SETTLING))",
+            "self._job.commit(replace(self._log.mine, state=record.SETTLING))",
             "self._log.mine = replace(self._log.mine, state=record.SETTLING)",
         ),
     ),
-    "own-ids-are-fenced-before-the-verdict": (Edit(Driver, "_settle", "self._fence(tasks)", "pass"),),
-    "verdict-reads-back": (Edit(Driver, "_settle", "self._log.read_back()", "pass"),),
+    "own-ids-are-fenced-before-the-verdict": (Edit(Sending, "_settle", "self._job.fence(tasks)", "pass"),),
+    "verdict-reads-back": (Edit(Sending, "_settle", "self._log.read_back()", "pass"),),
     "exit-6-only-when-the-log-names-another-run": (
         Edit(
             control_log,

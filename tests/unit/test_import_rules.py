@@ -18,7 +18,7 @@ MAX_FUNCTION_LINES = 70
 MAX_CLASS_LINES = 250
 MAX_MODULE_LINES = 400
 # Modules that are longer still, or whose class is, with the most lines that they may have: they get shorter, never longer.
-STILL_LONG = {"protocol/driver.py": 535, "protocol/task.py": 530}
+STILL_LONG = {"protocol/task.py": 530}
 
 # Which of ours each room may import beside itself. What is written as room.module is that module alone.
 ROOMS: dict[str, set[str]] = {
@@ -112,6 +112,25 @@ MODULES_MAY: dict[str, set[str]] = {
         "records.checksum",
     },
     "protocol.scope": {"errors", "protocol.offsets", "protocol.pins", "protocol.source"},
+    "protocol.owned_job": {
+        "errors",
+        "kafka.protocols",
+        "protocol.control_log",
+        "protocol.driver_contract",
+        "protocol.offsets",
+        "protocol.pins",
+        "protocol.sink_topic",
+        "protocol.transactional_ids",
+    },
+    "protocol.takeover": {
+        "host.failpoints",
+        "protocol.driver_contract",
+        "protocol.offsets",
+        "protocol.owned_job",
+        "protocol.pins",
+        "protocol.transactional_ids",
+        "report",
+    },
     "protocol.control_log": {"errors", "kafka.protocols", "protocol.offsets", "protocol.transactional_ids"},
     "audit.receipts": {"kafka.protocols", "protocol.offsets", "records.checksum"},
     "audit.findings": {"audit.receipts", "errors", "kafka.protocols"},

@@ -1,0 +1,172 @@
+"""Step 5 of a run: what is pinned must agree, the source is listed, and what is left to do becomes a plan.
+
+Behind takeover.py, which has read the progress, and before sending.py. Commits nothing: what the run pins is in the control
+record that it commits when it begins to send.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from eosingest.kafka.protocols import TopicDescription
+from eosingest.protocol import acceptance, pins, scope, sink_topic
+from eosingest.protocol.audited_source import audited_source
+from eosingest.protocol.driver_contract import Launcher, Proof, Surroundings
+from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets.record import Audit, ControlRecord, Pinned
+from eosingest.protocol.owned_job import OwnedJob
+from eosingest.protocol.plan import Plan, left_out, make_plan, notes_of
+from eosingest.protocol.source import Listing, Source
+from eosingest.report.model import Observer
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a run is going to do: the plan, our next control record, and what is committed with it.
+
+    `tombstones` are keys of offset records to be dropped, `scope` the pieces of a scope that is new. `sink` is the topic as
+    it was found, `generation` that of the defaults by which the source is read.
+    """
+
+    plan: Plan
+    control: ControlRecord
+    tombstones: list[bytes]
+    scope: tuple[str, ...]
+    sink: TopicDescription
+    generation: int
+
+
+class Planning:
+    """The way from what is committed and what the source holds to what is to be sent."""
+
+    def __init__(
+        self, job: OwnedJob, source: Source, launcher: Launcher, observer: Observer, around: Surroundings
+    ) -> None:
+        """Looks at nothing yet."""
+        self._job = job
+        self._log = job.log
+        self._settings = job.settings
+        self._source = source
+        self._launcher = launcher
+        self._observer = observer
+        self._around = around
+
+    def run(self) -> Planned:
+        """Check the pins, list, plan. Raises the errors of errors.py; the log's state is then as the plan takes it."""
+        state, settings = self._log.state, self._settings
+        if not settings.from_scratch:
+            if self._log.mine.forgotten:
+                raise pins.forgotten_job(settings.job, settings.offsets_topic)
+            pins.refuse_lost_progress(state, self._log.mine, self._job.offsets_topic.topic_id)
+        tombstones = self._forget_progress() if settings.from_scratch else []
+        pinned = self._check_life()
+        in_force = pins.in_force(self._log.mine, state.offsets)
+        newest = max(settings.digests)
+        self._generation = pins.generation_of(
+            self._log.mine, sent=bool(state.offsets), asked=settings.generation, newest=newest
+        )
+        if in_force and not settings.accept_change:
+            pins.refuse_other_digest(self._log.mine, settings.digests[self._generation])
+        listing = scope.listed(self._source, self._log.mine, state)
+        if in_force and settings.accept_change:
+            self._accept_change(listing)
+        plan = make_plan(self._source, state.offsets, self._split_size(in_force), listing)
+        plan.refuse_changes(settings.on_change)
+        for note in (*notes_of(plan, self._source), *left_out(plan)):
+            self._observer.note(note)
+        audit = self._audit(pinned.topic_id, plan)
+        tombstones += [record.split_key(settings.job, split) for split in plan.stale]
+        for split in plan.stale:
+            state.offsets.pop(split, None)
+        control, pieces = self._control(pinned, in_force, plan, listing)
+        return Planned(plan, replace(control, audit=audit), tombstones, pieces, self._sink, self._generation)
+
+    def _forget_progress(self) -> list[bytes]:
+        """Return tombstones for all of the job's offset records, and go on as if there were none."""
+        keys = [record.split_key(self._settings.job, split) for split in self._log.state.offsets]
+        self._log.state.offsets.clear()
+        return keys
+
+    def _check_life(self) -> Pinned:
+        """Return what is pinned for the job's life. It binds once anything was sent: ChangedError where it differs."""
+        settings, old, admin = self._settings, self._log.mine.pinned, self._job.admin
+        sent = bool(self._log.state.offsets)
+        new = self._job.pinned_now(topic_id=old.topic_id, cluster_id=admin.cluster_id())
+        if sent:
+            pins.refuse_other_life(old, new)
+        self._sink = sink_topic.opened(admin, settings.topic, settings.create, may_create=not sent)
+        if sent and self._sink.topic_id != old.topic_id:
+            raise pins.topic_made_again(settings.topic)
+        hanging = self._job.hanging(self._sink) if self._log.mine.run > 1 else None
+        if hanging is not None:
+            raise hanging
+        return replace(new, topic_id=self._sink.topic_id)
+
+    def _accept_change(self, listing: Listing) -> None:
+        """Take a changed spec in, behind the proof that all that was sent since the pin stays. Raises ChangedError.
+
+        The new pins are committed with `running` alone: a newer claim in between fences this run, and nothing of it counts.
+        """
+        mine, digest = self._log.mine, self._settings.digests[self._generation]
+        changed = pins.changed_parts(mine.digest, digest)
+        if not changed:
+            return
+        sent = acceptance.sent_since_pinned(mine, self._log.state.offsets)
+        acceptance.refuse_unprovable(changed, sent.values(), has_metadata=self._settings.has_metadata)
+        rows = audited_source(self._source, listing, sent, mine)
+        proof = self._launcher.prove(rows.plan, self._generation) if rows.plan.files else Proof({}, None)
+        acceptance.refuse_unproven(rows, proof.sums)
+        self._around.interruption.check()
+        proven = sum(offset.records for offset in sent.values())
+        self._observer.note(
+            f"{', '.join(changed)}: changed; the {proven:,} records sent so far stay as they are, proven"
+        )
+        self._log.mine = replace(
+            mine, digest=dict(digest), schema=proof.schema, schema_files="", generation=self._generation
+        )
+
+    def _split_size(self, in_force: bool) -> int:
+        """Return the split size to cut with: the pinned one in the middle of a job, or done pieces would go twice."""
+        wanted, pinned = self._settings.split_size, self._log.mine.split_size
+        if in_force and pinned != wanted:
+            self._observer.note(
+                f"source.split_size: {pinned} bytes, pinned by the unfinished run {self._log.mine.pinned_since}, are used"
+                f" instead of {wanted} until the job is complete"
+            )
+            return pinned
+        return wanted
+
+    def _audit(self, topic_id: str, plan: Plan) -> Audit:
+        """Return from where on the sink topic holds the job's records, with the receipts of what is to be sent again.
+
+        Everything earlier is fenced, so where the audit starts anew the high watermark parts the old from the new.
+        """
+        mine, offsets = self._log.mine, self._log.state.offsets
+        scratch = self._settings.from_scratch
+        if pins.audit_starts_anew(mine, topic_id, from_scratch=scratch, sent=bool(offsets)):
+            return Audit(start=sink_topic.ends(self._job.admin, self._sink))
+        return pins.retired(mine.audit, (offsets[split] for split in plan.stale if split in offsets))
+
+    def _control(
+        self, pinned: Pinned, in_force: bool, plan: Plan, listing: Listing
+    ) -> tuple[ControlRecord, tuple[str, ...]]:
+        """Return our control record with what this run pins, and the pieces of its scope where that is new.
+
+        What was pinned before stays where it is in force, and where nothing is to be sent: it says what the records in the
+        topic were made from.
+        """
+        mine = replace(self._log.mine, pinned=pinned, records_total=self._log.state.records_total)
+        if in_force or not plan.pending:
+            return mine, ()
+        pin, pieces = scope.pinned(listing.scope)
+        control = replace(
+            mine,
+            pinned_since=mine.run,
+            digest=dict(self._settings.digests[self._generation]),
+            split_size=plan.split_size,
+            schema=None,
+            generation=self._generation,
+            schema_files="",
+            scope=pin,
+        )
+        return control, pieces

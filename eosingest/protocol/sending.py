@@ -1,0 +1,178 @@
+"""Steps 6 and 7 of a run: the Spark job, watched in the offsets topic, and the verdict on what came of it.
+
+Behind planning.py. `settling` commits only while the job is ours, so no successor's task is disturbed. After the last fence
+nothing of ours is open, and an orphaned worker commits nothing after the verdict: it was fenced, or finds a run that is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+from eosingest.errors import EosingestError, FatalError, FencedError, InterruptedRunError
+from eosingest.host.failpoints import fail_point
+from eosingest.kafka.protocols import KafkaFailure
+from eosingest.protocol import pins, verdict
+from eosingest.protocol.driver_contract import Launcher, Prepared, Surroundings
+from eosingest.protocol.offsets import record, topic
+from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.owned_job import OwnedJob
+from eosingest.protocol.plan import half_done_items
+from eosingest.protocol.planning import Planned
+from eosingest.protocol.run_progress import RunProgress
+from eosingest.protocol.source import Source
+from eosingest.protocol.task_contract import TaskSettings
+from eosingest.protocol.verdict import JobResult
+from eosingest.records.limits import topic_limits
+from eosingest.report.model import Observer
+
+_TICK_S = 0.1
+_LOOK_EVERY_S = 1.0
+_LOOK_DEADLINE_S = 5.0
+
+
+class Sending:
+    """The way from a plan to what is committed of it."""
+
+    def __init__(
+        self,
+        job: OwnedJob,
+        planned: Planned,
+        source: Source,
+        launcher: Launcher,
+        observer: Observer,
+        around: Surroundings,
+        began: float,
+    ) -> None:
+        """Starts nothing yet. `began` is when the run did, by the monotonic clock in seconds."""
+        self._job = job
+        self._log = job.log
+        self._settings = job.settings
+        self._planned = planned
+        self._plan = planned.plan
+        self._source = source
+        self._launcher = launcher
+        self._observer = observer
+        self._around = around
+        self._began = began
+
+    def run(self) -> list[EosingestError]:
+        """Send what is planned; return everything that keeps the run from being complete."""
+        files = self._plan.list_digest
+        prepared = self._launcher.prepare(
+            self._plan,
+            self._planned.control.schema,
+            generation=self._planned.generation,
+            same_files=files == self._planned.control.schema_files,
+        )
+        self._around.interruption.check()
+        fail_point("driver-before-running")
+        plan_end = self._log.state.end
+        self._commit_running(prepared, files)
+        self._around.interruption.disarm()
+        fail_point("driver-after-running")
+        result = JobResult([])
+        if self._around.interruption.signal_number is None:
+            self._launcher.start(self._task_settings(prepared, plan_end))
+            result = self._watch(plan_end)
+        return self._settle(prepared.tasks, result)
+
+    def _commit_running(self, prepared: Prepared, files: str) -> None:
+        control = self._planned.control
+        running = replace(
+            control,
+            state=record.RUNNING,
+            # Everything older was fenced in step 3: only this run's ids can be alive from here on.
+            tasks_alive=prepared.tasks,
+            pin_open=True,
+            forgotten=False,
+            schema=prepared.schema,
+            schema_files=files,
+            audit=replace(control.audit, end=None),
+        )
+        self._job.commit(running, tombstones=self._planned.tombstones, scope=self._planned.scope)
+        self._job.running = True
+
+    def _task_settings(self, prepared: Prepared, plan_end: int) -> TaskSettings:
+        settings = self._settings
+        return TaskSettings(
+            job=settings.job,
+            run=self._log.mine.run,
+            started=settings.started,
+            topic=settings.topic,
+            offsets_topic=settings.offsets_topic,
+            offsets_topic_id=self._job.offsets_topic.topic_id,
+            offsets_partition=self._log.partition,
+            plan_end=plan_end,
+            splits=prepared.splits,
+            limits=topic_limits(self._planned.sink.config, self._planned.sink.partitions),
+            transaction_timeout_s=settings.transaction_timeout_s,
+            max_records=settings.max_records,
+            max_bytes=settings.max_bytes,
+        )
+
+    def _watch(self, plan_end: int) -> JobResult:
+        """Wait for the job, showing progress from the offsets topic; cancel it on a signal, or when another run claims."""
+        seen, progress = JobState(self._settings.job, end=plan_end), RunProgress(self._plan)
+        looked = self._around.now()
+        while True:
+            result = self._launcher.poll(_TICK_S)
+            if result is not None:
+                return result
+            if self._around.interruption.signal_number is not None:
+                self._launcher.cancel()
+                return JobResult([])
+            if self._around.now() - looked >= _LOOK_EVERY_S:
+                self._look(seen, progress)
+                looked = self._around.now()
+
+    def _look(self, seen: JobState, progress: RunProgress) -> None:
+        # Only a look: the verdict reads again, and says what fails. Who watches sees the signal that ends one.
+        with contextlib.suppress(KafkaFailure, InterruptedRunError), self._around.interruption.armed(True):
+            topic.read_decided(self._log.reader, seen, deadline_s=_LOOK_DEADLINE_S)
+        if seen.control is not None:
+            try:
+                self._log.refuse_other_run(seen)
+            except FencedError:
+                self._launcher.cancel()
+                raise
+        progress.take(seen.offsets.values())
+        seen.offsets.clear()  # a look costs what is new since the last one, however many splits there are
+        self._observer.progress(progress.after(self._around.now() - self._began))
+
+    def _settle(self, tasks: int, result: JobResult) -> list[EosingestError]:
+        """Let no task start any more, fence our own ids, read back, mark what Spark's word proves, say how the run ended."""
+        fail_point("driver-before-verdict")
+        try:
+            self._job.commit(replace(self._log.mine, state=record.SETTLING))
+        except FatalError:
+            self._job.refuse_other_offsets_topic()  # Kafka refuses what is sent to a topic that is gone
+            raise
+        fail_point("driver-after-settling")
+        self._job.fence(tasks)
+        self._log.read_back()
+        self._job.refuse_other_offsets_topic()
+        state = self._log.state
+        changed = self._source.look_again(entry.file for entry in self._plan.pending_files)
+        marks = verdict.proven_done(self._plan, state, result, tasks=tasks, run=self._log.mine.run, changed=changed)
+        state.offsets.update({mark.split: mark for mark in marks})
+        errors = verdict.errors_of(
+            self._plan,
+            state,
+            result,
+            tasks=tasks,
+            signal_number=self._around.interruption.signal_number,
+            changed=changed,
+            half_done=lambda: half_done_items(self._source, state.offsets),
+        )
+        sink = self._job.admin.describe_topic(self._settings.topic)
+        if sink is None or sink.topic_id != self._planned.sink.topic_id:
+            errors.append(pins.topic_made_again(self._settings.topic))
+        else:
+            hanging = self._job.hanging(sink)  # it may have been given partitions since
+            errors += [hanging] if hanging is not None else []
+        mine = replace(self._log.mine, records_total=state.records_total)
+        ended = replace(mine, state=record.FAILED) if errors else self._job.completed(mine, self._planned.sink)
+        self._job.commit(ended, marks=marks)
+        fail_point("driver-after-verdict")
+        return errors

@@ -1,0 +1,106 @@
+"""Steps 1 to 4 of a run: claim the job, fence all that may still be alive of it, read it back (docs/protocol.md, The driver).
+
+Why it is right: the claim is committed before any fence, by a producer whose init fenced the earlier driver; every id
+that may still be alive is fenced before the read; a task reads after its own init. So a task that inits after the fence
+sees the claim and stops, one that did before is fenced, and what the read shows is all there is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eosingest.host.failpoints import fail_point
+from eosingest.protocol import pins
+from eosingest.protocol.driver_contract import Surroundings
+from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets.record import ControlRecord
+from eosingest.protocol.owned_job import OwnedJob
+from eosingest.protocol.transactional_ids import control_id, task_id
+from eosingest.report.model import Observer
+
+
+class Takeover:
+    """The way to a job that is nobody else's any more."""
+
+    def __init__(self, job: OwnedJob, observer: Observer, around: Surroundings) -> None:
+        """Touches nothing yet."""
+        self._job = job
+        self._log = job.log
+        self._settings = job.settings
+        self._observer = observer
+        self._around = around
+
+    def run(self) -> None:
+        """Claim, fence, read. What the log's state holds behind this is the progress, and there is no other."""
+        self._claim()
+        fail_point("driver-after-claim")
+        # Task 0 always: the id of a job that has claimed is known to the cluster (pins.forgotten_job).
+        self._job.fence(max(1, self._log.mine.tasks_alive))
+        fail_point("driver-after-fence")
+        self._log.read_back()
+        self._job.refuse_other_offsets_topic()  # the claim may rest on the one, and lie in the other
+
+    def _claim(self) -> None:
+        """Fence an earlier driver, then take the job's next run number, carrying forward all that may still be alive."""
+        settings = self._settings
+        self._log.fence_earlier_driver(settings.prefix)
+        seen = self._log.read_undecided()
+        if seen.newest is None:
+            self._refuse_other_partition()
+        forgotten = seen.newest is None and self._knows_first_task()
+        if forgotten:
+            seen = self._log.read_undecided()  # whoever made that id known in the meantime had claimed before
+            forgotten = seen.newest is None and seen.newest_run is None  # compaction leaves the runs' own records
+        if forgotten:
+            self._refuse_same_ids()  # whose, if not an earlier run's of ours?
+        if forgotten and not settings.from_scratch:
+            raise pins.forgotten_job(settings.job, settings.offsets_topic)
+        earlier = seen.newest
+        if earlier is None:
+            pinned = self._job.pinned_now(topic_id="", cluster_id="")
+            claim = ControlRecord(1, settings.started, record.CLAIMED, tasks_alive=0, pinned=pinned, pinned_since=1)
+            claim = replace(claim, forgotten=forgotten)
+        else:
+            if earlier.pinned.prefix != settings.prefix:
+                self._take_over_prefix(earlier)
+            if earlier.state not in (record.COMPLETE, record.FAILED):
+                self._observer.note(_takes_over(earlier, self._around.now_ms() - seen.last_ms))
+            claim = replace(earlier, run=earlier.run + 1, started=settings.started, state=record.CLAIMED)
+            claim = replace(claim, forgotten=seen.forgotten)  # not as an aborted record has it
+        self._log.commit(self._job.stamped(claim))
+
+    def _knows_first_task(self) -> bool:
+        return self._job.admin.knows_transactional_id(task_id(self._settings.prefix, self._settings.job, 0))
+
+    def _refuse_other_partition(self) -> None:
+        """Raise ChangedError where the job lies in another partition: the offsets topic had fewer when it was sent."""
+        partitions = self._job.offsets_topic.partitions
+        found = self._log.look_elsewhere(partitions)
+        if found is not None:
+            raise pins.offsets_topic_grew(found[1].pinned.offsets_partitions, partitions)
+
+    def _refuse_same_ids(self) -> None:
+        """Raise SpecError where another job of the offsets topic has these ids."""
+        settings = self._settings
+        other = self._log.look_for_same_ids(settings.prefix, self._job.offsets_topic.partitions)
+        if other is not None:
+            raise pins.same_ids(settings.prefix, settings.job, *other)
+
+    def _take_over_prefix(self, earlier: ControlRecord) -> None:
+        """Another transactional_id_prefix than recorded: refuse, or fence what lives under the old one as well.
+
+        The driver now, its tasks behind the claim: one that inits before would find the job its own and go on.
+        """
+        old, settings = earlier.pinned.prefix, self._settings
+        if not settings.from_scratch:
+            pins.refuse_other_life(earlier.pinned, replace(earlier.pinned, prefix=settings.prefix))
+        self._refuse_same_ids()
+        self._job.admin.fence([control_id(old, settings.job)], timeout_s=self._job.deadline_s)
+        self._job.prefixes = (old, settings.prefix)
+
+
+def _takes_over(earlier: ControlRecord, silent_ms: int) -> str:
+    return (
+        f"taking over from run {earlier.run}, {earlier.state} on {earlier.host} (pid {earlier.pid}) since {earlier.time};"
+        f" it last wrote {silent_ms / 1000:.0f} s ago and is fenced now"
+    )
