@@ -27,13 +27,14 @@ def listed(source: Source, control: ControlRecord | None, state: JobState) -> Li
     """List the source inside the scope in force; where there is none it may freeze one, of what is not done.
 
     `control` has the pins, None where there are none yet; `state` the offset records and the pieces. Raises ChangedError
-    where the scope in force is not whole.
+    where the scope in force is not whole, or the source does not keep to it.
     """
     in_force = control is not None and pins.in_force(control, state.offsets)
     scope = whole(control.scope, state.scope) if control is not None and in_force and control.scope else None
     done = ((offset.split, offset.bounds) for offset in state.offsets.values() if offset.done)
     listing = source.list(scope, done)
-    assert not in_force or listing.scope == scope, "a source lists inside the scope in force"
+    if in_force and listing.scope != scope:
+        raise _lost("the source was not listed inside what the control record pins")
     return listing
 
 

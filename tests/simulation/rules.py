@@ -178,7 +178,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
     ),
     "a-scope-is-pinned": (
         Edit(scope, "listed", "whole(control.scope, state.scope) if", "None if"),
-        Edit(scope, "listed", "assert not in_force or", "assert True or"),
+        Edit(scope, "listed", "if in_force and listing", "if False and listing"),
     ),
     "a-new-scope-is-what-done-splits-do-not-cover": (Edit(scope, "listed", "if offset.done", "if False"),),
     # ---- the task --------------------------------------------------------------------------------------------------

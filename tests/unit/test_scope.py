@@ -141,6 +141,14 @@ def test_a_scope_is_in_force_once_anything_was_committed_under_it(run: int, pin_
     assert given is None or listing.scope == given
 
 
+def test_a_source_that_does_not_keep_to_the_scope_in_force_is_refused() -> None:
+    """Nor does one freeze anything in the middle of a job that began without a scope."""
+    state = job_state(offset_record(run=4, rows=1))
+    with pytest.raises(ChangedError) as caught:
+        scope.listed(Asked(), control_record(6, FAILED, pinned_since=4, pin_open=True), state)
+    assert caught.value.code == "scope-lost"
+
+
 def test_a_new_scope_is_told_what_is_done() -> None:
     source = Asked()
     state = job_state(offset_record("a", 0, 70, done=True), offset_record("a", 100, 30, rows=1))
