@@ -28,8 +28,8 @@ from eosingest.records import checksum
 from eosingest.sources.files.codecs import PIECE_BYTES, DamagedError, Decompressed, codec_of, pieces
 from eosingest.sources.files.cuts import is_cut_by_codec
 from eosingest.sources.files.inspection import inspect
+from eosingest.sources.files.line_reader import LineSplit
 from eosingest.sources.files.lines import Bounds, is_compressed, open_file, read_lines
-from eosingest.spark.line_inputs import LineSplit
 from eosingest.spark.record_columns import CHECKSUM, SPLIT
 
 _SCHEMA = f"{SPLIT} BIGINT, {CHECKSUM} BIGINT"

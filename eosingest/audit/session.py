@@ -26,10 +26,11 @@ from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import SplitId
 from eosingest.records.checksum import Totals
 from eosingest.report.model import AuditProgress
+from eosingest.sources.files.line_reader import LineSplit
 from eosingest.spark import causes, executors, failures, scan
 from eosingest.spark.environment import environment_error
 from eosingest.spark.job import SparkSettings
-from eosingest.spark.line_inputs import LineSplit, line_separator, sends_lines
+from eosingest.spark.line_jobs import line_separator, sends_lines
 from eosingest.spark.read import record_frame
 from eosingest.spark.record_columns import CHECKSUM, METADATA, SPLIT
 

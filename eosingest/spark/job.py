@@ -20,15 +20,18 @@ from eosingest.protocol.driver_contract import Prepared
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
+from eosingest.sources.files.line_reader import LineReader, LineSplit
 from eosingest.sources.files.source import metadata_file_path
 from eosingest.spark import causes, executors, failures, required_settings, scan, session
+from eosingest.spark.direct import deal
 from eosingest.spark.executors import LossWatch
 from eosingest.spark.inspect_files import inspect_pending
-from eosingest.spark.line_inputs import SCHEMA, LineSource, LineSplit, line_source, takes_lines
+from eosingest.spark.line_jobs import SCHEMA, line_separator, takes_lines
 from eosingest.spark.outgrown import refuse_outgrown
 from eosingest.spark.read import null_columns, record_frame
+from eosingest.spark.reading import DirectReading, FrameReading, Reading
 from eosingest.spark.record_columns import ReadSettings
-from eosingest.spark.worker import OUTPUT_SCHEMA, LineTaskFunction, Outcomes, TaskFunction, WorkerKafka
+from eosingest.spark.worker import Outcomes, WorkerKafka
 from eosingest.spec.masters import attempts_of_tasks, is_local
 
 _CANCEL_WAIT_S = 4.0
@@ -75,9 +78,7 @@ class SparkLauncher:
         """Start nothing yet."""
         self._settings = settings
         self._spark: Any = None
-        self._records: Any = None
-        self._lines: LineSource | None = None
-        self._tasks = 0
+        self._reading: Reading | None = None
         self._names: Mapping[str, str] = {}
         self._thread: threading.Thread | None = None
         self._outcomes: Any = None
@@ -108,11 +109,12 @@ class SparkLauncher:
             )
             sql = None if as_lines else self._spark.sql()  # a second and a half, in which tasks inspect
             inspected.result()
-            if sql is None:
-                return self._prepare_lines(plan, schema)
-            if schema is not None and settings.read.schema is None and not same_files:
+            if sql is not None and schema is not None and settings.read.schema is None and not same_files:
                 refuse_outgrown(sql, settings.read, plan, base_path, schema)
-            return self._prepare_frame(sql, plan, schema, base_path)
+            self._reading = (
+                self._direct_reading(plan, schema) if sql is None else self._frame_reading(sql, plan, schema, base_path)
+            )
+            return self._reading.prepared
         except failures.FROM_THE_JVM as error:
             explained = self._explain(error)
             if explained.code == "spark-job" and not executors.is_lost(causes.text_of(error)):
@@ -121,24 +123,24 @@ class SparkLauncher:
                 ) from error
             raise explained from error
 
-    def _prepare_lines(self, plan: Plan, schema: str | None) -> Prepared:
+    def _direct_reading(self, plan: Plan, schema: str | None) -> DirectReading:
         planned = [LineSplit(key, file, split) for key, file, split in scan.planned_splits(plan, scan.BLOCK)]
-        self._lines = line_source(self._settings.read, planned, executors.most_tasks(self._spark))
-        self._tasks = len(self._lines.tasks)
-        return Prepared(self._tasks, schema or SCHEMA, {split.key: split.planned for split in planned})
+        tasks = deal(planned, executors.most_tasks(self._spark))
+        prepared = Prepared(len(tasks), schema or SCHEMA, {split.key: split.planned for split in planned})
+        return DirectReading(LineReader(line_separator(self._settings.read)), tasks, prepared)
 
-    def _prepare_frame(self, sql: SparkSession, plan: Plan, schema: str | None, base_path: str | None) -> Prepared:
+    def _frame_reading(self, sql: SparkSession, plan: Plan, schema: str | None, base_path: str | None) -> FrameReading:
         read = replace(self._settings.read, schema=schema) if schema is not None else self._settings.read
         frame = record_frame(sql, read, plan, base_path)
-        self._records = frame.records.drop(*null_columns(read))
-        scan.check_narrow(self._records)
-        splits, partitions = scan.task_splits(plan, frame.whole, self._records, frame.scheme)
-        self._tasks = max(1, min(partitions, executors.most_tasks(self._spark)))
-        return Prepared(self._tasks, frame.schema, splits)
+        records = frame.records.drop(*null_columns(read))
+        scan.check_narrow(records)
+        splits, partitions = scan.task_splits(plan, frame.whole, records, frame.scheme)
+        tasks = max(1, min(partitions, executors.most_tasks(self._spark)))
+        return FrameReading(records, tuple(read.headers), Prepared(tasks, frame.schema, splits))
 
     def start(self, task_settings: TaskSettings) -> None:
         """Start the job in a thread, which also meets a JVM that is gone by now."""
-        assert self._tasks, "prepare comes first"
+        assert self._reading is not None, "prepare comes first"
         settings = self._settings
         if not is_local(settings.master):
             self._losses = LossWatch(executors.watch_of(self._spark, settings.executor_wait_s, settings.note))
@@ -165,13 +167,8 @@ class SparkLauncher:
         attempts = attempts_of_tasks(self._settings.master) or required_settings.MAX_ATTEMPTS
         task_settings = replace(task_settings, max_attempts=attempts)
         kafka = WorkerKafka(task_settings, producer_settings, self._settings.prefix)
-        if self._lines is not None:
-            tasks = context.parallelize(self._lines.tasks, self._tasks)
-            kafka = replace(kafka, settings=replace(task_settings, splits={}))
-            return tasks.mapPartitions(LineTaskFunction(kafka, self._lines.separator, self._outcomes))
-        assert self._records is not None, "it is one or the other"
-        function = TaskFunction(kafka, tuple(self._settings.read.headers), self._outcomes)
-        return self._records.coalesce(self._tasks).mapInArrow(function, OUTPUT_SCHEMA)
+        assert self._reading is not None, "prepare comes first"
+        return self._reading.job(context, kafka, self._outcomes)
 
     def poll(self, timeout_s: float) -> JobResult | None:
         """Wait for the job's end. Its outcomes come from the accumulator: of successful tasks, also when the job failed."""

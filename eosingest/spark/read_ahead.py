@@ -1,6 +1,6 @@
 """Reading ahead in a thread of its own: what a task's input comes from, with a bounded queue in between.
 
-Between an iterator of whatever there is to send (worker.py, line_inputs.py) and the task, which must be able to
+Between an iterator of whatever there is to send (worker.py, direct.py) and the task, which must be able to
 commit in time while nothing comes.
 """
 

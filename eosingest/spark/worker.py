@@ -1,4 +1,4 @@
-"""Inside Spark's Python workers: Arrow batches or lines in, the task's outcome out. The glue around task.py.
+"""Inside Spark's Python workers: Arrow batches, or splits to read, in; the task's outcome out. The glue around task.py.
 
 What the task needs travels in the function objects, secrets included, and nowhere else.
 """
@@ -27,7 +27,7 @@ from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task import Task
 from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
-from eosingest.spark.line_inputs import LineInputs, LineSplit
+from eosingest.spark.direct import DirectInputs, DirectReader, DirectSplit
 from eosingest.spark.read_ahead import ReadAhead
 from eosingest.spark.record_columns import CHECKSUM, CORRUPT, HEADER, METADATA, PARTITION, SPLIT, TIMESTAMP
 
@@ -82,21 +82,21 @@ class TaskFunction:
 
 
 @dataclass(frozen=True)
-class LineTaskFunction:
-    """As TaskFunction, for `mapPartitions` over the splits of each task, whose lines it reads itself.
+class DirectTaskFunction:
+    """As TaskFunction, for `mapPartitions` over the splits of each task, which it reads itself.
 
     A task is told of its own splits only: the plan of 100,000 files takes some 50 MB.
     """
 
     kafka: WorkerKafka
-    separator: int | None
+    reader: DirectReader
     outcomes: Accumulator[list[str]]
 
-    def __call__(self, tasks: Iterable[tuple[LineSplit, ...]]) -> Iterator[str]:
+    def __call__(self, tasks: Iterable[tuple[DirectSplit, ...]]) -> Iterator[str]:
         """Run the task and yield its outcome. Raises AttemptLostError, for Spark to try again."""
         (splits,) = tasks
         settings = replace(self.kafka.settings, splits={split.key: split.planned for split in splits})
-        inputs = LineInputs(splits, self.separator, settings.limits.max_message_bytes)
+        inputs = DirectInputs(self.reader, splits, settings.limits.max_message_bytes)
         yield _run_task(replace(self.kafka, settings=settings), inputs, self.outcomes)
 
 

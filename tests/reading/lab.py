@@ -18,10 +18,12 @@ from pyspark.sql import SparkSession
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.task_contract import SplitEnd
+from eosingest.sources.files.line_reader import LineReader, LineSplit
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import scan
+from eosingest.spark.direct import DirectInputs
 from eosingest.spark.inspect_files import inspect_pending
-from eosingest.spark.line_inputs import LineInputs, LineSplit, line_separator, takes_lines
+from eosingest.spark.line_jobs import line_separator, takes_lines
 from eosingest.spark.read import record_frame
 from eosingest.spark.record_columns import CORRUPT, SPLIT, ReadSettings
 from eosingest.spec import options as spec_options
@@ -103,7 +105,7 @@ def _settings(asked: Asked) -> ReadSettings:
 def _lines(plan: Plan, separator: int | None) -> list[bytes | None]:
     splits = [LineSplit(*planned) for planned in scan.planned_splits(plan, scan.BLOCK)]
     values: list[bytes | None] = []
-    for item in LineInputs(splits, separator, _LONGEST)._items(lambda split: None):
+    for item in DirectInputs(LineReader(separator), splits, _LONGEST)._items(lambda split: None):
         if not isinstance(item, SplitEnd):
             values += item.records.values
     return values

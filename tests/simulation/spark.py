@@ -391,7 +391,7 @@ def _from_bytes(
     settings: TaskSettings,
     committed: Callable[[PlannedSplit], OffsetRecord | None],
 ) -> Iterator[Batch | SplitEnd]:
-    """Read the splits as spark/line_inputs.py does: from their first row on, and with an end to each."""
+    """Read the splits as spark/direct.py does: from their first row on, and with an end to each."""
     for planned in splits:
         key, whole = world.source.hashes[place(planned)], world.rows_of(planned.split, version).batch
         found, count = committed(settings.splits[key]), len(whole.splits)

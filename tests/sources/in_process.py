@@ -40,8 +40,9 @@ from eosingest.protocol.verdict import JobResult
 from eosingest.records.checksum import Totals, record_hash
 from eosingest.report.model import Progress, RunReport
 from eosingest.spark import session
+from eosingest.spark.direct import DirectInputs
 from eosingest.spark.job import SparkLauncher, SparkSettings
-from eosingest.spark.line_inputs import LineInputs
+from eosingest.spark.reading import DirectReading, FrameReading
 from eosingest.spark.settings import spark_settings
 from eosingest.spark.worker import ArrowInputs
 from eosingest.spec import load
@@ -163,15 +164,16 @@ class _Launcher(SparkLauncher):
 
     def inputs(self) -> Iterator[tuple[int, Inputs]]:
         """Yield the input of each task, from its first row on; Spark computes its rows once."""
-        if self._lines is not None:
-            for number, splits in enumerate(self._lines.tasks):
-                yield number, LineInputs(splits, self._lines.separator, 1 << 20)
+        reading = self._reading
+        if isinstance(reading, DirectReading):
+            for number, splits in enumerate(reading.tasks):
+                yield number, DirectInputs(reading.reader, splits, 1 << 20)
             return
+        assert isinstance(reading, FrameReading), "prepare comes first"
+        tasks = reading.prepared.tasks
         if self._rows is None:
-            self._rows = (
-                self._records.coalesce(self._tasks).withColumn("part", functions.spark_partition_id()).toArrow()
-            )
-        for number in range(self._tasks):
+            self._rows = reading.records.coalesce(tasks).withColumn("part", functions.spark_partition_id()).toArrow()
+        for number in range(tasks):
             mine = self._rows.filter(pc.equal(self._rows["part"], number)).drop(["part"])
             yield number, ArrowInputs(mine.to_batches(max_chunksize=_BATCH_ROWS), ())
 

@@ -132,6 +132,18 @@ MODULES_MAY: dict[str, set[str]] = {
         "report",
     },
     "protocol.control_log": {"errors", "kafka.protocols", "protocol.offsets", "protocol.transactional_ids"},
+    # What a task reads by, and so makes batches of.
+    "sources.files.line_reader": {
+        "errors",
+        "kafka.columns",
+        "kafka.protocols",
+        "protocol.offsets",
+        "protocol.plan",
+        "protocol.source",
+        "protocol.task_contract",
+        "records.checksum",
+        "sources.files",
+    },
     "audit.receipts": {"kafka.protocols", "protocol.offsets", "records.checksum"},
     "audit.findings": {"audit.receipts", "errors", "kafka.protocols"},
     "audit.judgement": {"audit.receipts", "records.checksum"},

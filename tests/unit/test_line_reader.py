@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +15,11 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.task_contract import Batch, Signal, SplitEnd
 from eosingest.records import checksum
-from eosingest.sources.files import lines
+from eosingest.sources.files import line_reader, lines
+from eosingest.sources.files.line_reader import LineReader, LineSplit
 from eosingest.sources.files.source import FileSource
-from eosingest.spark import line_inputs
-from eosingest.spark.line_inputs import LineInputs, LineSource, LineSplit, _bounds, line_source, takes_lines
+from eosingest.spark.direct import DirectInputs, _bounds, deal
+from eosingest.spark.line_jobs import takes_lines
 from eosingest.spark.record_columns import ReadSettings
 from eosingest.spark.scan import BLOCK, planned_splits
 from tests.support.builders import offset_record, place
@@ -41,12 +43,16 @@ def plan_of(folder: Path, split_size: int = 100) -> Plan:
     return make_plan(source, {}, split_size, source.list())
 
 
-def source_of(folder: Path, tasks: int = 1, split_size: int = 100) -> LineSource:
+def dealt(folder: Path, tasks: int = 1, split_size: int = 100) -> tuple[tuple[LineSplit, ...], ...]:
     planned = [LineSplit(key, file, split) for key, file, split in planned_splits(plan_of(folder, split_size), BLOCK)]
-    return line_source(LINES, planned, tasks)
+    return deal(planned, tasks)
 
 
-def all_of(inputs: LineInputs, found: OffsetRecord | None = None) -> list[Batch | SplitEnd]:
+def reading(splits: Sequence[LineSplit], longest: int = 1 << 20) -> DirectInputs:
+    return DirectInputs(LineReader(None), splits, longest)
+
+
+def all_of(inputs: DirectInputs, found: OffsetRecord | None = None) -> list[Batch | SplitEnd]:
     items: list[Batch | SplitEnd] = []
     inputs.begin(lambda split: found)
     try:
@@ -118,8 +124,8 @@ def test_dealing_out(lengths: list[int], tasks: int, bounds: list[int]) -> None:
 def test_lines_with_their_places(tmp_path: Path) -> None:
     """Breaks when receipts, row numbers or positions are not those of the lines."""
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\r\n\r\nthree\n" + b"x" * 200 + b"\nlast")
-    source = source_of(tmp_path)
-    items = all_of(LineInputs(source.tasks[0], source.separator, 1 << 20))
+    splits = dealt(tmp_path)[0]
+    items = all_of(reading(splits))
 
     ends = [item for item in items if isinstance(item, SplitEnd)]
     batches = [item for item in items if isinstance(item, Batch)]
@@ -137,11 +143,11 @@ def test_lines_with_their_places(tmp_path: Path) -> None:
 def test_reads_what_was_sent_as_well(tmp_path: Path) -> None:
     """Breaks when a committed position is sought: that what lies before it is what was sent would not be proven."""
     (tmp_path / "a").write_bytes(b"one\ntwo\nthree\n")
-    source = source_of(tmp_path)
+    splits = dealt(tmp_path)[0]
     found = offset_record("a", 0, 14, rows=2, position=8, position_kind="bytes")
 
     def read(found: OffsetRecord) -> tuple[list[bytes | None], list[int | None]]:
-        items = all_of(LineInputs(source.tasks[0], None, 1 << 20), found)
+        items = all_of(reading(splits), found)
         return values(items), [item.first_row for item in items if isinstance(item, Batch)]
 
     assert read(found) == ([b"one", b"two", b"three"], [0, 2])
@@ -160,7 +166,7 @@ def test_lines_that_were_sent_are_as_long_as_they_are(
     (tmp_path / "a").write_bytes(b"\n".join(whole))
     found = offset_record("a", 0, 70, rows=rows)
 
-    items = all_of(LineInputs(source_of(tmp_path).tasks[0], None, 10), found)
+    items = all_of(reading(dealt(tmp_path)[0], longest=10), found)
 
     batches = [item for item in items if isinstance(item, Batch)]
     counts = [len(batch.splits) for batch in batches]
@@ -177,11 +183,11 @@ def test_a_file_that_changed(tmp_path: Path) -> None:
     """Breaks when a file is sent under the fingerprint of another content."""
     path = tmp_path / "a"
     path.write_bytes(b"one\n")
-    source = source_of(tmp_path)
+    splits = dealt(tmp_path)[0]
     for change in (lambda: path.write_bytes(b"one\ntwo\n"), lambda: os.utime(path, (0, 0)), path.unlink):
         change()
         with pytest.raises(ChangedError, match="changed after it was listed"):
-            all_of(LineInputs(source.tasks[0], None, 1 << 20))
+            all_of(reading(splits))
 
 
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,8 +195,8 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(lines, "_BLOCK_BYTES", 64)
     path = tmp_path / "a"
     path.write_bytes(b"one\n" * 1_000)
-    source = source_of(tmp_path, split_size=10_000)
-    inputs = LineInputs(source.tasks[0], None, 1 << 20)
+    splits = dealt(tmp_path, split_size=10_000)[0]
+    inputs = reading(splits)
     inputs.begin(lambda split: None)
     try:
         assert isinstance(inputs.get(5), Batch)
@@ -211,14 +217,14 @@ def test_going_on_at_a_position(tmp_path: Path, name: str, kind: str) -> None:
     """Breaks when lines of a file that is decompressed are left out or sent again by the run that goes on with it."""
     data = b"".join(b"%d\n" % number for number in range(100_000, 400_000))
     (tmp_path / name).write_bytes(COMPRESS[name](data))
-    source = source_of(tmp_path, split_size=1 << 30)
+    splits = dealt(tmp_path, split_size=1 << 30)[0]
     position, sent = (7 * 200_000, 200_000)
     length = (tmp_path / name).stat().st_size
     found = offset_record(
         name, 0, length, rows=sent, position=position if kind == "bytes" else sent, position_kind=kind
     )
-    items = all_of(LineInputs(source.tasks[0], None, 1 << 20), found)
-    assert items[-1] == SplitEnd(source.tasks[0][0].key, 300_000)
+    items = all_of(reading(splits), found)
+    assert items[-1] == SplitEnd(splits[0].key, 300_000)
     batches = [item for item in items if isinstance(item, Batch)]
     rows = [(batch.first_row + index, value) for batch in batches for index, value in enumerate(batch.records.values)]
     assert [value for row, value in rows if row >= sent] == data[position:].splitlines()
@@ -228,10 +234,10 @@ def test_going_on_at_a_position(tmp_path: Path, name: str, kind: str) -> None:
 def test_a_position_behind_the_end(tmp_path: Path, name: str) -> None:
     """Breaks when a file that held more when it was sent, and was put back, counts as read to its end."""
     (tmp_path / name).write_bytes(COMPRESS[name](b"one\ntwo\n"))
-    source = source_of(tmp_path)
+    splits = dealt(tmp_path)[0]
     found = offset_record(name, 0, 8, rows=3, position=12, position_kind="bytes")
-    items = all_of(LineInputs(source.tasks[0], None, 1 << 20), found)
-    assert items[-1] == SplitEnd(source.tasks[0][0].key, 2)  # fewer than are committed: the task says so
+    items = all_of(reading(splits), found)
+    assert items[-1] == SplitEnd(splits[0].key, 2)  # fewer than are committed: the task says so
 
 
 def test_what_cannot_be_read_now_is_no_bad_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,10 +247,10 @@ def test_what_cannot_be_read_now_is_no_bad_data(tmp_path: Path, monkeypatch: pyt
         raise OSError(5, "Input/output error")
 
     (tmp_path / "a").write_bytes(b"one\n")
-    source = source_of(tmp_path)
-    monkeypatch.setattr(line_inputs, "open_file", fails)
+    splits = dealt(tmp_path)[0]
+    monkeypatch.setattr(line_reader, "open_file", fails)
     with pytest.raises(OSError, match="Input/output error"):
-        all_of(LineInputs(source.tasks[0], None, 1 << 20))
+        all_of(reading(splits))
 
 
 @pytest.mark.parametrize("name", ["a.gz", "a.zst", "a.lz4"])
@@ -260,9 +266,9 @@ def test_a_file_that_cannot_be_decompressed(tmp_path: Path, name: str) -> None:
     ):
         path = tmp_path / name
         path.write_bytes(torn)
-        source = source_of(tmp_path)
+        splits = dealt(tmp_path)[0]
         with pytest.raises(FatalError, match=rf"{name}: the data could not be read") as raised:
-            all_of(LineInputs(source.tasks[0], None, 1 << 20))
+            all_of(reading(splits))
         assert raised.value.code == "bad-data"
 
 
@@ -270,7 +276,7 @@ def test_split_without_a_task_is_none(tmp_path: Path) -> None:
     """Breaks when a split is dealt out twice or to nobody."""
     for name in "abc":
         (tmp_path / name).write_bytes(b"0123456\n" * 50)
-    dealt = source_of(tmp_path, tasks=4, split_size=64)
-    splits = [place(split.planned) for task in dealt.tasks for split in task]
-    assert len(dealt.tasks) == 4
+    tasks = dealt(tmp_path, tasks=4, split_size=64)
+    splits = [place(split.planned) for task in tasks for split in task]
+    assert len(tasks) == 4
     assert splits == sorted({(name, start) for name in "abc" for start in range(0, 400, 64)})

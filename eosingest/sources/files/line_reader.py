@@ -1,0 +1,141 @@
+"""Lines that go to Kafka as they are, read in the task itself: no JVM, no Arrow, no Python object that outlives a batch.
+
+    planned splits ─▶ bytes of the file ─▶ lines (lines.py) ─▶ addresses and lengths ─▶ task.py
+
+A `DirectReader` (spark/direct.py), with the records and receipts of the way through Spark.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from io import BufferedIOBase
+
+import numpy as np
+
+from eosingest.errors import ChangedError, FatalError
+from eosingest.kafka.columns import BinaryColumn
+from eosingest.kafka.protocols import Records
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.plan import PlannedSplit
+from eosingest.protocol.source import SourceFile
+from eosingest.protocol.task_contract import Batch
+from eosingest.records import checksum
+from eosingest.sources.files.codecs import DamagedError
+from eosingest.sources.files.cuts import file_split
+from eosingest.sources.files.fingerprint import to_milliseconds
+from eosingest.sources.files.lines import Bounds, Lines, is_compressed, open_file, read_lines
+
+
+@dataclass(frozen=True)
+class LineSplit:
+    """A planned split and where it lies (`direct.DirectSplit`); `key` is its hash in the plan of the task."""
+
+    key: int
+    file: SourceFile
+    planned: PlannedSplit
+
+    @property
+    def start(self) -> int:
+        """Where it begins, in bytes."""
+        return file_split(self.planned.split).start
+
+    @property
+    def length(self) -> int:
+        """How many bytes it has."""
+        return file_split(self.planned.split).length
+
+
+@dataclass(frozen=True)
+class LineReader:
+    """Reads lines (`direct.DirectReader`). `separator` is the byte that ends one, None: line feeds and carriage returns."""
+
+    separator: int | None
+
+    def read(self, split: LineSplit, committed: OffsetRecord | None, longest: int) -> Iterator[Batch]:
+        """Yield the lines of a split, also where some are committed; see the protocol.
+
+        A line of more than `longest` bytes is not read whole, but where it was sent.
+        """
+        whole, start = is_compressed(split.file.path), split.start
+        bounds = Bounds(
+            start=start,
+            end=None if whole else start + split.length,
+            length=None if whole else split.file.length,
+            longest=longest,
+        )
+        rows = 0
+        with _opened(split) as file:
+            for lines in self._lines(file, bounds, 0 if committed is None else committed.rows):
+                yield _batch(split.key, lines, rows, self.separator)
+                rows += len(lines)
+            _refuse_change(split, file)
+
+    def _lines(self, file: BufferedIOBase, bounds: Bounds, sent: int) -> Iterator[Lines]:
+        """Yield the lines. The first `sent` ones are as long as they are: they were sent under another limit, perhaps."""
+        if sent:
+            for lines in read_lines(file, replace(bounds, longest=sys.maxsize), self.separator):
+                before = lines.between(0, sent)
+                yield before
+                sent -= len(before)
+                if not sent:
+                    bounds = replace(bounds, position=int(before.positions[-1]))
+                    break
+            else:
+                return
+        yield from read_lines(file, bounds, self.separator)
+
+
+@contextmanager
+def _opened(split: LineSplit) -> Iterator[BufferedIOBase]:
+    """Open a split's file. Raises ChangedError where it is not the one that was listed, FatalError where it is no text.
+
+    Any other OSError may be gone next time.
+    """
+    try:
+        with open_file(split.file.path) as file:
+            _refuse_change(split, file)
+            yield file
+    except FileNotFoundError as error:
+        raise _changed(split) from error
+    except (EOFError, zlib.error, gzip.BadGzipFile, DamagedError, PermissionError) as error:
+        raise FatalError(
+            f"{split.file.name}: the data could not be read: {error}",
+            code="bad-data",
+            hint="what was committed is kept, nothing was sent twice; correct the file and run again",
+        ) from error
+
+
+def _refuse_change(split: LineSplit, file: BufferedIOBase) -> None:
+    now = os.fstat(file.fileno())
+    if (now.st_size, to_milliseconds(now.st_mtime_ns)) != (split.file.length, split.file.mtime_ms):
+        raise _changed(split)
+
+
+def _changed(split: LineSplit) -> ChangedError:
+    return ChangedError(
+        f"{split.file.name}: changed after it was listed",
+        code="changed-while-read",
+        hint="what was committed of it is kept; restore the file, or wait until nothing writes to it (source.min_age)",
+        item=split.file.name,
+    )
+
+
+def _batch(key: int, lines: Lines, first_row: int, separator: int | None) -> Batch:
+    count = len(lines)
+    lengths = lines.ends - lines.starts
+    address = np.frombuffer(lines.data, np.uint8).ctypes.data
+    values = BinaryColumn(lines.data, lines.starts.astype(np.uint64) + np.uint64(address), lengths)
+    return Batch(
+        splits=np.full(count, key, np.int64),
+        records=Records(BinaryColumn.nulls(count), values),
+        hashes=checksum.value_hashes(lines.values(separator)),
+        sizes=lengths,
+        first_row=first_row,
+        positions=lines.positions,
+    )
