@@ -40,7 +40,7 @@ from eosingest.protocol.split_table import SplitTable
 from eosingest.sources.files.cuts import FileSplit, split_of
 from eosingest.sources.files.fingerprint import Fingerprint
 from eosingest.sources.files.line_reader import LineSplit
-from eosingest.spark import scan
+from eosingest.spark import file_splits
 
 TOPIC, JOB, TASKS = "eosingest-offsets", "nightly-events", 1_000
 MIB = 1 << 20
@@ -248,7 +248,7 @@ def planning(splits: int, splits_each: int) -> Figures:
     """Plan, and make what tasks are told. CPU and memory are those of the plan and of the hashes that rows carry."""
     began = time.process_time()
     plan = planned(splits, splits_each)
-    found = scan.planned_splits(plan, scan.BLOCK)
+    found = file_splits.planned_splits(plan, file_splits.BLOCK)
     cpu_s, peak = time.process_time() - began, _peak_kib()
     table = SplitTable({key: split for key, _, split in found}, split_of)
     told = len(pickle.dumps(table))
@@ -273,7 +273,7 @@ def being_told(path: Path) -> Figures:
 
 def write_table(path: Path, splits: int, splits_each: int) -> None:
     """Write what a worker unpickles."""
-    found = scan.planned_splits(planned(splits, splits_each), scan.BLOCK)
+    found = file_splits.planned_splits(planned(splits, splits_each), file_splits.BLOCK)
     path.write_bytes(pickle.dumps(SplitTable({key: split for key, _, split in found}, split_of)))
 
 

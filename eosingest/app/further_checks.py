@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 from eosingest.errors import EosingestError, SpecError
+from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import check_properties
-from eosingest.sources.files.partitions import partition_columns
-from eosingest.sources.files.source import FileSource
+from eosingest.sources.registry import FILES, PlannedSource
 from eosingest.spec.document import Problem, Table, get
 from eosingest.spec.lint import expression_problems
 
@@ -33,32 +34,35 @@ def further_problems(tables: Table, spec: Path) -> Iterator[Problem]:
         yield source
     yield from _server_problems(get(tables, "sink", "bootstrap_servers"))
     yield from _property_problems(get(tables, "sink", "properties"))
-    yield from expression_problems(tables, _folders(source) if isinstance(source, FileSource) else None)
+    yield from expression_problems(
+        tables, _folders(source) if source is not None and not isinstance(source, Problem) else None
+    )
 
 
-def _source(tables: Table, spec: Path) -> FileSource | Problem | None:
+def _source(tables: Table, spec: Path) -> PlannedSource | Problem | None:
     """Return the source, the problem of a path that this version cannot read, or None."""
     paths, root = get(tables, "source", "path"), get(tables, "source", "root")
     paths = [paths] if isinstance(paths, str) else paths
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths) or not paths:
         return None
+    table = SimpleNamespace(
+        format=str(get(tables, "source", "format")),
+        path=paths,
+        root=root if isinstance(root, str) else None,
+        min_age=0,
+        allow_empty=None,
+    )
     try:
-        return FileSource(
-            format=str(get(tables, "source", "format")),
-            paths=paths,
-            directory=spec.absolute().parent,
-            root=root if isinstance(root, str) else None,
-            min_age_s=0,
-        )
+        return FILES.source(table, spec.absolute().parent, never)
     except SpecError as error:
         return Problem(("source", "path"), error.message, hint=error.hint, code=error.code)
 
 
-def _folders(source: FileSource) -> dict[str, str] | None:
+def _folders(source: PlannedSource) -> dict[str, str] | None:
     """Return the columns that the files' folders give, without their types; None where no file is there to tell."""
     try:
         files = source.list().files
-        return dict.fromkeys(partition_columns(files), "") if files else None
+        return dict.fromkeys(source.columns_beside(files), "") if files else None
     except EosingestError:  # a run would say it; who writes a spec may not have the files yet
         return None
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from eosingest import broker
 from eosingest.app.connection import EMBEDDED, Connection, connected, control_log, refuse_unusable_properties
-from eosingest.app.settings import driver_settings, file_source
+from eosingest.app.settings import driver_settings, source_of
 from eosingest.errors import ChangedError, EosingestError, FatalError, NoSuchJobError, SpecError
 from eosingest.host import last_words
 from eosingest.host.java import find_java, java_major_version
@@ -26,8 +26,7 @@ from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedFile, gone_note, half_done_items, make_plan, notes_of
 from eosingest.protocol.transactional_ids import control_id, task_id
 from eosingest.report.model import Noting, Observer, PlanReport, StatusReport
-from eosingest.sources.files.source import FileSource
-from eosingest.sources.files.unread import Unread
+from eosingest.sources.registry import PlannedSource
 from eosingest.spark import site
 from eosingest.spec import Spec, resolve_properties
 from eosingest.spec.masters import is_local
@@ -73,7 +72,7 @@ def _not_lines(spec: Spec) -> list[str]:
     from eosingest.sniff import why_not_json_lines
 
     try:
-        files = file_source(spec).list().files
+        files = source_of(spec).list().files
         error = why_not_json_lines(Path(files[0].path)) if files else None
     except EosingestError:  # who writes a spec may not have the files yet
         return []
@@ -83,7 +82,7 @@ def _not_lines(spec: Spec) -> list[str]:
 def plan(spec: Spec, observer: Observer) -> PlanReport:
     """Look at what a run would do. What it would end with is in the report's errors."""
     refuse_unusable_properties(spec)
-    source = file_source(spec)
+    source = source_of(spec)
     source.check()
     noting = Noting(observer)
     if spec.sink.bootstrap_servers == EMBEDDED and not broker.status().running:
@@ -103,17 +102,17 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
     return _with_notes(report, made, source, noting)
 
 
-def _first_plan(spec: Spec, source: FileSource, noting: Noting) -> PlanReport:
+def _first_plan(spec: Spec, source: PlannedSource, noting: Noting) -> PlanReport:
     """Plan as if nothing had been sent: the embedded broker, which would know, is down, and a look does not start it."""
     noting.note(
         "the embedded broker is not running, so what was sent to it is not known: this is the plan of a first run"
         " (start it with: eosingest broker up)"
     )
-    made = make_plan(Unread(source), {}, spec.source.split_size, source.list())
+    made = make_plan(source.unread(), {}, spec.source.split_size, source.list())
     return _with_notes(_plan_report(spec, EMBEDDED, made, []), made, source, noting)
 
 
-def _with_notes(report: PlanReport, made: Plan, source: FileSource, noting: Noting) -> PlanReport:
+def _with_notes(report: PlanReport, made: Plan, source: PlannedSource, noting: Noting) -> PlanReport:
     for note in notes_of(made, source):
         noting.note(note)
     return replace(report, notes=tuple(noting.notes))
@@ -135,7 +134,7 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
             task_id(control.pinned.prefix, spec.name, task) for task in range(control.tasks_alive)
         }
         open_now = kafka.admin.open_transactions(spec.sink.offsets_topic, look.partition)
-        source = file_source(spec)
+        source = source_of(spec)
         files, left = {source.item_of(split) for split in state.offsets}, half_done_items(source, state.offsets)
         gone = source.missing(sorted(files - set(left)))
         if gone:

@@ -24,6 +24,7 @@ from eosingest.errors import EosingestError, FatalError
 from eosingest.host.host_lock import HostLock
 from eosingest.host.interruption import Interruption
 from eosingest.host.paths import cache_directory
+from eosingest.sources.registry import FILES
 from eosingest.spark import site
 from eosingest.spec import Spec
 
@@ -48,7 +49,7 @@ def _archive(log_file: Path | None, check: Callable[[], None]) -> tuple[Path, bo
     from eosingest.spark.training import Training
 
     found = class_archive.find()
-    return (found, False) if found is not None else (Training(log_file, check).write_archive(), True)
+    return (found, False) if found is not None else (Training(FILES.rehearsal(), log_file, check).write_archive(), True)
 
 
 def begin_in_background(spec: Spec, note: Callable[[str], None]) -> None:

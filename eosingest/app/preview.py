@@ -16,13 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eosingest.app.prepare import begin_in_background
-from eosingest.app.settings import file_source, spark_log_file
+from eosingest.app.settings import scan_of, source_of, spark_log_file
 from eosingest.errors import FatalError, InterruptedRunError, SpecError, SpecProblem
 from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.plan import Plan, make_plan, notes_of
 from eosingest.report.model import Noting, Observer, PreviewReport, ShownRecord
-from eosingest.sources.files.source import FileSource
-from eosingest.sources.files.unread import Unread
 from eosingest.spec import Spec
 
 if TYPE_CHECKING:
@@ -36,8 +34,8 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
     """Return schema and first records. Raises what a run would raise before it sends anything."""
     noting = Noting(observer)
     check = _check_of(interrupted)
-    source = file_source(spec, check)
-    plan = make_plan(Unread(source), {}, spec.source.split_size, source.list())
+    source = source_of(spec, check)
+    plan = make_plan(source.unread(), {}, spec.source.split_size, source.list())
     log_file = spark_log_file(spec.name)
     report = PreviewReport(
         job=spec.name,
@@ -51,7 +49,7 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
         noting.note(note)
     if plan.files:
         observer.note("starting Spark; the brokers are not asked, and nothing is sent")
-        report = _look(spec, rows, source, plan, report, check, observer)
+        report = _look(spec, rows, plan, report, check, observer)
         if not report.errors:
             begin_in_background(spec, observer.note)
     return replace(report, notes=tuple(noting.notes) + report.notes)
@@ -63,14 +61,14 @@ def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | No
     Raises what a run would raise; what a key of the spec is to blame for, with its line.
     """
     check = _check_of(interrupted)
-    source = file_source(spec, check)
-    plan = make_plan(Unread(source), {}, spec.source.split_size, source.list())
+    source = source_of(spec, check)
+    plan = make_plan(source.unread(), {}, spec.source.split_size, source.list())
     if not plan.files:
         return "Spark was not asked: there is no file with anything in it"
     if spec.source.ddl is not None:
         plan = replace(plan, files=plan.files[:1])  # the others change nothing
     observer.note("starting Spark; the brokers are not asked, and nothing is sent")
-    spark = _previewer(spec, source, check, spark_log_file(spec.name), observer)
+    spark = _previewer(spec, check, spark_log_file(spec.name), observer)
     try:
         schema = spark.open(plan)
     except SpecError as error:
@@ -101,33 +99,30 @@ def _check_of(interrupted: Callable[[], int | None]) -> Callable[[], None]:
     return check
 
 
-def _previewer(
-    spec: Spec, source: FileSource, check: Callable[[], None], log_file: Path | None, observer: Observer
-) -> SparkPreviewer:
+def _previewer(spec: Spec, check: Callable[[], None], log_file: Path | None, observer: Observer) -> SparkPreviewer:
     from eosingest.spark.preview import SparkPreviewer
     from eosingest.spark.settings import spark_settings
 
     client = ClientSettings(spec.sink.bootstrap_servers)  # never connected
-    return SparkPreviewer(spark_settings(spec, client, source, check, log_file, observer.note))
+    return SparkPreviewer(spark_settings(spec, client, scan_of(spec), check, log_file, observer.note))
 
 
 def _look(
     spec: Spec,
     rows: int,
-    source: FileSource,
     plan: Plan,
     report: PreviewReport,
     check: Callable[[], None],
     observer: Observer,
 ) -> PreviewReport:
-    spark = _previewer(spec, source, check, Path(report.log) if report.log else None, observer)
+    spark = _previewer(spec, check, Path(report.log) if report.log else None, observer)
     try:
         schema = spark.open(plan)
         records: list[ShownRecord] = []
         for single in _one_by_one(plan):
             if len(records) >= rows:
                 break
-            records += spark.first_records(single, plan, schema, rows - len(records))
+            records += spark.first_records(single, schema, rows - len(records))
     finally:
         spark.close()
     notes: tuple[str, ...] = ()

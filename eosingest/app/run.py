@@ -10,7 +10,7 @@ from typing import Any
 
 from eosingest.app import prepare
 from eosingest.app.connection import Connection, connected, refuse_unusable_properties
-from eosingest.app.settings import driver_settings, file_source, spark_log_file, utc_now
+from eosingest.app.settings import driver_settings, scan_of, source_of, spark_log_file, utc_now
 from eosingest.errors import ActiveRunError, EosingestError, FencedError, TemporaryError
 from eosingest.host import last_words
 from eosingest.host.host_lock import HostLock
@@ -23,8 +23,7 @@ from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.report.model import Noting, Observer, RunReport
-from eosingest.sources.files.partitions import partition_columns
-from eosingest.sources.files.source import FileSource
+from eosingest.sources.registry import PlannedSource
 from eosingest.spec import Spec
 from eosingest.spec.columns import columns_of
 
@@ -58,7 +57,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
                     hint="nothing was done; wait for it, or run with --if-running fence to take the job over",
                 )
             lock.keep_trying()  # the next run is to see this one, not only the one that is fenced now
-        source = file_source(spec, interruption.check)
+        source = source_of(spec, interruption.check)
         launcher = _LazyLauncher(spec, kafka.client, source, interruption.check, observer)
         around = Surroundings(
             now=time.monotonic,
@@ -110,7 +109,7 @@ class _LazyLauncher:
         self,
         spec: Spec,
         client: ClientSettings,
-        source: FileSource,
+        source: PlannedSource,
         check: Callable[[], None],
         observer: Observer,
     ) -> None:
@@ -138,7 +137,7 @@ class _LazyLauncher:
         from eosingest.sniff.misspelt import misspelt
 
         given, _ = columns_of(source.ddl)
-        folders = {name.lower() for name in partition_columns([plan.pending_files[0].file])}
+        folders = {name.lower() for name in self._source.columns_beside([plan.pending_files[0].file])}
         names = [name for name in given.names if name.lower() not in folders] if given is not None else []
         found = misspelt(Path(plan.pending_files[0].file.path), source.format, names)
         if found is not None:
@@ -185,4 +184,4 @@ class _LazyLauncher:
 
         log_file = spark_log_file(spec.name)
         self.log = str(log_file) if log_file is not None else None
-        return spark_settings(spec, self._client, self._source, self._check, log_file, self._observer.note)
+        return spark_settings(spec, self._client, scan_of(spec), self._check, log_file, self._observer.note)

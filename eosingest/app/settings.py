@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import xxhash
 
@@ -21,29 +22,31 @@ from eosingest.host.interruption import never
 from eosingest.host.java import find_java, java_major_version
 from eosingest.host.paths import cache_directory
 from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
-from eosingest.sources.files.source import FileSource
+from eosingest.sources.registry import PlannedSource, kind_of
 from eosingest.spark import site
 from eosingest.spec import Spec, digest_parts, generations
+
+if TYPE_CHECKING:
+    from eosingest.spark.scan import Scan
 
 _LOGS_KEPT_S = 7 * 86_400
 
 
-def file_source(spec: Spec, check: Callable[[], None] = never) -> FileSource:
+def source_of(spec: Spec, check: Callable[[], None] = never) -> PlannedSource:
     """Make the source; `check` ends a long look by raising."""
-    return FileSource(
-        format=spec.source.format,
-        paths=spec.source.path,
-        directory=spec.directory,
-        root=spec.source.root,
-        min_age_s=spec.source.min_age,
-        allow_empty=spec.source.allow_empty,
-        refuse_empty=True,
-        check=check,
-    )
+    return kind_of(spec.source.format).source(spec.source, spec.directory, check)
+
+
+def scan_of(spec: Spec) -> Scan:
+    """Say how the source is read. Loads pyspark."""
+    from eosingest.spark.settings import record_settings, spark_conf
+
+    scan: Scan = kind_of(spec.source.format).scan(spec.source, record_settings(spec), spark_conf(spec))
+    return scan
 
 
 def driver_settings(
-    spec: Spec, bootstrap_servers: str, source: FileSource, *, from_scratch: bool, accept_change: bool = False
+    spec: Spec, bootstrap_servers: str, source: PlannedSource, *, from_scratch: bool, accept_change: bool = False
 ) -> DriverSettings:
     """Make the driver's settings, with a digest of everything that shapes the bytes."""
     create = spec.sink.create

@@ -19,7 +19,7 @@ from typing import Any
 from eosingest.app import prepare
 from eosingest.app.connection import Connection, connected, control_log, refuse_unusable_properties
 from eosingest.app.other_jobs import OtherJobs
-from eosingest.app.settings import driver_settings, file_source, spark_log_file
+from eosingest.app.settings import driver_settings, scan_of, source_of, spark_log_file
 from eosingest.audit import findings, judgement, receipts
 from eosingest.audit.receipts import Circumstances, Compared, Copies, Found, Judgement
 from eosingest.audit.sister_jobs import SisterJob, together
@@ -38,9 +38,7 @@ from eosingest.protocol.offsets import topic
 from eosingest.protocol.offsets.blocking import held_up
 from eosingest.protocol.offsets.record import ControlRecord
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.source import SourceFile
 from eosingest.report.model import AuditObserver, AuditProgress, Noting, Observer, VerifyReport
-from eosingest.sources.files.cuts import is_cut_by_codec
 from eosingest.spec import Spec, generations
 
 _AGAIN_S = 0.2
@@ -108,7 +106,7 @@ class _Verification:
         self._check = check
         self._began = time.monotonic()
         self._patience_s = topic.read_deadline_s(spec.transaction.timeout)
-        self._source = file_source(spec, check)
+        self._source = source_of(spec, check)
 
     # ---- from top to bottom ----------------------------------------------------------------------------------------
 
@@ -131,7 +129,7 @@ class _Verification:
         rows = None
         if self._options.against_source:
             listing = scope.listed(self._source, control, state)
-            rows = audited_source(self._source, listing, state.offsets, control, self._is_read_as_one)
+            rows = audited_source(self._source, listing, state.offsets, control, self._source.is_read_as_one)
             self._note_elsewhere(rows)
         found, verdict = self._audit(rows)
         return self._report(found, verdict, rows, self._live_run() or self._other_jobs.moved(self._sisters))
@@ -203,7 +201,7 @@ class _Verification:
 
         log_file = spark_log_file(self._spec.name)
         spec = self._spec.at_generation(self._spec_generation(self._control))
-        settings = spark_settings(spec, self._kafka.client, self._source, self._check, log_file, self._observer.note)
+        settings = spark_settings(spec, self._kafka.client, scan_of(spec), self._check, log_file, self._observer.note)
         spark = SparkAuditor(settings, self._tell)
         try:
             spark.start(self._control.split_size)
@@ -229,10 +227,6 @@ class _Verification:
             unknown_examples=counted.unknown_examples,
         )
         return found, judgement.by_source(self._expected, found, copies, compared, around)
-
-    def _is_read_as_one(self, file: SourceFile) -> bool:
-        """Say whether the reader that the run did not use can tell a file's splits apart: Python's bz2 cannot."""
-        return self._spec.source.format == "text" and is_cut_by_codec(file.path)
 
     def _read_source(self, spark: Any, rows: AuditedSource) -> Compared:
         """Compare the source with the receipts, split by split."""

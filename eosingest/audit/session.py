@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame
 
-from eosingest.audit import scan_lines
 from eosingest.audit.receipts import Compared, Copies, Found, Slice, shares
 from eosingest.audit.scan import SourceData, TopicData, compare
 from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
@@ -26,13 +25,10 @@ from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import SplitId
 from eosingest.records.checksum import Totals
 from eosingest.report.model import AuditProgress
-from eosingest.sources.files.line_reader import LineSplit
-from eosingest.spark import causes, executors, failures, scan
+from eosingest.spark import causes, executors, failures, narrow
 from eosingest.spark.environment import environment_error
 from eosingest.spark.job import SparkSettings
-from eosingest.spark.line_jobs import line_separator, sends_lines
-from eosingest.spark.read import record_frame
-from eosingest.spark.record_columns import CHECKSUM, METADATA, SPLIT
+from eosingest.spark.record_columns import CHECKSUM, METADATA, SPLIT, record_frame
 
 _KAFKA_FAILURE = re.compile(r"KafkaFailure: (\w[\w-]*): (.+)")
 _T = TypeVar("_T")
@@ -111,32 +107,26 @@ class SparkAuditor:
         return self._in_thread(source.sums, _Reading("the source", "row", source.read, source.rows))
 
     def _prepare_source(self, plan: Plan, schema: str | None, by_another_reader: bool) -> SourceData:
-        settings, context = self._settings, self._spark.context
-        base_path = settings.base_path(plan)
-        apart: list[LineSplit] = []
-        if sends_lines(settings.read, settings.conf, base_path):
-            plan, lines_alone = scan_lines.parted(
-                context, plan, executors.most_tasks(self._spark), by_another_reader=by_another_reader
-            )
-            apart = [LineSplit(*planned) for planned in scan.planned_splits(lines_alone, scan.BLOCK)]
+        settings, slots = self._settings, executors.most_tasks(self._spark)
+        plan, apart = settings.scan.apart(self._session, plan, slots, by_another_reader=by_another_reader)
         rows: list[DataFrame] = []
         splits: dict[int, PlannedSplit] = {}
-        partitions = len(apart)
-        if apart:
-            rows.append(scan_lines.line_hashes(self._session, apart, line_separator(settings.read)))
-            splits |= {split.key: split.planned for split in apart}
+        partitions = 0
+        if apart is not None:
+            rows.append(apart.hashes)
+            splits |= apart.splits
+            partitions += len(apart.splits)
         if plan.files:
-            read = replace(settings.read, schema=schema) if schema is not None else settings.read
-            frame = record_frame(self._session, read, plan, base_path)
-            self.schema = frame.schema
-            scan.check_narrow(frame.records)
-            by_spark, more = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
+            frame = record_frame(settings.scan.frame(self._session, plan, schema), settings.records)
+            self.schema = frame.source.schema
+            narrow.check_narrow(frame.records, settings.scan.scan_nodes)
+            by_spark, more = frame.source.verified(frame.records)
             hashes = [name for name in (SPLIT, CHECKSUM, METADATA) if name in frame.records.columns]
             rows.append(frame.records.select(*hashes))
             splits |= by_spark
             partitions += more
         source = SourceData(reduce(DataFrame.unionAll, rows), splits, 1, self._counter())
-        tasks = max(executors.most_tasks(self._spark), source.rows // _READ_A_TASK)
+        tasks = max(slots, source.rows // _READ_A_TASK)
         return replace(source, tasks=max(1, min(partitions, tasks)))
 
     def compare(self, surplus: Totals, records: int) -> tuple[Copies, Compared]:

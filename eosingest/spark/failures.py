@@ -7,10 +7,9 @@ reason in Spark's words; environment.py knows what is wrong with the Python of e
 from __future__ import annotations
 
 import contextlib
-import re
 import subprocess
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ NAMES_AS_IN_THE_HEADER = "give source.schema the header's names in their order, 
 _END_KNOWN_S = 2.0  # a JVM that was lost over py4j has ended, or is about to
 _TOO_NEW = "getSubject is not supported"  # by Java 23 and newer; the Hadoop in pyspark 4.0 needs it (HADOOP-19212)
 _NO_SOCKET = "Connection refused"  # in what pyspark says where the JVM no longer serves a job's result
-_READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
 _FROM_A_WORKER = "Traceback (most recent call last)"
 
 
@@ -75,10 +73,10 @@ def not_taken(master: str, log_file: Path | None, seconds: float) -> TemporaryEr
     )
 
 
-def of_a_run(error: Exception, process: Any, names: Mapping[str, str], log_file: Path | None) -> EosingestError:
+def of_a_run(error: Exception, process: Any, blamed: Callable[[str], str], log_file: Path | None) -> EosingestError:
     """Make the error for a step or a job of a run that failed: bad data is fatal, most of the rest can be run again.
 
-    `process` is Spark's JVM, None where there is none of ours; `names` the names of the files that are read, by their paths.
+    `process` is Spark's JVM, None where there is none of ours; `blamed` names what of the source a text speaks of.
     """
     text = causes.text_of(error)
     log = log_hint(log_file)
@@ -94,7 +92,7 @@ def of_a_run(error: Exception, process: Any, names: Mapping[str, str], log_file:
     reason = _reason(text)
     if causes.out_of_memory(text):
         return FatalError(
-            f"{_files_of(text, names)}: the JVM's heap is too small for it: {reason}",
+            f"{blamed(text)}: the JVM's heap is too small for it: {reason}",
             code="out-of-memory",
             hint=f'{kept}; give it more, [spark] conf = {{ "spark.driver.memory" = "4g" }}, and run again{log}',
         )
@@ -104,7 +102,7 @@ def of_a_run(error: Exception, process: Any, names: Mapping[str, str], log_file:
     if causes.is_lasting(text) or BAD_HEADER in text:
         header = f"{NAMES_AS_IN_THE_HEADER}; or " if BAD_HEADER in text else ""
         return FatalError(
-            f"{_files_of(text, names)}: the data could not be read or computed: {reason}",
+            f"{blamed(text)}: the data could not be read or computed: {reason}",
             code="bad-data",
             hint=f"{kept}; {header}correct the data and run again. An expression is pinned in the middle of a job: with"
             f" another one take a new job name{pins.from_scratch_hint()}{log}",
@@ -136,18 +134,6 @@ def bug_in_a_task(text: str, hint: str) -> EosingestError | None:
 def log_hint(log_file: Path | None) -> str:
     """Return the end of a hint that says where Spark's own output is; nothing where it went to stderr."""
     return f"; Spark's own words are in {log_file}" if log_file else ""
-
-
-def _files_of(text: str, names: Mapping[str, str]) -> str:
-    """Name the file that Spark was reading, or all that it may have been."""
-    found = _READING.search(text)
-    if found is not None and found.group(1) in names:
-        return names[found.group(1)]
-    said = [path for path in names if path in text]
-    if said:
-        return names[max(said, key=len)]
-    every = sorted(names.values())
-    return f"one of {', '.join(every[:10])}{' …' if len(every) > 10 else ''}" if len(every) > 1 else every[0]
 
 
 def _reason(text: str) -> str:

@@ -14,7 +14,7 @@ from eosingest.protocol.plan import Plan
 from eosingest.protocol.source import SourceFile
 from eosingest.sources.files.file_parts import FilePart
 from eosingest.sources.files.inspection import TEXT_FORMATS, Finding, error_of, inspect, look, needs_inspection, parts
-from eosingest.spark.record_columns import ReadSettings
+from eosingest.spark.file_rows import ReadSettings
 
 _HERE_BYTES, _HERE_FILES = 4 << 20, 100  # so much is inspected sooner than a task begins
 _TASKS_PER_SLOT = 4  # files are of unlike sizes: many small tasks end at about the same time

@@ -10,8 +10,6 @@ from json import loads
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from eosingest.errors import EosingestError, FatalError
 from eosingest.host import waiting
 from eosingest.kafka.config import ClientSettings
@@ -20,17 +18,11 @@ from eosingest.protocol.driver_contract import Prepared
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
-from eosingest.sources.files.line_reader import LineReader, LineSplit
-from eosingest.sources.files.source import metadata_file_path
-from eosingest.spark import causes, executors, failures, required_settings, scan, session
-from eosingest.spark.direct import deal
+from eosingest.spark import causes, executors, failures, required_settings, session
 from eosingest.spark.executors import LossWatch
-from eosingest.spark.inspect_files import inspect_pending
-from eosingest.spark.line_jobs import SCHEMA, line_separator, takes_lines
-from eosingest.spark.outgrown import refuse_outgrown
-from eosingest.spark.read import null_columns, record_frame
-from eosingest.spark.reading import DirectReading, FrameReading, Reading
-from eosingest.spark.record_columns import ReadSettings
+from eosingest.spark.reading import Reading, direct_reading, frame_reading
+from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.scan import Scan
 from eosingest.spark.worker import Outcomes, WorkerKafka
 from eosingest.spec.masters import attempts_of_tasks, is_local
 
@@ -49,8 +41,8 @@ class SparkSettings:
     job: str
     master: str
     conf: Mapping[str, str]
-    read: ReadSettings
-    base_path: Callable[[Plan], str | None]
+    records: RecordSettings
+    scan: Scan
     client: ClientSettings
     partitioner: str
     prefix: str
@@ -60,12 +52,12 @@ class SparkSettings:
     note: Callable[[str], None] = to_nobody
 
     def start(self, split_size: int) -> session.Spark:
-        """Start Spark, which cuts files by `split_size` bytes; see `session.start`."""
+        """Start Spark, for a source that is cut by `split_size`; see `session.start`."""
         return session.start(
             job=self.job,
             master=self.master,
             conf=self.conf,
-            split_size=split_size,
+            of_source=self.scan.spark_conf(split_size),
             log_file=self.log_file,
             wait_s=self.executor_wait_s,
         )
@@ -79,7 +71,7 @@ class SparkLauncher:
         self._settings = settings
         self._spark: Any = None
         self._reading: Reading | None = None
-        self._names: Mapping[str, str] = {}
+        self._plan: Plan | None = None  # what Spark reads now
         self._thread: threading.Thread | None = None
         self._outcomes: Any = None
         self._error: EosingestError | None = None
@@ -93,27 +85,26 @@ class SparkLauncher:
         return waiting.in_thread(lambda: self._prepare(plan, schema, same_files), self._settings.check, "spark-prepare")
 
     def _prepare(self, plan: Plan, schema: str | None, same_files: bool) -> Prepared:
-        settings = self._settings
+        settings, scan = self._settings, self._settings.scan
         self._spark = settings.start(plan.split_size)
-        self._names = {
-            metadata_file_path(entry.file.path).removeprefix("file:"): entry.file.name for entry in plan.pending_files
-        }
-        base_path = settings.base_path(plan)
+        self._plan = plan
         try:
             executors.ready(self._spark, settings.executor_wait_s, settings.note)
-            as_lines = takes_lines(settings.read, settings.conf, plan, base_path)
+            direct = scan.direct(plan)
             slots = executors.most_tasks(self._spark)
             inspected = waiting.begin(
-                lambda: inspect_pending(self._spark.context, settings.read, plan, as_lines=as_lines, slots=slots),
+                lambda: scan.inspect(self._spark.context, plan, direct=direct is not None, slots=slots),
                 "spark-inspect",
             )
-            sql = None if as_lines else self._spark.sql()  # a second and a half, in which tasks inspect
+            if direct is not None:
+                inspected.result()
+                self._reading = direct_reading(direct, schema, slots)
+                return self._reading.prepared
+            sql = self._spark.sql()  # a second and a half, in which tasks inspect
             inspected.result()
-            if sql is not None and schema is not None and settings.read.schema is None and not same_files:
-                refuse_outgrown(sql, settings.read, plan, base_path, schema)
-            self._reading = (
-                self._direct_reading(plan, schema) if sql is None else self._frame_reading(sql, plan, schema, base_path)
-            )
+            if schema is not None and not same_files:
+                scan.refuse_outgrown(sql, plan, schema)
+            self._reading = frame_reading(scan, settings.records, sql, plan, schema, slots)
             return self._reading.prepared
         except failures.FROM_THE_JVM as error:
             explained = self._explain(error)
@@ -122,21 +113,6 @@ class SparkLauncher:
                     explained.message, code="spark-prepare", hint="nothing was sent; correct the spec"
                 ) from error
             raise explained from error
-
-    def _direct_reading(self, plan: Plan, schema: str | None) -> DirectReading:
-        planned = [LineSplit(key, file, split) for key, file, split in scan.planned_splits(plan, scan.BLOCK)]
-        tasks = deal(planned, executors.most_tasks(self._spark))
-        prepared = Prepared(len(tasks), schema or SCHEMA, {split.key: split.planned for split in planned})
-        return DirectReading(LineReader(line_separator(self._settings.read)), tasks, prepared)
-
-    def _frame_reading(self, sql: SparkSession, plan: Plan, schema: str | None, base_path: str | None) -> FrameReading:
-        read = replace(self._settings.read, schema=schema) if schema is not None else self._settings.read
-        frame = record_frame(sql, read, plan, base_path)
-        records = frame.records.drop(*null_columns(read))
-        scan.check_narrow(records)
-        splits, partitions = scan.task_splits(plan, frame.whole, records, frame.scheme)
-        tasks = max(1, min(partitions, executors.most_tasks(self._spark)))
-        return FrameReading(records, tuple(read.headers), Prepared(tasks, frame.schema, splits))
 
     def start(self, task_settings: TaskSettings) -> None:
         """Start the job in a thread, which also meets a JVM that is gone by now."""
@@ -206,4 +182,8 @@ class SparkLauncher:
 
     def _explain(self, error: Exception) -> EosingestError:
         """Turn the failure of the job into an error: bad data is fatal, the rest can be run again."""
-        return failures.of_a_run(error, self._spark and self._spark.process, self._names, self._settings.log_file)
+        return failures.of_a_run(error, self._spark and self._spark.process, self._blamed, self._settings.log_file)
+
+    def _blamed(self, text: str) -> str:
+        assert self._plan is not None, "nothing is read without a plan"
+        return self._settings.scan.blamed(self._plan, text)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.cuts import is_cut_by_codec, is_splittable
 from eosingest.sources.files.lines import is_compressed
-from eosingest.spark.record_columns import ReadSettings
+from eosingest.spark.file_rows import ReadSettings
 from eosingest.spec.expressions import tokens
 
 SCHEMA = "value STRING"  # what Spark would infer of text

@@ -31,8 +31,7 @@ from eosingest.errors import ChangedError, EosingestError, listed
 from eosingest.protocol.plan import Plan, PlannedFile
 from eosingest.spark.data_schema import WITH_FOOTERS, from_ddl
 from eosingest.spark.exact_types import holds, type_words
-from eosingest.spark.read import columns_with_values, read_schema
-from eosingest.spark.record_columns import ReadSettings
+from eosingest.spark.file_rows import ReadSettings, columns_with_values, read_schema
 
 _NAMED_AT_MOST = 10
 _ASKED_AT_MOST = 20  # files that are inferred one by one, to name those that differ

@@ -1,25 +1,22 @@
 """The first records of a source as a run would send them, made by Spark and looked at: nothing of Kafka is in here.
 
-Between preview.py, which decides which files are looked at, and read.py, which makes the records: the same way as in a
-run, so that the same mistakes are found. One session serves all looks.
+Between preview.py, which decides which files are looked at, and record_columns.py, which makes the records: the same way as
+in a run, so that the same mistakes are found. One session serves all looks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from eosingest.errors import FatalError, IncompleteError, TemporaryError
 from eosingest.host import waiting
 from eosingest.protocol.plan import Plan
 from eosingest.report.model import ShownRecord
-from eosingest.sources.files.source import metadata_file_path
-from eosingest.spark import executors, failures, scan
+from eosingest.spark import executors, failures, narrow
 from eosingest.spark.failures import BAD_HEADER, NAMES_AS_IN_THE_HEADER
 from eosingest.spark.job import SparkLauncher
-from eosingest.spark.read import record_frame
-from eosingest.spark.record_columns import CORRUPT, HEADER, PARTITION, TIMESTAMP
+from eosingest.spark.record_columns import CORRUPT, HEADER, PARTITION, TIMESTAMP, record_frame
 
 
 class SparkPreviewer(SparkLauncher):
@@ -29,13 +26,13 @@ class SparkPreviewer(SparkLauncher):
         """Start Spark, make the records of the whole plan, and return the resolved schema as DDL."""
         return waiting.in_thread(lambda: self._open(plan), self._settings.check, "spark-preview")
 
-    def first_records(self, plan: Plan, whole: Plan, schema: str, count: int) -> list[ShownRecord]:
-        """Return the first records of the plan's files, at most `count`; `whole` says what folder columns are made from.
+    def first_records(self, plan: Plan, schema: str, count: int) -> list[ShownRecord]:
+        """Return the first records of the plan's files, at most `count`.
 
         Raises the errors of errors.py where a row cannot be computed.
         """
         return waiting.in_thread(
-            lambda: self._first_records(plan, whole, schema, count), self._settings.check, "spark-preview"
+            lambda: self._first_records(plan, schema, count), self._settings.check, "spark-preview"
         )
 
     def _open(self, plan: Plan) -> str:
@@ -45,27 +42,24 @@ class SparkPreviewer(SparkLauncher):
             executors.ready(self._spark, settings.executor_wait_s, settings.note)
         except IncompleteError as error:  # nothing of a look can be incomplete
             raise TemporaryError(error.message, code=error.code, hint="preview again") from error
-        self._names = {
-            metadata_file_path(entry.file.path).removeprefix("file:"): entry.file.name for entry in plan.pending_files
-        }
+        self._plan = plan
         try:
             self._session = self._spark.sql()
-            frame = record_frame(self._session, settings.read, plan, settings.base_path(plan))
-            scan.check_narrow(frame.records)
+            frame = record_frame(settings.scan.frame(self._session, plan, None), settings.records)
+            narrow.check_narrow(frame.records, settings.scan.scan_nodes)
         except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error
-        return frame.schema
+        return frame.source.schema
 
-    def _first_records(self, plan: Plan, whole: Plan, schema: str, count: int) -> list[ShownRecord]:
+    def _first_records(self, plan: Plan, schema: str, count: int) -> list[ShownRecord]:
         settings = self._settings
         try:
-            read = replace(settings.read, schema=schema)
-            frame = record_frame(self._session, read, plan, settings.base_path(whole))
+            frame = record_frame(settings.scan.frame(self._session, plan, schema), settings.records)
             rows = frame.records.limit(count).collect()
         except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error
         file = plan.pending_files[0].file.name
-        return [_shown(row, file, tuple(read.headers)) for row in rows]
+        return [_shown(row, file, tuple(settings.records.headers)) for row in rows]
 
     def _explained(self, error: Exception) -> Exception:
         """Turn a failure of Spark into an error, as a run does; of a look nothing is kept, and nothing goes on."""

@@ -27,7 +27,7 @@ OURS = (
     "eosingest.spark.worker",
     "eosingest.spark.inspect_files",
     "eosingest.audit.scan",
-    "eosingest.audit.scan_lines",
+    "eosingest.spark.other_reader",
 )
 
 

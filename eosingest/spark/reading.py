@@ -11,10 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pyspark import Accumulator
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.protocol.driver_contract import Prepared
-from eosingest.spark.direct import DirectReader, DirectSplit
+from eosingest.protocol.plan import Plan
+from eosingest.spark import narrow
+from eosingest.spark.direct import DirectReader, DirectSplit, deal
+from eosingest.spark.record_columns import RecordSettings, null_columns, record_frame
+from eosingest.spark.scan import Direct, Scan
 from eosingest.spark.worker import OUTPUT_SCHEMA, DirectTaskFunction, TaskFunction, WorkerKafka
 
 
@@ -56,3 +60,25 @@ class DirectReading:
         kafka = replace(kafka, settings=replace(kafka.settings, splits={}))
         tasks = context.parallelize(self.tasks, len(self.tasks))
         return tasks.mapPartitions(DirectTaskFunction(kafka, self.reader, outcomes))
+
+
+def frame_reading(
+    scan: Scan, settings: RecordSettings, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int
+) -> FrameReading:
+    """Make the record columns, check that they are narrow, and that each planned split is read once.
+
+    `schema` is the pinned one, as DDL.
+    """
+    frame = record_frame(scan.frame(spark, plan, schema), settings)
+    records = frame.records.drop(*null_columns(frame, settings))
+    narrow.check_narrow(records, scan.scan_nodes)
+    splits, partitions = frame.source.verified(records)
+    tasks = max(1, min(partitions, most_tasks))
+    return FrameReading(records, tuple(settings.headers), Prepared(tasks, frame.source.schema, splits))
+
+
+def direct_reading(direct: Direct, schema: str | None, most_tasks: int) -> DirectReading:
+    """Deal the splits out to at most so many tasks."""
+    tasks = deal(direct.splits, most_tasks)
+    splits = {split.key: split.planned for split in direct.splits}
+    return DirectReading(direct.reader, tasks, Prepared(len(tasks), schema or direct.schema, splits))

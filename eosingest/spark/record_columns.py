@@ -2,7 +2,7 @@
 
     rows ─▶ where ─▶ select ─▶ key, value, headers, timestamp, partition ─▶ + checksum of the record
 
-Under read.py, which reads the rows. By the names of these columns the workers, the audit and the preview know them.
+The rows are those of a `SplitFrame` (scan.py). By the names of these columns the workers, the audit and the preview know them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pyspark.sql.types import DataType, IntegralType
 
 from eosingest.errors import SpecError
 from eosingest.records import checksum
-from eosingest.spark import scan
-from eosingest.spark.data_schema import WITH_FOOTERS
+from eosingest.spark import narrow, times
+from eosingest.spark.scan import SplitFrame
 from eosingest.spec.expressions import as_time, expand_star, literal_functions, normalise, quote_name
 
 SPLIT = "__eosingest_split"
@@ -42,13 +42,10 @@ _TIME_TYPES = ("timestamp", "timestamp_ntz", "date")
 _NUMBER_TYPES = ("integer", "long", "short", "byte")
 
 
-@dataclass(frozen=True)
-class ReadSettings:
-    """What of the spec the DataFrame is made from; `schema` is DDL, or None to infer it."""
+@dataclass(frozen=True, kw_only=True)
+class RecordSettings:
+    """What of the spec records are made by: Spark SQL, over the columns of the source."""
 
-    format: str
-    options: dict[str, str]
-    schema: str | None
     where: str | None
     select: tuple[str, ...]
     key: str | None
@@ -58,40 +55,54 @@ class ReadSettings:
     partition: str | None = None
 
 
-def composed(whole: DataFrame, settings: ReadSettings, visible: Sequence[str]) -> DataFrame:
-    """Return the record columns of the source's rows."""
+@dataclass(frozen=True)
+class RecordFrame:
+    """`records` are the record columns, made of the rows of `source`."""
+
+    records: DataFrame
+    source: SplitFrame
+
+
+def record_frame(source: SplitFrame, settings: RecordSettings) -> RecordFrame:
+    """Make the record columns. Raises SpecError that names the key whose expression Spark does not take."""
+    records = _composed(source, settings)
+    fitted = source.fitted(records)
+    if fitted is not source:
+        source, records = fitted, _composed(fitted, settings)
+    records = times.guarded(records)
+    narrow.check_deterministic(records)
+    if source.split_last:
+        records = records.select("*", source.split.alias(SPLIT))
+    return RecordFrame(records, source)
+
+
+def null_columns(frame: RecordFrame, settings: RecordSettings) -> tuple[str, ...]:
+    """Name the record columns that hold nothing but nulls; each column costs time in every row on its way to Python."""
+    key = ("key",) if settings.key is None else ()
+    return key if CORRUPT in frame.source.rows.columns else (*key, CORRUPT)
+
+
+def _composed(source: SplitFrame, settings: RecordSettings) -> DataFrame:
+    visible = source.visible
+    ours = (CORRUPT,) if source.split_last else (CORRUPT, SPLIT)  # what goes along with the user's columns, behind them
     with naming("source"):
-        rows = _visible_rows(whole, settings, visible)
-    selected = _selected(_filtered(rows, settings, visible), settings, visible)
-    if CORRUPT in whole.columns and scan.generates_rows(selected):
+        rows = _visible_rows(source)
+    selected = _selected(_filtered(rows, settings, visible), settings, visible, ours)
+    if CORRUPT in source.rows.columns and narrow.generates_rows(selected):
         stopping = rows.where(_STOP_AT_CORRUPT_ROW)
-        selected = _selected(_filtered(stopping, settings, visible), settings, visible)
-    return _records(selected, settings)
+        selected = _selected(_filtered(stopping, settings, visible), settings, visible, ours)
+    return _records(selected, settings, ours)
 
 
-def _visible_rows(whole: DataFrame, settings: ReadSettings, visible: Sequence[str]) -> DataFrame:
-    """Select what expressions may see, and what we need; of formats read by columns, the hash of a row's split is in it.
-
-    In formats that are read row by row `_metadata` is copied into every row, a tenth of the CPU of a JSON job.
-    """
-    corrupt = functions.col(CORRUPT) if CORRUPT in whole.columns else functions.lit(None).cast("string").alias(CORRUPT)
-    columns = [*map(functions.col, map(quote_name, visible)), corrupt]
-    if settings.format in WITH_FOOTERS:
-        metadata = whole.metadataColumn("_metadata")  # also where a column of the data has that name
-        columns.append(functions.xxhash64(metadata["file_path"], metadata["file_block_start"]).alias(SPLIT))
-    return whole.select(*columns)
+def _visible_rows(source: SplitFrame) -> DataFrame:
+    """Select what expressions may see, and what we need."""
+    rows = source.rows
+    corrupt = functions.col(CORRUPT) if CORRUPT in rows.columns else functions.lit(None).cast("string").alias(CORRUPT)
+    split = [] if source.split_last else [source.split.alias(SPLIT)]
+    return rows.select(*map(functions.col, map(quote_name, source.visible)), corrupt, *split)
 
 
-def _ours(settings: ReadSettings) -> tuple[str, ...]:
-    """Name the columns that go along with the user's, behind them."""
-    return (CORRUPT, SPLIT) if settings.format in WITH_FOOTERS else (CORRUPT,)
-
-
-def _theirs(rows: DataFrame, settings: ReadSettings) -> list[str]:
-    return rows.columns[: -len(_ours(settings))]
-
-
-def _filtered(rows: DataFrame, settings: ReadSettings, visible: Sequence[str]) -> DataFrame:
+def _filtered(rows: DataFrame, settings: RecordSettings, visible: Sequence[str]) -> DataFrame:
     """Keep the rows for which `where` is true, and every corrupt one: a filter must not hide it."""
     if settings.where is None:
         return rows
@@ -100,7 +111,7 @@ def _filtered(rows: DataFrame, settings: ReadSettings, visible: Sequence[str]) -
         return rows.where(functions.expr(settings.where) | functions.col(CORRUPT).isNotNull())
 
 
-def _selected(rows: DataFrame, settings: ReadSettings, visible: Sequence[str]) -> DataFrame:
+def _selected(rows: DataFrame, settings: RecordSettings, visible: Sequence[str], ours: tuple[str, ...]) -> DataFrame:
     expressions: list[str] = []
     for expression in settings.select:
         _refuse_session_functions("transform.select", expression, visible)
@@ -109,17 +120,17 @@ def _selected(rows: DataFrame, settings: ReadSettings, visible: Sequence[str]) -
         else:
             expressions.append(expand_star(expression, visible))
     with naming("transform.select"):
-        selected = rows.selectExpr(*expressions, *_ours(settings))
-    refuse_our_names("transform.select", _theirs(selected, settings))
+        selected = rows.selectExpr(*expressions, *ours)
+    refuse_our_names("transform.select", selected.columns[: -len(ours)])
     return selected
 
 
-def _records(rows: DataFrame, settings: ReadSettings) -> DataFrame:
+def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -> DataFrame:
     """Compute the record columns, cast them to binary, and hash each record.
 
     No expression of the user's becomes part of a longer text: a comment or a parenthesis in it would swallow the rest.
     """
-    columns = _theirs(rows, settings)
+    columns = rows.columns[: -len(ours)]
     key = functions.lit(None).cast("binary")
     if settings.key is not None:
         key = _bytes_column(rows, "record.key", settings.key, columns)
@@ -132,7 +143,7 @@ def _records(rows: DataFrame, settings: ReadSettings) -> DataFrame:
         computed.append(_number_column(rows, settings.partition, columns).alias(PARTITION))
     # As bytes: the text of a corrupt row need not be UTF-8.
     corrupt = functions.col(CORRUPT).cast("binary").alias(CORRUPT)
-    split = [functions.col(name) for name in _ours(settings) if name == SPLIT]
+    split = [functions.col(name) for name in ours if name == SPLIT]
     records = rows.select(*computed, *split, corrupt)
     records = records.selectExpr("*", f"{checksum.SPARK_EXPRESSION} AS {CHECKSUM}")
     metadata = [(name, functions.col(f"{HEADER}{index}")) for index, name in enumerate(settings.headers)]

@@ -27,6 +27,19 @@ DEFAULTS = {
     # Else Spark 4 reads no encoding but Latin-1, ASCII and UTF; which may be named is for spec/options.py to say.
     "spark.sql.legacy.javaCharsets": "true",
 }
+# What the guarantee rests on, whatever is read; a kind of source has more (`Scan.spark_conf`).
+REQUIRED = {
+    # One attempt of a task at a time, in a partitioning that stays as planned.
+    "spark.speculation": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.task.maxFailures": str(MAX_ATTEMPTS),
+    # The same rows give the same bytes everywhere, and a bad value is an error.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.jsonGenerator.ignoreNullFields": "false",
+    "spark.sql.variable.substitute": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
 # What the JVM has in truth: _JAVA_OPTIONS go over what the command line says, and spark-submit's JVM was there before us.
 _LOCALE, _LANGUAGE = "en_US", "the JVM's language"
 _CHARSET, _ENCODING = "UTF-8", "the JVM's encoding"
@@ -56,35 +69,6 @@ _HADOOP_DEFAULTS = {
     "io.compression.codecs": "",
     "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.LocalFs",
 }
-
-
-def required_settings(split_size: int) -> dict[str, str]:
-    """Return the settings that the guarantee rests on; `split_size` in bytes."""
-    return {
-        # One attempt of a task at a time, in a partitioning that stays as planned.
-        "spark.speculation": "false",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.task.maxFailures": str(MAX_ATTEMPTS),
-        # With at least one partition wanted and a fixed size, the cuts inside a file depend on that file alone.
-        "spark.sql.files.maxPartitionBytes": str(split_size),
-        "spark.sql.files.minPartitionNum": "1",
-        "spark.sql.files.ignoreCorruptFiles": "false",
-        "spark.sql.files.ignoreMissingFiles": "false",
-        "spark.sql.sources.useV1SourceList": "csv,json,orc,parquet,text",
-        # One listing by us; a job of thousands of tasks to list it again would take longer than the run.
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
-        # The same rows give the same bytes everywhere, and a bad value is an error.
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.ansi.enabled": "true",
-        "spark.sql.jsonGenerator.ignoreNullFields": "false",
-        # A flipped bit in a page that carries a checksum would be sent as it is.
-        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
-        "spark.sql.csv.parser.columnPruning.enabled": "false",
-        "spark.sql.variable.substitute": "false",
-        # Hadoop's line reader drops longer lines without a word, wherever this is set lower.
-        "spark.hadoop.mapreduce.input.linerecordreader.line.maxlength": str(2**31 - 1),
-        "spark.ui.showConsoleProgress": "false",
-    }
 
 
 def check_without_session(context: SparkContext, required: Mapping[str, str]) -> None:

@@ -1,200 +1,103 @@
-"""Which splits Spark will read, read back from the plan that it will execute, and that the plan is narrow.
+"""What a kind of source says about how it is read: by Spark (`Scan.frame`), or by the tasks themselves (`Scan.direct`).
 
-Spark drops listed files without a word in some cases, and packs the splits as it likes: so the driver asks. Between
-read.py, which makes the DataFrame, and the task's table of splits. Reached through py4j: nothing of it is public API
-of pyspark, and tests hold it to the one that is pinned.
+    Scan ─▶ SplitFrame: the source's rows, and which split each is of ─▶ record_columns.py ─▶ FrameReading
+      └──▶ Direct: planned splits, and who reads them ───────────────────────────────────────▶ DirectReading
+
+The launcher (job.py), previews and audits read by these; nothing in spark/ knows what a source is.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 
-from eosingest.errors import ChangedError, FatalError, SpecError, listed
 from eosingest.protocol.plan import Plan, PlannedSplit
-from eosingest.protocol.source import SourceFile
-from eosingest.protocol.split_table import SplitTable
-from eosingest.records.checksum import signed_hash
-from eosingest.sources.files.cuts import file_split, split_of
-from eosingest.sources.files.names import metadata_file_path
-
-# What a plan may hold so that each row comes from one row, in order. The list is of what is allowed.
-_NARROW = frozenset(
-    {
-        "ColumnarToRowExec",
-        "FileSourceScanExec",
-        "FilterExec",
-        "GenerateExec",
-        "InputAdapter",
-        "ProjectExec",
-        "WholeStageCodegenExec",
-    }
-)
-# How the path of a row's file begins in `_metadata.file_path`, and in what `input_file_name()` says.
-METADATA = "file:"
-BLOCK = "file://"
-_PIECE = re.compile(r"path: file://(\S+), range: (\d+)-(\d+), partition values: ")
-# A `FileStatus` in words. Greedy: what follows the path is Hadoop's own, so the last match is the right one.
-_FILE_STATUS = re.compile(
-    r"\w+\{path=file:(?P<path>.*); isDirectory=false; length=(?P<length>\d+); replication=\d+; blocksize=\d+; "
-    r"modification_time=(?P<mtime>-?\d+); .*\}",
-    re.DOTALL,
-)
+from eosingest.spark.direct import DirectReader, DirectSplit
 
 
-class Piece(NamedTuple):
-    """A split as Spark has it: path as in `_metadata.file_path` without its scheme, start and length in bytes."""
+class SplitFrame(Protocol):
+    """The rows of a plan's splits, before the spec makes anything of them; those of a split come in its order."""
 
-    path: str
-    start: int
-    length: int
+    @property
+    def rows(self) -> DataFrame:
+        """The columns of the source; record_columns.CORRUPT too, where a row may be one that its reader cannot read."""
 
+    @property
+    def visible(self) -> Sequence[str]:
+        """The columns that expressions may name."""
 
-def check_narrow(frame: DataFrame) -> None:
-    """Raise SpecError unless every row of the frame is made from one row of the source."""
-    execution = frame._jdf.queryExecution()
-    for node in _nodes(execution.executedPlan()):
-        name = node.getClass().getSimpleName()
-        if name not in _NARROW:
-            raise SpecError(
-                f"transform and record may only compute each record from its own row; Spark would need {name}",
-                code="not-narrow",
-                hint="aggregates, windows, joins and subqueries are not possible here: prepare the data before",
-            )
-    if not execution.executedPlan().subqueriesAll().isEmpty():
-        raise SpecError("transform and record may not hold subqueries", code="not-narrow")
+    @property
+    def schema(self) -> str:
+        """The visible columns with their types, as DDL."""
 
+    @property
+    def split(self) -> Column:
+        """The hash of the split that a row is of (BIGINT); computed from `rows`."""
 
-def check_deterministic(frame: DataFrame) -> None:
-    """Raise SpecError unless the rows of the frame are the same each time that they are computed."""
-    if not frame._jdf.queryExecution().analyzed().deterministic():
-        raise SpecError(
-            "transform or record holds an expression that Spark calls non-deterministic",
-            code="not-deterministic",
-            hint="a retried split must give the same bytes again",
-        )
+    @property
+    def split_last(self) -> bool:
+        """Whether `split` is to be computed behind all expressions, since Spark moves no filter below it."""
 
+    def fitted(self, records: DataFrame) -> SplitFrame:
+        """Return the frame to make the records of, which were made of this one: Spark may not execute every plan."""
 
-def generates_rows(frame: DataFrame) -> bool:
-    """Say whether the frame holds a generator such as `explode`, which may make no row of one."""
-    nodes = _nodes(frame._jdf.queryExecution().analyzed())
-    return any(node.getClass().getSimpleName() == "Generate" for node in nodes)
+    def verified(self, records: DataFrame) -> tuple[Mapping[int, PlannedSplit], int]:
+        """Return the planned splits by the hashes in their rows, and in how many partitions Spark will read them.
+
+        Read back from the plan that is executed: each planned split is in it exactly once, or without any row.
+        Raises ChangedError where the source is not what was planned.
+        """
 
 
-def reads_only(frame: DataFrame, column: str) -> bool:
-    """Say whether, of all that the source's files hold, the frame needs this column alone."""
-    plan = frame._jdf.queryExecution().optimizedPlan()
-    used = {
-        name for node in _nodes(plan) if not node.children().isEmpty() for name in _names(node.references().toSeq())
-    }
-    return used & set(file_columns(frame)) <= {column}
+@dataclass(frozen=True)
+class Direct:
+    """What tasks read themselves: the planned splits, done ones too, their reader, and their columns as DDL."""
+
+    reader: DirectReader
+    splits: Sequence[DirectSplit]
+    schema: str
 
 
-def file_columns(frame: DataFrame) -> list[str]:
-    """Return the columns that are read from the files themselves, not from the names of their folders."""
-    relation = frame._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation()
-    folders = set(relation.partitionSchema().fieldNames())
-    return [name for name in relation.dataSchema().fieldNames() if name not in folders]
+@dataclass(frozen=True)
+class Apart:
+    """Rows that an audit reads by another reader: split and hash of each record, and the splits, as in `SplitFrame`."""
+
+    hashes: DataFrame
+    splits: Mapping[int, PlannedSplit]
 
 
-def _names(attributes: Any) -> list[str]:
-    return [attributes.apply(index).name() for index in range(attributes.size())]
+class Scan(Protocol):
+    """How a source is read. Every method may raise the errors of errors.py, each naming what of the source it speaks of."""
 
+    @property
+    def scan_nodes(self) -> frozenset[str]:
+        """The nodes of Spark's physical plans by which it may be read."""
 
-def _nodes(plan: Any) -> Iterator[Any]:
-    yield plan
-    children = plan.children()
-    for index in range(children.size()):
-        yield from _nodes(children.apply(index))
+    def spark_conf(self, split_size: int) -> Mapping[str, str]:
+        """Return the settings of Spark that its rows rest on; they are set over the user's, and read back."""
 
+    def direct(self, plan: Plan) -> Direct | None:
+        """Say how tasks read the pending splits themselves, None where Spark is to read them."""
 
-def partitions(frame: DataFrame) -> list[list[Piece]]:
-    """Return the splits of each of Spark's file partitions, in the order of reading; empty where there is no scan."""
-    jvm: Any = frame.sparkSession._jvm
-    leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
-    scans = [leaves.apply(index) for index in range(leaves.size())]
-    if [scan.getClass().getSimpleName() for scan in scans] != ["FileSourceScanExec"]:
-        return []
-    found = scans[0].inputRDD().filePartitions()
-    texts = (jvm.scala.runtime.ScalaRunTime.stringOf(found.apply(index).files()) for index in range(found.size()))
-    return [
-        [Piece(path, int(start), int(end) - int(start)) for path, start, end in _PIECE.findall(text)] for text in texts
-    ]
+    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
+        """Look for what readers would misread, before anything is sent. `slots`: how many tasks run at a time."""
 
+    def refuse_outgrown(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
+        """Raise ChangedError where the pinned schema (DDL), if it was inferred, does not take what the plan holds now."""
 
-def task_splits(plan: Plan, whole: DataFrame, frame: DataFrame, scheme: str) -> tuple[SplitTable, int]:
-    """Return the planned splits by the hash that their rows carry, and the number of Spark's file partitions.
+    def frame(self, spark: SparkSession, plan: Plan, schema: str | None) -> SplitFrame:
+        """Return the rows of the pending splits, and of done ones beside them. `schema`: the pinned one, as DDL."""
 
-    `whole` is the frame before filters: every planned split must be in its plan, and every file as Spark listed it must
-    be the one that was planned. In the plan of `frame`, which is executed, a filter on folder columns may have left
-    files out; none may be there twice. `scheme` is as in `planned_splits`. Raises ChangedError where a file is not as
-    it was planned, FatalError where two hashes are equal.
-    """
-    executed = partitions(frame)
-    pieces = [piece for partition in executed for piece in partition]
-    if len(set(pieces)) != len(pieces):
-        raise FatalError("Spark would read a split twice", code="split-met-twice", hint="nothing was sent")
-    paths = {entry.file.path: metadata_file_path(entry.file.path) for entry in plan.pending_files}
-    _refuse_missing(plan, paths, set(pieces), whole)
-    _refuse_changed(plan, whole)
-    return SplitTable({key: planned for key, _, planned in planned_splits(plan, scheme)}, split_of), len(executed)
+    def apart(
+        self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
+    ) -> tuple[Plan, Apart | None]:
+        """Return what of the plan an audit has Spark read, and what it reads otherwise.
 
+        `by_another_reader`: than the run, where there is one; else only what Spark cannot read is apart.
+        """
 
-def planned_splits(plan: Plan, scheme: str) -> list[tuple[int, SourceFile, PlannedSplit]]:
-    """Return hash, file and split of everything that is to be read, in order; the hash is the one that rows of it carry.
-
-    Of the path as a row spells it, behind `scheme` (METADATA or BLOCK), and the split's start in bytes. Raises FatalError
-    where two hashes are equal.
-    """
-    found: dict[int, tuple[int, SourceFile, PlannedSplit]] = {}
-    for entry in plan.pending_files:
-        file, uri = entry.file, (scheme + metadata_file_path(entry.file.path).removeprefix(METADATA)).encode()
-        for planned in sorted((*entry.pending, *entry.skipped), key=lambda planned: file_split(planned.split).start):
-            split = file_split(planned.split)
-            key = signed_hash((uri, split.start))
-            if key in found:
-                raise FatalError(f"the hashes of two splits are equal ({split.file})", code="hash-collision")
-            found[key] = (key, file, planned)
-    return list(found.values())
-
-
-def _refuse_missing(plan: Plan, paths: Mapping[str, str], executed: set[Piece], whole: DataFrame) -> None:
-    """Every planned split must be one that Spark reads, or would read if no filter spared it the file."""
-    planned = {
-        Piece(paths[entry.file.path].removeprefix("file:"), split.start, split.length): entry.file.name
-        for entry in plan.pending_files
-        for split in (file_split(planned.split) for planned in entry.pending)
-    }
-    missing = planned.keys() - executed
-    if missing:
-        missing -= {piece for partition in partitions(whole) for piece in partition}
-    if missing:
-        raise _changed({planned[piece] for piece in missing}, "Spark does not see the splits that were planned")
-
-
-def _refuse_changed(plan: Plan, whole: DataFrame) -> None:
-    """Every planned file must be as long and as old as Spark found it, when it listed it for itself.
-
-    One string for all files: a call of the JVM for each takes 20 s for 100,000. No name holds a zero byte.
-    """
-    listing = whole._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation().location()
-    found = map(_FILE_STATUS.fullmatch, listing.allFiles().mkString("\0").split("\0"))
-    listed = {status["path"]: (int(status["length"]), int(status["mtime"])) for status in found if status is not None}
-    changed = {
-        entry.file.name
-        for entry in plan.pending_files
-        if listed.get(entry.file.path) != (entry.file.length, entry.file.mtime_ms)
-    }
-    if changed:
-        raise _changed(changed, "Spark found it with another length or modification time")
-
-
-def _changed(files: set[str], what: str) -> ChangedError:
-    return ChangedError(
-        f"{listed(sorted(files), 10)}: {what}: the file changed after it was listed",
-        code="changed-while-read",
-        hint="nothing was sent; run again once nothing writes to the source any more (source.min_age)",
-    )
+    def blamed(self, plan: Plan, text: str) -> str:
+        """Name the item that an error of Spark speaks of, or all that it may speak of."""

@@ -93,12 +93,13 @@ def start(
     job: str,
     master: str,
     conf: Mapping[str, str],
-    split_size: int,
+    of_source: Mapping[str, str],
     log_file: Path | None,
     wait_s: float = 120.0,
 ) -> Spark:
     """Start Spark, without a session. `log_file` takes all of its output; None: stderr.
 
+    `of_source` are the settings that reading the source rests on (`scan.Scan.spark_conf`).
     Not for the main thread: there pyspark would replace the SIGINT handler. Raises FatalError where Java is missing, the
     JVM does not start, or a required setting does not hold; IncompleteError where a signal ended the JVM; TemporaryError
     where a cluster does not take us within `wait_s` seconds, beside those that a start takes.
@@ -111,7 +112,7 @@ def start(
     # As does py4j every call that a lost JVM leaves unanswered, through its own loggers and through the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_of_py4j)
-    required = required_settings.required_settings(split_size)
+    required = {**required_settings.REQUIRED, **of_source}
     spark_conf = SparkConf(loadDefaults=False)
     jvm.prepare_environment(master, conf)
     settings = {

@@ -1,4 +1,4 @@
-"""From a Spec to what Spark is started with and what it reads: for the launcher of a run and for an audit."""
+"""From a Spec to what Spark is started with and what it makes of rows: for the launcher of a run and for an audit."""
 
 from __future__ import annotations
 
@@ -6,26 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from eosingest.kafka.config import ClientSettings
-from eosingest.sources.files.source import FileSource
 from eosingest.spark import session, site
 from eosingest.spark.job import SparkSettings, to_nobody
-from eosingest.spark.record_columns import ReadSettings
+from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.scan import Scan
 from eosingest.spec import Spec, generations
 
 
-def spark_settings(
-    spec: Spec,
-    client: ClientSettings,
-    source: FileSource,
-    check: Callable[[], None],
-    log_file: Path | None,
-    note: Callable[[str], None] = to_nobody,
-) -> SparkSettings:
-    """Make the settings. `log_file` takes Spark's own output, None leaves it on stderr; `note` a line for who watches."""
-    read = ReadSettings(
-        format=spec.source.format,
-        options=spec.source.reader_options(),
-        schema=spec.source.ddl,
+def record_settings(spec: Spec) -> RecordSettings:
+    """Return what the spec makes records by."""
+    return RecordSettings(
         where=spec.transform.where,
         select=spec.transform.select,
         key=spec.record.key,
@@ -34,14 +24,30 @@ def spark_settings(
         timestamp=spec.record.timestamp,
         partition=spec.record.partition,
     )
+
+
+def spark_conf(spec: Spec) -> dict[str, str]:
+    """Return the settings of Spark that the spec asks for."""
+    return {**generations.spark_conf(spec.defaults_of), **spec.spark.conf}
+
+
+def spark_settings(
+    spec: Spec,
+    client: ClientSettings,
+    scan: Scan,
+    check: Callable[[], None],
+    log_file: Path | None,
+    note: Callable[[str], None] = to_nobody,
+) -> SparkSettings:
+    """Make the settings. `log_file` takes Spark's own output, None leaves it on stderr; `note` a line for who watches."""
     master = site.spark_master(spec, session.submitted_master() if spec.spark.master is None else None)
     site.refuse_embedded_elsewhere(spec, master)
     return SparkSettings(
         job=spec.name,
         master=master,
-        conf={**generations.spark_conf(spec.defaults_of), **spec.spark.conf},
-        read=read,
-        base_path=lambda plan: source.partition_base(entry.file for entry in plan.files),
+        conf=spark_conf(spec),
+        records=record_settings(spec),
+        scan=scan,
         client=client,
         partitioner=spec.sink.partitioner,
         prefix=spec.sink.transactional_id_prefix,

@@ -10,25 +10,19 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.errors import FatalError
 from eosingest.host import waiting
 from eosingest.host.paths import unusable
-from eosingest.protocol.plan import make_plan
-from eosingest.sources.files.source import FileSource
-from eosingest.spark import causes, class_archive, failures, scan, session
-from eosingest.spark.read import record_frame
-from eosingest.spark.record_columns import ReadSettings
+from eosingest.spark import causes, class_archive, failures, session
 from eosingest.spark.worker import OUTPUT_SCHEMA
 
 _MASTER = "local[2]"
-_SPLIT_SIZE = 1 << 20
-_SCHEMA = "id BIGINT, name STRING, amount DOUBLE"
-_ROWS = 20_000  # enough for the JVM's interpreter to meet what a run meets
-_FORMATS = ("json", "csv", "parquet")
 _WRITTEN_S = 1_800.0  # seconds on an idle machine; at the lowest priority on one that never is, this long
 _PATIENCE = {"spark.python.authenticate.socketTimeout": "600s"}  # JVM and Python may wait for the CPU
 _FOLDERS = "training-"
@@ -36,11 +30,22 @@ _LEFT_BEHIND_S = 7_200.0  # longer than a training runs
 _ROOM = 512 << 20  # the archive takes 160 MiB
 
 
+class Rehearsal(Protocol):
+    """Reads as a run does, a few rows of its own."""
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """Return what the rows rest on; see `scan.Scan`."""
+
+    def records(self, spark: SparkSession, folder: Path) -> Iterator[DataFrame]:
+        """Make sources in the folder, and yield the record columns of each."""
+
+
 class Training:
     """One training run. Made and run once."""
 
-    def __init__(self, log_file: Path | None, check: Callable[[], None]) -> None:
+    def __init__(self, read: Rehearsal, log_file: Path | None, check: Callable[[], None]) -> None:
         """Start nothing yet. `log_file` takes Spark's output, None leaves it on stderr; `check` raises to end the run."""
+        self._read = read
         self._log_file = log_file
         self._check = check
         self._spark: session.Spark | None = None
@@ -86,14 +91,12 @@ class Training:
     def _train(self, folder: Path, fresh: Path) -> None:
         conf = {"spark.driver.extraJavaOptions": class_archive.option_to_write(fresh), **_PATIENCE}
         self._spark = spark = session.start(
-            job="prepare", master=_MASTER, conf=conf, split_size=_SPLIT_SIZE, log_file=self._log_file
+            job="prepare", master=_MASTER, conf=conf, of_source=self._read.spark_conf(), log_file=self._log_file
         )
         spark.context.parallelize(range(2), 2).mapPartitions(_no_outcome).collect()
         sql = spark.sql()
-        rows = sql.range(_ROWS).selectExpr("id", "concat('name ', id) AS name", "id / 7 AS amount")
-        for format in _FORMATS:
-            rows.write.format(format).save(str(folder / format))
-            _read(sql, format, folder / format)
+        for records in self._read.records(sql, folder):
+            records.coalesce(2).mapInArrow(_no_outcome, OUTPUT_SCHEMA).collect()
         spark.stop()
         spark.process.stdin.close()  # with which it ends, and it writes when it ends
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -116,27 +119,6 @@ def _refuse_full_disk(folder: Path) -> None:
             code="no-archive",
             hint="runs work without one; let EOSINGEST_HOME name a folder on a disk with room",
         )
-
-
-def _read(sql: Any, format: str, folder: Path) -> None:
-    """Read a folder as a run does, up to where the records would be sent."""
-    source = FileSource(format=format, paths=[f"{folder}/part-*.{format}*"], directory=folder, root=None, min_age_s=0.0)
-    plan = make_plan(source, {}, _SPLIT_SIZE, source.list())
-    read = ReadSettings(
-        format=format,
-        options={},
-        schema=_SCHEMA,
-        where="amount > 1",
-        select=("*",),
-        key="name",
-        value="to_json(struct(*))",
-        headers={},
-        timestamp=None,
-    )
-    frame = record_frame(sql, read, plan, None)
-    scan.check_narrow(frame.records)
-    scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
-    frame.records.coalesce(2).mapInArrow(_no_outcome, OUTPUT_SCHEMA).collect()
 
 
 def _no_outcome(inputs: Iterable[Any]) -> Iterable[Any]:

@@ -29,7 +29,7 @@ def killed(conf, gateway):
 
 session.SparkContext = killed
 try:
-    session.start(job="job", master="local[1,4]", conf={}, split_size=1 << 20, log_file=Path(sys.argv[1]))
+    session.start(job="job", master="local[1,4]", conf={}, of_source={}, log_file=Path(sys.argv[1]))
 except EosingestError as error:
     print(error.exit_code, error.code)
 """
@@ -58,7 +58,7 @@ def test_jvm_killed_when_the_job_is_over(job: Job) -> None:
 KILLED_WHEN_IT_IS_ASKED = """
 import sys
 from eosingest.cli.main import main
-from eosingest.spark import job, session
+from eosingest.spark import file_scan, session
 
 module, step = sys.argv.pop().split(".")
 ask = getattr(globals()[module], step)
@@ -111,7 +111,7 @@ def run_with(script: str, job: Job, argument: str) -> Done:
     return finish(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=job.folder))
 
 
-@pytest.mark.parametrize("step", ["session.SparkSession", "job.record_frame"])
+@pytest.mark.parametrize("step", ["session.SparkSession", "file_scan.file_rows"])
 def test_jvm_killed_before_a_step(job: Job, step: str) -> None:
     """Breaks when py4j's own errors, a bare ConnectionRefusedError among them, are taken for a bug, or the spec for wrong."""
     write_files(job, files=1, rows=2_000)

@@ -15,7 +15,7 @@ def at_start(_):
     return [name in sys.modules for name in ("confluent_kafka", "pyarrow", "eosingest.protocol.task")]
 
 spark = session.start(
-    job="job", master="local[2]", conf={}, split_size=1 << 20, log_file=Path(sys.argv[1]) / "spark.log"
+    job="job", master="local[2]", conf={}, of_source={}, log_file=Path(sys.argv[1]) / "spark.log"
 )
 print(spark.context.parallelize(range(2), 2).map(at_start).collect())
 spark.stop()

@@ -9,7 +9,7 @@ import bz2
 import gzip
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,9 +22,10 @@ from pyspark.sql import DataFrame, SparkSession
 from eosingest.errors import ChangedError, SpecError
 from eosingest.protocol.plan import Plan, PlannedSplit, make_plan
 from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
-from eosingest.spark import scan
-from eosingest.spark.read import RecordFrame, record_frame
-from eosingest.spark.record_columns import CORRUPT, SPLIT, ReadSettings
+from eosingest.spark import narrow
+from eosingest.spark.file_rows import ReadSettings, file_rows
+from eosingest.spark.file_splits import SCAN_NODES
+from eosingest.spark.record_columns import CORRUPT, SPLIT, RecordFrame, record_frame
 from tests.integration.test_spark_splits import ODD_NAMES, SIZE, spark
 from tests.support.builders import place
 
@@ -74,10 +75,10 @@ def plan_of(folder: Path, format: str) -> Plan:
     return make_plan(source, {}, SIZE, source.list())
 
 
-def frame_of(spark: SparkSession, settings: ReadSettings, plan: Plan) -> tuple[RecordFrame, dict[int, PlannedSplit]]:
-    frame = record_frame(spark, settings, plan, None)
-    scan.check_narrow(frame.records)
-    splits, _ = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
+def frame_of(spark: SparkSession, settings: ReadSettings, plan: Plan) -> tuple[RecordFrame, Mapping[int, PlannedSplit]]:
+    frame = record_frame(file_rows(spark, settings, plan, None), settings)
+    narrow.check_narrow(frame.records, SCAN_NODES)
+    splits, _ = frame.source.verified(frame.records)
     return frame, splits
 
 
@@ -101,7 +102,7 @@ def by_metadata(spark: SparkSession, settings: ReadSettings, plan: Plan, where: 
 
 
 def in_words(
-    plan: Plan, splits: dict[int, PlannedSplit], rows: Counter[tuple[int, bytes]]
+    plan: Plan, splits: Mapping[int, PlannedSplit], rows: Counter[tuple[int, bytes]]
 ) -> Counter[tuple[str, int, bytes]]:
     paths = {entry.file.name: metadata_file_path(entry.file.path) for entry in plan.pending_files}
     named = Counter[tuple[str, int, bytes]]()

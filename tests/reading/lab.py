@@ -20,12 +20,12 @@ from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.task_contract import SplitEnd
 from eosingest.sources.files.line_reader import LineReader, LineSplit
 from eosingest.sources.files.source import FileSource
-from eosingest.spark import scan
+from eosingest.spark import file_splits
 from eosingest.spark.direct import DirectInputs
+from eosingest.spark.file_rows import ReadSettings, file_rows
 from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.line_jobs import line_separator, takes_lines
-from eosingest.spark.read import record_frame
-from eosingest.spark.record_columns import CORRUPT, SPLIT, ReadSettings
+from eosingest.spark.record_columns import CORRUPT, SPLIT, record_frame
 from eosingest.spec import options as spec_options
 from eosingest.spec.generations import NEWEST, default_escape
 from eosingest.spec.options import reader_options
@@ -103,7 +103,7 @@ def _settings(asked: Asked) -> ReadSettings:
 
 
 def _lines(plan: Plan, separator: int | None) -> list[bytes | None]:
-    splits = [LineSplit(*planned) for planned in scan.planned_splits(plan, scan.BLOCK)]
+    splits = [LineSplit(*planned) for planned in file_splits.planned_splits(plan, file_splits.BLOCK)]
     values: list[bytes | None] = []
     for item in DirectInputs(LineReader(separator), splits, _LONGEST)._items(lambda split: None):
         if not isinstance(item, SplitEnd):
@@ -161,9 +161,12 @@ class Lab:
         first = together[0]
         plan = replace(first.plan, files=tuple(entry for each in together for entry in each.plan.files))
         cut_by(self.spark, plan.split_size)
-        frame = record_frame(self.spark, first.read, plan, first.base_path)
-        table, _ = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
-        splits = {key: table[key] for key, _, _ in scan.planned_splits(plan, frame.scheme)}  # in the plan's order
+        files = file_rows(self.spark, first.read, plan, first.base_path)
+        frame = record_frame(files, first.read)
+        table, _ = frame.source.verified(frame.records)
+        splits = {
+            key: table[key] for key, _, _ in file_splits.planned_splits(plan, files.scheme)
+        }  # in the plan's order
         by_split: dict[int, list[Any]] = {key: [] for key in splits}
         for row in frame.records.coalesce(1).collect():  # all columns, or Spark would not compute some
             by_split[row[SPLIT]].append(row)

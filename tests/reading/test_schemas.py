@@ -12,8 +12,8 @@ import pytest
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.source import FileSource
+from eosingest.spark.file_rows import ReadSettings
 from eosingest.spark.outgrown import refuse_outgrown
-from eosingest.spark.record_columns import ReadSettings
 from eosingest.spec.options import reader_options
 from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
 from tests.reading.test_parquet_orc_types import packed

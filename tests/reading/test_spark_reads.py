@@ -20,10 +20,11 @@ from eosingest.host import waiting
 from eosingest.host.interruption import never
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.sources.files.source import FileSource
-from eosingest.spark import scan, session
+from eosingest.spark import session
+from eosingest.spark.file_rows import ReadSettings, file_rows
+from eosingest.spark.file_scan import spark_conf
 from eosingest.spark.inspect_files import inspect_pending
-from eosingest.spark.read import record_frame
-from eosingest.spark.record_columns import CORRUPT, ReadSettings
+from eosingest.spark.record_columns import CORRUPT, record_frame
 from eosingest.spark.session import Spark
 from tests.support.compressed import COMPRESS, SKIPPABLE, independently, rows_of, text_of, zstd
 
@@ -34,7 +35,9 @@ HALF = 110_000  # of the text, roughly: behind a block
 @pytest.fixture(scope="module")
 def started() -> Iterator[Spark]:
     spark = waiting.in_thread(
-        lambda: session.start(job="reading", master="local[2]", conf={}, split_size=SPLIT_BYTES, log_file=None),
+        lambda: session.start(
+            job="reading", master="local[2]", conf={}, of_source=spark_conf(SPLIT_BYTES), log_file=None
+        ),
         never,
         "spark",
     )
@@ -71,7 +74,7 @@ def read(spark: SparkSession, settings: ReadSettings, folder: Path) -> list[byte
     """Return the values of the records of a folder's files, having looked at the files as a run does."""
     plan = plan_of(folder, settings.format)
     inspect_pending(spark.sparkContext, settings, plan, as_lines=False, slots=2)
-    rows = record_frame(spark, settings, plan, None).records.select("value", CORRUPT).collect()
+    rows = record_frame(file_rows(spark, settings, plan, None), settings).records.select("value", CORRUPT).collect()
     assert all(row[CORRUPT] is None for row in rows)
     return [bytes(row.value) for row in rows]
 
@@ -167,8 +170,8 @@ def test_files_from_before_1970(tmp_path: Path, spark: SparkSession) -> None:
         (tmp_path / f"f{number}").write_bytes(b'{"v": "x"}\n')
         os.utime(tmp_path / f"f{number}", ns=(0, time_ns))
     plan = plan_of(tmp_path, "json")
-    frame = record_frame(spark, settings_of("json"), plan, None)
-    splits, _ = scan.task_splits(plan, frame.whole, frame.records, frame.scheme)
+    files = file_rows(spark, settings_of("json"), plan, None)
+    splits, _ = files.verified(record_frame(files, settings_of("json")).records)
     assert len(splits) == len(times_ns)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession, functions
 
-from eosingest.app.settings import driver_settings, file_source
+from eosingest.app.settings import driver_settings, scan_of, source_of
 from eosingest.audit.receipts import expected_of
 from eosingest.audit.session import SparkAuditor
 from eosingest.errors import EosingestError
@@ -243,7 +243,7 @@ class Life:
         """Let a transaction have so many records from now on."""
         self._file.write_text(_SPEC.format(tables=self.subject.spec(), max_records=max_records))
         self.spec = load(self._file)
-        self.source = file_source(self.spec)
+        self.source = source_of(self.spec)
 
     # ---- the source by itself --------------------------------------------------------------------------------------
 
@@ -264,7 +264,7 @@ class Life:
     # ---- runs ------------------------------------------------------------------------------------------------------
 
     def launcher(self) -> _Launcher:
-        settings = spark_settings(self.spec, ClientSettings("memory:1"), self.source, never, None)
+        settings = spark_settings(self.spec, ClientSettings("memory:1"), scan_of(self.spec), never, None)
         return _Launcher(_WarmSettings(**vars(settings), warm=self._spark), self.kafka)
 
     def run(self) -> Ended:
@@ -322,7 +322,8 @@ class Life:
 
     def _sums(self, plan: Plan, schema: str | None) -> Mapping[Any, Totals]:
         settings = _WarmSettings(
-            **vars(spark_settings(self.spec, ClientSettings("memory:1"), self.source, never, None)), warm=self._spark
+            **vars(spark_settings(self.spec, ClientSettings("memory:1"), scan_of(self.spec), never, None)),
+            warm=self._spark,
         )
         auditor = SparkAuditor(settings)
         started = settings.start(SPLIT_SIZE)

@@ -12,6 +12,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from eosingest.spark import jvm, required_settings
+from eosingest.spark.file_scan import spark_conf
 
 
 @contextlib.contextmanager
@@ -24,7 +25,7 @@ def warm_spark(split_size: int) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.extraJavaOptions", jvm.SAME_EVERYWHERE)
     builder = builder.config("spark.driver.memory", "4g")  # a check taken out makes fields of whole files
-    for key, value in {**required_settings.DEFAULTS, **required_settings.required_settings(split_size)}.items():
+    for key, value in {**required_settings.DEFAULTS, **required_settings.REQUIRED, **spark_conf(split_size)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")

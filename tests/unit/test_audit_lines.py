@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from eosingest.audit.scan_lines import parted
 from eosingest.protocol.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS
 from eosingest.protocol.plan import PlannedFile
+from eosingest.spark.other_reader import parted
 from tests.support.builders import fingerprint, offset_record, plan, planned_file, planned_split, source_file
 
 SIZE = 100

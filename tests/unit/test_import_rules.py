@@ -153,7 +153,7 @@ MODULES_MAY: dict[str, set[str]] = {
 CORE = ("host", "kafka.protocols", "protocol", "records", "report", "sources")
 
 # Libraries that only some rooms, or some of their modules, know.
-AUDIT_BY_SPARK = ("audit.scan", "audit.scan_lines", "audit.session")
+AUDIT_BY_SPARK = ("audit.scan", "audit.session")
 ONLY_IN = {
     "pyspark": {"spark", *AUDIT_BY_SPARK},
     "py4j": {"spark"},

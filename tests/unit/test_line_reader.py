@@ -19,9 +19,9 @@ from eosingest.sources.files import line_reader, lines
 from eosingest.sources.files.line_reader import LineReader, LineSplit
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.direct import DirectInputs, _bounds, deal
+from eosingest.spark.file_rows import ReadSettings
+from eosingest.spark.file_splits import BLOCK, planned_splits
 from eosingest.spark.line_jobs import takes_lines
-from eosingest.spark.record_columns import ReadSettings
-from eosingest.spark.scan import BLOCK, planned_splits
 from tests.support.builders import offset_record, place
 from tests.support.compressed import lz4_frame, zstd
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eosingest import broker
-from eosingest.app.settings import file_source
+from eosingest.app.settings import source_of
 from eosingest.cli import main as cli
 from eosingest.protocol.plan import gone_note, make_plan, notes_of
 from eosingest.sources.files.source import FileSource
@@ -114,7 +114,7 @@ def test_a_file_of_no_bytes_is_a_file(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_a_file_that_vanished_when_it_was_done_is_said(tmp_path: Path) -> None:
     (tmp_path / "data" / "here.jsonl").write_text("{}\n")
-    source = file_source(load(tmp_path / "j.toml"))
+    source = source_of(load(tmp_path / "j.toml"))
     same = fingerprint(3)
     records = [
         offset_record(name, 0, 3, rows=1, done=True, read=same) for name in ("data/gone.jsonl", "elsewhere.jsonl")

@@ -40,7 +40,7 @@ class Previewer:
         self.opened.append(len(plan.files))
         return "id STRING"
 
-    def first_records(self, plan: Plan, whole: Plan, schema: str, count: int) -> list[ShownRecord]:
+    def first_records(self, plan: Plan, schema: str, count: int) -> list[ShownRecord]:
         names = [entry.file.name for entry in plan.files]
         self.asked.append((names, count))
         corrupt = "{" if "bad" in names[0] else None

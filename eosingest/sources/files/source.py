@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from eosingest.errors import FatalError, SpecError
 from eosingest.host.interruption import never
 from eosingest.protocol.source import Json, Listing, Scope, SourceFile, SplitId, Version
-from eosingest.sources.files.cuts import FileSplit, covered, cut, file_of, is_splittable, split_of
+from eosingest.sources.files.cuts import FileSplit, covered, cut, file_of, is_cut_by_codec, is_splittable, split_of
 from eosingest.sources.files.fingerprint import (
     Fingerprint,
     Fingerprints,
@@ -28,7 +29,8 @@ from eosingest.sources.files.fingerprint import (
 )
 from eosingest.sources.files.globs import is_plain, may_be_literal
 from eosingest.sources.files.names import check_readable_name, escape_for_spark, is_hidden, metadata_file_path
-from eosingest.sources.files.partitions import partition_base
+from eosingest.sources.files.partitions import partition_base, partition_columns
+from eosingest.sources.files.unread import Unread
 from eosingest.sources.files.walk import Found, Walk, exists, unreadable
 
 __all__ = ["FileSource", "escape_for_spark", "metadata_file_path"]
@@ -192,6 +194,18 @@ class FileSource:
         """Return the names of those whose length or modification time differ now, or that are gone."""
         return [file.name for file in files if not _is_as_listed(file)]
 
+    def unread(self) -> Unread:
+        """Return the same source, whose files are not read for their versions."""
+        return Unread(self)
+
+    def columns_beside(self, items: Iterable[SourceFile]) -> tuple[str, ...]:
+        """Return the columns of the tree's `k=v` folders, in lower case."""
+        return partition_columns(items)
+
+    def is_read_as_one(self, item: SourceFile) -> bool:
+        """Say whether the reader that a run does not use cannot tell a file's splits apart: Python's bz2 cannot."""
+        return self._format == "text" and is_cut_by_codec(item.path)
+
     def partition_base(self, files: Iterable[SourceFile]) -> str | None:
         """Return the reader's `basePath` for a column=value tree, None when there is none; not to be escaped."""
         return partition_base(files)
@@ -245,6 +259,30 @@ class FileSource:
         return SourceFile(
             name, path, status.st_size, to_milliseconds(status.st_mtime_ns), is_splittable(self._format, path)
         )
+
+
+class Table(Protocol):
+    """What a spec says in `[source]` of where files are."""
+
+    format: str
+    path: Sequence[str]
+    root: str | None
+    min_age: float
+    allow_empty: bool | None
+
+
+def source_of(table: Table, directory: Path, check: Callable[[], None]) -> FileSource:
+    """Make the source of a spec's `[source]`; `check` ends a long look by raising."""
+    return FileSource(
+        format=table.format,
+        paths=table.path,
+        directory=directory,
+        root=table.root,
+        min_age_s=table.min_age,
+        allow_empty=table.allow_empty,
+        refuse_empty=True,
+        check=check,
+    )
 
 
 def _local_part(uri: str) -> str:

@@ -1,6 +1,6 @@
 """Files of lines as an audit reads them without Spark's readers: by `read_lines`.
 
-Beside spark/read.py for an audit of the source (session.py), which reads by another reader than the run, where there is one:
+Beside file_rows.py for an audit of the source, which reads by another reader than the run, where there is one:
 
 - A run that sends lines as they are reads them in its tasks: the audit, by Spark. Only .zst of a window or frame that Spark
   does not know, and .gz with zeros behind it, have no reader but the tasks'.

@@ -1,49 +1,74 @@
-"""From files to a DataFrame of records: which schema the files are read by, and which split each row came from.
+"""From files to rows: which schema the files are read by, and which split each row came from.
 
-    files ─▶ reader (PERMISSIVE, our corrupt column) ─▶ record_columns.py: where ─▶ select ─▶ key, value, headers, …
-                 └─ block being read ─▶ split hash ─────────────────────▶ + checksum of the record
+    files ─▶ reader (PERMISSIVE, our corrupt column) ─▶ FileRows ─▶ record_columns.py: where ─▶ select ─▶ key, value, …
+                 └─ block being read ─▶ split hash ────────────────────────────────────────────▶ + checksum of the record
 
 All of it runs in the JVM; the Python workers see binary columns. Every step is narrow and keeps the order of a split.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession, functions
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, functions
 from pyspark.sql.types import StringType, StructField, StructType
 
 from eosingest.errors import SpecError
-from eosingest.protocol.plan import Plan
+from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.sources.files import csv_header
 from eosingest.sources.files.partitions import partition_columns, partition_values
 from eosingest.sources.files.source import escape_for_spark
-from eosingest.spark import hadoop_codecs, misread, scan, times
+from eosingest.spark import file_splits, hadoop_codecs, misread
 from eosingest.spark.data_schema import WITH_FOOTERS, Files, from_ddl
-from eosingest.spark.record_columns import CORRUPT, NOTHING, SPLIT, ReadSettings, composed, naming, refuse_our_names
+from eosingest.spark.record_columns import CORRUPT, NOTHING, RecordSettings, naming, refuse_our_names
 from eosingest.spec.expressions import quote_name
 
 _WITH_CORRUPT_ROWS = ("json", "csv")
 _INFERENCE_MAX_BYTES = 1 << 30
 _SAMPLE_ROWS = 10_000
+# Spark calls its note of the block that is being read non-deterministic, and moves no filter below it: it comes last.
+_SPLIT_BY_BLOCK = "xxhash64(input_file_name(), input_file_block_start())"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadSettings(RecordSettings):
+    """What of the spec files are read by, and records made; `schema` is DDL, or None to infer it."""
+
+    format: str
+    options: dict[str, str]
+    schema: str | None
 
 
 @dataclass(frozen=True)
-class RecordFrame:
-    """`records` are the record columns; `whole` is the source before any filter; `schema` the resolved DDL of its columns.
+class FileRows:
+    """The rows of the pending files (`scan.SplitFrame`).
 
-    `scheme` is how the path begins that a row's split is hashed from (`scan.planned_splits`).
+    `scheme` is how the path begins that a row's split is hashed from (`file_splits.planned_splits`).
     """
 
-    records: DataFrame
-    whole: DataFrame
+    rows: DataFrame
+    visible: tuple[str, ...]
     schema: str
+    split: Column
+    split_last: bool
+    plan: Plan
     scheme: str
+    readable: Callable[[], DataFrame]  # the rows for records that use no column of them
+
+    def fitted(self, records: DataFrame) -> FileRows:
+        """Spark refuses to read the corrupt rows alone."""
+        if CORRUPT not in self.rows.columns or not file_splits.reads_only(records, CORRUPT):
+            return self
+        return replace(self, rows=self.readable())
+
+    def verified(self, records: DataFrame) -> tuple[Mapping[int, PlannedSplit], int]:
+        """See `file_splits.task_splits`."""
+        return file_splits.task_splits(self.plan, self.rows, records, self.scheme)
 
 
-def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> RecordFrame:
-    """Make the DataFrame. Raises SpecError that names the key whose expression Spark does not take.
+def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> FileRows:
+    """Make the DataFrame. Raises SpecError that names the key whose value Spark does not take.
 
     FatalError where a column of JSON or CSV holds what Spark would read as another value (misread.py).
     """
@@ -55,21 +80,37 @@ def record_frame(spark: SparkSession, settings: ReadSettings, plan: Plan, base_p
     if settings.format in _WITH_CORRUPT_ROWS:
         schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
     with naming("source"):
-        whole = reader.schema(schema).load(paths)
-        visible = [name for name in whole.columns if name != CORRUPT]
-        resolved = whole.select(*(quote_name(name) for name in visible))._jdf.schema().toDDL()
-    records = composed(whole, settings, visible)
-    if CORRUPT in whole.columns and scan.reads_only(records, CORRUPT):
-        needed = [name for name in scan.file_columns(whole) if name != CORRUPT] if settings.format == "csv" else []
-        whole = _with_something_to_read(reader, schema, paths, needed)
-        records = composed(whole, settings, visible)
-    records = times.guarded(records)
-    scan.check_deterministic(records)
-    if settings.format in WITH_FOOTERS:
-        return RecordFrame(records, whole, resolved, scan.METADATA)
-    # Spark calls its note of the block that is being read non-deterministic, and moves no filter below it: it comes last.
-    split = functions.expr("xxhash64(input_file_name(), input_file_block_start())").alias(SPLIT)
-    return RecordFrame(records.select("*", split), whole, resolved, scan.BLOCK)
+        rows = reader.schema(schema).load(paths)
+        visible = [name for name in rows.columns if name != CORRUPT]
+        resolved = rows.select(*(quote_name(name) for name in visible))._jdf.schema().toDDL()
+        by_columns = settings.format in WITH_FOOTERS
+        split = _split_by_metadata(rows) if by_columns else functions.expr(_SPLIT_BY_BLOCK)
+
+    def readable() -> DataFrame:
+        needed = (
+            [name for name in file_splits.file_columns(rows) if name != CORRUPT] if settings.format == "csv" else []
+        )
+        return _with_something_to_read(reader, schema, paths, needed)
+
+    return FileRows(
+        rows=rows,
+        visible=tuple(visible),
+        schema=resolved,
+        split=split,
+        split_last=not by_columns,
+        plan=plan,
+        scheme=file_splits.METADATA if by_columns else file_splits.BLOCK,
+        readable=readable,
+    )
+
+
+def _split_by_metadata(rows: DataFrame) -> Column:
+    """Return the hash of a row's split; also where a column of the data is called `_metadata`.
+
+    In formats that are read row by row `_metadata` is copied into every row, a tenth of the CPU of a JSON job.
+    """
+    metadata = rows.metadataColumn("_metadata")
+    return functions.xxhash64(metadata["file_path"], metadata["file_block_start"])
 
 
 def _with_something_to_read(
@@ -84,12 +125,6 @@ def _with_something_to_read(
     whole = reader.schema(schema).load(paths)
     hashed = ", ".join(map(quote_name, needed))
     return whole.withColumn(CORRUPT, functions.expr(f"IF(hash({hashed}) % 1 = 5, NULL, {CORRUPT})"))
-
-
-def null_columns(settings: ReadSettings) -> tuple[str, ...]:
-    """Name the record columns that hold nothing but nulls; each column costs time in every row on its way to Python."""
-    key = ("key",) if settings.key is None else ()
-    return key if settings.format in _WITH_CORRUPT_ROWS else (*key, CORRUPT)
 
 
 def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) -> DataFrameReader:
@@ -108,7 +143,7 @@ def _headers_are_the_names(
     """
     if settings.format != "csv" or settings.options.get("enforceSchema") != "false":
         return False
-    columns = scan.file_columns(whole())
+    columns = file_splits.file_columns(whole())
     sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
     return csv_header.may_be_given(columns) and all(
         csv_header.names_as_given(entry.file.path, settings.options, columns, case_sensitive=sensitive)

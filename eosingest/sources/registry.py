@@ -1,0 +1,78 @@
+"""The kinds of sources, each registered once: by which formats a spec names it, and where its parts are.
+
+The parts are given as `module:name` and loaded when they are asked for: a run with nothing to do loads no reader, and no
+Spark. What is asked of a kind outside of its folder goes through here.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from eosingest.protocol.source import Source, SourceFile
+
+
+class PlannedSource(Source, Protocol):
+    """A source as the verbs know it: beside what the protocol asks for, what people are told."""
+
+    @property
+    def root_as_written(self) -> str:
+        """What the identities of its items are relative to, for the control record."""
+
+    def unread(self) -> Source:
+        """Return the same source for a look of which nothing is remembered: its items are not read for their versions."""
+
+    def missing(self, names: Iterable[str]) -> builtins.list[str]:
+        """Return the names of items that are not there any more, whether the spec names them or not."""
+
+    def columns_beside(self, items: Iterable[SourceFile]) -> tuple[str, ...]:
+        """Return the columns that rows get from where their item lies, not from what is in it, in lower case."""
+
+    def is_read_as_one(self, item: SourceFile) -> bool:
+        """Say whether the reader that a run does not use cannot tell an item's splits apart."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of source. The others are `module:name` of what is behind `source`, `scan` and `rehearsal`."""
+
+    formats: tuple[str, ...]
+    made: str
+    scanned: str
+    rehearsed: str
+
+    def source(self, table: Any, directory: Path, check: Callable[[], None]) -> PlannedSource:
+        """Make the source of a spec's table `[source]`. `directory` is the spec's; `check` raises to end a long look."""
+        made: PlannedSource = _loaded(self.made)(table, directory, check)
+        return made
+
+    def scan(self, table: Any, records: Any, conf: Mapping[str, str]) -> Any:
+        """Make the source's `spark.scan.Scan`. `records` is what records are made by, `conf` the spec's settings of Spark."""
+        return _loaded(self.scanned)(table, records, conf)
+
+    def rehearsal(self) -> Any:
+        """Make the kind's `spark.training.Rehearsal`."""
+        return _loaded(self.rehearsed)()
+
+
+FILES = Kind(
+    ("json", "csv", "text", "parquet", "orc"),
+    made="eosingest.sources.files.source:source_of",
+    scanned="eosingest.spark.file_scan:scan_of",
+    rehearsed="eosingest.spark.file_rehearsal:FileRehearsal",
+)
+KINDS = (FILES,)
+
+
+def kind_of(format: str) -> Kind:
+    """Return the kind that has the format. Raises KeyError where none has: a spec that was loaded names no other."""
+    return {name: kind for kind in KINDS for name in kind.formats}[format]
+
+
+def _loaded(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,118 @@
+"""How files are read (`spark.scan.Scan`): by Spark's readers, or, where the records are their lines, by the tasks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from eosingest.protocol.plan import Plan
+from eosingest.sources.files.line_reader import LineReader, LineSplit
+from eosingest.sources.files.names import metadata_file_path
+from eosingest.sources.files.partitions import partition_base
+from eosingest.spark import file_splits, line_jobs, other_reader
+from eosingest.spark.file_rows import FileRows, ReadSettings, file_rows
+from eosingest.spark.inspect_files import inspect_pending
+from eosingest.spark.outgrown import refuse_outgrown
+from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.scan import Apart, Direct
+
+_READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
+
+
+def spark_conf(split_size: int) -> dict[str, str]:
+    """Return the settings that reading files rests on; `split_size` in bytes."""
+    return {
+        # With at least one partition wanted and a fixed size, the cuts inside a file depend on that file alone.
+        "spark.sql.files.maxPartitionBytes": str(split_size),
+        "spark.sql.files.minPartitionNum": "1",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "spark.sql.sources.useV1SourceList": "csv,json,orc,parquet,text",
+        # One listing by us; a job of thousands of tasks to list it again would take longer than the run.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
+        # A flipped bit in a page that carries a checksum would be sent as it is.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+        "spark.sql.csv.parser.columnPruning.enabled": "false",
+        # Hadoop's line reader drops longer lines without a word, wherever this is set lower.
+        "spark.hadoop.mapreduce.input.linerecordreader.line.maxlength": str(2**31 - 1),
+    }
+
+
+@dataclass(frozen=True)
+class FileScan:
+    """Files that are read by `read`, in a Spark with the spec's settings `conf`."""
+
+    read: ReadSettings
+    conf: Mapping[str, str]
+
+    scan_nodes = file_splits.SCAN_NODES
+
+    def spark_conf(self, split_size: int) -> Mapping[str, str]:
+        """See `spark_conf`."""
+        return spark_conf(split_size)
+
+    def direct(self, plan: Plan) -> Direct | None:
+        """Lines that go to Kafka as they are need no Spark to be read."""
+        if not line_jobs.takes_lines(self.read, self.conf, plan, _base_path(plan)):
+            return None
+        splits = _line_splits(plan)
+        return Direct(LineReader(line_jobs.line_separator(self.read)), splits, line_jobs.SCHEMA)
+
+    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
+        """See `inspect_files.inspect_pending`."""
+        inspect_pending(context, self.read, plan, as_lines=direct, slots=slots)
+
+    def refuse_outgrown(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
+        """See `outgrown.refuse_outgrown`; a schema that the spec gives is not asked."""
+        if self.read.schema is None:
+            refuse_outgrown(spark, self.read, plan, _base_path(plan), pinned)
+
+    def frame(self, spark: SparkSession, plan: Plan, schema: str | None) -> FileRows:
+        """See `file_rows.file_rows`."""
+        read = replace(self.read, schema=schema) if schema is not None else self.read
+        return file_rows(spark, read, plan, _base_path(plan))
+
+    def apart(
+        self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
+    ) -> tuple[Plan, Apart | None]:
+        """See other_reader.py; but for lines there is one reader."""
+        if not line_jobs.sends_lines(self.read, self.conf, _base_path(plan)):
+            return plan, None
+        by_spark, alone = other_reader.parted(spark.sparkContext, plan, slots, by_another_reader=by_another_reader)
+        splits = _line_splits(alone)
+        if not splits:
+            return by_spark, None
+        hashes = other_reader.line_hashes(spark, splits, line_jobs.line_separator(self.read))
+        return by_spark, Apart(hashes, {split.key: split.planned for split in splits})
+
+    def blamed(self, plan: Plan, text: str) -> str:
+        """Name the file that Spark was reading, or all that it may have been."""
+        names = {
+            metadata_file_path(entry.file.path).removeprefix("file:"): entry.file.name for entry in plan.pending_files
+        }
+        found = _READING.search(text)
+        if found is not None and found.group(1) in names:
+            return names[found.group(1)]
+        said = [path for path in names if path in text]
+        if said:
+            return names[max(said, key=len)]
+        every = sorted(names.values())
+        return f"one of {', '.join(every[:10])}{' …' if len(every) > 10 else ''}" if len(every) > 1 else every[0]
+
+
+def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> FileScan:
+    """Make the scan of a spec's `[source]`."""
+    read = ReadSettings(format=table.format, options=table.reader_options(), schema=table.ddl, **vars(records))
+    return FileScan(read, conf)
+
+
+def _base_path(plan: Plan) -> str | None:
+    return partition_base(entry.file for entry in plan.files)
+
+
+def _line_splits(plan: Plan) -> list[LineSplit]:
+    return [LineSplit(*planned) for planned in file_splits.planned_splits(plan, file_splits.BLOCK)]

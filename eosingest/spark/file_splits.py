@@ -1,0 +1,152 @@
+"""Which splits of files Spark will read, read back from the plan that it will execute.
+
+Spark drops listed files without a word in some cases, and packs the splits as it likes: so the driver asks. Between
+file_rows.py, which makes the DataFrame, and the task's table of splits. Reached through py4j: nothing of it is public API
+of pyspark, and tests hold it to the one that is pinned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+
+from eosingest.errors import ChangedError, FatalError, listed
+from eosingest.protocol.plan import Plan, PlannedSplit
+from eosingest.protocol.source import SourceFile
+from eosingest.protocol.split_table import SplitTable
+from eosingest.records.checksum import signed_hash
+from eosingest.sources.files.cuts import file_split, split_of
+from eosingest.sources.files.names import metadata_file_path
+from eosingest.spark.narrow import nodes_of
+
+SCAN_NODES = frozenset({"FileSourceScanExec"})
+# How the path of a row's file begins in `_metadata.file_path`, and in what `input_file_name()` says.
+METADATA = "file:"
+BLOCK = "file://"
+_PIECE = re.compile(r"path: file://(\S+), range: (\d+)-(\d+), partition values: ")
+# A `FileStatus` in words. Greedy: what follows the path is Hadoop's own, so the last match is the right one.
+_FILE_STATUS = re.compile(
+    r"\w+\{path=file:(?P<path>.*); isDirectory=false; length=(?P<length>\d+); replication=\d+; blocksize=\d+; "
+    r"modification_time=(?P<mtime>-?\d+); .*\}",
+    re.DOTALL,
+)
+
+
+class Piece(NamedTuple):
+    """A split as Spark has it: path as in `_metadata.file_path` without its scheme, start and length in bytes."""
+
+    path: str
+    start: int
+    length: int
+
+
+def reads_only(frame: DataFrame, column: str) -> bool:
+    """Say whether, of all that the source's files hold, the frame needs this column alone."""
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    used = {
+        name for node in nodes_of(plan) if not node.children().isEmpty() for name in _names(node.references().toSeq())
+    }
+    return used & set(file_columns(frame)) <= {column}
+
+
+def file_columns(frame: DataFrame) -> list[str]:
+    """Return the columns that are read from the files themselves, not from the names of their folders."""
+    relation = frame._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation()
+    folders = set(relation.partitionSchema().fieldNames())
+    return [name for name in relation.dataSchema().fieldNames() if name not in folders]
+
+
+def _names(attributes: Any) -> list[str]:
+    return [attributes.apply(index).name() for index in range(attributes.size())]
+
+
+def partitions(frame: DataFrame) -> list[list[Piece]]:
+    """Return the splits of each of Spark's file partitions, in the order of reading; empty where there is no scan."""
+    jvm: Any = frame.sparkSession._jvm
+    leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
+    scans = [leaves.apply(index) for index in range(leaves.size())]
+    if [scan.getClass().getSimpleName() for scan in scans] != list(SCAN_NODES):
+        return []
+    found = scans[0].inputRDD().filePartitions()
+    texts = (jvm.scala.runtime.ScalaRunTime.stringOf(found.apply(index).files()) for index in range(found.size()))
+    return [
+        [Piece(path, int(start), int(end) - int(start)) for path, start, end in _PIECE.findall(text)] for text in texts
+    ]
+
+
+def task_splits(plan: Plan, whole: DataFrame, frame: DataFrame, scheme: str) -> tuple[SplitTable, int]:
+    """Return the planned splits by the hash that their rows carry, and the number of Spark's file partitions.
+
+    `whole` is the frame before filters: every planned split must be in its plan, and every file as Spark listed it must
+    be the one that was planned. In the plan of `frame`, which is executed, a filter on folder columns may have left
+    files out; none may be there twice. `scheme` is as in `planned_splits`. Raises ChangedError where a file is not as
+    it was planned, FatalError where two hashes are equal.
+    """
+    executed = partitions(frame)
+    pieces = [piece for partition in executed for piece in partition]
+    if len(set(pieces)) != len(pieces):
+        raise FatalError("Spark would read a split twice", code="split-met-twice", hint="nothing was sent")
+    paths = {entry.file.path: metadata_file_path(entry.file.path) for entry in plan.pending_files}
+    _refuse_missing(plan, paths, set(pieces), whole)
+    _refuse_changed(plan, whole)
+    return SplitTable({key: planned for key, _, planned in planned_splits(plan, scheme)}, split_of), len(executed)
+
+
+def planned_splits(plan: Plan, scheme: str) -> list[tuple[int, SourceFile, PlannedSplit]]:
+    """Return hash, file and split of everything that is to be read, in order; the hash is the one that rows of it carry.
+
+    Of the path as a row spells it, behind `scheme` (METADATA or BLOCK), and the split's start in bytes. Raises FatalError
+    where two hashes are equal.
+    """
+    found: dict[int, tuple[int, SourceFile, PlannedSplit]] = {}
+    for entry in plan.pending_files:
+        file, uri = entry.file, (scheme + metadata_file_path(entry.file.path).removeprefix(METADATA)).encode()
+        for planned in sorted((*entry.pending, *entry.skipped), key=lambda planned: file_split(planned.split).start):
+            split = file_split(planned.split)
+            key = signed_hash((uri, split.start))
+            if key in found:
+                raise FatalError(f"the hashes of two splits are equal ({split.file})", code="hash-collision")
+            found[key] = (key, file, planned)
+    return list(found.values())
+
+
+def _refuse_missing(plan: Plan, paths: Mapping[str, str], executed: set[Piece], whole: DataFrame) -> None:
+    """Every planned split must be one that Spark reads, or would read if no filter spared it the file."""
+    planned = {
+        Piece(paths[entry.file.path].removeprefix("file:"), split.start, split.length): entry.file.name
+        for entry in plan.pending_files
+        for split in (file_split(planned.split) for planned in entry.pending)
+    }
+    missing = planned.keys() - executed
+    if missing:
+        missing -= {piece for partition in partitions(whole) for piece in partition}
+    if missing:
+        raise _changed({planned[piece] for piece in missing}, "Spark does not see the splits that were planned")
+
+
+def _refuse_changed(plan: Plan, whole: DataFrame) -> None:
+    """Every planned file must be as long and as old as Spark found it, when it listed it for itself.
+
+    One string for all files: a call of the JVM for each takes 20 s for 100,000. No name holds a zero byte.
+    """
+    listing = whole._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation().location()
+    found = map(_FILE_STATUS.fullmatch, listing.allFiles().mkString("\0").split("\0"))
+    listed = {status["path"]: (int(status["length"]), int(status["mtime"])) for status in found if status is not None}
+    changed = {
+        entry.file.name
+        for entry in plan.pending_files
+        if listed.get(entry.file.path) != (entry.file.length, entry.file.mtime_ms)
+    }
+    if changed:
+        raise _changed(changed, "Spark found it with another length or modification time")
+
+
+def _changed(files: set[str], what: str) -> ChangedError:
+    return ChangedError(
+        f"{listed(sorted(files), 10)}: {what}: the file changed after it was listed",
+        code="changed-while-read",
+        hint="nothing was sent; run again once nothing writes to the source any more (source.min_age)",
+    )

@@ -1,0 +1,59 @@
+"""That the plan which Spark will execute is narrow, and gives the same rows each time: read back from the plan itself.
+
+Of the plans that record_columns.py makes. Reached through py4j: nothing of it is public API of pyspark, and tests hold it to
+the one that is pinned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from eosingest.errors import SpecError
+
+# What a plan may hold, beside the nodes by which its source is read, so that each row comes from one row, in order. The list
+# is of what is allowed.
+_NARROW = frozenset(
+    {"ColumnarToRowExec", "FilterExec", "GenerateExec", "InputAdapter", "ProjectExec", "WholeStageCodegenExec"}
+)
+
+
+def check_narrow(frame: DataFrame, scan_nodes: frozenset[str]) -> None:
+    """Raise SpecError unless every row of the frame is made from one row of the source, which is read by `scan_nodes`."""
+    execution = frame._jdf.queryExecution()
+    for node in nodes_of(execution.executedPlan()):
+        name = node.getClass().getSimpleName()
+        if name not in _NARROW | scan_nodes:
+            raise SpecError(
+                f"transform and record may only compute each record from its own row; Spark would need {name}",
+                code="not-narrow",
+                hint="aggregates, windows, joins and subqueries are not possible here: prepare the data before",
+            )
+    if not execution.executedPlan().subqueriesAll().isEmpty():
+        raise SpecError("transform and record may not hold subqueries", code="not-narrow")
+
+
+def check_deterministic(frame: DataFrame) -> None:
+    """Raise SpecError unless the rows of the frame are the same each time that they are computed."""
+    if not frame._jdf.queryExecution().analyzed().deterministic():
+        raise SpecError(
+            "transform or record holds an expression that Spark calls non-deterministic",
+            code="not-deterministic",
+            hint="a retried split must give the same bytes again",
+        )
+
+
+def generates_rows(frame: DataFrame) -> bool:
+    """Say whether the frame holds a generator such as `explode`, which may make no row of one."""
+    nodes = nodes_of(frame._jdf.queryExecution().analyzed())
+    return any(node.getClass().getSimpleName() == "Generate" for node in nodes)
+
+
+def nodes_of(plan: Any) -> Iterator[Any]:
+    """Yield a node of a plan and all below it."""
+    yield plan
+    children = plan.children()
+    for index in range(children.size()):
+        yield from nodes_of(children.apply(index))
