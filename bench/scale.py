@@ -39,8 +39,8 @@ from eosingest.protocol.source import Json, Listing, SourceFile, Split, SplitId,
 from eosingest.protocol.split_table import SplitTable
 from eosingest.sources.files.cuts import FileSplit, split_of
 from eosingest.sources.files.fingerprint import Fingerprint
-from eosingest.sources.files.line_reader import LineSplit
-from eosingest.spark import file_splits
+from eosingest.sources.files.reading import splits as file_splits
+from eosingest.sources.files.reading.line_reader import LineSplit
 
 TOPIC, JOB, TASKS = "eosingest-offsets", "nightly-events", 1_000
 MIB = 1 << 20

@@ -1,7 +1,7 @@
 """Reads topic and source for an audit, split over Spark's tasks: sums first, and every record's hash where those differ.
 
     topic   ranges of offsets, one share a task ─▶ consume read_committed ─▶ hash in Python ─▶ count and checksum
-    source  the same DataFrame that a run sends (read.py) ─▶ split and hash ─▶ count and checksum a split
+    source  the same DataFrame that a run sends (record_columns.py) ─▶ split and hash ─▶ count and checksum a split
     both    hashes, grouped ─▶ what is missing, what is too many, and where
 
 The hash is computed in the Python worker: that costs 0.2 µs a record beside 1.1 for reading it, and less than handing key

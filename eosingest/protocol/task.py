@@ -21,7 +21,7 @@ What it rests on:
   flight is gone the attempt ends (AttemptLostError), and Spark's retry starts over.
 - Expected ends are values: an Outcome. Only AttemptLostError and bugs are raised.
 
-Not handled here: that the planned splits are those Spark reads (spark/read.py), and what a successful job proves (driver.py).
+Not handled here: that the planned splits are those Spark reads (spark/scan.py), and what a successful job proves (driver.py).
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def proven_done(
     """Return done marks for the last splits of successful tasks, and for splits that were read and gave no row.
 
     The second only where the whole job succeeded and each of the `tasks` committed all of its input: every planned split
-    was read then (spark/read.py has checked it on the plan that Spark executed), and one without a row is empty.
+    was read then (the scan has checked it on the plan that Spark executed), and one without a row is empty.
     Files that `changed` meanwhile get none: once such a file is gone, a later run would take it for sent.
     """
     last, bad, all_read = _last_rows(result), _bad_splits(result), _all_read(result, tasks)

@@ -38,12 +38,16 @@ class PlannedSource(Source, Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of source. The others are `module:name` of what is behind `source`, `scan` and `rehearsal`."""
+    """A kind of source. The others are `module:name` of what is behind `source`, `scan` and `rehearsal`.
+
+    `in_tasks` are the modules that Spark's Python workers load to read.
+    """
 
     formats: tuple[str, ...]
     made: str
     scanned: str
     rehearsed: str
+    in_tasks: tuple[str, ...]
 
     def source(self, table: Any, directory: Path, check: Callable[[], None]) -> PlannedSource:
         """Make the source of a spec's table `[source]`. `directory` is the spec's; `check` raises to end a long look."""
@@ -62,10 +66,16 @@ class Kind:
 FILES = Kind(
     ("json", "csv", "text", "parquet", "orc"),
     made="eosingest.sources.files.source:source_of",
-    scanned="eosingest.spark.file_scan:scan_of",
-    rehearsed="eosingest.spark.file_rehearsal:FileRehearsal",
+    scanned="eosingest.sources.files.reading.scan:scan_of",
+    rehearsed="eosingest.sources.files.reading.rehearsal:FileRehearsal",
+    in_tasks=(
+        "eosingest.sources.files.reading.inspect_files",
+        "eosingest.sources.files.reading.line_reader",
+        "eosingest.sources.files.reading.other_reader",
+    ),
 )
 KINDS = (FILES,)
+IN_TASKS = tuple(name for kind in KINDS for name in kind.in_tasks)
 
 
 def kind_of(format: str) -> Kind:

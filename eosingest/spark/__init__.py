@@ -1,2 +1,2 @@
-"""Everything that knows pyspark: the session (session.py), from files to record columns (read.py), which splits Spark
-will read (scan.py), the job (job.py), and what runs inside its Python workers (worker.py)."""
+"""Everything of Spark that knows no source: the session (session.py), what a kind says about how it is read (scan.py), from
+rows to record columns, the job (job.py), and what runs inside its Python workers (worker.py)."""

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import gc
 import sys
+from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -54,6 +55,9 @@ if __name__ == "__main__":
     from pyspark.daemon import manager
 
     import eosingest.spark.worker  # noqa: F401 - what it is for
+    from eosingest.sources.registry import IN_TASKS
 
+    for module in IN_TASKS:
+        import_module(module)
     gc.freeze()  # what is imported lives as long as the workers: none of them need look through it behind each task
     manager()  # type: ignore[no-untyped-call]

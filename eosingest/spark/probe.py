@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
+from eosingest.sources.registry import IN_TASKS
+
 # Import names of what the tasks of a run and of an audit import beside pyspark, and the names that they are installed by.
 MODULES = {
     "confluent_kafka": "confluent-kafka",
@@ -23,12 +25,7 @@ MODULES = {
     "xxhash": "xxhash",
     "zstandard": "zstandard",
 }
-OURS = (
-    "eosingest.spark.worker",
-    "eosingest.spark.inspect_files",
-    "eosingest.audit.scan",
-    "eosingest.spark.other_reader",
-)
+OURS = ("eosingest.spark.worker", "eosingest.audit.scan", *IN_TASKS)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 Spark reads a text without a date, `10:30`, as that time of today wherever it casts text to TIMESTAMP, and the words 'now',
 'today', 'tomorrow' and 'yesterday' wherever it casts a constant to a time. A retried or resumed split must give the same
-bytes, on whatever day. Between read.py, which makes the record columns, and the plan that is executed:
+bytes, on whatever day. Between record_columns.py, which makes the record columns, and the plan that is executed:
 
 - in expressions every cast is found in Spark's own analyzed plan, however it was written; one of a constant is judged at
   once, one of a column stops at the row (`guarded`);
-- in columns of type TIMESTAMP that JSON and CSV readers fill, the text is looked at before anything is sent (misread.py).
+- in columns of type TIMESTAMP that JSON and CSV readers fill, the text is looked at before anything is sent, by the files' own.
 
-Reached through py4j as in scan.py: nothing of it is public API of pyspark, and tests hold it to the one that is pinned.
+Reached through py4j as in narrow.py: nothing of it is public API of pyspark, and tests hold it to the one that is pinned.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.errors import ChangedError, SpecError
 from eosingest.protocol.plan import Plan, PlannedSplit, make_plan
+from eosingest.sources.files.reading.rows import ReadSettings, file_rows
+from eosingest.sources.files.reading.splits import SCAN_NODES
 from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
 from eosingest.spark import narrow
-from eosingest.spark.file_rows import ReadSettings, file_rows
-from eosingest.spark.file_splits import SCAN_NODES
 from eosingest.spark.record_columns import CORRUPT, SPLIT, RecordFrame, record_frame
 from tests.integration.test_spark_splits import ODD_NAMES, SIZE, spark
 from tests.support.builders import place

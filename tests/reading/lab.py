@@ -18,13 +18,13 @@ from pyspark.sql import SparkSession
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.task_contract import SplitEnd
-from eosingest.sources.files.line_reader import LineReader, LineSplit
+from eosingest.sources.files.reading import splits as file_splits
+from eosingest.sources.files.reading.inspect_files import inspect_pending
+from eosingest.sources.files.reading.line_jobs import line_separator, takes_lines
+from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
+from eosingest.sources.files.reading.rows import ReadSettings, file_rows
 from eosingest.sources.files.source import FileSource
-from eosingest.spark import file_splits
 from eosingest.spark.direct import DirectInputs
-from eosingest.spark.file_rows import ReadSettings, file_rows
-from eosingest.spark.inspect_files import inspect_pending
-from eosingest.spark.line_jobs import line_separator, takes_lines
 from eosingest.spark.record_columns import CORRUPT, SPLIT, record_frame
 from eosingest.spec import options as spec_options
 from eosingest.spec.generations import NEWEST, default_escape

@@ -15,8 +15,8 @@ from eosingest.errors import ChangedError, EosingestError
 from eosingest.protocol.source import SourceFile
 from eosingest.sources.files.file_parts import WHOLE, FilePart, lines_before, of_length, pieces
 from eosingest.sources.files.inspection import Finding, error_of, inspect, needs_inspection, parts
+from eosingest.sources.files.reading.inspect_files import Inspection
 from eosingest.sources.files.source import FileSource
-from eosingest.spark.inspect_files import Inspection
 
 
 def listed(folder: Path, name: str) -> SourceFile:

@@ -15,16 +15,16 @@ import pytest
 from eosingest.protocol.source import SourceFile
 from eosingest.sources.files import codecs, csv_header, csv_scan, json_scan, magic, partitions, text_blocks, text_checks
 from eosingest.sources.files import source as source_files
-from eosingest.spark import (
+from eosingest.sources.files.reading import (
     columnar,
     data_schema,
     exact_types,
-    file_rows,
     hadoop_codecs,
     inspect_files,
     misread,
-    times,
+    rows,
 )
+from eosingest.spark import times
 from eosingest.spec import options as spec_options
 from tests.reading import lab as lab_module
 from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
@@ -173,7 +173,7 @@ SWITCHES = [
     Switch(
         "any header gives names", _set(csv_header, "names_as_given", lambda *_, **__: True), ("csv/header/given names",)
     ),
-    Switch("corrupt rows are nulls", _set(file_rows, "_WITH_CORRUPT_ROWS", ()), ("csv/typed/INT", "json/odd/a word")),
+    Switch("corrupt rows are nulls", _set(rows, "_WITH_CORRUPT_ROWS", ()), ("csv/typed/INT", "json/odd/a word")),
     # JSON
     Switch(
         "text behind a value is dropped",

@@ -11,9 +11,9 @@ import pytest
 
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import make_plan
+from eosingest.sources.files.reading.outgrown import refuse_outgrown
+from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.source import FileSource
-from eosingest.spark.file_rows import ReadSettings
-from eosingest.spark.outgrown import refuse_outgrown
 from eosingest.spec.options import reader_options
 from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
 from tests.reading.test_parquet_orc_types import packed
@@ -66,7 +66,17 @@ def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: P
         listing = source.list()
         plan = make_plan(source, {}, 1 << 20, listing)
         options = reader_options(format, _HEADER if format == "csv" else {}, has_schema=False)
-        settings = ReadSettings(format, options, None, None, ("*",), None, "to_json(struct(*))", {}, None)
+        settings = ReadSettings(
+            format=format,
+            options=options,
+            schema=None,
+            where=None,
+            select=("*",),
+            key=None,
+            value="to_json(struct(*))",
+            headers={},
+            timestamp=None,
+        )
         arguments: Any = (lab.spark, settings, plan, source.partition_base(listing.files), pinned)
         if not said:
             refuse_outgrown(*arguments)

@@ -19,11 +19,11 @@ from eosingest.errors import ChangedError, FatalError
 from eosingest.host import waiting
 from eosingest.host.interruption import never
 from eosingest.protocol.plan import Plan, make_plan
+from eosingest.sources.files.reading.inspect_files import inspect_pending
+from eosingest.sources.files.reading.rows import ReadSettings, file_rows
+from eosingest.sources.files.reading.scan import spark_conf
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import session
-from eosingest.spark.file_rows import ReadSettings, file_rows
-from eosingest.spark.file_scan import spark_conf
-from eosingest.spark.inspect_files import inspect_pending
 from eosingest.spark.record_columns import CORRUPT, record_frame
 from eosingest.spark.session import Spark
 from tests.support.compressed import COMPRESS, SKIPPABLE, independently, rows_of, text_of, zstd

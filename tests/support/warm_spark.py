@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from eosingest.sources.files.reading.scan import spark_conf
 from eosingest.spark import jvm, required_settings
-from eosingest.spark.file_scan import spark_conf
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eosingest.protocol.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS
 from eosingest.protocol.plan import PlannedFile
-from eosingest.spark.other_reader import parted
+from eosingest.sources.files.reading.other_reader import parted
 from tests.support.builders import fingerprint, offset_record, plan, planned_file, planned_split, source_file
 
 SIZE = 100

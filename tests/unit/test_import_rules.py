@@ -32,9 +32,21 @@ ROOMS: dict[str, set[str]] = {
     "sniff": {"errors"},
     "broker": {"errors", "host"},
     "spec": {"errors"},
-    "spark": {"errors", "host", "kafka", "protocol", "records", "report", "sources", "spec"},
-    "audit": {"errors", "host.waiting", "kafka", "protocol", "records", "report", "sources", "spark"},
-    "app": {"audit", "broker", "errors", "host", "kafka", "protocol", "report", "sniff", "sources", "spark", "spec"},
+    "spark": {"errors", "host", "kafka", "protocol", "records", "report", "spec"},
+    "audit": {"errors", "host.waiting", "kafka", "protocol", "records", "report", "spark"},
+    "app": {
+        "audit",
+        "broker",
+        "errors",
+        "host",
+        "kafka",
+        "protocol",
+        "report",
+        "sniff",
+        "sources.registry",
+        "spark",
+        "spec",
+    },
     "cli": {"app", "broker", "errors", "host", "report", "sniff", "spec"},
     "spark_submit": {"cli", "spark.submitted"},
     "__main__": {"cli"},
@@ -132,18 +144,24 @@ MODULES_MAY: dict[str, set[str]] = {
         "report",
     },
     "protocol.control_log": {"errors", "kafka.protocols", "protocol.offsets", "protocol.transactional_ids"},
-    # What a task reads by, and so makes batches of.
-    "sources.files.line_reader": {
+    # How a kind is read: by Spark, and by tasks, which make batches of what they read.
+    "sources.files.reading": {
         "errors",
         "kafka.columns",
         "kafka.protocols",
         "protocol.offsets",
         "protocol.plan",
         "protocol.source",
+        "protocol.split_table",
         "protocol.task_contract",
         "records.checksum",
         "sources.files",
+        "spark",
+        "spec.expressions",
     },
+    # What every Python worker of Spark loads is for the kinds to say.
+    "spark.daemon": {"sources.registry", "spark"},
+    "spark.probe": {"sources.registry"},
     "audit.receipts": {"kafka.protocols", "protocol.offsets", "records.checksum"},
     "audit.findings": {"audit.receipts", "errors", "kafka.protocols"},
     "audit.judgement": {"audit.receipts", "records.checksum"},
@@ -151,13 +169,14 @@ MODULES_MAY: dict[str, set[str]] = {
 }
 # What is loaded in every process of a run, and must load no heavy library.
 CORE = ("host", "kafka.protocols", "protocol", "records", "report", "sources")
+READING = "sources.files.reading"  # loaded where rows are asked for
 
 # Libraries that only some rooms, or some of their modules, know.
 AUDIT_BY_SPARK = ("audit.scan", "audit.session")
 ONLY_IN = {
-    "pyspark": {"spark", *AUDIT_BY_SPARK},
-    "py4j": {"spark"},
-    "pyarrow": {"spark", "sniff", *AUDIT_BY_SPARK},  # footers, and zstd
+    "pyspark": {"spark", READING, *AUDIT_BY_SPARK},
+    "py4j": {"spark", READING},
+    "pyarrow": {"spark", "sniff", READING, *AUDIT_BY_SPARK},  # footers, and zstd
     "pandas": {"spark", *AUDIT_BY_SPARK},
     "typer": {"cli"},
     "rich": {"cli"},
@@ -263,6 +282,10 @@ def test_libraries_stay_in_their_part(path: Path) -> None:
     assert wrong == []
 
 
+def is_core(name: str) -> bool:
+    return bool(parents(name) & set(CORE)) and READING not in parents(name)
+
+
 def loaded_by(statement: str) -> set[str]:
     """Return the top-level names of all modules that are there after a statement in a new Python."""
     code = f"import sys\n{statement}\nprint(*{{name.split('.')[0] for name in sys.modules}})"
@@ -275,7 +298,7 @@ def loaded_by(statement: str) -> set[str]:
     "statement",
     [
         "import eosingest.protocol.task, eosingest.protocol.driver",
-        "import " + ", ".join(f"eosingest.{name}" for name in sorted(NAMES) if parents(name) & set(CORE)),
+        "import " + ", ".join(f"eosingest.{name}" for name in sorted(NAMES) if is_core(name)),
         "import eosingest.kafka.producer, eosingest.kafka.offsets_reader, eosingest.kafka.kafka_python\n"
         "import eosingest.sources.files.source",
     ],

@@ -15,13 +15,14 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.task_contract import Batch, Signal, SplitEnd
 from eosingest.records import checksum
-from eosingest.sources.files import line_reader, lines
-from eosingest.sources.files.line_reader import LineReader, LineSplit
+from eosingest.sources.files import lines
+from eosingest.sources.files.reading import line_reader
+from eosingest.sources.files.reading.line_jobs import takes_lines
+from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
+from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.sources.files.reading.splits import BLOCK, planned_splits
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.direct import DirectInputs, _bounds, deal
-from eosingest.spark.file_rows import ReadSettings
-from eosingest.spark.file_splits import BLOCK, planned_splits
-from eosingest.spark.line_jobs import takes_lines
 from tests.support.builders import offset_record, place
 from tests.support.compressed import lz4_frame, zstd
 

@@ -1,6 +1,7 @@
 """The header of a CSV file, and the names that Spark gives to columns whose names are empty or not their own.
 
-For read.py: Spark names such columns by their places (`_c0`, `a0`, `a1`) and then finds that the file's header is another.
+For reading/rows.py: Spark names such columns by their places (`_c0`, `a0`, `a1`) and then finds that the file's header is
+another.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a run will read is inspected before anything of it is sent, wherever Spark's and Hadoop's readers take damage silently.
 
-Between the plan and the job (spark/inspect_files.py):
+Between the plan and the job (reading/inspect_files.py):
 
     look      every text file: do its name and its first bytes agree, and is it read at all?
     parts     what a task inspects at a time: a file, or so many of its bytes where its lines can be looked at apart

@@ -1,6 +1,6 @@
 """Lines of a text file, cut from its bytes as Spark's text reader cuts them: no JVM, no Python object per line.
 
-Between a planned split of a file and the task that sends its lines as they are (line_reader.py). The rules are those
+Between a planned split of a file and the task that sends its lines as they are (reading/line_reader.py). The rules are those
 of Hadoop's LineRecordReader, which Spark reads text with; tests/integration/test_lines.py holds the two together:
 
 - A line ends at `\\n`, `\\r` or `\\r\\n`, or at a given byte alone; what follows the last one is a line unless it is empty.

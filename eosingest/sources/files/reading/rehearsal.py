@@ -8,10 +8,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.protocol.plan import make_plan
+from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.sources.files.reading.scan import FileScan, spark_conf
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import narrow
-from eosingest.spark.file_rows import ReadSettings
-from eosingest.spark.file_scan import FileScan, spark_conf
 from eosingest.spark.record_columns import record_frame
 
 _SPLIT_SIZE = 1 << 20

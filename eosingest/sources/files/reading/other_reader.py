@@ -1,6 +1,6 @@
 """Files of lines as an audit reads them without Spark's readers: by `read_lines`.
 
-Beside file_rows.py for an audit of the source, which reads by another reader than the run, where there is one:
+Beside rows.py for an audit of the source, which reads by another reader than the run, where there is one:
 
 - A run that sends lines as they are reads them in its tasks: the audit, by Spark. Only .zst of a window or frame that Spark
   does not know, and .gz with zeros behind it, have no reader but the tasks'.
@@ -28,8 +28,8 @@ from eosingest.records import checksum
 from eosingest.sources.files.codecs import PIECE_BYTES, DamagedError, Decompressed, codec_of, pieces
 from eosingest.sources.files.cuts import is_cut_by_codec
 from eosingest.sources.files.inspection import inspect
-from eosingest.sources.files.line_reader import LineSplit
 from eosingest.sources.files.lines import Bounds, is_compressed, open_file, read_lines
+from eosingest.sources.files.reading.line_reader import LineSplit
 from eosingest.spark.record_columns import CHECKSUM, SPLIT
 
 _SCHEMA = f"{SPLIT} BIGINT, {CHECKSUM} BIGINT"

@@ -18,9 +18,9 @@ from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.sources.files import csv_header
 from eosingest.sources.files.partitions import partition_columns, partition_values
+from eosingest.sources.files.reading import hadoop_codecs, misread, splits
+from eosingest.sources.files.reading.data_schema import WITH_FOOTERS, Files, from_ddl
 from eosingest.sources.files.source import escape_for_spark
-from eosingest.spark import file_splits, hadoop_codecs, misread
-from eosingest.spark.data_schema import WITH_FOOTERS, Files, from_ddl
 from eosingest.spark.record_columns import CORRUPT, NOTHING, RecordSettings, naming, refuse_our_names
 from eosingest.spec.expressions import quote_name
 
@@ -44,7 +44,7 @@ class ReadSettings(RecordSettings):
 class FileRows:
     """The rows of the pending files (`scan.SplitFrame`).
 
-    `scheme` is how the path begins that a row's split is hashed from (`file_splits.planned_splits`).
+    `scheme` is how the path begins that a row's split is hashed from (`splits.planned_splits`).
     """
 
     rows: DataFrame
@@ -58,13 +58,13 @@ class FileRows:
 
     def fitted(self, records: DataFrame) -> FileRows:
         """Spark refuses to read the corrupt rows alone."""
-        if CORRUPT not in self.rows.columns or not file_splits.reads_only(records, CORRUPT):
+        if CORRUPT not in self.rows.columns or not splits.reads_only(records, CORRUPT):
             return self
         return replace(self, rows=self.readable())
 
     def verified(self, records: DataFrame) -> tuple[Mapping[int, PlannedSplit], int]:
-        """See `file_splits.task_splits`."""
-        return file_splits.task_splits(self.plan, self.rows, records, self.scheme)
+        """See `splits.task_splits`."""
+        return splits.task_splits(self.plan, self.rows, records, self.scheme)
 
 
 def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> FileRows:
@@ -87,9 +87,7 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
         split = _split_by_metadata(rows) if by_columns else functions.expr(_SPLIT_BY_BLOCK)
 
     def readable() -> DataFrame:
-        needed = (
-            [name for name in file_splits.file_columns(rows) if name != CORRUPT] if settings.format == "csv" else []
-        )
+        needed = [name for name in splits.file_columns(rows) if name != CORRUPT] if settings.format == "csv" else []
         return _with_something_to_read(reader, schema, paths, needed)
 
     return FileRows(
@@ -99,7 +97,7 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
         split=split,
         split_last=not by_columns,
         plan=plan,
-        scheme=file_splits.METADATA if by_columns else file_splits.BLOCK,
+        scheme=splits.METADATA if by_columns else splits.BLOCK,
         readable=readable,
     )
 
@@ -143,7 +141,7 @@ def _headers_are_the_names(
     """
     if settings.format != "csv" or settings.options.get("enforceSchema") != "false":
         return False
-    columns = file_splits.file_columns(whole())
+    columns = splits.file_columns(whole())
     sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
     return csv_header.may_be_given(columns) and all(
         csv_header.names_as_given(entry.file.path, settings.options, columns, case_sensitive=sensitive)

@@ -1,4 +1,4 @@
-"""Which jobs have their lines sent as they are, and read in the tasks themselves (sources/files/line_reader.py)."""
+"""Which jobs have their lines sent as they are, and read in the tasks themselves (line_reader.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.cuts import is_cut_by_codec, is_splittable
 from eosingest.sources.files.lines import is_compressed
-from eosingest.spark.file_rows import ReadSettings
+from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.spec.expressions import tokens
 
 SCHEMA = "value STRING"  # what Spark would infer of text

@@ -1,6 +1,6 @@
 """The inspection of what a run will read (sources/files/inspection.py), dealt out to Spark's tasks: a job of plain Python.
 
-Called by the launcher (job.py) before the driver commits `running`. The tasks return what they found as values.
+Called by the launcher (spark/job.py) before the driver commits `running`. The tasks return what they found as values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from eosingest.protocol.plan import Plan
 from eosingest.protocol.source import SourceFile
 from eosingest.sources.files.file_parts import FilePart
 from eosingest.sources.files.inspection import TEXT_FORMATS, Finding, error_of, inspect, look, needs_inspection, parts
-from eosingest.spark.file_rows import ReadSettings
+from eosingest.sources.files.reading.rows import ReadSettings
 
 _HERE_BYTES, _HERE_FILES = 4 << 20, 100  # so much is inspected sooner than a task begins
 _TASKS_PER_SLOT = 4  # files are of unlike sizes: many small tasks end at about the same time

@@ -1,4 +1,4 @@
-package eosingest.spark.codec;
+package eosingest.codec;
 
 import java.io.EOFException;
 import java.io.IOException;

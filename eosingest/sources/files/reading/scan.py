@@ -10,13 +10,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.line_reader import LineReader, LineSplit
 from eosingest.sources.files.names import metadata_file_path
 from eosingest.sources.files.partitions import partition_base
-from eosingest.spark import file_splits, line_jobs, other_reader
-from eosingest.spark.file_rows import FileRows, ReadSettings, file_rows
-from eosingest.spark.inspect_files import inspect_pending
-from eosingest.spark.outgrown import refuse_outgrown
+from eosingest.sources.files.reading import line_jobs, other_reader
+from eosingest.sources.files.reading import splits as file_splits
+from eosingest.sources.files.reading.inspect_files import inspect_pending
+from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
+from eosingest.sources.files.reading.outgrown import refuse_outgrown
+from eosingest.sources.files.reading.rows import FileRows, ReadSettings, file_rows
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Apart, Direct
 

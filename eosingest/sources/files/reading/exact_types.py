@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 )
 
 from eosingest.errors import FatalError, listed
-from eosingest.spark.columnar import FORMAT_NAMES, NUMBERED, Footer, Unreadable
+from eosingest.sources.files.reading.columnar import FORMAT_NAMES, NUMBERED, Footer, Unreadable
 
 _NAMED_AT_MOST = 10
 _DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}

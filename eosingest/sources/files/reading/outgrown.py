@@ -1,6 +1,6 @@
 """Whether an inferred schema that is pinned still takes all that the files hold, where other files are pending than it knew.
 
-Called by the launcher (job.py) in the middle of a job, before anything is sent. Spark drops a field that the schema does not
+Called by the launcher in the middle of a job, before anything is sent. Spark drops a field that the schema does not
 have, and a value that does not fit is a corrupt row: the schema is inferred anew over what is pending, and what it would add
 or widen stops the run, with the file and the schema that would take both.
 """
@@ -29,9 +29,9 @@ from pyspark.sql.types import (
 
 from eosingest.errors import ChangedError, EosingestError, listed
 from eosingest.protocol.plan import Plan, PlannedFile
-from eosingest.spark.data_schema import WITH_FOOTERS, from_ddl
-from eosingest.spark.exact_types import holds, type_words
-from eosingest.spark.file_rows import ReadSettings, columns_with_values, read_schema
+from eosingest.sources.files.reading.data_schema import WITH_FOOTERS, from_ddl
+from eosingest.sources.files.reading.exact_types import holds, type_words
+from eosingest.sources.files.reading.rows import ReadSettings, columns_with_values, read_schema
 
 _NAMED_AT_MOST = 10
 _ASKED_AT_MOST = 20  # files that are inferred one by one, to name those that differ

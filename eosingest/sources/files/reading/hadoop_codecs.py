@@ -1,6 +1,6 @@
 """Hadoop's codecs for compressed text, by suffix: those that a run reads with, and no others.
 
-Under read.py, and only where such a file is read by Spark. Of two suffixes Hadoop's own codecs do not do: .zst needs a native
+Under rows.py, and only where such a file is read by Spark. Of two suffixes Hadoop's own codecs do not do: .zst needs a native
 library, .lz4 has a framing of its own. For .zst another one lies among Spark's jars. For .lz4 ours is compiled here, by the
 compiler that Spark brings along for its own code, and sent to the executors: no JDK is needed, and nothing is built.
 """
@@ -19,7 +19,7 @@ from eosingest.sources.files.codecs import codec_of
 
 _CODECS = "io.compression.codecs"
 _HADOOPS = "org.apache.hadoop.io.compress."
-_ZSTD, _LZ4 = "io.airlift.compress.zstd.ZstdCodec", "eosingest.spark.codec.Lz4FrameCodec"
+_ZSTD, _LZ4 = "io.airlift.compress.zstd.ZstdCodec", "eosingest.codec.Lz4FrameCodec"
 _SOURCE = Path(__file__).parent / "codec" / "Lz4FrameCodec.java"
 # What must read a file, by its codec; of a codec's names any.
 _READ_BY = {

@@ -2,7 +2,7 @@
 
 A text without a date becomes that time of today as TIMESTAMP, `2020-05` the first of May, and `202005` a year; as DATE
 `2020-01-02 x` loses its end and `20200102` is a number of days; 200 as TINYINT is -56; `1,5` as DECIMAL is 15; a folder's
-70000 as SMALLINT is 4464. None of it is a corrupt row. Between the schema (read.py) and the rows: such columns are read once
+70000 as SMALLINT is 4464. None of it is a corrupt row. Between the schema (rows.py) and the rows: such columns are read once
 as text, and looked at; a column of none of these types costs nothing.
 """
 

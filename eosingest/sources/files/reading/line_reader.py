@@ -1,6 +1,6 @@
 """Lines that go to Kafka as they are, read in the task itself: no JVM, no Arrow, no Python object that outlives a batch.
 
-    planned splits ─▶ bytes of the file ─▶ lines (lines.py) ─▶ addresses and lengths ─▶ task.py
+    planned splits ─▶ bytes of the file ─▶ lines (../lines.py) ─▶ addresses and lengths ─▶ task.py
 
 A `DirectReader` (spark/direct.py), with the records and receipts of the way through Spark.
 """

@@ -1,8 +1,9 @@
 """Which columns the files' data has, and as what types they are read: the given schema, the pinned one, or an inferred one.
 
-Between the plan and read.py, which adds what JSON and CSV need. Parquet and ORC say in each file what they hold, and every
+Between the plan and rows.py, which adds what JSON and CSV need. Parquet and ORC say in each file what they hold, and every
 pending file is asked (columnar.py, exact_types.py). The columns of `k=v` folders are no data: Spark appends them, as strings
-where the schema does not say otherwise (required_settings.py), so that their type never depends on which folders are pending.
+where the schema does not say otherwise (spark/required_settings.py), so that their type never depends on which folders are
+pending.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 
 from eosingest.errors import FatalError
 from eosingest.protocol.source import SourceFile
-from eosingest.spark.columnar import Footer, Unreadable, read_footers
-from eosingest.spark.exact_types import refuse_misread, refuse_unreadable, type_words
+from eosingest.sources.files.reading.columnar import Footer, Unreadable, read_footers
+from eosingest.sources.files.reading.exact_types import refuse_misread, refuse_unreadable, type_words
 from eosingest.spark.failures import FROM_THE_JVM
 
 WITH_FOOTERS = ("parquet", "orc")

@@ -1,7 +1,7 @@
 """Which splits of files Spark will read, read back from the plan that it will execute.
 
 Spark drops listed files without a word in some cases, and packs the splits as it likes: so the driver asks. Between
-file_rows.py, which makes the DataFrame, and the task's table of splits. Reached through py4j: nothing of it is public API
+rows.py, which makes the DataFrame, and the task's table of splits. Reached through py4j: nothing of it is public API
 of pyspark, and tests hold it to the one that is pinned.
 """
 
