@@ -117,7 +117,7 @@ class SparkAuditor:
             splits |= apart.splits
             partitions += len(apart.splits)
         if plan.files:
-            frame = record_frame(settings.scan.frame(self._session, plan, schema), settings.records)
+            frame = record_frame(settings.scan.frame(self._session, plan, schema, slots), settings.records)
             self.schema = frame.source.schema
             narrow.check_narrow(frame.records, settings.scan.scan_nodes)
             by_spark, more = frame.source.verified(frame.records)
@@ -173,6 +173,9 @@ class SparkAuditor:
         ended = failures.jvm_ended(self._spark and self._spark.process, wait=True)
         if ended is not None:
             return TemporaryError(ended, code="jvm-ended", hint=self._again())
+        said = failures.by_a_reader(text)
+        if said is not None:
+            return said
         environment = environment_error(text, "nothing was judged")
         if environment is not None:
             return environment

@@ -48,9 +48,8 @@ class DirectReader(Protocol):
 _S = TypeVar("_S", bound=DirectSplit)
 
 
-def deal(planned: Sequence[_S], most_tasks: int) -> tuple[tuple[_S, ...], ...]:
-    """Deal out what is not done of the planned splits: neighbours to one task, about as much to read to each."""
-    splits = [split for split in planned if not split.planned.done]
+def deal(splits: Sequence[_S], most_tasks: int) -> tuple[tuple[_S, ...], ...]:
+    """Deal splits out: neighbours to one task, about as much to read to each."""
     bounds = _bounds([split.planned.split.size for split in splits], min(most_tasks, len(splits)))
     return tuple(tuple(splits[first:end]) for first, end in pairwise(bounds))
 

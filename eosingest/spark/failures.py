@@ -7,6 +7,8 @@ reason in Spark's words; environment.py knows what is wrong with the Python of e
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 import subprocess
 import traceback
 from collections.abc import Callable
@@ -17,7 +19,7 @@ import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
+from eosingest.errors import ChangedError, EosingestError, FatalError, IncompleteError, TemporaryError
 from eosingest.host.java import find_java, java_major_version
 from eosingest.protocol import pins
 from eosingest.spark import causes, cluster
@@ -30,6 +32,10 @@ NAMES_AS_IN_THE_HEADER = "give source.schema the header's names in their order, 
 _END_KNOWN_S = 2.0  # a JVM that was lost over py4j has ended, or is about to
 _TOO_NEW = "getSubject is not supported"  # by Java 23 and newer; the Hadoop in pyspark 4.0 needs it (HADOOP-19212)
 _NO_SOCKET = "Connection refused"  # in what pyspark says where the JVM no longer serves a job's result
+_OF_A_READER = re.compile(r"\.ReaderError: (\{.*\})$", re.MULTILINE)
+_OF_READERS: dict[str, type[EosingestError]] = {
+    known.__name__: known for known in (ChangedError, FatalError, IncompleteError, TemporaryError)
+}
 _FROM_A_WORKER = "Traceback (most recent call last)"
 
 
@@ -81,6 +87,9 @@ def of_a_run(error: Exception, process: Any, blamed: Callable[[str], str], log_f
     text = causes.text_of(error)
     log = log_hint(log_file)
     kept = "what was committed is kept, nothing was sent twice"
+    said = by_a_reader(text)
+    if said is not None:
+        return said
     expected = isinstance(error, (*FROM_THE_JVM, OSError))
     unanswered = isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
     ended = jvm_ended(process, wait=not expected or unanswered or _NO_SOCKET in text)
@@ -109,6 +118,22 @@ def of_a_run(error: Exception, process: Any, blamed: Callable[[str], str], log_f
         )
     bug = bug_in_a_task(text, hint=f"{kept}{log}")
     return bug or IncompleteError(f"the Spark job failed: {reason}", code="spark-job", hint=f"{kept}; run again{log}")
+
+
+def in_words(error: EosingestError) -> str:
+    """Return an error of a reader as the text of an exception in a worker, for `by_a_reader` to find."""
+    said = {"error": type(error).__name__, "message": error.message, "code": error.code, "hint": error.hint}
+    return json.dumps({**said, "item": error.item})
+
+
+def by_a_reader(text: str) -> EosingestError | None:
+    """Return the error that a reader in a worker raised (`in_words`), where a failure of Spark says one."""
+    found = _OF_A_READER.search(text)
+    if found is None:
+        return None
+    said = json.loads(found.group(1))
+    hint = said["hint"] or "what was committed is kept, nothing was sent twice; mend the cause and run again"
+    return _OF_READERS[said["error"]](said["message"], code=said["code"], hint=hint, item=said["item"])
 
 
 def jvm_ended(process: Any, *, wait: bool) -> str | None:

@@ -45,7 +45,7 @@ class SparkPreviewer(SparkLauncher):
         self._plan = plan
         try:
             self._session = self._spark.sql()
-            frame = record_frame(settings.scan.frame(self._session, plan, None), settings.records)
+            frame = record_frame(settings.scan.frame(self._session, plan, None, 1), settings.records)
             narrow.check_narrow(frame.records, settings.scan.scan_nodes)
         except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error
@@ -54,7 +54,7 @@ class SparkPreviewer(SparkLauncher):
     def _first_records(self, plan: Plan, schema: str, count: int) -> list[ShownRecord]:
         settings = self._settings
         try:
-            frame = record_frame(settings.scan.frame(self._session, plan, schema), settings.records)
+            frame = record_frame(settings.scan.frame(self._session, plan, schema, 1), settings.records)
             rows = frame.records.limit(count).collect()
         except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error

@@ -69,7 +69,7 @@ def frame_reading(
 
     `schema` is the pinned one, as DDL.
     """
-    frame = record_frame(scan.frame(spark, plan, schema), settings)
+    frame = record_frame(scan.frame(spark, plan, schema, most_tasks), settings)
     records = frame.records.drop(*null_columns(frame, settings))
     narrow.check_narrow(records, scan.scan_nodes)
     splits, partitions = frame.source.verified(records)
@@ -78,7 +78,7 @@ def frame_reading(
 
 
 def direct_reading(direct: Direct, schema: str | None, most_tasks: int) -> DirectReading:
-    """Deal the splits out to at most so many tasks."""
-    tasks = deal(direct.splits, most_tasks)
+    """Deal what is not done of the splits out to at most so many tasks."""
+    tasks = deal([split for split in direct.splits if not split.planned.done], most_tasks)
     splits = {split.key: split.planned for split in direct.splits}
     return DirectReading(direct.reader, tasks, Prepared(len(tasks), schema or direct.schema, splits))

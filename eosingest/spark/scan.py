@@ -88,8 +88,11 @@ class Scan(Protocol):
     def refuse_outgrown(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
         """Raise ChangedError where the pinned schema (DDL), if it was inferred, does not take what the plan holds now."""
 
-    def frame(self, spark: SparkSession, plan: Plan, schema: str | None) -> SplitFrame:
-        """Return the rows of the pending splits, and of done ones beside them. `schema`: the pinned one, as DDL."""
+    def frame(self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int) -> SplitFrame:
+        """Return the rows of the pending splits, and perhaps of done ones beside them.
+
+        `schema`: the pinned one, as DDL. `most_tasks`: how many tasks may read them.
+        """
 
     def apart(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool

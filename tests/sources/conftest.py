@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from eosingest.sources import registry
 from tests.sources.in_process import Life
 from tests.sources.kinds import KINDS
 from tests.sources.subject import SPLIT_SIZE, Subject
@@ -37,8 +38,10 @@ def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(params=KINDS)
-def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
+def subject(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
     made = KINDS[request.param](tmp_path)
+    if made.kind is not None:
+        monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, made.kind))
     made.create()
     return made
 

@@ -1,4 +1,4 @@
-"""The kinds of sources that the conformance suite runs on: for now files, by format and by who reads them.
+"""The kinds of sources that the conformance suite runs on: files, by format and by who reads them, and one of the tests' own.
 
 Rows are told here by other readers than a run's: lines by Hadoop's rule told anew, Parquet and ORC by pyarrow, and which of
 their parts lies in which split by what parquet-mr and ORC for Java document (a row group by its middle, a stripe by its
@@ -21,7 +21,9 @@ import pyarrow.orc
 import pyarrow.parquet
 
 from eosingest.protocol.source import Split
+from eosingest.sources.registry import Kind
 from tests.sources.subject import SPLIT_SIZE, Subject
+from tests.support import ledger
 from tests.support.builders import place
 
 _ITEM_ROWS = 60
@@ -34,6 +36,7 @@ class FileSubject:
     """Files of one format. A row is a text of fixed length, so that an edit changes no length, compressed or not."""
 
     needs_spark = True
+    kind: Kind | None = None
     suffix = ""
     source = ""
     value = "v"
@@ -228,6 +231,36 @@ class Orc(FileSubject):
             yield from [offset // SPLIT_SIZE * SPLIT_SIZE] * rows
 
 
+class Ledger(FileSubject):
+    """Of a kind that is read in Python: columns that records are go straight to the producer."""
+
+    needs_spark = False
+    kind = ledger.LEDGERS
+    suffix = ".ledger"
+    source = 'format = "text"'
+
+    def is_covered(self, splits: list[Split]) -> bool:
+        starts = [place(split)[1] for split in splits]
+        ends = list(itertools.accumulate(split.size for split in splits))
+        return starts == [0, *ends[:-1]] and ends[-1] == len(self._read(self._path(splits[0].item)))
+
+    def _write(self, path: Path, rows: list[bytes]) -> None:
+        ledger.write_rows(path, rows)
+
+    def _read(self, path: Path) -> list[bytes]:
+        return ledger.read_rows(path)
+
+    def _split_of_rows(self, path: Path) -> Iterator[int]:
+        return (number // ledger.ROWS * ledger.ROWS for number, _ in enumerate(self._read(path)))
+
+
+class LedgerBySql(Ledger):
+    """The same columns through Spark SQL, as soon as a spec asks for more than columns."""
+
+    needs_spark = True
+    value = "concat(v, '')"
+
+
 def _stripes(file: bytes) -> Iterator[tuple[int, int]]:
     """Yield first byte and number of rows of each stripe of an ORC file whose footer is not compressed."""
     script = file[-1 - file[-1] : -1]
@@ -273,4 +306,6 @@ KINDS: dict[str, Callable[[Path], Subject]] = {
     "text.gz": TextGz,
     "parquet": Parquet,
     "orc": Orc,
+    "ledger": Ledger,
+    "ledger.sql": LedgerBySql,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from eosingest.protocol.source import Split
+from eosingest.sources.registry import Kind
 
 SPLIT_SIZE = 1024  # the smallest that a spec may name
 
@@ -19,6 +20,7 @@ class Subject(Protocol):
     """
 
     needs_spark: bool  # rows come from Spark; else tasks read them, and no JVM is started
+    kind: Kind | None  # the tests' own, which takes the place of a format; None for a kind that a spec can name
 
     def create(self) -> None:
         """Make the source, with at least two items."""

@@ -19,9 +19,10 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import Listing
 from tests.sources.in_process import Life
 from tests.sources.kinds import KINDS
-from tests.support.builders import place, split_id
+from tests.support.builders import place
 from tests.support.harness import Job, assert_done, end_offsets
 from tests.support.held_runs import run_killed_at
+from tests.support.ledger import PROCESSES
 
 # ---- the source by itself ------------------------------------------------------------------------------------------
 
@@ -166,7 +167,7 @@ def test_a_change_that_no_listing_tells_is_noticed_where_a_split_is_half_sent(li
     ended = life.run()
     assert (ended.exit_code, ended.codes) == (12, ["prefix-changed"])
     assert place(half)[0] in ended.errors[0].message
-    assert life.state().offsets[split_id(*place(half))].rows == half.rows, "nothing more of it was sent"
+    assert life.state().offsets[half.split].rows == half.rows, "nothing more of it was sent"
     assert not [value for value, times in Counter(life.records()).items() if times > 1]
 
     before = life.records()
@@ -263,10 +264,12 @@ def test_killed_at_every_point_and_run_again(life: Life, point: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_with_real_processes(kind: str, servers: str, tmp_path: Path) -> None:
+def test_with_real_processes(kind: str, servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same on a real broker: killed by SIGKILL, run again, run once more, and verified against the source."""
     job = Job(tmp_path, servers, f"conformance-{kind.replace('.', '-')}-{tmp_path.name[-4:]}")
     subject = KINDS[kind](tmp_path)
+    if subject.kind is not None:
+        monkeypatch.setenv("PYTHONPATH", PROCESSES)
     subject.create()
     sink = f'bootstrap_servers = "{servers}"\ntopic = "{job.name}"\ncreate = {{ partitions = 3 }}\n'
     transaction = '[transaction]\ntimeout = "10s"\nmax_records = 10\n[spark]\nmaster = "local[2]"\n'

@@ -59,13 +59,14 @@ def split_id(file: str = "a", start: int = 0) -> SplitId:
 
 
 def place(found: Split | PlannedSplit | OffsetRecord | SplitId) -> Place:
-    """Return file and start of whatever stands for a split."""
+    """Return item and start of whatever stands for a split."""
     if isinstance(found, PlannedSplit):
         found = found.split
     if isinstance(found, FileSplit):
         return found.file, found.start
     key = json.loads(found if isinstance(found, str) else found.split if isinstance(found, OffsetRecord) else found.id)
-    return key["file"], key["start"]
+    item, start = key.values()
+    return item, start
 
 
 def places(found: Iterable[Split | PlannedSplit | OffsetRecord | SplitId]) -> list[Place]:

@@ -50,7 +50,7 @@ def _records(spark: SparkSession, format: str, folder: Path) -> DataFrame:
         timestamp=None,
     )
     scan = FileScan(read, {})
-    frame = record_frame(scan.frame(spark, plan, None), read)
+    frame = record_frame(scan.frame(spark, plan, None, 2), read)
     narrow.check_narrow(frame.records, scan.scan_nodes)
     frame.source.verified(frame.records)
     return frame.records

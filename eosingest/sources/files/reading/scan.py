@@ -72,8 +72,8 @@ class FileScan:
         if self.read.schema is None:
             refuse_outgrown(spark, self.read, plan, _base_path(plan), pinned)
 
-    def frame(self, spark: SparkSession, plan: Plan, schema: str | None) -> FileRows:
-        """See `file_rows.file_rows`."""
+    def frame(self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int) -> FileRows:
+        """See `rows.file_rows`; Spark makes the partitions."""
         read = replace(self.read, schema=schema) if schema is not None else self.read
         return file_rows(spark, read, plan, _base_path(plan))
 

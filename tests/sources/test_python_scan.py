@@ -1,0 +1,154 @@
+"""A kind that is read in Python, in a real Spark: by both ways its records are the same; readers that fail."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from eosingest.errors import ChangedError, EosingestError, FatalError, TemporaryError
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.plan import Plan
+from eosingest.spark import failures
+from eosingest.spark.python_scan import PythonScan
+from eosingest.spark.reading import direct_reading, frame_reading
+from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.worker import to_batch
+from tests.sources.kinds import Ledger, LedgerBySql
+from tests.support.builders import plan, planned_file, planned_split, source_file
+from tests.support.harness import Job, assert_done
+from tests.support.ledger import PROCESSES, die_at
+
+COLUMNS = {"k": "STRING", "Odd name": "BINARY", "n": "BIGINT"}
+ROWS = [("a", b"one", 1), (None, b"", 2), ("", None, 3), ("ü", b"\xff\x00", None), ("e", b"five", 5)]
+BARE = RecordSettings(
+    where=None, select=("*",), key="k", value="`odd name`", headers={"x": "k", "y": "`Odd name`"}, timestamp=None
+)
+
+
+class Rows:
+    """Gives the rows in batches of two, or raises an error instead of the last one."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+
+    def read(self, split: Any, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
+        for first in range(0, len(ROWS), 2):
+            if self.error is not None and first == 4:
+                raise self.error
+            keys, values, numbers = zip(*ROWS[first : first + 2], strict=True)
+            # A type that is not the column's own, and columns in another order than they were named in.
+            columns = [pa.array(numbers, pa.int32()), pa.array(values, pa.large_binary()), pa.array(keys)]
+            yield pa.RecordBatch.from_arrays(columns, names=["n", "Odd name", "k"])
+
+
+def two_splits() -> Plan:
+    return plan(planned_file(source_file("a", 20), [planned_split("a", 0, 10), planned_split("a", 10, 10)]))
+
+
+def test_both_ways_make_the_same_records(spark: Callable[[], SparkSession]) -> None:
+    """Breaks when receipts of a job would tell which way its rows went: an audit reads through Spark what went straight."""
+    scan = PythonScan(BARE, Rows(), COLUMNS)
+    direct = scan.direct(two_splits())
+    assert direct is not None
+    straight = direct_reading(direct, None, 2)
+    framed = frame_reading(scan, BARE, spark(), two_splits(), None, 2)
+    assert (straight.prepared.tasks, framed.prepared.tasks) == (2, 2)
+    assert straight.prepared.splits == framed.prepared.splits
+    assert straight.prepared.schema == framed.prepared.schema
+
+    batches = [batch for (split,) in straight.tasks for batch in straight.reader.read(split, None, 1 << 20)]
+    by_sql = [to_batch(batch, ("x", "y")) for batch in framed.records.toArrow().to_batches()]
+
+    def columns(found: Any) -> list[Any]:
+        of_each = (
+            zip(
+                one.splits.tolist(),
+                one.records.keys,
+                one.records.values,
+                one.records.headers or (),
+                one.hashes.tolist(),
+                one.sizes.tolist(),
+                one.metadata.tolist(),
+                strict=True,
+            )
+            for one in found
+        )
+        return [row for rows in of_each for row in rows]
+
+    assert columns(batches) == columns(by_sql)
+    assert len(columns(batches)) == 2 * len(ROWS)
+
+
+def test_expressions_are_spark_sql(spark: Callable[[], SparkSession]) -> None:
+    """Breaks when a filter, a star or a generator sees other columns than those of the kind."""
+    settings = RecordSettings(
+        where="n > 1 OR n IS NULL",
+        select=("*", "explode(array(1, 2)) AS part"),
+        key=None,
+        value="to_json(struct(n, part))",
+        headers={},
+        timestamp=None,
+    )
+    scan = PythonScan(settings, Rows(), COLUMNS)
+    assert scan.direct(two_splits()) is None
+    reading = frame_reading(scan, settings, spark(), two_splits(), None, 1)
+    values = [bytes(row.value) for row in reading.records.collect()]
+    of_a_split = [b'{"n":%s,"part":%d}' % (n, part) for n in (b"2", b"3", b"null", b"5") for part in (1, 2)]
+    assert values == of_a_split * 2
+
+
+def test_a_plan_that_reads_a_split_twice_is_refused(spark: Callable[[], SparkSession]) -> None:
+    scan = PythonScan(BARE, Rows(), COLUMNS)
+    frame = scan.frame(spark(), two_splits(), None, 2)
+    assert frame.verified(frame.rows)[1] == 2
+    with pytest.raises(FatalError, match="Spark would read"):
+        frame.verified(frame.rows.union(frame.rows))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "code"),
+    [
+        (ChangedError("a: changed", code="changed-while-read", item="a"), ChangedError, "changed-while-read"),
+        (FatalError("a: no rows", code="bad-data"), FatalError, "bad-data"),
+        (OSError(5, "Input/output error"), TemporaryError, "source-unreadable"),
+        (KeyError("a bug"), EosingestError, "bug"),
+    ],
+)
+def test_what_a_reader_raises_in_spark(
+    spark: Callable[[], SparkSession], error: Exception, kind: type[EosingestError], code: str
+) -> None:
+    """Breaks when a source that changed is a bug of ours, or when a split that was torn counts as read."""
+    reading = frame_reading(PythonScan(BARE, Rows(error), COLUMNS), BARE, spark(), two_splits(), None, 2)
+    with pytest.raises(PySparkException) as raised:
+        reading.records.collect()
+    explained = failures.of_a_run(raised.value, None, lambda text: "a", None)
+    assert (type(explained), explained.code) == (kind, code)
+
+
+@pytest.mark.parametrize("subject_of", [Ledger, LedgerBySql])
+def test_a_reader_that_is_killed(
+    servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subject_of: type[Ledger]
+) -> None:
+    """The process that reads is killed by SIGKILL in the middle of a split: Spark tries again, and the run is exact.
+
+    Breaks when what a reader gave before it died counts as all of its split, or is sent again.
+    """
+    monkeypatch.setenv("PYTHONPATH", PROCESSES)
+    name = f"killed-{subject_of.__name__.lower()}-{tmp_path.name[-4:]}"
+    job, subject = Job(tmp_path, servers, name), subject_of(tmp_path)
+    subject.create()
+    marks = [die_at(tmp_path / item, 40) for item in subject.items()]
+    sink = f'bootstrap_servers = "{servers}"\ntopic = "{name}"\ncreate = {{ partitions = 1 }}\n'
+    rest = '[transaction]\ntimeout = "10s"\nmax_records = 10\n[spark]\nmaster = "local[2]"\n'
+    job.spec.write_text(f'name = "{name}"\n{subject.spec()}\n[sink]\n{sink}{rest}')
+    assert_done(job.run(), records_sent=len(subject.rows()))
+    assert not any(map(os.path.exists, marks)), "each reader was to die once"
+    assert Counter(record.value for record in job.records()) == Counter(subject.rows())

@@ -1,0 +1,206 @@
+"""A kind of source of the tests' own, whose splits are read in Python: ledgers, files of rows with a length in front of each.
+
+Its words are none of files': a split is so many rows of a ledger from one on, its position a number of rows. It takes the
+place of the format "text" in a spec (`instead_of_text`), since a spec names no other kind.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import json
+import os
+import signal
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+
+from eosingest.errors import ChangedError
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.source import Json, Listing, Position, Source, SourceFile, Split, SplitId, Version
+from eosingest.sources import registry
+from eosingest.sources.registry import Kind
+
+ROWS = 16  # of a split
+_BATCH_ROWS = 5  # no split ends with a batch
+_ROOT = Path(__file__).parents[2]
+# What is PYTHONPATH for processes that are to know ledgers.
+PROCESSES = os.pathsep.join(map(str, (_ROOT / "tests" / "support" / "ledger_site", _ROOT)))
+COLUMNS = {"n": "BIGINT", "v": "STRING", "raw": "BINARY"}
+
+
+def write_rows(path: Path, rows: Iterable[bytes]) -> None:
+    path.write_bytes(b"".join(struct.pack("<I", len(row)) + row for row in rows))
+
+
+def read_rows(path: Path) -> list[bytes]:
+    data, rows, at = path.read_bytes(), list[bytes](), 0
+    while at < len(data):
+        (length,) = struct.unpack_from("<I", data, at)
+        rows.append(data[at + 4 : at + 4 + length])
+        at += 4 + length
+    return rows
+
+
+@dataclass(frozen=True)
+class LedgerSplit(Split):
+    """`rows` rows of a ledger, from row `first` on."""
+
+    ledger: str
+    first: int
+    rows: int
+
+    @property
+    def item(self) -> str:
+        return self.ledger
+
+    @property
+    def key(self) -> dict[str, Json]:
+        return {"ledger": self.ledger, "first": self.first}
+
+    @property
+    def bounds(self) -> dict[str, Json]:
+        return {"rows": self.rows}
+
+    @property
+    def size(self) -> int:
+        return self.rows
+
+    @property
+    def label(self) -> str:
+        return f"{self.ledger}, rows from {self.first} on"
+
+    def size_before(self, position: Position) -> int:
+        return cast(int, position) - self.first
+
+
+class LedgerSource:
+    """The ledgers of a folder (`registry.PlannedSource`)."""
+
+    root_as_written = "."
+
+    def __init__(self, directory: Path, folder: str) -> None:
+        self._directory, self._folder = directory, folder
+
+    def list(self) -> Listing:
+        paths = sorted((self._directory / self._folder).iterdir())
+        return Listing(tuple(self._listed(path) for path in paths), 0, (), ())
+
+    def _listed(self, path: Path) -> SourceFile:
+        status = path.stat()
+        name = f"{self._folder}/{path.name}"
+        return SourceFile(name, str(path), status.st_size, status.st_mtime_ns // 1_000_000, True)
+
+    def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
+        same = (one for one in known if (one["size"], one["time"]) == (file.length, file.mtime_ms))
+        return next(same, None) or self._read(file)
+
+    def _read(self, file: SourceFile) -> Version:
+        digest = hashlib.sha256(Path(file.path).read_bytes()).hexdigest()
+        return {"size": file.length, "time": file.mtime_ms, "sha": digest, "rows": len(read_rows(Path(file.path)))}
+
+    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
+        now = self.version(file, recorded)
+        return all(one["sha"] == now["sha"] for one in recorded)
+
+    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
+        rows = len(read_rows(Path(file.path)))
+        return tuple(LedgerSplit(file.name, first, min(ROWS, rows - first)) for first in range(0, rows, ROWS))
+
+    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
+        return split_of(split, bounds)
+
+    def item_of(self, split: SplitId) -> str:
+        return cast(str, json.loads(split)["ledger"])
+
+    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
+        splits = [split_of(split, bounds) for split, bounds in done]
+        return {row for one in splits for row in range(one.first, one.first + one.rows)} >= set(
+            range(cast(int, recorded["rows"]))
+        )
+
+    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+        return [file.name for file in files if not _is_as_listed(file)]
+
+    def unread(self) -> Source:
+        return self
+
+    def missing(self, names: Iterable[str]) -> builtins.list[str]:
+        return [name for name in names if not (self._directory / name).exists()]
+
+    def columns_beside(self, items: Iterable[SourceFile]) -> tuple[str, ...]:
+        return ()
+
+    def is_read_as_one(self, item: SourceFile) -> bool:
+        return False
+
+
+def split_of(split: SplitId, bounds: Mapping[str, Json]) -> LedgerSplit:
+    key = json.loads(split)
+    return LedgerSplit(key["ledger"], key["first"], cast(int, bounds["rows"]))
+
+
+def _is_as_listed(file: SourceFile) -> bool:
+    try:
+        status = os.stat(file.path)
+    except FileNotFoundError:
+        return False
+    return (status.st_size, status.st_mtime_ns // 1_000_000) == (file.length, file.mtime_ms)
+
+
+def die_at(path: Path, row: int) -> Path:
+    """Have the process that reads a ledger die once, at about a row; return what is there until then."""
+    mark = path.parent.parent / f"{path.name}.die"
+    mark.write_text(str(row))
+    return mark
+
+
+def _die_where_told(path: str, row: int) -> None:
+    mark = Path(path).parent.parent / f"{Path(path).name}.die"
+    if mark.exists() and row >= int(mark.read_text()):
+        mark.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class LedgerReader:
+    """Reads a split (`python_scan.ArrowReader`)."""
+
+    def read(self, split: Any, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
+        planned = split.planned.split
+        for first in range(planned.first, planned.first + planned.rows, _BATCH_ROWS):
+            if not _is_as_listed(split.item):
+                raise ChangedError(
+                    f"{split.item.name}: changed after it was listed",
+                    code="changed-while-read",
+                    hint="restore the ledger",
+                    item=split.item.name,
+                )
+            _die_where_told(split.item.path, first)
+            end = min(first + _BATCH_ROWS, planned.first + planned.rows)
+            rows = read_rows(Path(split.item.path))[first:end]
+            numbers, texts = pa.array(range(first, end), pa.int64()), pa.array([row.decode() for row in rows])
+            yield pa.RecordBatch.from_arrays([numbers, texts, pa.array(rows, pa.binary())], names=list(COLUMNS))
+
+
+def source_of(table: Any, directory: Path, check: Callable[[], None]) -> LedgerSource:
+    return LedgerSource(directory, table.path[0].removesuffix("/*"))
+
+
+def scan_of(table: Any, records: Any, conf: Mapping[str, str]) -> Any:
+    from eosingest.spark.python_scan import PythonScan
+
+    return PythonScan(records, LedgerReader(), COLUMNS)
+
+
+LEDGERS = Kind(
+    ("text",), made=f"{__name__}:source_of", scanned=f"{__name__}:scan_of", rehearsed="", in_tasks=(__name__,)
+)
+
+
+def instead_of_text() -> None:
+    """Have this process take the format for ledgers."""
+    registry.KINDS = (*registry.KINDS, LEDGERS)
