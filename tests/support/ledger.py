@@ -19,9 +19,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from eosingest.errors import ChangedError
+from eosingest.errors import ChangedError, SpecError
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.source import Json, Listing, Position, Source, SourceFile, Split, SplitId, Version
+from eosingest.protocol.source import Json, Listing, Position, Scope, Source, SourceFile, Split, SplitId, Version
 from eosingest.sources import registry
 from eosingest.sources.registry import Kind
 
@@ -86,7 +86,12 @@ class LedgerSource:
     def __init__(self, directory: Path, folder: str) -> None:
         self._directory, self._folder = directory, folder
 
-    def list(self) -> Listing:
+    def check(self) -> None:
+        """Raise SpecError for a folder without a ledger."""
+        if not self.list().files:
+            raise SpecError(f"there is no ledger in {self._folder}", code="source-empty", hint="nothing was sent")
+
+    def list(self, scope: Scope | None = None, done: object = ()) -> Listing:
         paths = sorted((self._directory / self._folder).iterdir())
         return Listing(tuple(self._listed(path) for path in paths), 0, (), ())
 
