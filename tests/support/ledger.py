@@ -105,6 +105,8 @@ class LedgerSource:
         return next(same, None) or self._read(file)
 
     def _read(self, file: SourceFile) -> Version:
+        if not _is_as_listed(file):
+            raise ChangedError(f"{file.name} was changed since it was listed", code="file-changed")
         digest = hashlib.sha256(Path(file.path).read_bytes()).hexdigest()
         return {"size": file.length, "time": file.mtime_ms, "sha": digest, "rows": len(read_rows(Path(file.path)))}
 
