@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, PlannedSplit
-from eosingest.protocol.source import SplitId
+from eosingest.protocol.source import POSITION_KIND_ROWS, SplitId
 from eosingest.report.model import Progress
 
 
@@ -67,7 +66,7 @@ def _sent(planned: PlannedSplit, now: OffsetRecord) -> int:
 def _bytes_within(planned: PlannedSplit, now: OffsetRecord, row_bytes: float) -> int:
     """Return how far this run is within a split that is not done: by a position of the source's own, else by its rows."""
     split, before = planned.split, planned.committed
-    if now.position_kind == record.POSITION_KIND_ROWS:
+    if now.position_kind == POSITION_KIND_ROWS:
         behind = round((now.rows - (before.rows if before is not None else 0)) * row_bytes)
     else:
         behind = split.size_before(now.position) - (split.size_before(before.position) if before is not None else 0)

@@ -11,7 +11,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 # A split's key as the offsets topic has it: JSON without a space. What a dict of splits is keyed by, and equal in every run.
@@ -20,8 +20,16 @@ SplitId: TypeAlias = str
 Version: TypeAlias = Mapping[str, Json]
 # What a source froze when it was planned, so that a rerun cuts the same: made and read by its kind alone.
 Scope: TypeAlias = Mapping[str, Json]
-# How far a split is committed, as the kind of position says (offsets/record.py).
+# How far a split is committed, as the kind of position says.
 Position: TypeAlias = "int | str | list[Json]"
+POSITION_KIND_ROWS: Final = "rows"  # nothing but a count of rows
+POSITION_KIND_BYTES: Final = "bytes"
+POSITION_KIND_OFFSET: Final = "offset"
+POSITION_KIND_ROW_INDEX: Final = "row-index"
+POSITION_KIND_KEY: Final = "key"
+POSITION_KINDS: Final = frozenset(
+    {POSITION_KIND_ROWS, POSITION_KIND_BYTES, POSITION_KIND_OFFSET, POSITION_KIND_ROW_INDEX, POSITION_KIND_KEY}
+)
 
 
 def split_id(key: Mapping[str, Json]) -> SplitId:
@@ -65,6 +73,30 @@ class Split(Protocol):
     @abstractmethod
     def size_before(self, position: Position) -> int:
         """How much of `size` lies before a position of the kind's own, which is not a number of rows."""
+
+
+class Positions(Protocol):
+    """Where each row of a batch is in its split. Positions never go back from one row to the next.
+
+    A column of them, and not a list: the task asks for one of many.
+    """
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """What the positions are: one of POSITION_KINDS, and not "rows"."""
+
+    @abstractmethod
+    def at(self, row: int) -> Position:
+        """Return the position behind a row of the batch: where a reader goes on that has read it."""
+
+    @abstractmethod
+    def behind(self, position: Position) -> int:
+        """Return how many rows of the batch lie at or before a position."""
+
+    @abstractmethod
+    def slice(self, start: int, end: int) -> Positions:
+        """Return the positions of the rows [start, end)."""
 
 
 @dataclass(frozen=True)

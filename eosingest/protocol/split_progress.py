@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eosingest.protocol.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS, OffsetRecord
+from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
-from eosingest.protocol.source import Position
+from eosingest.protocol.source import POSITION_KIND_ROWS, Position
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 
@@ -18,7 +18,7 @@ from eosingest.records import checksum
 class SplitProgress:
     """One split on its way: `seen` rows came in, the first `rows` are handed over, `committed` is in the log.
 
-    `position` is where an input that reads bytes is behind those rows; None where rows are all that is counted.
+    `position` is where those rows end, of the kind `position_kind`; where rows are all that is counted, their number.
     `checksum` covers the rows handed over, `seen_checksum` those that came in: where as many came in as are handed over the
     two are equal, or the split's rows are not those that were sent. `metadata` is the same over headers and timestamps, None
     where the receipt of an earlier release says nothing of them.
@@ -28,7 +28,8 @@ class SplitProgress:
     committed: OffsetRecord | None
     seen: int = 0
     rows: int = 0
-    position: Position | None = None
+    position: Position = 0
+    position_kind: str = POSITION_KIND_ROWS
     records: int = 0
     checksum: int = 0
     seen_checksum: int = 0
@@ -56,7 +57,7 @@ class SplitProgress:
         """Take position and receipt from the committed record."""
         if self.committed is not None:
             self.rows = self.committed.rows
-            self.position = None if self.committed.position_kind == POSITION_KIND_ROWS else self.committed.position
+            self.position, self.position_kind = self.committed.position, self.committed.position_kind
             self.records = self.committed.records
             self.checksum = self.committed.checksum
             self.metadata = self.committed.metadata_checksum if self.committed.rows else 0
@@ -66,7 +67,10 @@ class SplitProgress:
         self.seen += len(rows.splits)
         self.rows += len(rows.splits)
         self.records += len(rows.splits)
-        self.position = int(rows.positions[-1]) if rows.positions is not None else None
+        if rows.positions is None:
+            self.position, self.position_kind = self.rows, POSITION_KIND_ROWS
+        else:
+            self.position, self.position_kind = rows.positions.at(len(rows.splits) - 1), rows.positions.kind
         self.checksum = self.seen_checksum = checksum.add(self.checksum, rows.hashes)
         if rows.metadata is not None and self.metadata is not None:
             self.metadata = self.seen_metadata = checksum.add(self.metadata, rows.metadata)
@@ -82,12 +86,11 @@ class SplitProgress:
 
     def offset_record(self, run: int, task: int) -> OffsetRecord:
         """Return what a commit of the task writes down for the split."""
-        in_bytes = self.position is not None
         return OffsetRecord(
             split=self.planned.id,
             bounds=self.planned.split.bounds,
-            position=self.rows if self.position is None else self.position,
-            position_kind=POSITION_KIND_BYTES if in_bytes else POSITION_KIND_ROWS,
+            position=self.position,
+            position_kind=self.position_kind,
             done=self.ended and not self.failed,
             rows=self.rows,
             records=self.records,

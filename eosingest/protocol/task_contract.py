@@ -18,7 +18,7 @@ from eosingest.errors import EXIT_DONE, EosingestError
 from eosingest.kafka.protocols import OffsetsReader, Producer, Records
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
-from eosingest.protocol.source import SplitId
+from eosingest.protocol.source import Positions, SplitId
 from eosingest.records.limits import TopicLimits
 
 BAD_ROWS = "bad-rows"  # the code of an outcome that nothing but bad rows stands against
@@ -54,8 +54,7 @@ class Batch:
     """Rows as columns of equal length: split hash, record, receipt hash, size in bytes, corrupt text, metadata hash.
 
     An input that reads the bytes of a split itself gives rows of one split, and says where they are in it: `first_row` is
-    the number of the first one, counted from 0; `positions` are where it could go on behind each (`OffsetRecord.position`,
-    in bytes).
+    the number of the first one, counted from 0; `positions` are where it could go on behind each.
     """
 
     splits: npt.NDArray[np.int64]
@@ -64,7 +63,7 @@ class Batch:
     sizes: npt.NDArray[np.int64]
     corrupt: list[str | None] | None = None
     first_row: int | None = None
-    positions: npt.NDArray[np.int64] | None = None
+    positions: Positions | None = None
     metadata: npt.NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
@@ -83,7 +82,7 @@ class Batch:
             self.sizes[start:end],
             corrupt,
             self.first_row + start if self.first_row is not None else None,
-            self.positions[start:end] if self.positions is not None else None,
+            self.positions.slice(start, end) if self.positions is not None else None,
             self.metadata[start:end] if self.metadata is not None else None,
         )
 

@@ -27,6 +27,7 @@ from eosingest.protocol.transactional_ids import task_id
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.checksum import Totals
 from eosingest.report.model import Progress, RunReport
+from eosingest.sources.files.positions import BytePositions
 from tests.simulation.network import SimulatedNetwork
 from tests.simulation.scheduler import Actor, Process
 from tests.support.builders import Place, driver_settings, place
@@ -400,9 +401,8 @@ def _from_bytes(
         at = 0
         while at < count:
             end = min(count, at + world.random.choice((1, 2, 3, 10)))
-            yield replace(
-                whole.slice(at, end), first_row=at, positions=np.arange(at + 1, end + 1, dtype=np.int64) * ROW_BYTES
-            )
+            positions = BytePositions(np.arange(at + 1, end + 1, dtype=np.int64) * ROW_BYTES)
+            yield replace(whole.slice(at, end), first_row=at, positions=positions)
             at = end
         yield SplitEnd(key, count)
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from eosingest.errors import ChangedError, FatalError, FencedError, IncompleteError, TemporaryError
 from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
-from eosingest.protocol.offsets.record import POSITION_KIND_ROWS, RUNNING, ControlRecord, OffsetRecord, Pinned
+from eosingest.protocol.offsets.record import RUNNING, ControlRecord, OffsetRecord, Pinned
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit
-from eosingest.protocol.source import Listing, SourceFile, Split, SplitId
+from eosingest.protocol.source import POSITION_KIND_ROWS, Listing, SourceFile, Split, SplitId
 from eosingest.protocol.task_contract import BAD_ROWS, Outcome, TaskSettings
 from eosingest.records.limits import TopicLimits
 from eosingest.sources.files.cuts import FileSplit

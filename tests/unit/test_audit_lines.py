@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from eosingest.protocol.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS
 from eosingest.protocol.plan import PlannedFile
+from eosingest.protocol.source import POSITION_KIND_BYTES, POSITION_KIND_ROWS
 from eosingest.sources.files.reading.other_reader import parted
 from tests.support.builders import fingerprint, offset_record, plan, planned_file, planned_split, source_file
 

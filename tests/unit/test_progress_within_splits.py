@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from eosingest.cli.progress import line_of
-from eosingest.protocol.offsets.record import POSITION_KIND_BYTES, POSITION_KIND_ROWS, OffsetRecord
+from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.run_progress import RunProgress
+from eosingest.protocol.source import POSITION_KIND_BYTES, POSITION_KIND_ROWS
 from tests.support.builders import offset_record, planned_file, planned_split, source_file
 from tests.support.builders import plan as plan_of
 

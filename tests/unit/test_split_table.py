@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from eosingest.protocol.offsets.record import POSITION_KIND_BYTES, OffsetRecord
+from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
+from eosingest.protocol.source import POSITION_KIND_BYTES
 from eosingest.protocol.split_table import SplitTable
 from eosingest.sources.files.cuts import split_of
 from eosingest.sources.files.fingerprint import Fingerprint

@@ -27,6 +27,7 @@ from eosingest.protocol.task import AttemptLostError, Batch, Outcome, Signal, Sp
 from eosingest.protocol.verdict import JobResult, proven_done
 from eosingest.records import checksum
 from eosingest.records.limits import TopicLimits
+from eosingest.sources.files.positions import BytePositions
 from tests.support.builders import (
     bad_row,
     by_split,
@@ -1046,9 +1047,8 @@ def test_the_records_of_this_run_and_of_earlier_ones_stop_nothing(world: World) 
 
 def lines(split: int, start: int, end: int) -> Batch:
     """Make the batch of rows [start, end) as a reader of bytes gives them: ten bytes each."""
-    return replace(
-        rows(split, start, end), first_row=start, positions=np.arange(start + 1, end + 1, dtype=np.int64) * 10
-    )
+    ends = np.arange(start + 1, end + 1, dtype=np.int64) * 10
+    return replace(rows(split, start, end), first_row=start, positions=BytePositions(ends))
 
 
 def in_bytes(found: OffsetRecord) -> OffsetRecord:

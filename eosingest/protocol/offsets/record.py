@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from eosingest.errors import FatalError
-from eosingest.protocol.source import Json, Position, SplitId, Version
+from eosingest.protocol.source import (
+    POSITION_KIND_BYTES,
+    POSITION_KIND_ROWS,
+    POSITION_KINDS,
+    Json,
+    Position,
+    SplitId,
+    Version,
+)
 
 FORMAT_VERSION: Final = 4  # the newest that is read
 _WRITTEN: Final = 1  # the oldest that says all is written, so that an earlier build reads what it can
@@ -22,14 +30,6 @@ _WRITTEN_OTHERWISE: Final = 3  # to version 2 it is a number of rows or bytes, a
 _WRITTEN_WITH_SCOPE: Final = 4  # to version 3 a source freezes nothing, and is cut anew by each run
 ID_FORMAT_VERSION: Final = 1
 
-POSITION_KIND_ROWS: Final = "rows"
-POSITION_KIND_BYTES: Final = "bytes"
-POSITION_KIND_OFFSET: Final = "offset"
-POSITION_KIND_ROW_INDEX: Final = "row-index"
-POSITION_KIND_KEY: Final = "key"
-POSITION_KINDS: Final = frozenset(
-    {POSITION_KIND_ROWS, POSITION_KIND_BYTES, POSITION_KIND_OFFSET, POSITION_KIND_ROW_INDEX, POSITION_KIND_KEY}
-)
 _LENGTH: Final = "length"  # bounds of this name alone have their place beside the other fields, as ever
 
 CLAIMED: Final = "claimed"

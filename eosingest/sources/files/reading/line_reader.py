@@ -30,6 +30,7 @@ from eosingest.sources.files.codecs import DamagedError
 from eosingest.sources.files.cuts import file_split
 from eosingest.sources.files.fingerprint import to_milliseconds
 from eosingest.sources.files.lines import Bounds, Lines, is_compressed, open_file, read_lines
+from eosingest.sources.files.positions import BytePositions
 
 
 @dataclass(frozen=True)
@@ -137,5 +138,5 @@ def _batch(key: int, lines: Lines, first_row: int, separator: int | None) -> Bat
         hashes=checksum.value_hashes(lines.values(separator)),
         sizes=lengths,
         first_row=first_row,
-        positions=lines.positions,
+        positions=BytePositions(lines.positions),
     )

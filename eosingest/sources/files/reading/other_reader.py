@@ -21,9 +21,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.errors import EosingestError
-from eosingest.protocol.offsets.record import POSITION_KIND_ROWS
 from eosingest.protocol.plan import Plan, PlannedFile
-from eosingest.protocol.source import SourceFile
+from eosingest.protocol.source import POSITION_KIND_ROWS, SourceFile
 from eosingest.records import checksum
 from eosingest.sources.files.codecs import PIECE_BYTES, DamagedError, Decompressed, codec_of, pieces
 from eosingest.sources.files.cuts import is_cut_by_codec

@@ -1,0 +1,31 @@
+"""Where each line of a batch ends: positions in the bytes of a file, or in what is compressed in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from eosingest.protocol.source import POSITION_KIND_BYTES, Position
+
+
+@dataclass(frozen=True)
+class BytePositions:
+    """Positions of lines (`protocol.source.Positions`): behind each one's end of line, growing from line to line."""
+
+    ends: npt.NDArray[np.int64]
+    kind: str = POSITION_KIND_BYTES
+
+    def at(self, row: int) -> Position:
+        """Return the byte behind a line."""
+        return int(self.ends[row])
+
+    def behind(self, position: Position) -> int:
+        """Return how many lines end at or before a byte."""
+        assert isinstance(position, int), "files have no other"
+        return int(np.searchsorted(self.ends, position, side="right"))
+
+    def slice(self, start: int, end: int) -> BytePositions:
+        """Return the positions of the lines [start, end)."""
+        return BytePositions(self.ends[start:end])
