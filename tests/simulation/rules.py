@@ -21,10 +21,13 @@ from eosingest.protocol.driver import Driver
 from eosingest.protocol.offsets import topic
 from eosingest.protocol.offsets.record import RunRecord
 from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.ownership import Ownership
 from eosingest.protocol.planning import Planning
 from eosingest.protocol.sending import Sending
+from eosingest.protocol.split_sequence import SplitSequence
 from eosingest.protocol.takeover import Takeover
 from eosingest.protocol.task import Task
+from eosingest.protocol.transaction import Transaction
 
 
 @dataclass(frozen=True)
@@ -182,34 +185,34 @@ RULES: dict[str, tuple[Edit, ...]] = {
     ),
     "a-new-scope-is-what-done-splits-do-not-cover": (Edit(scope, "listed", "if offset.done", "if False"),),
     # ---- the task --------------------------------------------------------------------------------------------------
-    "look-before-init": (Edit(Task, "_start_once", "if self._state.control is not None:", "if False:"),),
+    "look-before-init": (Edit(Ownership, "look", "if self._state.control is not None:", "if False:"),),
     "init-before-read": (
         Edit(
             Task,
             "_start_once",
-            "self._producer.init_transactions()  # 1",
-            "topic.read_to_end(self._reader, self._state, deadline_s=deadline_s); self._producer.init_transactions()",
+            "self._transaction.start()  # 1",
+            "self._ownership.read_back(); self._transaction.start()",
         ),
-        Edit(Task, "_start_once", "topic.read_to_end(self._reader, self._state, deadline_s=deadline_s)  # 2", "pass"),
+        Edit(Task, "_start_once", "self._ownership.read_back()  # 2", "pass"),
     ),
-    "run-checked-after-init": (Edit(Task, "_start_once", "self._check_mine()  # 3", "pass"),),
+    "run-checked-after-init": (Edit(Ownership, "check", "self._check_run()", "pass"),),
     "run-must-be-running": (  # the control record says so, and the run's own record
-        Edit(Task, "_check_mine", "if control.state != record.RUNNING:", "if False:"),
-        Edit(Task, "_check_newest_run", "newest.run == settings.run and newest.ended", "False"),
+        Edit(Ownership, "_check_run", "if control.state != record.RUNNING:", "if False:"),
+        Edit(Ownership, "_check_newest_run", "newest.run == settings.run and newest.ended", "False"),
     ),
-    "run-records-outlive-compaction": (Edit(Task, "_check_mine", "self._check_newest_run()", "pass"),),
+    "run-records-outlive-compaction": (Edit(Ownership, "_check_run", "self._check_newest_run()", "pass"),),
     "claim-and-end-of-a-run-have-keys-of-their-own": (Edit(RunRecord, "key", "ended=self.ended", "ended=False"),),
     "the-end-of-a-run-is-written-once": (
         Edit(ControlLog, "_run_entries", "or self.mine.state == record.SETTLING", ""),
     ),
-    "newer-claim-stops-an-attempt": (Edit(Task, "_check_mine", "if claim.attempt > self._attempt:", "if False:"),),
+    "newer-claim-stops-an-attempt": (Edit(Ownership, "_check_run", "if claim.attempt > self._attempt:", "if False:"),),
     "offset-records-in-the-same-transaction": (
-        Edit(Task, "_commit_once", "self._write_offsets(producer, written)", "pass"),
+        Edit(Transaction, "commit", "self._write_offsets(producer, offsets)", "pass"),
         Edit(
-            Task,
-            "_commit_once",
+            Transaction,
+            "commit",
             "producer.commit()",
-            "producer.commit(); producer.begin(); self._write_offsets(producer, written); producer.flush(); producer.commit()",
+            "producer.commit(); producer.begin(); self._write_offsets(producer, offsets); producer.flush(); producer.commit()",
         ),
     ),
     "lost-input-ends-the-attempt": (
@@ -217,18 +220,24 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(Task, "_recover", "if lost:", "if False:"),
     ),
     "new-producer-after-a-slow-commit": (
-        Edit(Task, "_commit_once", "self._now() - began >= REPEATED_COMMIT_S", "False"),
+        Edit(Transaction, "commit", "self._now() - began >= REPEATED_COMMIT_S", "False"),
     ),
     "done-only-on-proof": (
         Edit(
             Task,
             "_consume_all",
             "if item is Signal.END:",
-            "if item is Signal.END and self._current is not None: self._current.ended = True\n        if item is Signal.END:",
+            "if item is Signal.END and self._splits.current is not None: self._splits.current.ended = True\n"
+            "        if item is Signal.END:",
         ),
     ),
     "resuming-proves-its-prefix": (
-        Edit(Task, "_pass_over", "if not progress.pass_over(rows):", "if not progress.pass_over(rows) and False:"),
+        Edit(
+            SplitSequence,
+            "_pass_over",
+            "if not progress.pass_over(rows):",
+            "if not progress.pass_over(rows) and False:",
+        ),
     ),
     "rows-only-at-the-attempts-own-position": (Edit(Task, "_send", "if progress.rows != progress.seen:", "if False:"),),
 }

@@ -1,0 +1,147 @@
+"""The task's producer and its transactions: steps 1 and 4 of the task (docs/protocol.md).
+
+    CLOSED ──start──▶ READY ──send──▶ OPEN ──commit──▶ READY
+       ▲                                                 │
+       └──────────── close: after every failure ─────────┘
+
+A transaction is begun when there is something to write, and ends at `max_records`, `max_bytes` or half of the transaction
+timeout. There is no abort: where anything failed, the producer is closed, and the next one's `start` aborts what was open.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from eosingest.host.failpoints import fail_point
+from eosingest.kafka.protocols import REPEATED_COMMIT_S, Producer
+from eosingest.protocol.task_contract import Batch, TaskKafka, TaskSettings
+
+_CHUNK_ROWS = 2_000  # rows between two looks at the clock
+_IDLE_WAIT_S = 1.0
+
+Entry = tuple[bytes, bytes]  # key and value of a record of the offsets topic
+
+
+class ProducerState(enum.Enum):
+    """Where the task's producer is."""
+
+    CLOSED = "closed"  # there is none that may write
+    READY = "ready"  # earlier ones are fenced, and no transaction is open
+    OPEN = "open"  # a transaction is open
+
+
+class Transaction:
+    """The task's producer, and the transaction that is open in it, if one is. Every method may raise KafkaFailure.
+
+    After a KafkaFailure only `close` may follow: what became of the transaction, the offsets topic tells.
+    """
+
+    def __init__(self, settings: TaskSettings, task: int, kafka: TaskKafka, now: Callable[[], float]) -> None:
+        """There is no producer yet. `now` is a monotonic clock in seconds."""
+        self._settings = settings
+        self._task = task
+        self._kafka = kafka
+        self._now = now
+        self._producer: Producer | None = None
+        self._begun_at = 0.0
+        self.state = ProducerState.CLOSED
+        self.records = 0  # sent in the open transaction
+        self._bytes = 0
+
+    def start(self) -> None:
+        """Step 1: make a producer and fence every earlier one of the task's id; the coordinator ends their transaction."""
+        assert self.state is ProducerState.CLOSED, self.state
+        self._producer = self._kafka.producer(self._task)
+        self._producer.init_transactions()
+        self.state = ProducerState.READY
+
+    def send(self, rows: Batch, size: int) -> None:
+        """Hand rows of `size` bytes over to the producer, in a transaction that is begun if none is open."""
+        self._opened().produce(self._settings.topic, rows.records)
+        fail_point("task-after-produce")
+        self.records += len(rows.splits)
+        self._bytes += size
+
+    def commit(self, offsets: Iterable[Entry]) -> bool:
+        """Step 4: flush, write the offset records last, commit. Return whether it was slow: close the producer then.
+
+        A commit that the client repeated inside may end this producer's next transaction half way (docs/protocol.md).
+        """
+        producer = self._opened()
+        producer.flush()
+        fail_point("task-before-offsets")
+        self._write_offsets(producer, offsets)
+        fail_point("task-before-commit")
+        began = self._now()
+        producer.commit()
+        fail_point("task-after-commit")
+        self._end(ProducerState.READY)
+        return self._now() - began >= REPEATED_COMMIT_S
+
+    def close(self) -> None:
+        """Close the producer, whatever it was about."""
+        self._end(ProducerState.CLOSED)
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None
+
+    # ---- its limits ------------------------------------------------------------------------------------------------
+
+    @property
+    def wait_s(self) -> float:
+        """How long the input may be waited for: while a transaction is open, until half of its timeout has passed."""
+        if self.state is not ProducerState.OPEN:
+            return _IDLE_WAIT_S
+        return max(0.0, self._begun_at + self._settings.transaction_timeout_s / 2 - self._now())
+
+    @property
+    def due(self) -> bool:
+        """Whether it has to be committed by now: it is full, or half of its timeout has passed."""
+        if self.records >= self._settings.max_records or self._bytes >= self._settings.max_bytes:
+            return True
+        return self.state is ProducerState.OPEN and self.wait_s == 0.0
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it is older than its timeout: then it was the coordinator, perhaps, who fenced the producer."""
+        is_open = self.state is ProducerState.OPEN
+        return is_open and self._now() - self._begun_at >= self._settings.transaction_timeout_s
+
+    def has_room_for(self, size: int) -> bool:
+        """Say whether so many bytes go into it without passing `max_bytes`. An empty one takes more as well."""
+        return not self.records or self._bytes + size <= self._settings.max_bytes
+
+    def pieces(self, rows: Batch) -> Iterator[Batch]:
+        """Cut rows into pieces that fit what is left of it as each is asked for; one record is always a piece."""
+        ends = np.cumsum(rows.sizes)
+        start = 0
+        while start < len(ends):
+            before = int(ends[start - 1]) if start else 0
+            fit_bytes = int(np.searchsorted(ends, before + self._settings.max_bytes - self._bytes, side="right"))
+            fit_records = start + self._settings.max_records - self.records
+            end = max(start + 1, min(len(ends), start + _CHUNK_ROWS, fit_bytes, fit_records))
+            yield rows.slice(start, end)
+            start = end
+
+    # ---- its parts -------------------------------------------------------------------------------------------------
+
+    def _opened(self) -> Producer:
+        assert self._producer is not None, "nothing is sent before start"
+        if self.state is not ProducerState.OPEN:
+            assert self.state is ProducerState.READY, self.state
+            self._producer.begin()
+            self._begun_at = self._now()
+            self.state = ProducerState.OPEN
+            fail_point("task-after-begin")
+        return self._producer
+
+    def _write_offsets(self, producer: Producer, offsets: Iterable[Entry]) -> None:
+        for key, value in offsets:
+            producer.produce_to_partition(self._settings.offsets_topic, self._settings.offsets_partition, key, value)
+
+    def _end(self, state: ProducerState) -> None:
+        self.state = state
+        self.records = self._bytes = 0
