@@ -86,9 +86,17 @@ class Positions(Protocol):
     def kind(self) -> str:
         """What the positions are: one of POSITION_KINDS, and not "rows"."""
 
+    @property
+    @abstractmethod
+    def shared(self) -> bool:
+        """Whether several rows may have one position: records that an expression (`explode`) makes of one source row."""
+
     @abstractmethod
     def at(self, row: int) -> Position:
-        """Return the position behind a row of the batch: where a reader goes on that has read it."""
+        """Return the position of a row of the batch.
+
+        A reader that goes on there begins behind the row; where positions are shared, with the row's source row again.
+        """
 
     @abstractmethod
     def behind(self, position: Position) -> int:

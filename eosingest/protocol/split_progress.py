@@ -1,24 +1,31 @@
 """One split on its way through a task: what came in, what is handed over, what is committed, and the receipt of it. Pure.
 
-Kept by task.py, one for each split that its input enters, and written down as the split's offset record with each commit.
+Kept by split_sequence.py, one for each split that the task's input enters, and written down as the split's offset record with
+each commit.
 """
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass
 
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
-from eosingest.protocol.source import POSITION_KIND_ROWS, Position
+from eosingest.protocol.source import POSITION_KIND_BYTES, POSITION_KIND_ROWS, Position, Positions
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
+
+# Kinds of position with which a split is read from its first row on, and its rows are counted.
+_COUNTED = (POSITION_KIND_ROWS, POSITION_KIND_BYTES)
 
 
 @dataclass
 class SplitProgress:
     """One split on its way: `seen` rows came in, the first `rows` are handed over, `committed` is in the log.
 
-    `position` is where those rows end, of the kind `position_kind`; where rows are all that is counted, their number.
+    `position` is that of the last of those rows, of the kind `position_kind`; where rows are all that is counted, their number.
+    `row_records` is how many of them are of the source row at the position, None where a source row is one record.
+    `caught_up`: the input is behind what was committed before this attempt.
     `checksum` covers the rows handed over, `seen_checksum` those that came in: where as many came in as are handed over the
     two are equal, or the split's rows are not those that were sent. `metadata` is the same over headers and timestamps, None
     where the receipt of an earlier release says nothing of them.
@@ -30,6 +37,8 @@ class SplitProgress:
     rows: int = 0
     position: Position = 0
     position_kind: str = POSITION_KIND_ROWS
+    row_records: int | None = None
+    caught_up: bool = False
     records: int = 0
     checksum: int = 0
     seen_checksum: int = 0
@@ -37,6 +46,23 @@ class SplitProgress:
     seen_metadata: int = 0
     ended: bool = False
     failed: bool = False
+
+    @classmethod
+    def begin(cls, planned: PlannedSplit, committed: OffsetRecord | None) -> SplitProgress:
+        """Begin with a split, of which so much is committed.
+
+        What is found again by its position counts as seen, but the records of its last source row, which come again if any do.
+        """
+        made = cls(planned, committed)
+        made.resume()
+        if made.by_position:
+            made.seen = made.rows - (0 if made.done else made.row_records or 0)
+        return made
+
+    @property
+    def by_position(self) -> bool:
+        """Whether what is committed is found again by its position, and not by counting rows from the first one on."""
+        return self.position_kind not in _COUNTED
 
     @property
     def done(self) -> bool:
@@ -58,22 +84,41 @@ class SplitProgress:
         if self.committed is not None:
             self.rows = self.committed.rows
             self.position, self.position_kind = self.committed.position, self.committed.position_kind
+            self.row_records = self.committed.row_records
             self.records = self.committed.records
             self.checksum = self.committed.checksum
             self.metadata = self.committed.metadata_checksum if self.committed.rows else 0
 
     def take(self, rows: Batch) -> None:
         """Count rows as handed over."""
+        self._go_to(rows.positions, len(rows.splits))
+        self.caught_up = True
         self.seen += len(rows.splits)
         self.rows += len(rows.splits)
         self.records += len(rows.splits)
-        if rows.positions is None:
-            self.position, self.position_kind = self.rows, POSITION_KIND_ROWS
-        else:
-            self.position, self.position_kind = rows.positions.at(len(rows.splits) - 1), rows.positions.kind
         self.checksum = self.seen_checksum = checksum.add(self.checksum, rows.hashes)
         if rows.metadata is not None and self.metadata is not None:
             self.metadata = self.seen_metadata = checksum.add(self.metadata, rows.metadata)
+
+    def _go_to(self, positions: Positions | None, count: int) -> None:
+        """Take the position of the last of `count` rows that are handed over now."""
+        counted = self.rows > 0 and not self.by_position
+        if positions is None or (counted and positions.kind not in _COUNTED):
+            # What was counted so far is counted on: nobody knows how many of it were of the source row at hand.
+            self.position, self.position_kind, self.row_records = self.rows + count, POSITION_KIND_ROWS, None
+            return
+        at, before = positions.at(count - 1), 0
+        first = _first_at(positions, at, count)
+        if first == 0 and at == self.position and positions.kind == self.position_kind:
+            before = self.row_records or 0  # the source row began in an earlier batch
+        self.position, self.position_kind = at, positions.kind
+        self.row_records = before + count - first if positions.shared else None
+
+    def place_in(self, positions: Positions) -> tuple[int, int]:
+        """Return how many rows of a batch are of source rows before the one at the position, and how many are of that one."""
+        until = positions.behind(self.position)
+        before = _first_at(positions, self.position, until)
+        return before, until - before
 
     def pass_over(self, rows: Batch) -> bool:
         """Count rows that were sent before; say whether they can be those: at their end they have to give the receipt."""
@@ -100,4 +145,12 @@ class SplitProgress:
             run=run,
             task=task,
             sequence=0 if self.committed is None else self.committed.sequence + 1,
+            row_records=self.row_records,
         )
+
+
+def _first_at(positions: Positions, position: Position, end: int) -> int:
+    """Return the first of the rows [0, end) from which on all have the position; `end` where the last one has another."""
+    if end and not positions.shared:
+        return end - 1 if positions.at(end - 1) == position else end
+    return bisect.bisect_left(range(end), True, key=lambda row: positions.at(row) == position)

@@ -30,7 +30,7 @@ class SplitSequence:
     def enter(self, split: int, row: int | None) -> SplitProgress:
         """Return the progress of the split that the next rows are of; the split before it has ended: here is the proof.
 
-        `row` is where in the split the input is, counted from 0; None where it does not say.
+        `row` is how many rows of the split the input has read before; None where it does not say.
         """
         progress = self._met.get(split)
         if progress is None:
@@ -40,7 +40,7 @@ class SplitSequence:
         if self.current is not None and self.current is not progress:
             self._end(self.current)
         self.current = progress
-        if row is not None:
+        if row is not None and not progress.by_position:  # else it began anywhere
             _check_place(progress, row)
         return progress
 
@@ -51,8 +51,12 @@ class SplitSequence:
     def beyond(self, progress: SplitProgress, rows: Batch) -> Batch:
         """Return those of the rows that are not handed over yet. The others must be those that were."""
         count = len(rows.splits)
-        skip = count if progress.done or progress.failed else min(count, max(0, progress.rows - progress.seen))
-        if skip and not progress.failed:
+        if progress.failed or (progress.done and progress.by_position):
+            return rows.slice(count, count)
+        if progress.by_position:
+            return rows.slice(_sent_by_position(progress, rows), count)
+        skip = count if progress.done else min(count, max(0, progress.rows - progress.seen))
+        if skip:
             self._pass_over(progress, rows.slice(0, skip))
         return rows.slice(skip, count)
 
@@ -73,10 +77,11 @@ class SplitSequence:
             progress.committed = found
             if progress.committed_rows > progress.rows:
                 progress.resume()
+                progress.caught_up = True  # no looking for that position: `rows` and `seen` tell of somebody else
         return moved
 
     def _begin(self, split: int) -> SplitProgress:
-        """Begin with a split, at its first row: what is committed of it is passed over, and proven on the way."""
+        """Begin with a split: what is committed of it is passed over, and proven on the way where it comes in again."""
         planned = self._planned.get(split)
         if planned is None:
             raise ChangedError(
@@ -85,9 +90,8 @@ class SplitSequence:
                 code="unplanned-split",
                 hint="its rows were not sent; run again once nothing writes to the source any more (source.min_age)",
             )
-        progress = self._met[split] = SplitProgress(planned, self._committed(planned))
-        progress.resume()
-        return progress
+        self._met[split] = SplitProgress.begin(planned, self._committed(planned))
+        return self._met[split]
 
     def _end(self, progress: SplitProgress) -> None:
         """Take the split as ended. Fewer rows than are committed: it is not the split that was sent before."""
@@ -116,8 +120,40 @@ class SplitSequence:
 def _check_place(progress: SplitProgress, row: int) -> None:
     """Stop where the input is at another row than we are: rows would be lost or doubled, or an end come too early."""
     if progress.seen != row and not progress.failed:
-        raise FatalError(
-            f"{progress.planned.label}: row {row} came when {progress.seen} had been seen",
-            code="row-out-of-place",
-            hint="this is a bug in eosingest, please report it; what was committed is kept, nothing was sent twice",
+        raise _out_of_place(f"{progress.planned.label}: row {row} came when {progress.seen} had been seen")
+
+
+def _sent_by_position(progress: SplitProgress, rows: Batch) -> int:
+    """Return how many of the rows were sent, by where they are: before the position's source row, or the first ones of it."""
+    positions, label = rows.positions, progress.planned.label
+    if positions is None or positions.kind != progress.position_kind:
+        raise _out_of_place(
+            f"{label}: rows came without the kind of position ({progress.position_kind}) that is committed"
         )
+    before, of_row = progress.place_in(positions)
+    if progress.caught_up:
+        went_back = before or (of_row and not positions.shared)
+        if went_back and progress.seen == progress.rows:
+            raise _out_of_place(f"{label}: {positions.at(0)} came behind {progress.position}")
+        return 0
+    if progress.row_records is None:  # the source row at the position was one record, and was sent
+        return before + of_row
+    again = min(of_row, progress.rows - progress.seen)
+    progress.seen += again
+    if progress.seen < progress.rows and before + of_row < len(rows.splits):
+        raise ChangedError(
+            f"{label}: {progress.row_records} records of the source row at {progress.position} were sent, and now it gives"
+            f" {progress.row_records - progress.rows + progress.seen}: the same row must give the same records",
+            code="prefix-changed",
+            hint="nothing more of it was sent; restore the row, or send everything again, beside what is in the topic, with:"
+            " eosingest run SPEC --from-scratch",
+        )
+    return before + again
+
+
+def _out_of_place(message: str) -> FatalError:
+    return FatalError(
+        message,
+        code="row-out-of-place",
+        hint="this is a bug in eosingest, please report it; what was committed is kept, nothing was sent twice",
+    )

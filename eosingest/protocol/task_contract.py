@@ -54,7 +54,7 @@ class Batch:
     """Rows as columns of equal length: split hash, record, receipt hash, size in bytes, corrupt text, metadata hash.
 
     An input that reads the bytes of a split itself gives rows of one split, and says where they are in it: `first_row` is
-    the number of the first one, counted from 0; `positions` are where it could go on behind each.
+    the number of the first one, counted from 0. `positions` say where each row is, of inputs that know it.
     """
 
     splits: npt.NDArray[np.int64]
@@ -89,7 +89,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class SplitEnd:
-    """The proof that a split has ended, of an input that has read its bytes to the end: `rows` it has in all."""
+    """The proof that a split has ended, of an input that has read it to the end: `rows` came of it, in all."""
 
     split: int
     rows: int
@@ -105,8 +105,10 @@ class Signal(enum.Enum):
 class Inputs(Protocol):
     """The task's input.
 
-    Splits come one after another, each in its order. Where the input goes on at a committed position, it gives nothing of
-    a split that is done, and ends each split with its SplitEnd; otherwise it gives every split from its first row on.
+    Splits come one after another, each in its order and from its first row on: what is committed of it is proven by that.
+    Only where the committed position is an offset, a row index or a key a split may begin with the source row at it, or with
+    one before; an input that ends each split with its SplitEnd begins behind it where `row_records` is None. One that reads its
+    source itself does end them so, and gives nothing of a split that is done.
     """
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eosingest.kafka.memory.clients import MemoryAdmin
-from eosingest.protocol import control_log, pins, scope, verdict
+from eosingest.protocol import control_log, pins, scope, split_sequence, verdict
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.offsets import topic
@@ -238,6 +238,9 @@ RULES: dict[str, tuple[Edit, ...]] = {
             "if not progress.pass_over(rows):",
             "if not progress.pass_over(rows) and False:",
         ),
+    ),
+    "a-position-counts-the-records-of-its-source-row": (
+        Edit(split_sequence, "_sent_by_position", "return before + again", "return before"),
     ),
     "rows-only-at-the-attempts-own-position": (Edit(Task, "_send", "if progress.rows != progress.seen:", "if False:"),),
 }

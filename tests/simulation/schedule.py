@@ -29,6 +29,7 @@ _RUN_S = 20_000.0
 _EDITS = 0.1  # part of the schedules in which somebody edits a file and keeps its length and modification time
 _FREEZING = 0.2  # part of the schedules whose source grows, and freezes how it is cut
 _READING_BYTES = 0.3  # part of the schedules in which tasks read the bytes of their splits themselves
+_EXPLODING = 0.1  # part of the schedules in which several records are made of one source row, and found by its position
 _THEMED = 0.4  # part of the schedules that have a theme
 _THEMES = (*THEMES, "late-orphans", "late-looks", "late-looks")  # these take most chances to come to something
 
@@ -61,11 +62,12 @@ class World:
         self.slow_input = random.random() < self.theme.slow_input
         # Drawn apart: what is drawn of the other schedules stays as it is.
         self.reads_bytes = Random(f"bytes {seed}").random() < _READING_BYTES
+        self.explodes = not self.reads_bytes and Random(f"explodes {seed}").random() < _EXPLODING
         freezes = Random(f"scope {seed}").random() < _FREEZING
         self.tables = Tables(self.source, Random(f"tables {seed}")) if freezes else None
         edits = Random(f"edits {seed}")
         self.edit_after = edits.randint(1, 200) if edits.random() < _EDITS else 0  # points that are passed; 0: never
-        if freezes:
+        if freezes or self.explodes:  # what lies before a position is not read again, and not proven
             self.edit_after = 0
         self.edited: set[Place] = set()
         self._accepting = Random(f"accepting {seed}")

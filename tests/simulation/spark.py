@@ -32,6 +32,7 @@ from tests.simulation.network import SimulatedNetwork
 from tests.simulation.scheduler import Actor, Process
 from tests.support.builders import Place, driver_settings, place
 from tests.support.frozen_table import FrozenTables
+from tests.support.source_rows import RowOffsets, joined
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import World
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 JOB, PREFIX, TOPIC, OFFSETS = "job", "p.", "sink", "offsets"
 MAX_FAILURES = 4
 ROW_BYTES = 10  # each row, where positions are in bytes
+_RECORDS_OF_ROWS = (2, 3, 1)  # which source rows make, one after another, where one may make several
 _LONGEST_POLL_S = 60.0
 
 
@@ -368,6 +370,14 @@ class _TaskProducer(MemoryProducer):
         self._attempt.began_at_stable = self._world.last_stable()
 
 
+def source_row(row: int) -> tuple[int, int]:
+    """Return the offset of the source row that a record is made of, and which of that one's records it is, from 0."""
+    number = 0
+    while row >= (made := _RECORDS_OF_ROWS[number % len(_RECORDS_OF_ROWS)]):
+        row, number = row - made, number + 1
+    return number * 5 + 3, row
+
+
 def _batches(world: World, splits: list[PlannedSplit], version: str) -> list[Batch]:
     """Cut the rows of a task into batches, of one split or of several."""
     random = world.random
@@ -375,6 +385,11 @@ def _batches(world: World, splits: list[PlannedSplit], version: str) -> list[Bat
     for planned in splits:
         whole = world.rows_of(planned.split, version).batch
         count, at = len(whole.splits), 0
+        if world.explodes:
+            whole = replace(
+                whole, positions=RowOffsets(np.array([source_row(row)[0] for row in range(count)], dtype=np.int64))
+            )
+            at = _first_of_plan(planned)
         while at < count:
             end = min(count, at + random.choice((1, 2, 3, 10)))
             pieces.append(whole.slice(at, end) if end - at < count else whole)
@@ -413,4 +428,11 @@ def _joined(first: Batch, second: Batch) -> Batch:
         Records([*first.records.keys, *second.records.keys], [*first.records.values, *second.records.values]),
         np.concatenate((first.hashes, second.hashes)),
         np.concatenate((first.sizes, second.sizes)),
+        positions=joined(first.positions, second.positions) if first.positions and second.positions else None,
     )
+
+
+def _first_of_plan(planned: PlannedSplit) -> int:
+    """Return where a reader begins that goes on at the planned position: with the source row at it."""
+    found = planned.committed
+    return found.rows - found.row_records if found is not None and found.row_records is not None else 0

@@ -231,6 +231,16 @@ def test_records_of_other_sources_are_not_read_by_releases_that_know_files_alone
     assert ("length" in value) is known
 
 
+@pytest.mark.parametrize("kind", ["bytes", "offset"])
+def test_a_position_within_a_source_row(kind: str) -> None:
+    """Breaks when what was sent of a source row is lost on the wire, or read as a whole row by an earlier release."""
+    written = replace(OFFSET, position_kind=kind, position=[17, 4], row_records=3)
+    assert read_offset(written) == written
+    value = json.loads(written.encode())
+    assert (value["v"], value["position"], value["row_records"]) == (3, [17, 4], 3)
+    assert "row_records" not in json.loads(replace(written, row_records=None).encode())
+
+
 def test_an_unknown_kind_of_position_is_refused() -> None:
     with pytest.raises(FatalError) as caught:
         decode_offset(OFFSET.split, edited(OFFSET.encode(), position_kind="days"))

@@ -44,6 +44,7 @@ from tests.support.builders import (
     task_settings,
 )
 from tests.support.builders import outcome as ended
+from tests.support.source_rows import RowOffsets
 
 JOB, RUN, STARTED, NUMBER, ATTEMPT = "job", 5, "this run", 3, 70
 CONTENT = fingerprint(300)
@@ -1204,6 +1205,26 @@ def test_a_source_that_is_not_as_planned_ends_the_attempt(world: World) -> None:
     outcome = run(world, lines(A, 0, 3), changed)
     assert (outcome.exit_code, outcome.code, outcome.hint) == (12, "unplanned-split", "wait")
     assert world.sent == []
+
+
+def test_a_position_that_moved_while_the_input_came_up_to_it(world: World) -> None:
+    """Breaks when an attempt passes over by another position than it began at: rows between the two would be lost."""
+    found = replace(committed(B, 2), position=50, position_kind="offset", row_records=2)
+
+    def of_b(start: int, *offsets: int) -> Batch:
+        return replace(rows(B, start, start + len(offsets)), positions=RowOffsets(np.array(offsets, dtype=np.int64)))
+
+    def goes_through(producer: Producer) -> None:
+        world.write_offset(
+            replace(found, position=57, row_records=1, rows=5, records=5, sequence=7, run=RUN, task=NUMBER)
+        )
+        through(UNCERTAIN)(producer)
+
+    world.will("commit", goes_through)
+    items = (rows(A, 0, 1), later(world, 6, of_b(0, 50)), of_b(1, 50, 50, 50, 57, 57))
+    with pytest.raises(AttemptLostError, match="ahead of this attempt"):
+        run(world, *items, known=(found,))
+    assert world.sent == values(A, 0, 1)
 
 
 def test_another_offsets_topic_of_that_name() -> None:

@@ -26,7 +26,7 @@ from eosingest.protocol.source import (
 FORMAT_VERSION: Final = 4  # the newest that is read
 _WRITTEN: Final = 1  # the oldest that says all is written, so that an earlier build reads what it can
 _WRITTEN_IN_BYTES: Final = 2  # to version 1 a position is a number of rows
-_WRITTEN_OTHERWISE: Final = 3  # to version 2 it is a number of rows or bytes, and bounds are a length
+_WRITTEN_OTHERWISE: Final = 3  # to version 2 it is a number of rows or bytes, of whole rows, and bounds are a length
 _WRITTEN_WITH_SCOPE: Final = 4  # to version 3 a source freezes nothing, and is cut anew by each run
 ID_FORMAT_VERSION: Final = 1
 
@@ -149,9 +149,10 @@ class OffsetRecord:
 
     `rows` counts rows of the split after `where`; `position` says the same in `position_kind`: "rows"; "bytes", the offset in
     the file (in what is compressed in it) at which a reader of its bytes goes on; "offset" of a topic, "row-index", "key".
-    `bounds` and `version` are the source's (protocol/source.py). `records` and `checksum` (see checksum.py) cover
-    everything written for the split up to there, and so does `metadata_checksum`, over headers and timestamps: None in
-    records of earlier releases. `sequence` grows by one with each record of the split.
+    `row_records` is how many records of the source row at the position are sent; None where a source row is one record, or
+    where rows are all that is counted. `bounds` and `version` are the source's (protocol/source.py). `records` and `checksum`
+    (see checksum.py) cover everything written for the split up to there, and so does `metadata_checksum`, over headers and
+    timestamps: None in records of earlier releases. `sequence` grows by one with each record of the split.
     """
 
     split: SplitId
@@ -167,6 +168,7 @@ class OffsetRecord:
     sequence: int
     position_kind: str = POSITION_KIND_ROWS
     metadata_checksum: int | None = None
+    row_records: int | None = None
 
     def encode(self) -> bytes:
         """Return the wire form of the value; the split is in the key. The order of the fields stays as it was."""
@@ -187,12 +189,16 @@ class OffsetRecord:
         }
         if self.metadata_checksum is not None:
             value["metadata_checksum"] = f"{self.metadata_checksum:x}"
+        if self.row_records is not None:
+            value["row_records"] = self.row_records
         return _encode(value)
 
     def _oldest_reader(self, flat: bool) -> int:
         """Return the format version that says all of it: an earlier build reads what it can."""
+        if not flat or self.row_records is not None:
+            return _WRITTEN_OTHERWISE
         kinds = {POSITION_KIND_ROWS: _WRITTEN, POSITION_KIND_BYTES: _WRITTEN_IN_BYTES}
-        return kinds.get(self.position_kind, _WRITTEN_OTHERWISE) if flat else _WRITTEN_OTHERWISE
+        return kinds.get(self.position_kind, _WRITTEN_OTHERWISE)
 
     def key(self, job: str) -> bytes:
         """Return the key."""
@@ -387,4 +393,5 @@ def decode_offset(split: SplitId, value: bytes) -> OffsetRecord:
         task=loaded["task"],
         sequence=loaded["sequence"],
         metadata_checksum=None if metadata is None else int(metadata, 16),
+        row_records=loaded.get("row_records"),
     )

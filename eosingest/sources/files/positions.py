@@ -16,6 +16,7 @@ class BytePositions:
 
     ends: npt.NDArray[np.int64]
     kind: str = POSITION_KIND_BYTES
+    shared: bool = False  # a line is one record
 
     def at(self, row: int) -> Position:
         """Return the byte behind a line."""
