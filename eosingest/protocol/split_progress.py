@@ -1,4 +1,4 @@
-"""One split on its way through a task: what came in, what is handed over, what is committed, and the receipt of it. Pure.
+"""The progress of one split in a task: rows that came in, were handed to Kafka, are committed, and their receipt. Pure.
 
 Kept by split_sequence.py, one for each split that the task's input enters, and written down as the split's offset record with
 each commit.
@@ -21,7 +21,7 @@ _COUNTED = (POSITION_KIND_ROWS, POSITION_KIND_BYTES)
 
 @dataclass
 class SplitProgress:
-    """One split on its way: `seen` rows came in, the first `rows` are handed over, `committed` is in the log.
+    """The progress of one split: `seen` rows came in, the first `rows` are handed over, `committed` is in the log.
 
     `position` is that of the last of those rows, of the kind `position_kind`; where rows are all that is counted, their number.
     `row_records` is how many of them are of the source row at the position, None where a source row is one record.

@@ -96,7 +96,7 @@ class Task:
         self._restarts = Restarts(number, settings.run)
         self._claimed = False
 
-    # ---- the way of the attempt ------------------------------------------------------------------------------------
+    # ---- one attempt -----------------------------------------------------------------------------------------------
 
     def run(self, inputs: Inputs) -> Outcome:
         """Send what the input holds beyond the committed positions. Raises AttemptLostError, for Spark to try again."""
@@ -137,7 +137,7 @@ class Task:
             raise AttemptLostError(f"the source could not be read: {error}") from error
 
     def _report_end(self) -> None:
-        """Everything that came in is committed. Whether the input's end was the last split's, Spark's verdict tells."""
+        """Report that all input is committed. Only Spark's word on the task tells whether the last split has ended with it."""
         self._outcome.read_all = True
         last = self._splits.current
         if last is not None and not last.failed and not last.done:
@@ -169,8 +169,11 @@ class Task:
             self._restarts.committed()
 
     def _recover(self, failure: KafkaFailure) -> None:
-        """After a failure in a transaction: a new producer, and the log's word on what was committed."""
-        once = self._outcome.transactions > 0 or self._transaction.timed_out  # not again and again
+        """After a failure in a transaction: make a new producer, and read what was committed.
+
+        Raises AttemptLostError, or one of _ENDS on the last attempt, where rows were in flight and are not committed.
+        """
+        once = self._outcome.transactions > 0 or self._transaction.timed_out  # fenced once, not again and again
         self._transaction.close()
         self._restarts.count(failure)
         self._start()
@@ -181,7 +184,7 @@ class Task:
             raise IncompleteError(
                 f"a transaction of task {self._outcome.task} was not committed, and Spark gives no further attempt: {failure}",
                 code="attempt-lost",
-                hint="what was committed is kept, nothing was sent twice; run again: it goes on from there",
+                hint="what was committed is kept, nothing was sent twice; run again: it resumes there",
             )
         if lost:
             raise self._restarts.given_up(failure)

@@ -1,7 +1,7 @@
 """What the end of a Spark job proves, and what is to be said of it. Pure.
 
 After the job: outcomes of the tasks that Spark calls successful, the offset records read back, and the plan go in; done
-marks and errors come out. "Input that ends proves nothing" (docs/protocol.md) is decided here.
+marks and errors come out. End of input does not imply end of split (docs/protocol.md): here is decided what does.
 """
 
 from __future__ import annotations

@@ -356,7 +356,7 @@ def without(calls: list[str], *names: str) -> list[str]:
 # ---- the order ---------------------------------------------------------------------------------------------------
 
 
-def test_the_law(world: World) -> None:
+def test_protocol_step_order(world: World) -> None:
     outcome = run(world, rows(A, 0, 5))
     assert world.calls == [
         "stable",  # 0: is the run mine?
