@@ -193,21 +193,21 @@ def _look(spec: Spec, kafka: Connection, observer: Observer) -> _Look:
     if found is None:
         return _Look(JobState(spec.name))
     with contextlib.closing(control_log(spec, kafka, found)) as log:
-        state = _read_decided(spec, log, observer)
+        state = _read_to_last_stable_offset(spec, log, observer)
         elsewhere = log.look_elsewhere(found.partitions) if state.control is None else None
     if elsewhere is None:
         return _Look(state, log.partition, found.partitions)
     partition, control = elsewhere
     with contextlib.closing(control_log(spec, kafka, found, partition)) as log:
-        state = _read_decided(spec, log, observer)
+        state = _read_to_last_stable_offset(spec, log, observer)
     grew = pins.offsets_topic_grew(control.pinned.offsets_partitions, found.partitions)
     return _Look(state, partition, found.partitions, grew)
 
 
-def _read_decided(spec: Spec, log: ControlLog, observer: Observer) -> JobState:
+def _read_to_last_stable_offset(spec: Spec, log: ControlLog, observer: Observer) -> JobState:
     state = JobState(spec.name)
     with log.kafka_errors("reading the offsets topic"):
-        topic.read_decided(log.reader, state, deadline_s=topic.read_deadline_s(spec.transaction.timeout))
+        topic.read_to_last_stable_offset(log.reader, state, deadline_s=topic.read_deadline_s(spec.transaction.timeout))
         if log.reader.high_watermark() > state.end:
             observer.note("a transaction is open in the offsets topic: newer progress may be hidden behind it")
     return state
@@ -244,7 +244,7 @@ def _pinned_errors(spec: Spec, admin: Admin, look: _Look, settings: DriverSettin
     with _collected(errors):
         pins.refuse_other_life(control.pinned, now)
         if sink is None or sink.topic_id != control.pinned.topic_id:
-            raise pins.topic_made_again(spec.sink.topic)
+            raise pins.sink_topic_recreated(spec.sink.topic)
     with _collected(errors):
         found = admin.describe_topic(spec.sink.offsets_topic)
         pins.refuse_lost_progress(state, control, found.topic_id if found is not None else "")

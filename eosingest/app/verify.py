@@ -35,7 +35,7 @@ from eosingest.protocol.audited_source import AuditedSource, audited_source
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver_contract import DriverSettings
 from eosingest.protocol.offsets import topic
-from eosingest.protocol.offsets.blocking import held_up
+from eosingest.protocol.offsets.blocking import blocked_read
 from eosingest.protocol.offsets.record import ControlRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.report.model import AuditObserver, AuditProgress, Noting, Observer, VerifyReport
@@ -136,7 +136,7 @@ class _Verification:
 
     def _read_receipts(self) -> None:
         with self._log.kafka_errors("reading the offsets topic"):
-            topic.read_to_end(self._log.reader, self._log.state, deadline_s=self._patience_s)
+            topic.read_to_high_watermark(self._log.reader, self._log.state, deadline_s=self._patience_s)
 
     def _refuse_no_progress(self, state: JobState) -> ControlRecord:
         """Return the control record that says what the receipts mean. A claim says nothing yet."""
@@ -163,7 +163,7 @@ class _Verification:
         pins.refuse_other_life(control.pinned, now)
         sink = self._kafka.admin.describe_topic(settings.topic)
         if sink is None or sink.topic_id != control.pinned.topic_id:
-            raise pins.topic_made_again(settings.topic)
+            raise pins.sink_topic_recreated(settings.topic)
         pins.refuse_lost_progress(state, control, self._offsets_topic.topic_id)
         if self._options.against_source and control.digest:
             pins.refuse_other_meaning(control, settings.digests[self._spec_generation(control)])
@@ -186,12 +186,14 @@ class _Verification:
                 return
             self._check()
             if time.monotonic() > deadline:
-                raise self._held_up([part.partition for part in open_in])
+                raise self._blocked([part.partition for part in open_in])
             time.sleep(_AGAIN_S)
 
-    def _held_up(self, partitions: list[int]) -> TemporaryError:
+    def _blocked(self, partitions: list[int]) -> TemporaryError:
         what = "inconclusive: the topic cannot be read to its end"
-        return held_up(self._kafka.admin, self._sink.name, partitions, what, code="topic-held-up", again="verify again")
+        return blocked_read(
+            self._kafka.admin, self._sink.name, partitions, what, code="topic-held-up", again="verify again"
+        )
 
     # ---- reading and judging ---------------------------------------------------------------------------------------
 
@@ -284,7 +286,7 @@ class _Verification:
         state = self._log.state
         sink = self._kafka.admin.describe_topic(self._sink.name)
         if sink is None or sink.topic_id != self._sink.topic_id:
-            raise pins.topic_made_again(self._sink.name)
+            raise pins.sink_topic_recreated(self._sink.name)
         if (state.control, state.offsets) == self._before:
             return None
         number = state.control.run if state.control is not None else self._control.run

@@ -14,7 +14,7 @@ from typing import Protocol
 from eosingest.errors import EosingestError, FatalError, FencedError, TemporaryError
 from eosingest.kafka.protocols import Admin, FailureKind, KafkaFailure, OffsetsReader, Producer
 from eosingest.protocol.offsets import record, topic
-from eosingest.protocol.offsets.blocking import held_up
+from eosingest.protocol.offsets.blocking import blocked_read
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord, RunRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.transactional_ids import control_id, sharing
@@ -75,18 +75,18 @@ class ControlLog:
             self._producer = self._kafka.control_producer(control_id(prefix, self._job))
             self._producer.init_transactions()
 
-    def read_undecided(self) -> JobState:
+    def read_uncommitted(self) -> JobState:
         """Return what the log holds, decided or not: for claiming only.
 
         read_committed would wait behind the very transactions that are fenced next, and a run number or task count from
         an aborted record is merely too high.
         """
-        return self._read_undecided(self.reader)
+        return self._read_uncommitted(self.reader)
 
-    def _read_undecided(self, reader: OffsetsReader) -> JobState:
+    def _read_uncommitted(self, reader: OffsetsReader) -> JobState:
         seen = JobState(self._job, with_offsets=False)
         with self.kafka_errors("claiming the job"):
-            topic.read_undecided(reader, seen, deadline_s=self._deadline_s())
+            topic.read_uncommitted(reader, seen, deadline_s=self._deadline_s())
         return seen
 
     def look_elsewhere(self, partitions: int) -> tuple[int, ControlRecord] | None:
@@ -94,7 +94,7 @@ class ControlLog:
         others = {topic.partition_of(self._job, fewer) for fewer in range(1, partitions)} - {self.partition}
         for partition in sorted(others):
             with contextlib.closing(self._kafka.reader(partition)) as reader:
-                found = self._read_undecided(reader).newest
+                found = self._read_uncommitted(reader).newest
             if found is not None:
                 return partition, found
         return None
@@ -114,7 +114,7 @@ class ControlLog:
     def read_back(self) -> None:
         """Read the job's records to the end; the control record there must be ours."""
         with self.kafka_errors("reading the offsets topic"):
-            topic.read_to_end(self.reader, self.state, deadline_s=self._deadline_s())
+            topic.read_to_high_watermark(self.reader, self.state, deadline_s=self._deadline_s())
         self.refuse_other_run(self.state)
 
     def refuse_other_run(self, state: JobState, own: ControlRecord | None = None) -> None:
@@ -213,7 +213,7 @@ class ControlLog:
         until = self._now() + _SUCCESSOR_WAIT_S
         while True:
             with self.kafka_errors("reading the offsets topic"):
-                topic.read_to_end(self.reader, self.state, deadline_s=self._deadline_s())
+                topic.read_to_high_watermark(self.reader, self.state, deadline_s=self._deadline_s())
             found = self.state.control
             if found is not None and found.run >= control.run:
                 self.refuse_other_run(self.state, control)
@@ -225,13 +225,13 @@ class ControlLog:
 
     @contextlib.contextmanager
     def kafka_errors(self, doing: str) -> Iterator[None]:
-        """Turn KafkaFailure into an error of errors.py, naming who holds up a read that ran into its deadline."""
+        """Turn KafkaFailure into an error of errors.py, naming the transactions that block a read until its deadline."""
         try:
             yield
         except KafkaFailure as failure:
             if failure.code == "read-deadline":
                 what = f"the offsets topic could not be read to its end: {failure.detail}"
-                raise held_up(
+                raise blocked_read(
                     self._kafka.admin, self._topic, [self.partition], what, code="offsets-held-up", again="run again"
                 ) from failure
             raise _kafka_error(doing, failure) from failure

@@ -113,7 +113,7 @@ class OwnedJob:
         """The offset records that prove what was sent must lie in the topic that was read when the run began."""
         found = self.admin.describe_topic(self.settings.offsets_topic)
         if found is None or found.topic_id != self.offsets_topic.topic_id:
-            raise pins.offsets_topic_made_again(self.log.mine.run)
+            raise pins.offsets_topic_recreated(self.log.mine.run)
 
     def hanging(self, sink: TopicDescription) -> TemporaryError | None:
         """Return the error where a transaction that we fenced is still open in the sink topic."""

@@ -34,14 +34,14 @@ class Ownership:
 
     def look(self) -> None:
         """Step 0: stop a zombie by what is readable now, before it fences anybody. Raises as `check`, and KafkaFailure."""
-        topic.read_decided(self._reader, self._state, deadline_s=self._deadline_s)
+        topic.read_to_last_stable_offset(self._reader, self._state, deadline_s=self._deadline_s)
         self._check_newest_run()
         if self._state.control is not None:  # None: hidden behind an open transaction, the check after init tells
             self._check_run()
 
     def read_back(self) -> None:
         """Step 2: read what the job has written since the plan, to the high watermark. Raises KafkaFailure."""
-        topic.read_to_end(self._reader, self._state, deadline_s=self._deadline_s)
+        topic.read_to_high_watermark(self._reader, self._state, deadline_s=self._deadline_s)
 
     def check(self) -> None:
         """Step 3: stop unless this attempt may write.
@@ -76,7 +76,7 @@ class Ownership:
         """Stop where another offsets topic has the name now: what was just read need not be all that is behind the plan."""
         if self._reader.topic_id() != self._settings.offsets_topic_id:
             raise ChangedError(
-                f"the offsets topic {self._settings.offsets_topic} was deleted and made again while the run was at work",
+                f"the offsets topic {self._settings.offsets_topic} was recreated while the run was at work",
                 code="progress-lost",
             )
 

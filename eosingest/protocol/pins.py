@@ -97,11 +97,10 @@ def refuse_other_life(old: Pinned, new: Pinned) -> None:
             )
 
 
-def topic_made_again(topic: str) -> ChangedError:
+def sink_topic_recreated(topic: str) -> ChangedError:
     """Make the error for a sink topic that is not the one that earlier runs wrote to."""
     return ChangedError(
-        f"topic {topic} was deleted, or deleted and made again, since the job wrote to it: what is recorded as sent is not"
-        " in it",
+        f"topic {topic} was deleted, or recreated, since the job wrote to it: what is recorded as sent is not in it",
         code="topic-recreated",
         hint=f"nothing was sent; take a new job name{from_scratch_hint()}",
     )
@@ -147,7 +146,7 @@ def _what(changed: Iterable[str], old: Mapping[str, str], new: Mapping[str, str]
 def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_id: str) -> None:
     """Raise ChangedError where the offsets topic is not the one the control record was made for, or holds too little."""
     if control.pinned.offsets_topic_id not in ("", offsets_topic_id):
-        raise offsets_topic_made_again(control.run)
+        raise offsets_topic_recreated(control.run)
     if state.records_total < control.records_total:
         raise ChangedError(
             f"the offset records account for {state.records_total} records, the control record for"
@@ -177,7 +176,7 @@ def same_ids(prefix: str, job: str, other_prefix: str, other_job: str) -> SpecEr
     )
 
 
-def forgotten_job(job: str, offsets_topic: str) -> ChangedError:
+def job_progress_lost(job: str, offsets_topic: str) -> ChangedError:
     """Make the error for a job without a control record whose first task the cluster knows: its progress was lost."""
     return ChangedError(
         f'the offsets topic {offsets_topic} holds nothing about job "{job}", yet the cluster remembers a run of it: the offsets'
@@ -187,11 +186,10 @@ def forgotten_job(job: str, offsets_topic: str) -> ChangedError:
     )
 
 
-def offsets_topic_made_again(run: int) -> ChangedError:
+def offsets_topic_recreated(run: int) -> ChangedError:
     """Make the error for an offsets topic that is not the one in which a run began."""
     return ChangedError(
-        f"the offsets topic was deleted, or deleted and made again, while run {run} was at work: what it had recorded as sent"
-        " is gone",
+        f"the offsets topic was deleted, or recreated, while run {run} was at work: what it had recorded as sent is gone",
         code="progress-lost",
         hint=f"nothing more was sent; restore the offsets topic, or take a new job name{from_scratch_hint()}",
     )

@@ -56,7 +56,7 @@ class Planning:
         state, settings = self._log.state, self._settings
         if not settings.from_scratch:
             if self._log.mine.forgotten:
-                raise pins.forgotten_job(settings.job, settings.offsets_topic)
+                raise pins.job_progress_lost(settings.job, settings.offsets_topic)
             pins.refuse_lost_progress(state, self._log.mine, self._job.offsets_topic.topic_id)
         tombstones = self._forget_progress() if settings.from_scratch else []
         pinned = self._check_life()
@@ -96,7 +96,7 @@ class Planning:
             pins.refuse_other_life(old, new)
         self._sink = sink_topic.opened(admin, settings.topic, settings.create, may_create=not sent)
         if sent and self._sink.topic_id != old.topic_id:
-            raise pins.topic_made_again(settings.topic)
+            raise pins.sink_topic_recreated(settings.topic)
         hanging = self._job.hanging(self._sink) if self._log.mine.run > 1 else None
         if hanging is not None:
             raise hanging

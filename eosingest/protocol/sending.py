@@ -129,7 +129,7 @@ class Sending:
     def _look(self, seen: JobState, progress: RunProgress) -> None:
         # Only a look: the verdict reads again, and says what fails. Who watches sees the signal that ends one.
         with contextlib.suppress(KafkaFailure, InterruptedRunError), self._around.interruption.armed(True):
-            topic.read_decided(self._log.reader, seen, deadline_s=_LOOK_DEADLINE_S)
+            topic.read_to_last_stable_offset(self._log.reader, seen, deadline_s=_LOOK_DEADLINE_S)
         if seen.control is not None:
             try:
                 self._log.refuse_other_run(seen)
@@ -167,7 +167,7 @@ class Sending:
         )
         sink = self._job.admin.describe_topic(self._settings.topic)
         if sink is None or sink.topic_id != self._planned.sink.topic_id:
-            errors.append(pins.topic_made_again(self._settings.topic))
+            errors.append(pins.sink_topic_recreated(self._settings.topic))
         else:
             hanging = self._job.hanging(sink)  # it may have been given partitions since
             errors += [hanging] if hanging is not None else []

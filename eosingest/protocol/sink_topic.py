@@ -22,7 +22,7 @@ def opened(admin: Admin, name: str, create: TopicCreation | None, *, may_create:
     """
     found = admin.describe_topic(name)
     if found is None and not may_create:
-        raise pins.topic_made_again(name)
+        raise pins.sink_topic_recreated(name)
     if found is None and create is None:
         raise FatalError(
             f"topic {name} does not exist",

@@ -34,7 +34,7 @@ class Takeover:
         """Claim, fence, read. What the log's state holds behind this is the progress, and there is no other."""
         self._claim()
         fail_point("driver-after-claim")
-        # Task 0 always: the id of a job that has claimed is known to the cluster (pins.forgotten_job).
+        # Task 0 always: the id of a job that has claimed is known to the cluster (pins.job_progress_lost).
         self._job.fence(max(1, self._log.mine.tasks_alive))
         fail_point("driver-after-fence")
         self._log.read_back()
@@ -44,17 +44,17 @@ class Takeover:
         """Fence an earlier driver, then take the job's next run number, carrying forward all that may still be alive."""
         settings = self._settings
         self._log.fence_earlier_driver(settings.prefix)
-        seen = self._log.read_undecided()
+        seen = self._log.read_uncommitted()
         if seen.newest is None:
             self._refuse_other_partition()
         forgotten = seen.newest is None and self._knows_first_task()
         if forgotten:
-            seen = self._log.read_undecided()  # whoever made that id known in the meantime had claimed before
+            seen = self._log.read_uncommitted()  # whoever made that id known in the meantime had claimed before
             forgotten = seen.newest is None and seen.newest_run is None  # compaction leaves the runs' own records
         if forgotten:
             self._refuse_same_ids()  # whose, if not an earlier run's of ours?
         if forgotten and not settings.from_scratch:
-            raise pins.forgotten_job(settings.job, settings.offsets_topic)
+            raise pins.job_progress_lost(settings.job, settings.offsets_topic)
         earlier = seen.newest
         if earlier is None:
             pinned = self._job.pinned_now(topic_id="", cluster_id="")

@@ -102,10 +102,10 @@ RULES: dict[str, tuple[Edit, ...]] = {
         ),
     ),
     "read-to-the-high-watermark": (
-        Edit(topic, "read_to_end", "reader.high_watermark()", "reader.last_stable_offset()"),
+        Edit(topic, "read_to_high_watermark", "reader.high_watermark()", "reader.last_stable_offset()"),
     ),
     "read-on-where-compaction-took-the-control-record": (
-        Edit(topic, "read_to_end", "while state.control is None and", "while False and"),
+        Edit(topic, "read_to_high_watermark", "while state.control is None and", "while False and"),
     ),
     "digest-is-pinned": (
         Edit(
@@ -145,7 +145,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(Planning, "run", "if self._log.mine.forgotten:", "if False:"),
     ),
     "lost-progress-is-asked-for-twice": (
-        Edit(Takeover, "_claim", "seen = self._log.read_undecided()  # whoever", "pass  # whoever"),
+        Edit(Takeover, "_claim", "seen = self._log.read_uncommitted()  # whoever", "pass  # whoever"),
     ),
     "control-record-knows-its-offsets-topic": (
         Edit(pins, "refuse_lost_progress", "if control.pinned.offsets_topic_id", "if False and control.pinned"),

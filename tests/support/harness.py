@@ -372,7 +372,7 @@ def job_state(job: Job, topic: str = "eosingest-offsets") -> JobState:
     partition = offsets_topic.partition_of(job.name, offsets_topic.PARTITIONS)
     reader = LibrdkafkaOffsetsReader(topic, partition, ClientSettings(job.servers, {}))
     try:
-        offsets_topic.read_decided(reader, state, deadline_s=30)
+        offsets_topic.read_to_last_stable_offset(reader, state, deadline_s=30)
     finally:
         reader.close()
     return state

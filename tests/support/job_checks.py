@@ -119,7 +119,7 @@ def committed_state(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> JobState:
     reader = LibrdkafkaOffsetsReader(offsets_topic, partition, ClientSettings(job.servers))
     try:
         state = JobState(job.name)
-        topic.read_to_end(reader, state, deadline_s=60)
+        topic.read_to_high_watermark(reader, state, deadline_s=60)
         return state
     finally:
         reader.close()

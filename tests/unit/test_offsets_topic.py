@@ -116,44 +116,44 @@ def attempt_in(state: JobState) -> int | None:
 
 def test_read_to_end_reads_to_the_high_watermark_not_the_last_stable_offset(reader: Reader) -> None:
     state = JobState("job")
-    topic.read_to_end(reader, state, deadline_s=12)
+    topic.read_to_high_watermark(reader, state, deadline_s=12)
     assert reader.calls == [(0, 10, True, 12)]
     assert (attempt_in(state), state.end) == (66, 10)
 
 
 def test_read_decided_looks_as_far_as_nobody_is_waited_for(reader: Reader) -> None:
     state = JobState("job")
-    topic.read_decided(reader, state, deadline_s=12)
+    topic.read_to_last_stable_offset(reader, state, deadline_s=12)
     assert reader.calls == [(0, 5, True, 12)]
     assert (attempt_in(state), state.end) == (33, 5)
 
 
 def test_read_undecided_takes_in_all_there_is(reader: Reader) -> None:
     state = JobState("job")
-    topic.read_undecided(reader, state, deadline_s=12)
+    topic.read_uncommitted(reader, state, deadline_s=12)
     assert reader.calls == [(0, 10, False, 12)]
     assert (attempt_in(state), state.end) == (66, 10)
 
 
 def test_the_next_read_goes_on_where_the_last_one_ended(reader: Reader) -> None:
     state = JobState("job")
-    topic.read_decided(reader, state, deadline_s=1)
-    topic.read_to_end(reader, state, deadline_s=1)
+    topic.read_to_last_stable_offset(reader, state, deadline_s=1)
+    topic.read_to_high_watermark(reader, state, deadline_s=1)
     reader.high, reader.entries[11] = 12, attempt_at(11, attempt=99)
-    topic.read_to_end(reader, state, deadline_s=1)
+    topic.read_to_high_watermark(reader, state, deadline_s=1)
     assert [call[:2] for call in reader.calls] == [(0, 5), (5, 10), (10, 12)]
     assert attempt_in(state) == 99
 
 
 def test_a_state_that_begins_at_the_end_of_the_plan_reads_from_there(reader: Reader) -> None:
     state = JobState("job", end=4)
-    topic.read_to_end(reader, state, deadline_s=1)
+    topic.read_to_high_watermark(reader, state, deadline_s=1)
     assert reader.calls[0][:2] == (4, 10)
 
 
 def test_a_first_read_begins_at_the_start_of_the_log(reader: Reader) -> None:
     reader.start = 2
-    topic.read_to_end(reader, JobState("job"), deadline_s=1)
+    topic.read_to_high_watermark(reader, JobState("job"), deadline_s=1)
     assert reader.calls[0][:2] == (2, 10)
 
 
@@ -162,7 +162,7 @@ def test_a_log_that_lost_what_was_read_is_an_error(reader: Reader, start: int, h
     state = JobState("job", end=8)
     reader.start, reader.high = start, high
     with pytest.raises(KafkaFailure) as caught:
-        topic.read_to_end(reader, state, deadline_s=1)
+        topic.read_to_high_watermark(reader, state, deadline_s=1)
     assert (caught.value.kind, caught.value.code) == (FailureKind.REFUSED, "log-truncated")
     assert "8" in caught.value.detail
     assert reader.calls == []
@@ -171,14 +171,14 @@ def test_a_log_that_lost_what_was_read_is_an_error(reader: Reader, start: int, h
 
 def test_a_log_that_ends_and_starts_where_it_was_read_to_is_none_such(reader: Reader) -> None:
     reader.start = reader.high = 8
-    topic.read_to_end(reader, JobState("job", end=8), deadline_s=1)
+    topic.read_to_high_watermark(reader, JobState("job", end=8), deadline_s=1)
 
 
 def test_after_a_failed_read_the_end_is_not_moved(reader: Reader) -> None:
     reader.entries[4] = LogRecord(4, claim_key("job", 0), b'{"v":99}')
     state = JobState("job")
     with pytest.raises(FatalError):
-        topic.read_to_end(reader, state, deadline_s=1)
+        topic.read_to_high_watermark(reader, state, deadline_s=1)
     assert state.end == 0
 
 

@@ -1,4 +1,4 @@
-"""Who holds up a reader, in words: for the read of the offsets topic (control_log.py) and of the job's topic (app/verify.py).
+"""The open transactions that block a reader, in words: of the offsets topic (control_log.py), or of the job's (app/verify.py).
 
 A read_committed reader stops at the first open transaction. Most end by themselves, at their timeout at the latest. A
 *hanging* one does not: it is open where its records are, and no coordinator knows of it (KIP-664), as after brokers that
@@ -15,8 +15,10 @@ from eosingest.kafka.protocols import Admin, OpenTransaction
 _WAIT = "nothing is lost or sent twice: wait for that transaction's timeout, or end its producer"
 
 
-def held_up(admin: Admin, topic: str, partitions: Iterable[int], what: str, *, code: str, again: str) -> TemporaryError:
-    """Make the error for a read that open transactions hold up: their names, and how each of them ends.
+def blocked_read(
+    admin: Admin, topic: str, partitions: Iterable[int], what: str, *, code: str, again: str
+) -> TemporaryError:
+    """Make the error for a read that open transactions block: their names, and how each of them ends.
 
     `what` could not be read how far; `again` is what to do then.
     """

@@ -61,7 +61,7 @@ def read_deadline_s(transaction_timeout_s: float) -> float:
     return 2 * transaction_timeout_s + 10
 
 
-def read_to_end(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:
+def read_to_high_watermark(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:
     """Fold everything that is in the partition now into `state`, waiting until every transaction there is decided.
 
     The end is the high watermark, never the last stable offset: committed offsets may be hidden behind an open
@@ -74,12 +74,12 @@ def read_to_end(reader: OffsetsReader, state: JobState, *, deadline_s: float) ->
         _read(reader, state, end, committed=True, deadline_s=deadline_s)
 
 
-def read_decided(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:
+def read_to_last_stable_offset(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:
     """Fold what is decided now, without waiting for open transactions: for looking, never for resuming."""
     _read(reader, state, reader.last_stable_offset(), committed=True, deadline_s=deadline_s)
 
 
-def read_undecided(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:
+def read_uncommitted(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:
     """Fold everything, aborted and open transactions included: only for what a fence may rest on (The driver, step 2)."""
     _read(reader, state, reader.high_watermark(), committed=False, deadline_s=deadline_s)
 

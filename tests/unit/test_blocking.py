@@ -1,4 +1,4 @@
-"""Who holds up a reader, and what is to be done about it, in words."""
+"""Which open transactions block a reader, and what is to be done about each, in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import cast
 
 from eosingest.errors import TemporaryError
 from eosingest.kafka.protocols import Admin, OpenTransaction
-from eosingest.protocol.offsets.blocking import held_up
+from eosingest.protocol.offsets.blocking import blocked_read
 
 
 class Brokers:
@@ -23,7 +23,7 @@ class Brokers:
 def error_of(*holders: OpenTransaction, elsewhere: dict[int, list[OpenTransaction]] | None = None) -> TemporaryError:
     found = {3: list(holders), **(elsewhere or {})}
     admin = cast(Admin, Brokers(found))
-    return held_up(admin, "offsets", found, "read to offset 5 of 10", code="offsets-held-up", again="run again")
+    return blocked_read(admin, "offsets", found, "read to offset 5 of 10", code="offsets-held-up", again="run again")
 
 
 def test_holders_are_named() -> None:
