@@ -16,7 +16,7 @@ from eosingest.protocol.offsets import topic as offsets_topic
 from eosingest.protocol.transactional_ids import control_id, task_id
 from tests.simulation.network import LATE_COMMIT, LATE_REQUEST, LOSE_ANSWER, LOSE_COMMIT_ANSWER, LOSE_REQUEST
 from tests.simulation.scheduler import Killed, Process
-from tests.simulation.spark import JOB, OFFSETS, PREFIX, TOPIC, Attempt, Run
+from tests.simulation.spark import JOB, OFFSETS, PREFIXES, TOPIC, Attempt, Run
 from tests.simulation.themes import KILL_BEFORE_COMMIT, OFFSETS_TOPIC_LOST, Theme
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ class Faults:
             "compaction": self._compaction,
             "expired-ids": lambda process: world.cluster.expire_ids(),
         }
+        self.going_on = True
         loss = self._draw_loss(world.theme)
+        self.loses_offsets = loss == OFFSETS_TOPIC_LOST
         self._due = self._with_edit(self._draw(world.theme, loss))[::-1]
         self._next = self._due[-1][0] if self._due else 0
         self._passed = 0
@@ -102,6 +104,7 @@ class Faults:
     def stop(self) -> None:
         """No more faults: from here on everything has to come right."""
         self._next = 0
+        self.going_on = False
 
     def point(self, process: Process, *, request: str = "", answer: str = "", name: str = "") -> str | None:
         """Pass a point: a request that is about to be carried out, an answer on its way, or a fail point by name.
@@ -229,7 +232,8 @@ class Faults:
         random = self.world.random
         if not self.world.witness.control:
             return
-        ids = [control_id(PREFIX, JOB), *(task_id(PREFIX, JOB, task) for task in range(self.world.most_tasks))]
+        prefix = PREFIXES[0]
+        ids = [control_id(prefix, JOB), *(task_id(prefix, JOB, task) for task in range(self.world.most_tasks))]
         name = random.choice(ids)
         self.world.scheduler.tell(f"foreign init of {name}")
         self._init(name, 20)

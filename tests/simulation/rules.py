@@ -75,6 +75,12 @@ RULES: dict[str, tuple[Edit, ...]] = {
     "task-0-is-always-fenced": (
         Edit(Takeover, "run", "max(1, self._log.mine.tasks_alive)", "self._log.mine.tasks_alive"),
     ),
+    "an-earlier-prefix-is-fenced": (
+        Edit(Takeover, "_take_over_prefix", "self._job.prefixes = (old, settings.prefix)", "pass"),
+    ),
+    "the-driver-of-an-earlier-prefix-is-fenced": (
+        Edit(Takeover, "_take_over_prefix", "self._job.admin.fence([control_id(old, settings.job)]", "dict(ids=[]"),
+    ),
     "claim-before-fence": (
         Edit(Takeover, "run", "self._job.fence(max(1, self._log.mine.tasks_alive))", "self._job.fence(1)"),
         Edit(
@@ -149,6 +155,15 @@ RULES: dict[str, tuple[Edit, ...]] = {
     ),
     "control-record-knows-its-offsets-topic": (
         Edit(pins, "refuse_lost_progress", "if control.pinned.offsets_topic_id", "if False and control.pinned"),
+    ),
+    "another-offsets-topic-is-no-progress": (  # the claim has to lie in the one that it rests on, and each task looks
+        Edit(Takeover, "run", "self._job.refuse_other_offsets_topic()  # the claim", "pass  # the claim"),
+        Edit(
+            Ownership,
+            "_check_offsets_topic",
+            "if self._reader.topic_id() != self._settings.offsets_topic_id:",
+            "if False:",
+        ),
     ),
     "offsets-topic-id-is-checked-at-the-end": (
         Edit(Sending, "_settle", "self._job.refuse_other_offsets_topic()", "pass"),

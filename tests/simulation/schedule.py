@@ -12,12 +12,13 @@ from random import Random
 from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL
 from eosingest.host.failpoints import handle_with
 from eosingest.kafka.memory.cluster import Cluster
+from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets import topic as offsets_topic
 from eosingest.protocol.source import Split
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler
-from tests.simulation.spark import JOB, OFFSETS, Run
-from tests.simulation.themes import NO_THEME, THEMES
+from tests.simulation.spark import JOB, OFFSETS, PREFIXES, Run
+from tests.simulation.themes import CLAIM_IN_ANOTHER_TOPIC, NO_THEME, OTHER_OFFSETS_TOPIC, THEMES
 from tests.simulation.witness import ViolationError, Witness
 from tests.support.builders import Place, place
 from tests.support.frozen_table import KeyRange, Tables
@@ -28,10 +29,14 @@ _MOST_RUNS = 12
 _RUN_S = 20_000.0
 _EDITS = 0.1  # part of the schedules in which somebody edits a file and keeps its length and modification time
 _FREEZING = 0.2  # part of the schedules whose source grows, and freezes how it is cut
+_MOVES = 0.1  # part of the schedules in which runs from scratch have another prefix of transactional ids, or plain ones try to
 _READING_BYTES = 0.3  # part of the schedules in which tasks read the bytes of their splits themselves
 _EXPLODING = 0.1  # part of the schedules in which several records are made of one source row, and found by its position
 _THEMED = 0.4  # part of the schedules that have a theme
-_THEMES = (*THEMES, "late-orphans", "late-looks", "late-looks")  # these take most chances to come to something
+_OTHER_TOPIC = 0.04  # part of the schedules that have one of these themes, which are drawn apart
+_OTHER_TOPICS = (OTHER_OFFSETS_TOPIC, CLAIM_IN_ANOTHER_TOPIC)
+# The last ones take most chances to come to something.
+_THEMES = (*(name for name in THEMES if name not in _OTHER_TOPICS), "late-orphans", "late-looks", "late-looks")
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,9 @@ class World:
         self.most_tasks = random.choice((1, 2, 2, 3, 4))
         self.sink_partitions = random.choice((1, 2, 3))
         self.theme = THEMES[random.choice(_THEMES)] if random.random() < _THEMED else NO_THEME
+        other_topic = Random(f"other topic {seed}")
+        if other_topic.random() < _OTHER_TOPIC:
+            self.theme = THEMES[other_topic.choice(_OTHER_TOPICS)]
         self.slow_input = random.random() < self.theme.slow_input
         # Drawn apart: what is drawn of the other schedules stays as it is.
         self.reads_bytes = Random(f"bytes {seed}").random() < _READING_BYTES
@@ -70,6 +78,8 @@ class World:
         if freezes or self.explodes:  # what lies before a position is not read again, and not proven
             self.edit_after = 0
         self.edited: set[Place] = set()
+        self._prefixes = Random(f"prefixes {seed}")
+        self.moves = self._prefixes.random() < _MOVES
         self._accepting = Random(f"accepting {seed}")
         self._accepts = self._accepting.choice((0.0, 0.0, 0.0, 0.5))
         self.disconnected: set[Process] = set()
@@ -80,6 +90,7 @@ class World:
         self.offsets_partition = offsets_topic.partition_of(JOB, offsets_topic.PARTITIONS)
         self._attempts = 0
         self.faults = Faults(self)
+        self.moves = self.moves and not self.faults.loses_offsets  # a new prefix hides what a lost offsets topic knew
         self.witness = Witness(self)
         self.cluster = Cluster(
             lambda: self.scheduler.now,
@@ -147,10 +158,35 @@ class World:
     def start_run(self, version: str = "one", *, from_scratch: bool = False) -> Run:
         """Start a run."""
         accept_change = self._accepting.random() < self._accepts
-        run = Run(self, len(self.runs), version, from_scratch, accept_change)
+        run = Run(self, len(self.runs), version, self._prefix(from_scratch), from_scratch, accept_change)
         self.runs.append(run)
         run.actor = self.scheduler.start(run.process, run.body)
         return run
+
+    def _prefix(self, from_scratch: bool) -> str:
+        """Return the prefix that a run is given: the recorded one, another one from scratch, or one that is refused.
+
+        It is changed as protocol.md says: when no run under the old one is before its claim, and none starts meanwhile.
+        """
+        if not self.moves:
+            return PREFIXES[0]
+        recorded = self._recorded_prefix()
+        moving = [run for run in self.runs if run.going_on and run.prefix != recorded]
+        if moving:
+            return moving[-1].prefix
+        begun = self.witness.control and all(run.number or not run.going_on for run in self.runs)
+        if not begun or not (from_scratch or self.faults.going_on):
+            return recorded
+        return self._prefixes.choice(PREFIXES) if from_scratch or self._prefixes.random() < 0.2 else recorded
+
+    def _recorded_prefix(self) -> str:
+        """Return the prefix of the last control record: of an aborted one too, which may tell of ids that are alive."""
+        topic, found = self.cluster.topics.get(OFFSETS), PREFIXES[0]
+        log = topic.logs[self.offsets_partition] if topic is not None else None
+        for entry in log.fetch(log.start, committed=False)[0] if log is not None else ():
+            if entry.key == record.control_key(JOB) and entry.value:
+                found = record.decode_control(entry.value).pinned.prefix
+        return found
 
     def run_started(self, started: str) -> Run:
         """Return the run that calls itself so."""
@@ -166,7 +202,8 @@ class World:
         restarts = self.theme.restarts
         for _ in range(4 if restarts or self.theme.many_runs else random.choice((1, 1, 2, 2, 3))):
             version = random.choice(("one", "two") if restarts else ("one", "one", "one", "two"))
-            run = self.start_run(version, from_scratch=random.random() < (0.3 if restarts else 0.1))
+            scratch = 0.4 if self.moves else 0.3 if restarts else 0.1
+            run = self.start_run(version, from_scratch=random.random() < scratch)
             assert run.actor is not None
             self.scheduler.wait_for(run.actor, random.choice((0.5, 30.0, _RUN_S)))
         self.faults.stop()
@@ -184,6 +221,9 @@ class World:
 
     def _run_to_end(self) -> Run:
         self.edited = {split for split, edited in self.witness.edited.items() if edited}  # as it was when it was sent
+        for run in self.runs:
+            if run.going_on and run.prefix != self._recorded_prefix() and run.actor is not None:
+                self.scheduler.wait_for(run.actor, _RUN_S)
         run = self.start_run(self.witness.version or self.random.choice(("one", "two")))
         assert run.actor is not None
         if not self.scheduler.wait_for(run.actor, _RUN_S):

@@ -37,7 +37,8 @@ from tests.support.source_rows import RowOffsets, joined
 if TYPE_CHECKING:
     from tests.simulation.schedule import World
 
-JOB, PREFIX, TOPIC, OFFSETS = "job", "p.", "sink", "offsets"
+JOB, TOPIC, OFFSETS = "job", "sink", "offsets"
+PREFIXES = ("p.", "q.")  # those of transactional ids: mostly the first alone
 MAX_FAILURES = 4
 ROW_BYTES = 10  # each row, where positions are in bytes
 _RECORDS_OF_ROWS = (2, 3, 1)  # which source rows make, one after another, where one may make several
@@ -48,9 +49,16 @@ class Run:
     """One `eosingest run`: what is asked of it, its processes, and how it ended."""
 
     def __init__(
-        self, world: World, index: int, version: str, from_scratch: bool = False, accept_change: bool = False
+        self,
+        world: World,
+        index: int,
+        version: str,
+        prefix: str = PREFIXES[0],
+        from_scratch: bool = False,
+        accept_change: bool = False,
     ) -> None:
         self.world = world
+        self.prefix = prefix
         self.accept_change = accept_change
         self.index = index
         self.version = version
@@ -122,7 +130,7 @@ class Run:
             topic=TOPIC,
             create=TopicCreation(world.sink_partitions, 1, {}),
             offsets_topic=OFFSETS,
-            prefix=PREFIX,
+            prefix=self.prefix,
             digests={1: {"record.value": self.version}},
             transaction_timeout_s=world.timeout_s,
             max_records=world.max_records,
@@ -322,7 +330,7 @@ class Attempt:
 
     def producer(self, task: int) -> Producer:
         self.world.witness.about_to_init(self)
-        return _TaskProducer(self, task_id(PREFIX, JOB, task))
+        return _TaskProducer(self, task_id(self.job.run.prefix, JOB, task))
 
     def reader(self) -> OffsetsReader:
         return MemoryReader(OFFSETS, self.job.settings.offsets_partition, self.world.cluster, self.network)

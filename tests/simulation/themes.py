@@ -12,6 +12,7 @@ from tests.simulation.network import LATE_COMMIT
 
 KILL_BEFORE_COMMIT = "kill-before-commit"
 OFFSETS_TOPIC_LOST = "offsets-topic-lost"
+OTHER_OFFSETS_TOPIC, CLAIM_IN_ANOTHER_TOPIC = "other-offsets-topic", "claim-in-another-topic"
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,26 @@ THEMES = {
             ("freeze", "driver-after-claim"),
         ),
         in_order=True,
+    ),
+    # Another offsets topic under a task that has looked, and a run from scratch that begins in it.
+    OTHER_OFFSETS_TOPIC: Theme(
+        (
+            ("freeze", "task-before-init"),
+            (OFFSETS_TOPIC_LOST, ""),
+            ("second-driver", ""),
+            ("freeze", "driver-after-claim"),
+        ),
+        in_order=True,
+        restarts=True,
+        many_runs=True,
+        loses_offsets=True,
+    ),
+    # Another offsets topic between what a run's claim rests on and the claim.
+    CLAIM_IN_ANOTHER_TOPIC: Theme(
+        (("kill-driver", "task-after-commit"), (OFFSETS_TOPIC_LOST, "driver: Produce offsets-1")),
+        in_order=True,
+        many_runs=True,
+        loses_offsets=True,
     ),
     # An orphan that looked before the next run claimed, and looks again when that claim is compacted away.
     "late-orphans": Theme(

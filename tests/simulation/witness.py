@@ -14,7 +14,7 @@ from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, EXIT_FENCED, E
 from eosingest.kafka.memory.cluster import State
 from eosingest.kafka.memory.log import Entry
 from eosingest.protocol.transactional_ids import task_id
-from tests.simulation.spark import JOB, OFFSETS, PREFIX, ROW_BYTES, TOPIC, Attempt, Run, source_row
+from tests.simulation.spark import JOB, OFFSETS, PREFIXES, ROW_BYTES, TOPIC, Attempt, Run, source_row
 from tests.support.builders import Place
 from tests.support.frozen_table import KeyRange
 from tests.support.simulated_source import EDITED, Rows
@@ -58,7 +58,7 @@ class Witness:
 
     def decided(self, name: str, committed: bool, partitions: Partitions) -> None:
         """Look at a transaction of ours: what it commits is all that read_committed readers will ever see of it."""
-        if not committed or not name.startswith(PREFIX) or not any(partitions.values()):
+        if not committed or not name.startswith(PREFIXES) or not any(partitions.values()):
             return
         found = _rows_of(entries for (topic, _), entries in partitions.items() if topic == TOPIC)
         for split, rows in found.items():
@@ -232,7 +232,8 @@ class Witness:
         refused = run.codes in (["spec-changed"], ["change-not-proven"])
         other_spec = refused and (taken_over or self.version not in (None, run.version))
         edited = "prefix-changed" in run.codes and self.world.faults.struck["edit"]
-        if not self.world.lost and not other_spec and not edited:
+        moved = run.codes == ["pinned"] and self.world.moves
+        if not self.world.lost and not other_spec and not edited and not moved:
             raise ViolationError("P9", f"exit 12 {run.codes}, and nothing was changed")
 
     def _check_fatal(self, run: Run) -> None:
@@ -251,9 +252,10 @@ class Witness:
         if self.world.lost == OFFSETS:  # with it went how many tasks an earlier run had
             tasks = len(run.job.parts) if run.job is not None else 1
         for task in range(tasks):
-            found = self.world.cluster.transactions.get(task_id(PREFIX, JOB, task))
-            if found is not None and found.state is State.ONGOING:
-                raise ViolationError("P8", f"a transaction of task {task} is open after exit {run.exit_code}")
+            for prefix in PREFIXES:
+                found = self.world.cluster.transactions.get(task_id(prefix, JOB, task))
+                if found is not None and found.state is State.ONGOING:
+                    raise ViolationError("P8", f"a transaction of task {task} is open after exit {run.exit_code}")
 
     def check_complete(self, run: Run, promise: str, when: str) -> None:
         """Everything is there that the run was to send."""
