@@ -150,6 +150,9 @@ RULES: dict[str, tuple[Edit, ...]] = {
     "a-claim-from-scratch-hides-no-lost-progress": (
         Edit(Planning, "run", "if self._log.mine.forgotten:", "if False:"),
     ),
+    "a-claim-over-that-of-a-lost-topic-says-so": (
+        Edit(Takeover, "_claim", "forgotten=seen.forgotten or lost", "forgotten=seen.forgotten"),
+    ),
     "lost-progress-is-asked-for-twice": (
         Edit(Takeover, "_claim", "seen = self._log.read_uncommitted()  # whoever", "pass  # whoever"),
     ),

@@ -19,7 +19,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler
 from tests.simulation.spark import JOB, OFFSETS, PREFIXES, Run
 from tests.simulation.themes import CLAIM_IN_ANOTHER_TOPIC, NO_THEME, OTHER_OFFSETS_TOPIC, THEMES
-from tests.simulation.witness import ViolationError, Witness
+from tests.simulation.witness import NotCoveredError, ViolationError, Witness
 from tests.support.builders import Place, place
 from tests.support.frozen_table import KeyRange, Tables
 from tests.support.simulated_source import EDITED, TEMPLATES, Rows, template
@@ -240,6 +240,9 @@ class World:
                 self.witness.check_complete(self.last, "P1", "everything has ended")
         except ViolationError as violation:
             return str(violation)
+        except NotCoveredError:
+            self.faults.struck["not covered"] += 1
+            return None
         except DoesNotEndError as error:
             return f"P10: {error}"
         except Exception as error:

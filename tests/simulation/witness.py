@@ -33,6 +33,10 @@ class ViolationError(Exception):
         self.promise = promise
 
 
+class NotCoveredError(Exception):
+    """What no promise covers has happened (docs/verification.md, What is not covered): nothing can be said of the rest."""
+
+
 class Witness:
     """What is committed, as the decisions of the coordinator tell it."""
 
@@ -52,6 +56,8 @@ class Witness:
         self.ended: set[int] = set()  # numbers of runs that ended in order
         self.numbers: dict[str, int] = {}  # run numbers by what the runs call themselves
         self.lives = 1  # of the offsets topic: in each of them run numbers begin anew
+        self.fenced_at = 0.0  # when the last run fenced in this life of the offsets topic
+        self.writers: dict[str, Attempt] = {}  # by transactional id: who was about to init it last
         self.completed: set[Place] = set()  # some run said 0: from here on nothing is to be sent of these
 
     # ---- a transaction is decided ----------------------------------------------------------------------------------
@@ -60,6 +66,8 @@ class Witness:
         """Look at a transaction of ours: what it commits is all that read_committed readers will ever see of it."""
         if not committed or not name.startswith(PREFIXES) or not any(partitions.values()):
             return
+        if self._outlived(name):
+            raise NotCoveredError(f"{name}: an orphan of the lost offsets topic commits what it had open")
         found = _rows_of(entries for (topic, _), entries in partitions.items() if topic == TOPIC)
         for split, rows in found.items():
             if split in self.completed:
@@ -74,6 +82,13 @@ class Witness:
         untold = found.keys() - told
         if untold:
             raise ViolationError("P4", f"rows of {min(untold)} were committed without an offset record")
+
+    def _outlived(self, name: str) -> bool:
+        """Say whether a transaction was open when a run fenced that could not know of it: that went with the offsets topic."""
+        writer = self.writers.get(name)
+        if writer is None or self.world.lost != OFFSETS or writer.job.run.life == self.lives:
+            return False
+        return self.world.cluster.transactions[name].started < self.fenced_at
 
     def _take_rows(self, split: Place, rows: list[tuple[int, str]]) -> None:
         before = self.rows[split]
@@ -171,6 +186,7 @@ class Witness:
 
     def about_to_init(self, attempt: Attempt) -> None:
         """An attempt that began when anybody could read of a newer run must not even init its producer (The task, step 0)."""
+        self.writers[task_id(attempt.job.run.prefix, JOB, attempt.task)] = attempt
         if self.world.lost == OFFSETS:
             return  # what it could have read is gone, or was written to another topic of that name
         number = attempt.job.settings.run
@@ -187,6 +203,8 @@ class Witness:
 
     def fenced(self, run: Run) -> None:
         """The run fenced everything before it."""
+        if run.life == self.lives:
+            self.fenced_at = self.world.scheduler.now
         if self.world.lost != OFFSETS:
             self.fenced_below = max(self.fenced_below, run.number)
 
@@ -196,7 +214,7 @@ class Witness:
 
     def offsets_lost(self) -> None:
         """The offsets topic was deleted: run numbers and sequences begin anew, what was sent stays."""
-        self.fenced_below, self.ended = 0, set()
+        self.fenced_below, self.fenced_at, self.ended = 0, 0.0, set()
         self.lives += 1
         self.offsets.clear()
 
