@@ -49,6 +49,7 @@ def _source(tables: Table, spec: Path) -> PlannedSource | Problem | None:
         format=str(get(tables, "source", "format")),
         path=paths,
         root=root if isinstance(root, str) else None,
+        recursive=get(tables, "source", "recursive") is True,
         min_age=0,
         allow_empty=None,
     )

@@ -37,6 +37,8 @@ def digest_parts(spec: Spec) -> dict[str, str]:
     options = meaningful_options(source.format, source.options, has_schema=source.ddl is not None)
     return {
         "source.format": source.format,
+        # Where it is not asked for there is no such part, as in records of earlier releases.
+        **({"source.recursive": "true"} if source.recursive else {}),
         "source.schema": normalise_ddl(source.ddl or ""),
         "source.options": _json(options),
         "transform.where": normalise(spec.transform.where or ""),

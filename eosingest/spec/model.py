@@ -65,6 +65,10 @@ class Source(_Table):
         description="The folder that file names are made relative to when they are remembered. By default the spec's "
         "folder for relative paths, none otherwise; needed when path begins with a reference. Pinned for life.",
     )
+    recursive: bool = Field(
+        default=False,
+        description="Read the files of all folders below a folder as well; folders named column=value then give no columns.",
+    )
     ddl: Text | None = Field(
         default=None,
         alias="schema",

@@ -25,6 +25,7 @@ format = "json"                     # json (one record a line) | csv | text | pa
 path = "data/*.jsonl"               # file, folder or glob, or a list; relative to this file
 # schema = "id BIGINT, user STRING, ts TIMESTAMP"   # without it Spark looks through the data first
 # options = { timestampFormat = "yyyy-MM-dd" }      # options of Spark's reader; csv: { header = true }
+# recursive = true                  # of a folder, all files in all folders below it
 # allow_empty = true                # no file there: exit 0 instead of 2
 # min_age = "60s"                   # leave files alone that may still be being written
 # on_change = "error"               # a file changed since it was sent: error | reingest

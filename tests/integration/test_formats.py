@@ -389,3 +389,26 @@ def test_orc(job: Job) -> None:
     assert_done(job.run(env={"TZ": "America/New_York"}), 2010)
     check_columnar(job, range(2000, 4010))
     assert_done(job.run(), 0)
+
+
+def test_all_folders_below(job: Job) -> None:
+    """Breaks when a folder is left out, or gives a column, or an audit reads other files than the run."""
+    write_tables(
+        job,
+        source='format = "json"\npath = "data"\nrecursive = true',
+        record='value = "to_json(struct(*))"',
+        create="{ partitions = 1 }",
+    )
+    rows = []
+    for number, name in enumerate(("a.jsonl", "2026/11/24/b.jsonl", "k=7/c.jsonl", "k=7/j=x/d.jsonl", "_old/e.jsonl")):
+        file = job.data / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f'{{"n":{number}}}\n')
+        rows += [f'{{"n":{number}}}'.encode()] * (not name.startswith("_"))
+    assert_done(job.run(), 4)
+    assert sorted(record.value or b"" for record in job.records()) == rows
+    audit = job.run("verify", "--against-source")
+    assert audit.exit_code == 0, audit
+    (job.data / "2026/12").mkdir()
+    (job.data / "2026/12/f.jsonl").write_text('{"n":9}\n')
+    assert_done(job.run(), 1)

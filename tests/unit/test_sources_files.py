@@ -332,6 +332,41 @@ def test_partition_base(tmp_path: Path, paths: list[str], files: list[str], base
     assert tree.partition_base(found[:1]) == expected
 
 
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (["."], ["d/a", "d/e/f/b", "d/k=1/c", "o"]),
+        (["d"], ["d/a", "d/e/f/b", "d/k=1/c"]),
+        (["d", "d/e"], ["d/a", "d/e/f/b", "d/k=1/c"]),
+        (["d/*"], ["d/a", "d/e/f/b", "d/k=1/c"]),
+        (["d/[k]*"], ["d/k=1/c"]),
+        (["d/a"], ["d/a"]),
+    ],
+)
+def test_all_folders_below_are_read_where_it_is_asked_for(
+    tmp_path: Path, paths: list[str], expected: list[str]
+) -> None:
+    """Breaks when a folder is left out, a file is listed twice, or a folder gives a column (as Spark's recursiveFileLookup)."""
+    make(tmp_path, "o", "d/a", "d/e/f/b", "d/k=1/c", "d/_temporary/x", "d/e/.hidden")
+    (tmp_path / "d/k=1/up").symlink_to(tmp_path / "d/k=1")  # back up: the files have a shorter name already
+    tree = FileSource(format="json", paths=paths, directory=tmp_path, root=None, min_age_s=0, recursive=True)
+    found = tree.list()
+    assert names(found) == expected
+    assert (tree.partition_base(found.files), tree.columns_beside(found.files)) == (None, ())
+
+
+@pytest.mark.parametrize("paths", [["d"], ["d/*"], ["d/e", "d/k"], ["d/k", "e"]])
+def test_a_folder_of_two_names_is_refused_where_all_are_read(tmp_path: Path, paths: list[str]) -> None:
+    """Breaks when the files of a linked folder are sent under both of its names."""
+    make(tmp_path, "d/e/a", "d/k/b")
+    (tmp_path / "d/k/link").symlink_to(tmp_path / "d/e")
+    (tmp_path / "e").symlink_to(tmp_path / "d/e")
+    tree = FileSource(format="json", paths=paths, directory=tmp_path, root=None, min_age_s=0, recursive=True)
+    with pytest.raises(SpecError, match="are one folder") as caught:
+        tree.list()
+    assert caught.value.code == "path-twice"
+
+
 def test_a_split_s_key_is_what_offset_records_are_keyed_by(tmp_path: Path) -> None:
     make(tmp_path, "a", content="x" * 25)
     one = source(tmp_path, "a")

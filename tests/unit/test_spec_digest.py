@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from eosingest.protocol.pins import changed_parts
 from eosingest.spec import digest_parts, load
 from eosingest.spec.digest import normalise_ddl
 
@@ -48,6 +49,7 @@ def test_the_second_generation_says_what_it_means(tmp_path: Path) -> None:
     [
         {"source.path": '["other"]'},
         {"source.root": '"data"'},
+        {"source.recursive": "false"},
         {"source.split_size": '"1MiB"'},
         {"source.min_age": '"1h"'},
         {"sink.topic": '"u"'},
@@ -93,6 +95,13 @@ def test_what_shapes_the_bytes_changes_its_part_alone(tmp_path: Path, changes: d
     before, after = _parts(tmp_path, {}), _parts(tmp_path, changes)
     assert [name for name in before if before[name] != after[name]] == [part]
     assert before.keys() == after.keys()
+
+
+def test_reading_folders_below_is_a_part_where_it_is_asked_for(tmp_path: Path) -> None:
+    """Breaks when a job that an earlier release left half done is refused, or one whose folders stop giving columns is not."""
+    before, after = _parts(tmp_path, {}), _parts(tmp_path, {"source.recursive": "true"})
+    assert after == {**before, "source.recursive": "true"}
+    assert changed_parts(before, after) == changed_parts(after, before) == ["source.recursive"]
 
 
 def test_select_is_a_list_and_not_its_text(tmp_path: Path) -> None:

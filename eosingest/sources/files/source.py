@@ -75,6 +75,7 @@ class FileSource:
         min_age_s: float,
         allow_empty: bool | None = None,
         refuse_empty: bool = False,
+        recursive: bool = False,
         now: Callable[[], float] = time.time,
         check: Callable[[], None] = never,
     ) -> None:
@@ -82,6 +83,7 @@ class FileSource:
 
         `directory` is the spec's folder: relative paths start there, and without `root` their identities are relative
         to it; `root` itself may be. Files younger than `min_age_s` seconds by the clock `now` are left alone.
+        `recursive`: of a folder all files are read, in however many folders below it, and none of them gives columns.
         With `refuse_empty` somewhere a file must be, unless `allow_empty` (None: where the path that finds none is a glob).
         `check` is called between files, and raises to end a long look.
         """
@@ -93,6 +95,7 @@ class FileSource:
         self._min_age_s = min_age_s
         self._allow_empty = allow_empty
         self._refuse_empty = refuse_empty
+        self._recursive = recursive
         self._now = now
         self._check = check
         self._fingerprints = Fingerprints(self._fingerprint)
@@ -120,7 +123,7 @@ class FileSource:
         nothing = list[_Written]()
         # Relative paths last: a file named both ways keeps its relative identity, whatever the order in the spec.
         for written in sorted(self._paths, key=lambda path: path.relative):
-            found = _find(walk, written, may_match_nothing=self._allow_empty is True)
+            found = _find(walk, written, recursive=self._recursive, may_match_nothing=self._allow_empty is True)
             names.update((path, self._identity(path, written)) for path in found)
             if not found:
                 nothing.append(written)
@@ -138,7 +141,7 @@ class FileSource:
                 empty.append(file.name)
             else:
                 files.append(file)
-        partition_base(files)
+        self.partition_base(files)  # raises where the tree is mixed
         return Listing(
             tuple(files), walk.hidden, tuple(too_young), tuple(empty), tuple(sorted(path.text for path in nothing))
         )
@@ -200,7 +203,7 @@ class FileSource:
 
     def columns_beside(self, items: Iterable[SourceFile]) -> tuple[str, ...]:
         """Return the columns of the tree's `k=v` folders, in lower case."""
-        return partition_columns(items)
+        return () if self._recursive else partition_columns(items)
 
     def is_read_as_one(self, item: SourceFile) -> bool:
         """Say whether the reader that a run does not use cannot tell a file's splits apart: Python's bz2 cannot."""
@@ -208,7 +211,7 @@ class FileSource:
 
     def partition_base(self, files: Iterable[SourceFile]) -> str | None:
         """Return the reader's `basePath` for a column=value tree, None when there is none; not to be escaped."""
-        return partition_base(files)
+        return None if self._recursive else partition_base(files)
 
     def _parse(self, text: str) -> _Written:
         scheme = _SCHEME.match(text)
@@ -267,6 +270,7 @@ class Table(Protocol):
     format: str
     path: Sequence[str]
     root: str | None
+    recursive: bool
     min_age: float
     allow_empty: bool | None
 
@@ -278,6 +282,7 @@ def source_of(table: Table, directory: Path, check: Callable[[], None]) -> FileS
         paths=table.path,
         directory=directory,
         root=table.root,
+        recursive=table.recursive,
         min_age_s=table.min_age,
         allow_empty=table.allow_empty,
         refuse_empty=True,
@@ -306,7 +311,7 @@ def _normalised(path: str) -> str:
     return (os.path.normpath(before) if before else "") + slash + after + path[path.index("{") :]
 
 
-def _find(walk: Walk, written: _Written, *, may_match_nothing: bool = False) -> list[str]:
+def _find(walk: Walk, written: _Written, *, recursive: bool, may_match_nothing: bool) -> list[str]:
     """Return the files that one path of the spec stands for; SpecError when it names nothing."""
     literal = may_be_literal(written.pattern) and exists(written.absolute)
     path = os.path.normpath(written.absolute)
@@ -316,7 +321,7 @@ def _find(walk: Walk, written: _Written, *, may_match_nothing: bool = False) -> 
     files, too_deep = list[str](), walk.too_deep
     for match in matches:
         if match.is_folder:
-            files += walk.folder(match.path)
+            files += walk.everything_below(match.path) if recursive else walk.folder(match.path)
         elif is_hidden(os.path.basename(match.path)):
             walk.hidden += 1
         else:
@@ -348,7 +353,8 @@ def _only_deeper(written: _Written) -> SpecError:
     return SpecError(
         f"'{written.text}' holds no file itself, and of the folders in it only column=value ones are read.",
         code="path-not-found",
-        hint=f"To read the folders below it, write a '*' for each level: path = \"{written.text.rstrip('/')}/*\".",
+        hint=f"To read all folders below it, write recursive = true in [source]; or a '*' for each level:"
+        f' path = "{written.text.rstrip("/")}/*".',
     )
 
 

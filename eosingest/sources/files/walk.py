@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from eosingest.errors import FatalError
+from eosingest.errors import FatalError, SpecError
 from eosingest.sources.files import globs
 from eosingest.sources.files.names import is_hidden
 
@@ -31,6 +31,7 @@ class Walk:
         """Begin with nothing passed over."""
         self.hidden = 0
         self.too_deep = 0
+        self._names: dict[tuple[int, int], str] = {}
 
     def match(self, folder: str, pattern: str) -> list[Found]:
         """Return what a glob names below an absolute folder: files and folders, maybe none.
@@ -40,6 +41,22 @@ class Walk:
         """
         # A brace may hold "..", which must not make a second name for a file.
         return [Found(os.path.normpath(path), is_folder) for path, is_folder in self._match(folder, pattern)]
+
+    def everything_below(self, path: str) -> list[str]:
+        """Return the files of a folder and of all folders in it.
+
+        Raises SpecError for a folder that has two names, by a link: its files would be sent under both.
+        """
+        return list(self._tree(path, frozenset(), self._refuse_second_name))
+
+    def _refuse_second_name(self, folder: str, inode: tuple[int, int]) -> None:
+        first = self._names.setdefault(inode, folder)
+        if first != folder:
+            raise SpecError(
+                f"{folder} and {first} are one folder: with recursive = true its files would be sent twice.",
+                code="path-twice",
+                hint="Nothing was sent; take the link away, or name the folders that are meant in path of [source].",
+            )
 
     def folder(self, path: str) -> list[str]:
         """Return the files Spark reads for a folder: its own, or its whole tree when there are `k=v` folders in it."""
@@ -85,16 +102,22 @@ class Walk:
             else:
                 yield entry
 
-    def _tree(self, folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
+    def _tree(
+        self,
+        folder: str,
+        above: frozenset[tuple[int, int]],
+        meet: Callable[[str, tuple[int, int]], None] = lambda folder, inode: None,
+    ) -> Iterator[str]:
         """Give every file below. Links are followed, but never back up: those files have a shorter name already."""
         here = _inode(folder)
         if here in above:
             return
+        meet(folder, here)
         for entry in _entries(folder):
             if is_hidden(entry.name):
                 self.hidden += 1
             elif _is_folder(entry):
-                yield from self._tree(entry.path, above | {here})
+                yield from self._tree(entry.path, above | {here}, meet)
             else:
                 yield entry.path
 

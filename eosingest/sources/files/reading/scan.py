@@ -45,10 +45,11 @@ def spark_conf(split_size: int) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class FileScan:
-    """Files that are read by `read`, in a Spark with the spec's settings `conf`."""
+    """Files that are read by `read`, in a Spark with the spec's settings `conf`. `recursive`: no folder gives a column."""
 
     read: ReadSettings
     conf: Mapping[str, str]
+    recursive: bool = False
 
     scan_nodes = file_splits.SCAN_NODES
 
@@ -58,7 +59,7 @@ class FileScan:
 
     def direct(self, plan: Plan) -> Direct | None:
         """Lines that go to Kafka as they are need no Spark to be read."""
-        if not line_jobs.takes_lines(self.read, self.conf, plan, _base_path(plan)):
+        if not line_jobs.takes_lines(self.read, self.conf, plan, self._base_path(plan)):
             return None
         splits = _line_splits(plan)
         return Direct(LineReader(line_jobs.line_separator(self.read)), splits, line_jobs.SCHEMA)
@@ -70,18 +71,18 @@ class FileScan:
     def refuse_outgrown(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
         """See `outgrown.refuse_outgrown`; a schema that the spec gives is not asked."""
         if self.read.schema is None:
-            refuse_outgrown(spark, self.read, plan, _base_path(plan), pinned)
+            refuse_outgrown(spark, self.read, plan, self._base_path(plan), pinned)
 
     def frame(self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int) -> FileRows:
         """See `rows.file_rows`; Spark makes the partitions."""
         read = replace(self.read, schema=schema) if schema is not None else self.read
-        return file_rows(spark, read, plan, _base_path(plan))
+        return file_rows(spark, read, plan, self._base_path(plan))
 
     def apart(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
     ) -> tuple[Plan, Apart | None]:
         """See other_reader.py; but for lines there is one reader."""
-        if not line_jobs.sends_lines(self.read, self.conf, _base_path(plan)):
+        if not line_jobs.sends_lines(self.read, self.conf, self._base_path(plan)):
             return plan, None
         by_spark, alone = other_reader.parted(spark.sparkContext, plan, slots, by_another_reader=by_another_reader)
         splits = _line_splits(alone)
@@ -104,15 +105,14 @@ class FileScan:
         every = sorted(names.values())
         return f"one of {', '.join(every[:10])}{' …' if len(every) > 10 else ''}" if len(every) > 1 else every[0]
 
+    def _base_path(self, plan: Plan) -> str | None:
+        return None if self.recursive else partition_base(entry.file for entry in plan.files)
+
 
 def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> FileScan:
     """Make the scan of a spec's `[source]`."""
     read = ReadSettings(format=table.format, options=table.reader_options(), schema=table.ddl, **vars(records))
-    return FileScan(read, conf)
-
-
-def _base_path(plan: Plan) -> str | None:
-    return partition_base(entry.file for entry in plan.files)
+    return FileScan(read, conf, table.recursive)
 
 
 def _line_splits(plan: Plan) -> list[LineSplit]:
