@@ -56,7 +56,8 @@ def hanging(admin: Admin, sink: TopicDescription, stems: Collection[str]) -> Tem
         f"hanging transactions of this job in {places}: their coordinator has ended them, these partitions do not know it;"
         " the next commit of the same producer would commit their records, whatever they were to become",
         code="hanging-transaction",
-        hint=f"nothing was sent twice so far; {abort_hint(sink.name, ours)}; then run again",
+        hint=f"nothing was sent twice so far; {abort_hint(sink.name, ours)} (records that were to be committed are lost by an"
+        " abort, and it names their splits); then run again",
     )
 
 
