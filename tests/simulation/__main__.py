@@ -35,6 +35,7 @@ class Summary:
     runs: int = 0
     records: int = 0
     steps: int = 0
+    not_covered: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     violations: list[Result] = field(default_factory=list)
 
@@ -43,6 +44,7 @@ class Summary:
         self.runs += result.runs
         self.records += result.records
         self.steps += result.steps
+        self.not_covered += not result.covered
         self.faults.update(result.faults)
         if result.violation is not None:
             self.violations.append(result)
@@ -105,7 +107,7 @@ def _report(summary: Summary, first: int, seconds: float, rule: str | None) -> I
     yield (
         f"simulation: {summary.schedules:,} schedules from seed {first}, {summary.runs:,} runs,"
         f" {summary.faults.total():,} faults of {len(summary.faults)} kinds, {summary.records:,} records,"
-        f" {summary.steps:,} steps, {len(summary.violations)} violations, {seconds:.0f} s"
+        f" {summary.steps:,} steps, {summary.not_covered} not covered, {len(summary.violations)} violations, {seconds:.0f} s"
         f" ({summary.schedules / seconds * 3600:,.0f} schedules an hour)"
     )
 

@@ -49,6 +49,7 @@ class Result:
     faults: dict[str, int]
     records: int
     steps: int
+    covered: bool = True  # False: it came to what no promise covers, and ended there
 
 
 class World:
@@ -85,6 +86,7 @@ class World:
         self.disconnected: set[Process] = set()
         self.runs: list[Run] = []
         self.last: Run  # that said 0 with no faults any more
+        self.covered = True
         self.lost = ""  # what somebody deleted: the job can never be complete again
         self.lost_at = 0.0
         self.offsets_partition = offsets_topic.partition_of(JOB, offsets_topic.PARTITIONS)
@@ -241,7 +243,7 @@ class World:
         except ViolationError as violation:
             return str(violation)
         except NotCoveredError:
-            self.faults.struck["not covered"] += 1
+            self.covered = False
             return None
         except DoesNotEndError as error:
             return f"P10: {error}"
@@ -263,4 +265,5 @@ def run_schedule(seed: int, trace: list[str] | None = None) -> Result:
         dict(world.faults.struck),
         sum(world.witness.rows.values()),
         world.scheduler.steps,
+        world.covered,
     )

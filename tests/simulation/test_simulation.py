@@ -31,7 +31,7 @@ def check(schedules: int, least: int) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_every_promise_is_kept_in_a_few() -> None:
+def test_a_few_schedules_keep_every_promise() -> None:
     check(FEW, 5)
 
 
