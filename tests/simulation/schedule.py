@@ -172,14 +172,20 @@ class World:
         """
         if not self.moves:
             return PREFIXES[0]
-        recorded = self._recorded_prefix()
-        moving = [run for run in self.runs if run.going_on and run.prefix != recorded]
+        recorded, moving = self._recorded_prefix(), self._moving()
         if moving:
             return moving[-1].prefix
         begun = self.witness.control and all(run.number or not run.going_on for run in self.runs)
         if not begun or not (from_scratch or self.faults.going_on):
             return recorded
         return self._prefixes.choice(PREFIXES) if from_scratch or self._prefixes.random() < 0.2 else recorded
+
+    def _moving(self) -> list[Run]:
+        """Return the runs at work under another prefix than the recorded one."""
+        if not self.moves:  # spares a look at the whole log
+            return []
+        recorded = self._recorded_prefix()
+        return [run for run in self.runs if run.going_on and run.prefix != recorded]
 
     def _recorded_prefix(self) -> str:
         """Return the prefix of the last control record: of an aborted one too, which may tell of ids that are alive."""
@@ -223,9 +229,9 @@ class World:
 
     def _run_to_end(self) -> Run:
         self.edited = {split for split, edited in self.witness.edited.items() if edited}  # as it was when it was sent
-        for run in self.runs:
-            if run.going_on and run.prefix != self._recorded_prefix() and run.actor is not None:
-                self.scheduler.wait_for(run.actor, _RUN_S)
+        for mover in self._moving():
+            assert mover.actor is not None
+            self.scheduler.wait_for(mover.actor, _RUN_S)
         run = self.start_run(self.witness.version or self.random.choice(("one", "two")))
         assert run.actor is not None
         if not self.scheduler.wait_for(run.actor, _RUN_S):
