@@ -143,9 +143,14 @@ def _what(changed: Iterable[str], old: Mapping[str, str], new: Mapping[str, str]
     )
 
 
+def of_another_offsets_topic(pinned: Pinned, offsets_topic_id: str) -> bool:
+    """Say whether a record was written by a run that found an offsets topic of another id; older records do not tell."""
+    return pinned.offsets_topic_id not in ("", offsets_topic_id)
+
+
 def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_id: str) -> None:
     """Raise ChangedError where the offsets topic is not the one the control record was made for, or holds too little."""
-    if control.pinned.offsets_topic_id not in ("", offsets_topic_id):
+    if of_another_offsets_topic(control.pinned, offsets_topic_id):
         raise offsets_topic_recreated(control.run)
     if state.records_total < control.records_total:
         raise ChangedError(

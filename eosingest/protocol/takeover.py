@@ -66,7 +66,7 @@ class Takeover:
             if earlier.state not in (record.COMPLETE, record.FAILED):
                 self._observer.note(_takes_over(earlier, self._around.now_ms() - seen.last_ms))
             claim = replace(earlier, run=earlier.run + 1, started=settings.started, state=record.CLAIMED)
-            lost = earlier.pinned.offsets_topic_id not in ("", self._job.offsets_topic.topic_id)
+            lost = pins.of_another_offsets_topic(earlier.pinned, self._job.offsets_topic.topic_id)
             claim = replace(claim, forgotten=seen.forgotten or lost)  # not as an aborted record has it
         self._log.commit(self._job.stamped(claim))
 

@@ -157,7 +157,9 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(Takeover, "_claim", "seen = self._log.read_uncommitted()  # whoever", "pass  # whoever"),
     ),
     "control-record-knows-its-offsets-topic": (
-        Edit(pins, "refuse_lost_progress", "if control.pinned.offsets_topic_id", "if False and control.pinned"),
+        Edit(
+            pins, "refuse_lost_progress", "if of_another_offsets_topic(control.pinned, offsets_topic_id):", "if False:"
+        ),
     ),
     "another-offsets-topic-is-no-progress": (  # the claim has to lie in the one that it rests on, and each task looks
         Edit(Takeover, "run", "self._job.refuse_other_offsets_topic()  # the claim", "pass  # the claim"),

@@ -28,7 +28,7 @@ from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 from eosingest.sources.files.codecs import DamagedError
 from eosingest.sources.files.cuts import file_split
-from eosingest.sources.files.fingerprint import to_milliseconds
+from eosingest.sources.files.fingerprint import is_as_listed
 from eosingest.sources.files.lines import Bounds, Lines, is_compressed, open_file, read_lines
 from eosingest.sources.files.positions import BytePositions
 
@@ -113,8 +113,7 @@ def _opened(split: LineSplit) -> Iterator[BufferedIOBase]:
 
 
 def _refuse_change(split: LineSplit, file: BufferedIOBase) -> None:
-    now = os.fstat(file.fileno())
-    if (now.st_size, to_milliseconds(now.st_mtime_ns)) != (split.file.length, split.file.mtime_ms):
+    if not is_as_listed(split.file, os.fstat(file.fileno())):
         raise _changed(split)
 
 
