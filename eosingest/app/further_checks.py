@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 from eosingest.errors import EosingestError, SpecError
 from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import check_properties
-from eosingest.sources.registry import FILES, PlannedSource
+from eosingest.sources.registry import FORMATS, PlannedSource, kind_of
 from eosingest.spec.document import Problem, Table, get
 from eosingest.spec.lint import expression_problems
+from eosingest.spec.sources import source_table
 
 _EMBEDDED = "embedded"
 _SERVER = re.compile(
@@ -41,20 +41,12 @@ def further_problems(tables: Table, spec: Path) -> Iterator[Problem]:
 
 def _source(tables: Table, spec: Path) -> PlannedSource | Problem | None:
     """Return the source, the problem of a path that this version cannot read, or None."""
-    paths, root = get(tables, "source", "path"), get(tables, "source", "root")
-    paths = [paths] if isinstance(paths, str) else paths
-    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths) or not paths:
+    read = tables.get("source")
+    table = source_table(read).for_a_look(read) if isinstance(read, dict) else None
+    if table is None or table.format not in FORMATS:
         return None
-    table = SimpleNamespace(
-        format=str(get(tables, "source", "format")),
-        path=paths,
-        root=root if isinstance(root, str) else None,
-        recursive=get(tables, "source", "recursive") is True,
-        min_age=0,
-        allow_empty=None,
-    )
     try:
-        return FILES.source(table, spec.absolute().parent, never)
+        return kind_of(table.format).source(table, spec.absolute().parent, never)
     except SpecError as error:
         return Problem(("source", "path"), error.message, hint=error.hint, code=error.code)
 

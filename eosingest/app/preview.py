@@ -65,7 +65,7 @@ def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | No
     plan = make_plan(source.unread(), {}, spec.source.split_size, source.list())
     if not plan.files:
         return "Spark was not asked: there is no file with anything in it"
-    if spec.source.ddl is not None:
+    if spec.source.given_schema is not None:
         plan = replace(plan, files=plan.files[:1])  # the others change nothing
     observer.note("starting Spark; the brokers are not asked, and nothing is sent")
     spark = _previewer(spec, check, spark_log_file(spec.name), observer)

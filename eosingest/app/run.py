@@ -132,11 +132,11 @@ class _LazyLauncher:
 
     def _note_misspelt(self, plan: Plan) -> None:
         source = self._spec.source
-        if source.ddl is None or source.format not in ("json", "parquet", "orc") or not plan.pending_files:
+        if source.given_schema is None or source.format not in ("json", "parquet", "orc") or not plan.pending_files:
             return
         from eosingest.sniff.misspelt import misspelt
 
-        given, _ = columns_of(source.ddl)
+        given, _ = columns_of(source.given_schema)
         folders = {name.lower() for name in self._source.columns_beside([plan.pending_files[0].file])}
         names = [name for name in given.names if name.lower() not in folders] if given is not None else []
         found = misspelt(Path(plan.pending_files[0].file.path), source.format, names)

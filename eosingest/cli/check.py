@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -66,7 +65,7 @@ def _values(spec: Spec) -> dict[str, Any]:
     return {
         "name": spec.name,
         "format": spec.source.format,
-        "path": [_without_password(path) for path in spec.source.path],
+        "path": list(spec.source.places()),
         "split_size": spec.source.split_size,
         "bootstrap_servers": spec.sink.bootstrap_servers,
         "topic": spec.sink.topic,
@@ -77,16 +76,12 @@ def _values(spec: Spec) -> dict[str, Any]:
     }
 
 
-def _without_password(path: str) -> str:
-    return re.sub(r"//[^/@]*@", "//…@", path)
-
-
 def _summary(spec: Spec) -> list[tuple[str, str]]:
     source, sink, limits = spec.source, spec.sink, spec.transaction
     create = f", created with {words.count(sink.create.partitions, 'partition')} where missing" if sink.create else ""
     return [
         ("job", f"{spec.name}; while an earlier run is alive: {spec.if_running}"),
-        ("source", f"{source.format}: {', '.join(_without_password(path) for path in source.path)}"),
+        ("source", f"{source.format}: {', '.join(source.places())}"),
         ("splits", f"{words.size(source.split_size)}; a changed file: {source.on_change}"),
         ("schema", _schema(spec)),
         ("rows", _rows(spec)),
@@ -110,13 +105,7 @@ def _master(spec: Spec) -> str:
 
 
 def _schema(spec: Spec) -> str:
-    if spec.source.ddl is not None:
-        return "as given"
-    return {
-        "text": "one column, value STRING",
-        "parquet": "that of the files",
-        "orc": "that of the files",
-    }.get(spec.source.format, "not given: Spark looks through the data first")
+    return "as given" if spec.source.given_schema is not None else spec.source.schema_note()
 
 
 def _rows(spec: Spec) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from eosingest.protocol.source import Source, SourceFile
+from eosingest.sources.files.formats import NAMES
 
 
 class PlannedSource(Source, Protocol):
@@ -38,16 +39,21 @@ class PlannedSource(Source, Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of source. The others are `module:name` of what is behind `source`, `scan` and `rehearsal`.
+    """A kind of source. The others are `module:name` of what is behind `table`, `source`, `scan` and `rehearsal`.
 
     `in_tasks` are the modules that Spark's Python workers load to read.
     """
 
     formats: tuple[str, ...]
+    tabled: str
     made: str
     scanned: str
     rehearsed: str
     in_tasks: tuple[str, ...]
+
+    def table(self) -> Any:
+        """Return the kind's `spec.tables.SourceTable`, the class. Loads pydantic."""
+        return _loaded(self.tabled)
 
     def source(self, table: Any, directory: Path, check: Callable[[], None]) -> PlannedSource:
         """Make the source of a spec's table `[source]`. `directory` is the spec's; `check` raises to end a long look."""
@@ -64,7 +70,8 @@ class Kind:
 
 
 FILES = Kind(
-    ("json", "csv", "text", "parquet", "orc"),
+    NAMES,
+    tabled="eosingest.sources.files.table:FileTable",
     made="eosingest.sources.files.source:source_of",
     scanned="eosingest.sources.files.reading.scan:scan_of",
     rehearsed="eosingest.sources.files.reading.rehearsal:FileRehearsal",
@@ -75,6 +82,7 @@ FILES = Kind(
     ),
 )
 KINDS = (FILES,)
+FORMATS = tuple(name for kind in KINDS for name in kind.formats)
 IN_TASKS = tuple(name for kind in KINDS for name in kind.in_tasks)
 
 

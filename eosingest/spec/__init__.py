@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         Create,
         Record,
         Sink,
-        Source,
         Spark,
         Spec,
         Transaction,
@@ -33,7 +32,6 @@ __all__ = [
     "Create",
     "Record",
     "Sink",
-    "Source",
     "Spark",
     "Spec",
     "Transaction",
@@ -48,7 +46,7 @@ __all__ = [
 ]
 
 _HOME = {
-    **dict.fromkeys(("Create", "Record", "Sink", "Source", "Spark", "Spec", "Transaction", "Transform"), "model"),
+    **dict.fromkeys(("Create", "Record", "Sink", "Spark", "Spec", "Transaction", "Transform"), "model"),
     "resolve_properties": "model",
     **dict.fromkeys(("PROTECTED_SPARK_CONF", "protects"), "options"),
     **dict.fromkeys(("TEMPLATE", "spec_for", "toml_string"), "template"),

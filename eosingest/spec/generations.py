@@ -24,16 +24,9 @@ _VALUES = {
 }
 
 
-def default_value(format_: str, generation: int) -> str:
-    """Return `record.value` where the spec has none."""
-    return "value" if format_ == "text" else _VALUES[generation]
-
-
-def default_escape(format_: str, options: dict[str, str], generation: int) -> str | None:
-    """Return `escape` where the options have none; None where Spark's own default is meant, or nothing is quoted."""
-    if format_ != "csv" or generation == 1:
-        return None
-    return options.get("quote", '"') or None
+def default_value(generation: int) -> str:
+    """Return `record.value` where the spec has none: the row as JSON. A source may have a value of its own."""
+    return _VALUES[generation]
 
 
 def spark_conf(generation: int) -> dict[str, str]:

@@ -16,9 +16,10 @@ from itertools import pairwise
 from typing import Any
 
 from eosingest.errors import SpecError
-from eosingest.spec.columns import Columns, columns_of
+from eosingest.spec.columns import Columns
 from eosingest.spec.document import KeyPath, Problem, Table, get
 from eosingest.spec.expressions import as_time, literal_functions, tokens
+from eosingest.spec.sources import source_table
 
 _WHOLE = ("tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long")
 _NUMBERS = (*_WHOLE, "float", "real", "double", "decimal", "dec", "numeric")
@@ -64,17 +65,11 @@ def expression_problems(tables: Table, folders: Mapping[str, str] | None) -> Ite
 
 def _source_columns(tables: Table, folders: Mapping[str, str] | None) -> tuple[Columns | None, list[Problem]]:
     """Return the columns that expressions see, None where only Spark can tell, and what is wrong with the schema."""
-    ddl = get(tables, "source", "schema")
-    if get(tables, "source", "format") == "text":
-        columns, wrong = Columns({"value": ("value", "string")}), []
-    elif isinstance(ddl, str):
-        found, texts = columns_of(ddl)
-        wrong = [Problem(("source", "schema"), text) for text in texts]
-        if found is None:
-            return None, wrong
-        columns = found
-    else:
-        return None, []
+    source = tables.get("source")
+    source = source if isinstance(source, dict) else {}
+    columns, wrong = source_table(source).columns(source)
+    if columns is None:
+        return None, wrong
     columns.sure = folders is not None
     return columns.with_types(folders or {}), wrong
 

@@ -9,11 +9,10 @@ No problem text holds a value of the spec.
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -23,15 +22,14 @@ from eosingest.spec import generations
 from eosingest.spec.document import Document, KeyPath, Problem, Table, dotted, get, read_document
 from eosingest.spec.masters import embedded_problem, master_problem
 from eosingest.spec.model import Spec
-from eosingest.spec.options import ALLOWED_OPTIONS, canonical_options, refused_conf, refused_options, refused_properties
-from eosingest.spec.references import References, UnresolvedError, leading_reference
+from eosingest.spec.options import refused_conf, refused_properties
+from eosingest.spec.references import References, UnresolvedError
+from eosingest.spec.sources import source_table
+from eosingest.spec.tables import SourceTable
 from eosingest.spec.units import parse_duration
 
 _LATE: KeyPath = ("sink", "properties")
-_NO_HEADER = "csv-header"
-_HINTS = {
-    _NO_HEADER: "look at the file's first line: are these the columns' names, header = true; is it a row, header = false"
-}
+_Model = TypeVar("_Model", bound=BaseModel)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -51,46 +49,43 @@ def load(
     references = References(params, path.absolute().parent)
     problems = list(document.problems)
     root_as_written = get(document.tables, "source", "root")
-    problems += _unrooted_paths(document.tables)
+    table = _source_table(document.tables)
+    problems += table.problems_as_written(_source(document.tables))
     resolved = _resolve(document.tables, (), references, problems)
     unused = sorted(set(params) - references.used_params)
     problems += [Problem((), f'--param {name}: the spec has no "${{param:{name}}}"') for name in unused]
+    table = _source_table(resolved)
+    problems += table.problems(_source(resolved))
     problems += _refusals(resolved)
-    spec, invalid = _validate(_keep_late(document.tables, resolved))
+    spec, invalid = _validate(_keep_late(document.tables, resolved), table)
     seen = {problem.path for problem in problems}
     problems += [problem for problem in invalid if problem.path not in seen or not problem.path]
     if more is not None:
         seen = {problem.path for problem in problems}
         problems += [problem for problem in more(resolved) if problem.path not in seen]
     if problems or spec is None:
-        raise _all_problems(document, problems)
+        raise _all_problems(document, problems, table.hints)
     attached = spec.attach(path, params, root_as_written, document.lines_by_key())
     return attached.at_generation(spec.generation or generations.NEWEST)
 
 
-def _all_problems(document: Document, problems: list[Problem]) -> SpecError:
+def _all_problems(document: Document, problems: list[Problem], hints: Mapping[str, str]) -> SpecError:
     details = list(dict.fromkeys(map(document.detail, sorted(problems, key=document.position))))
     lines = [f"{each.message}; {each.hint}" if each.hint else each.message for each in details]
     count = f"{document.file}: {len(lines)} problems\n" if len(lines) > 1 else ""
     codes = {problem.code for problem in problems}
     code = codes.pop() if len(codes) == 1 else "spec-invalid"
-    return SpecError(count + "\n".join(lines), code=code, hint=_HINTS.get(code, ""), problems=lines, details=details)
+    return SpecError(count + "\n".join(lines), code=code, hint=hints.get(code, ""), problems=lines, details=details)
 
 
-def _unrooted_paths(tables: Table) -> Iterator[Problem]:
-    """Yield a problem when a path begins with a reference and no root says what file names are relative to."""
-    paths = get(tables, "source", "path")
-    if get(tables, "source", "root") is not None:
-        return
-    for path in [paths] if isinstance(paths, str) else paths if isinstance(paths, list) else []:
-        reference = leading_reference(path) if isinstance(path, str) else None
-        if reference is not None:
-            # A parameter tells sets of files apart, so it stays part of their names; a place on this host does not.
-            root = "." if reference.startswith("${param:") else reference
-            line = f"root = {json.dumps(root)}"
-            text = f"begins with a reference, so say what file names are relative to; add under [source]: {line}"
-            yield Problem(("source", "path"), text)
-            return
+def _source(tables: Table) -> dict[str, Any]:
+    """Return the table [source], an empty one for what is none."""
+    source = tables.get("source")
+    return source if isinstance(source, dict) else {}
+
+
+def _source_table(tables: Table) -> type[SourceTable]:
+    return source_table(_source(tables))
 
 
 def _resolve(value: Any, path: KeyPath, references: References, problems: list[Problem]) -> Any:
@@ -118,19 +113,6 @@ def _keep_late(tables: Table, resolved: Table) -> Table:
 
 def _refusals(tables: Table) -> Iterator[Problem]:
     """Yield what the types cannot say. Tables of a wrong shape are passed over here: pydantic reports them."""
-    options, format_ = get(tables, "source", "options"), get(tables, "source", "format")
-    has_schema = get(tables, "source", "schema") is not None
-    if isinstance(format_, str) and format_ in ALLOWED_OPTIONS and isinstance(options, dict):
-        for key, text in refused_options(format_, options, has_schema=has_schema):
-            yield Problem(("source", "options", key), text)
-        tables["source"]["options"] = canonical_options(format_, options)
-    if format_ == "csv" and not _says_header(options if isinstance(options, dict) else {}):
-        text = "does not say whether a CSV file's first line holds the columns' names; write header = true or header = false"
-        yield Problem(("source", "options"), text, code=_NO_HEADER)
-    if format_ == "text" and has_schema:
-        yield Problem(
-            ("source", "schema"), "text has one column, value STRING, beside those of its folders; drop schema"
-        )
     properties, conf = get(tables, "sink", "properties"), get(tables, "spark", "conf")
     if isinstance(properties, dict):
         for key, text in refused_properties(properties, _timeout(tables)):
@@ -148,11 +130,6 @@ def _refusals(tables: Table) -> Iterator[Problem]:
         yield Problem(("sink", "offsets_topic"), "must not be the topic that records are written to")
 
 
-def _says_header(options: Mapping[str, str]) -> bool:
-    """Say whether the options speak of a header, if misspelt: that is a problem of its own."""
-    return bool(difflib.get_close_matches("header", [name.lower() for name in options], n=1, cutoff=0.8))
-
-
 def _timeout(tables: Table) -> float:
     try:
         return parse_duration(get(tables, "transaction", "timeout") or 60)
@@ -160,13 +137,30 @@ def _timeout(tables: Table) -> float:
         return 60.0
 
 
-def _validate(tables: Table) -> tuple[Spec | None, list[Problem]]:
+def _validate(tables: Table, table: type[SourceTable]) -> tuple[Spec | None, list[Problem]]:
+    """Make the Spec, or tell what is wrong with it; `table` is that of the source's kind."""
+    problems: list[Problem] = []
+    if isinstance(tables.get("source"), dict):
+        source, problems = _validated(table, tables["source"], table, ("source",))
+        tables = {**tables, "source": source or table.model_construct()}
+    spec, others = _validated(Spec, tables, table)
+    return (spec, others) if not problems else (None, problems + others)
+
+
+def _validated(
+    model: type[_Model], values: Table, table: type[SourceTable], path: KeyPath = ()
+) -> tuple[_Model | None, list[Problem]]:
     try:
-        return Spec.model_validate(tables), []
+        return model.model_validate(values), []
     except ValidationError as error:
         # include_input: the default prints the whole table around a missing key, passwords and all.
         details = error.errors(include_input=False, include_url=False)
-        return None, [Problem(_path(detail), _text(detail)) for detail in details]
+        return None, [_problem(detail, path, table) for detail in details]
+
+
+def _problem(detail: ErrorDetails, above: KeyPath, table: type[SourceTable]) -> Problem:
+    path = above + _path(detail)
+    return Problem(path, _text(detail, path, table))
 
 
 def _path(detail: ErrorDetails) -> KeyPath:
@@ -184,10 +178,10 @@ _SENTENCES = {
 }
 
 
-def _text(detail: ErrorDetails) -> str:
-    kind, path = detail["type"], _path(detail)
+def _text(detail: ErrorDetails, path: KeyPath, table: type[SourceTable]) -> str:
+    kind = detail["type"]
     if kind == "extra_forbidden":
-        return f"unknown key{_did_you_mean(path)}"
+        return f"unknown key{_did_you_mean(path, table)}"
     if kind == "missing":
         is_table = len(path) == 1 and path[0] in ("source", "sink")
         return f"missing; add the table [{path[0]}]" if is_table else "missing"
@@ -196,9 +190,9 @@ def _text(detail: ErrorDetails) -> str:
     return _SENTENCES.get(kind, detail["msg"].replace("Input should be", "must be"))
 
 
-def _did_you_mean(path: KeyPath) -> str:
+def _did_you_mean(path: KeyPath, table: type[SourceTable]) -> str:
     """Return the hint for an unknown key: a similar one beside it, or the table that it belongs to."""
-    key, known = str(path[-1]), _keys()
+    key, known = str(path[-1]), {**_keys(), **_keys(table, ("source",))}
     here = known.get(path[:-1], [])
     close = difflib.get_close_matches(key.lower(), here, n=1)
     if close:

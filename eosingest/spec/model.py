@@ -9,28 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from eosingest.errors import SpecError
 from eosingest.spec import generations
-from eosingest.spec.options import reader_options
 from eosingest.spec.references import References, UnresolvedError
-from eosingest.spec.units import KIB, MIB
+from eosingest.spec.tables import SourceTable, Table, shown
+from eosingest.spec.units import MIB
 from eosingest.spec.values import (
     Count,
     Duration,
     Expression,
     Flat,
-    Format,
     Headers,
     IfRunning,
     Master,
     Name,
-    OnChange,
     Partitioner,
-    Paths,
     Prefix,
     Size,
     Text,
@@ -39,69 +36,7 @@ from eosingest.spec.values import (
 )
 
 
-def _shown(text: str) -> dict[str, Any]:
-    """Put a default into the JSON Schema as a person writes it."""
-    return {"default": text}
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(…)"
-
-    __str__ = __repr__
-
-
-class Source(_Table):
-    """The files to read."""
-
-    format: Annotated[Format, one_of(Format)] = Field(
-        description="How the files are written; json means one record a line."
-    )
-    path: Paths = Field(description="A file, folder or glob, or a list of them; relative to the spec's folder.")
-    root: Text | None = Field(
-        default=None,
-        description="The folder that file names are made relative to when they are remembered. By default the spec's "
-        "folder for relative paths, none otherwise; needed when path begins with a reference. Pinned for life.",
-    )
-    recursive: bool = Field(
-        default=False,
-        description="Read the files of all folders below a folder as well; folders named column=value then give no columns.",
-    )
-    ddl: Text | None = Field(
-        default=None,
-        alias="schema",
-        description="The columns as Spark DDL: id BIGINT, user STRING. Without it Spark looks through the data first.",
-    )
-    options: Flat = Field(default_factory=dict, description="Options of Spark's reader for the format.")
-    split_size: Size = Field(
-        ge=KIB,
-        default=32 * MIB,
-        description="Files are cut into splits of this size. Pinned while any file is half done.",
-        json_schema_extra=_shown("32MiB"),
-    )
-    min_age: Duration = Field(
-        default=0.0,
-        description="Leave files alone that were changed less than this long ago: they may still be being written.",
-        json_schema_extra=_shown("0s"),
-    )
-    allow_empty: bool | None = Field(
-        default=None,
-        description="Whether it is fine that no file is there: false ends with exit 2, true with exit 0. By default false, "
-        "and true where a glob matches folders without files.",
-    )
-    on_change: Annotated[OnChange, one_of(OnChange)] = Field(
-        default="error",
-        description="What to do when a file has changed since it was sent: stop, or send it again as a whole.",
-    )
-
-    def reader_options(self) -> dict[str, str]:
-        """Return the options for Spark's reader: the user's and those of ours that follow from the format."""
-        return reader_options(self.format, self.options, has_schema=self.ddl is not None)
-
-
-class Transform(_Table):
+class Transform(Table):
     """Which rows and columns are sent."""
 
     where: Expression | None = Field(
@@ -112,14 +47,14 @@ class Transform(_Table):
     )
 
 
-class Record(_Table):
+class Record(Table):
     """How a row becomes a Kafka record: Spark SQL expressions over the selected columns."""
 
     key: Expression | None = Field(
         default=None, description="The record's key, string or binary. None: records without a key."
     )
     value: Expression = Field(
-        default=generations.default_value("json", generations.NEWEST),
+        default=generations.default_value(generations.NEWEST),
         description="The record's value, string or binary. By default the row as JSON, to_json(struct(*)), with times to the "
         "microsecond; for format text the line: value.",
     )
@@ -136,7 +71,7 @@ class Record(_Table):
     )
 
 
-class Create(_Table):
+class Create(Table):
     """How to create the topic when it does not exist; an existing topic is left as it is."""
 
     partitions: Count = Field(ge=1, description="Number of partitions.")
@@ -146,7 +81,7 @@ class Create(_Table):
     config: Flat = Field(default_factory=dict, description="Topic configuration, such as retention.ms.")
 
 
-class Sink(_Table):
+class Sink(Table):
     """The Kafka cluster and topic."""
 
     bootstrap_servers: Text = Field(description='host:port,… or "embedded": a real Apache Kafka on this machine.')
@@ -170,7 +105,7 @@ class Sink(_Table):
     )
 
 
-class Transaction(_Table):
+class Transaction(Table):
     """When a transaction ends, whichever comes first: half the timeout, max_records, max_bytes."""
 
     timeout: Duration = Field(
@@ -178,18 +113,18 @@ class Transaction(_Table):
         le=2_147_483,
         default=60.0,
         description="After this the broker aborts an open transaction; at most its transaction.max.timeout.ms.",
-        json_schema_extra=_shown("60s"),
+        json_schema_extra=shown("60s"),
     )
     max_records: Count = Field(ge=1, default=1_000_000, description="Records in one transaction at most.")
     max_bytes: Size = Field(
         ge=1,
         default=256 * MIB,
         description="Bytes of keys and values in one transaction at most.",
-        json_schema_extra=_shown("256MiB"),
+        json_schema_extra=shown("256MiB"),
     )
 
 
-class Spark(_Table):
+class Spark(Table):
     """Where Spark runs, and its settings."""
 
     master: Master | None = Field(
@@ -202,13 +137,13 @@ class Spark(_Table):
         default=120.0,
         description="On a cluster: how long a run stays without any executor, at its beginning or when all were lost, before "
         "it ends with exit 5.",
-        json_schema_extra=_shown("2m"),
+        json_schema_extra=shown("2m"),
     )
     conf: Flat = Field(default_factory=dict, description="Spark settings, such as spark.driver.memory.")
 
 
-class Spec(_Table):
-    """An eosingest job: read these files, send each row once to this topic."""
+class Spec(Table):
+    """An eosingest job: read this source, send each row once to this topic."""
 
     name: Name = Field(description="The job: identity of its progress and transactional ids. May hold ${param:…}.")
     generation: Count | None = Field(
@@ -222,7 +157,7 @@ class Spec(_Table):
         default="fence",
         description="When an earlier run of the job is alive on this host: fence it off, fail, or skip this run.",
     )
-    source: Source = Field(description="The files to read.")
+    source: SourceTable = Field(description="What to read.")
     transform: Transform = Field(default_factory=Transform, description="Which rows and columns are sent.")
     record: Record = Field(default_factory=Record, description="How a row becomes a Kafka record.")
     sink: Sink = Field(description="The Kafka cluster and topic.")
@@ -239,12 +174,9 @@ class Spec(_Table):
     def at_generation(self, generation: int) -> Spec:
         """Return the spec as it was written, with the defaults of a generation (spec/generations.py) where it says nothing."""
         written = self._written or self
-        source, record = written.source, written.record
+        source, record = written.source.at_generation(generation), written.record
         if "value" not in record.model_fields_set:
-            record = record.model_copy(update={"value": generations.default_value(source.format, generation)})
-        escape = generations.default_escape(source.format, source.options, generation)
-        if escape is not None and "escape" not in source.options:
-            source = source.model_copy(update={"options": {**source.options, "escape": escape}})
+            record = record.model_copy(update={"value": source.default_value(generation)})
         made = written.model_copy(update={"source": source, "record": record})
         made._written, made._defaults_of = written, generation
         return made

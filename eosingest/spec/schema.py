@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from eosingest.spec.model import Spec
+from eosingest.spec.sources import source_tables
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
 _REFERENCE: dict[str, Any] = {"type": "string", "pattern": r"\$\{"}
@@ -15,10 +18,18 @@ _REFERENCE: dict[str, Any] = {"type": "string", "pattern": r"\$\{"}
 
 def json_schema() -> dict[str, Any]:
     """Return the schema of the TOML by its own key names."""
-    raw = Spec.model_json_schema(by_alias=True)
-    schema = _plain(raw, raw.get("$defs", {}))
-    schema.pop("$defs", None)
+    schema = _plain_of(Spec)
+    kinds = [_plain_of(table) for table in source_tables()]
+    described = {"description": schema["properties"]["source"]["description"]}
+    schema["properties"]["source"] = kinds[0] if len(kinds) == 1 else {"oneOf": kinds, **described}
     return {"$schema": DRAFT, "title": "eosingest job spec", **schema}
+
+
+def _plain_of(model: type[BaseModel]) -> dict[str, Any]:
+    raw = model.model_json_schema(by_alias=True)
+    plain: dict[str, Any] = _plain(raw, raw.get("$defs", {}))
+    plain.pop("$defs", None)
+    return plain
 
 
 def _plain(node: Any, definitions: dict[str, Any]) -> Any:

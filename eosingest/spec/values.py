@@ -19,7 +19,6 @@ from eosingest.spec.units import DURATION_PATTERN, SIZE_PATTERN, parse_duration,
 
 IfRunning = Literal["fence", "fail", "skip"]
 OnChange = Literal["error", "reingest"]
-Format = Literal["json", "csv", "text", "parquet", "orc"]
 Partitioner = Literal["random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a", "fnv1a_random"]
 
 _NAME_PATTERN = r"^[A-Za-z0-9._-]{1,100}$"
@@ -27,8 +26,8 @@ _TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
 
 
 def one_of(choices: object) -> BeforeValidator:
-    """Return a validator for a choice that says what was meant, as pydantic's own error does not."""
-    words: tuple[str, ...] = cast(Any, choices).__args__
+    """Return a validator for a choice, a Literal or its words, that says what was meant, as pydantic's own error does not."""
+    words: tuple[str, ...] = choices if isinstance(choices, tuple) else cast(Any, choices).__args__
 
     def check(value: object) -> object:
         if value in words:

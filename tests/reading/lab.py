@@ -18,6 +18,9 @@ from pyspark.sql import SparkSession
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.task_contract import SplitEnd
+from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.formats import options as file_options
+from eosingest.sources.files.formats.options import reader_options
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_jobs import line_separator, takes_lines
@@ -26,9 +29,7 @@ from eosingest.sources.files.reading.rows import ReadSettings, file_rows
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.direct import DirectInputs
 from eosingest.spark.record_columns import CORRUPT, SPLIT, record_frame
-from eosingest.spec import options as spec_options
-from eosingest.spec.generations import NEWEST, default_escape
-from eosingest.spec.options import reader_options
+from eosingest.spec.generations import NEWEST
 from tests.support.warm_spark import cut_by, warm_spark
 
 SPLIT_SIZE = 32 << 20
@@ -69,11 +70,13 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
     for name, content in asked.files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-    refused = list(spec_options.refused_options(asked.format, asked.options, has_schema=asked.schema is not None))
+    refused = list(file_options.refused_options(asked.format, asked.options, has_schema=asked.schema is not None))
     if refused:
         raise SpecError(f"source.options: {refused}")
     read = _settings(asked)
-    source = FileSource(format=asked.format, paths=[folder.name], directory=folder.parent, root=None, min_age_s=0)
+    source = FileSource(
+        format=asked.format, paths=[folder.name], directory=folder.parent, root=None, min_age_s=0, options=asked.options
+    )
     listing = source.list()
     plan = make_plan(source, {}, asked.split_size, listing)
     base_path = source.partition_base(listing.files)
@@ -86,9 +89,7 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
 
 def _settings(asked: Asked) -> ReadSettings:
     options = dict(asked.options)
-    escape = default_escape(asked.format, options, NEWEST)
-    if escape is not None:
-        options.setdefault("escape", escape)
+    options.update(FORMATS[asked.format].defaults_of(options, NEWEST))
     return ReadSettings(
         format=asked.format,
         options=reader_options(asked.format, options, has_schema=asked.schema is not None),

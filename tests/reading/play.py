@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from eosingest.errors import EosingestError
+from eosingest.sources.files.formats import FORMATS
 from eosingest.spec.generations import NEWEST, default_value
 from tests.reading.independent import same
 from tests.reading.lab import Asked, Lab, Pending, without_spark
@@ -38,7 +39,7 @@ def asked(case: Case) -> Asked:
     return Asked(
         case.format,
         case.files(),
-        case.value or default_value(case.format, NEWEST),
+        case.value or FORMATS[case.format].value or default_value(NEWEST),
         case.options,
         case.ddl,
         case.where,

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import Row
 
 from eosingest.errors import FatalError, SpecError
+from eosingest.sources.files.formats.encodings import ENCODINGS
 from eosingest.sources.files.text_checks import BadTextError, check_text
 from eosingest.spec.expressions import unstable
-from eosingest.spec.options import ENCODINGS
 from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
 
 _ROWS = b'{"n":1,"t":"10:30","u":"2020-01-01 10:00:00"}\n{"n":2,"t":"2020-01-02 10:30:00","u":"x"}\n'

@@ -15,6 +15,8 @@ import pytest
 from eosingest.protocol.source import SourceFile
 from eosingest.sources.files import codecs, csv_header, csv_scan, json_scan, magic, partitions, text_blocks, text_checks
 from eosingest.sources.files import source as source_files
+from eosingest.sources.files.formats import encodings
+from eosingest.sources.files.formats import options as file_options
 from eosingest.sources.files.reading import (
     columnar,
     data_schema,
@@ -25,7 +27,6 @@ from eosingest.sources.files.reading import (
     rows,
 )
 from eosingest.spark import times
-from eosingest.spec import options as spec_options
 from tests.reading import lab as lab_module
 from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
 from tests.reading.play import play, sent_wrong
@@ -85,7 +86,7 @@ def _without_suffix(what: str) -> Patch:
 
 
 def _options_without(name: str) -> Patch:
-    real = spec_options.reader_options
+    real = file_options.reader_options
 
     def reader_options(*arguments: Any, **more: Any) -> dict[str, str]:
         return {key: value for key, value in real(*arguments, **more).items() if key != name}
@@ -209,7 +210,7 @@ SWITCHES = [
     ),
     Switch(
         "any encoding may be named",
-        _set(spec_options, "_refused_encoding", lambda *_: iter(())),
+        _set(encodings, "refused_encoding", lambda *_: iter(())),
         ("csv/encoding/not said how", "json/encoding/not said how"),
     ),
     # Times

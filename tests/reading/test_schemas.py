@@ -11,10 +11,10 @@ import pytest
 
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import make_plan
+from eosingest.sources.files.formats.options import reader_options
 from eosingest.sources.files.reading.outgrown import refuse_outgrown
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.source import FileSource
-from eosingest.spec.options import reader_options
 from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
 from tests.reading.test_parquet_orc_types import packed
 

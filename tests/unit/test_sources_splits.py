@@ -46,7 +46,7 @@ def test_cut(length: int, splittable: bool, expected: list[tuple[int, int]]) -> 
     ],
 )
 def test_splittable(format: str, path: str, expected: bool) -> None:
-    assert is_splittable(format, path) is expected
+    assert is_splittable(format, {}, path) is expected
 
 
 def test_escape_for_spark() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from eosingest.protocol.pins import changed_parts
 from eosingest.spec import digest_parts, load
-from eosingest.spec.digest import normalise_ddl
+from eosingest.spec.ddl import normalise_ddl
 
 BASE = {
     "name": '"j"',

@@ -58,7 +58,7 @@ def test_defaults(loads: Loads, tmp_path: Path) -> None:
     assert (spec.source.ddl, spec.source.options, spec.source.on_change) == (None, {}, "error")
     assert (spec.source.split_size, spec.source.min_age) == (32 * 1024**2, 0.0)
     assert (spec.transform.where, spec.transform.select) == (None, ("*",))
-    assert (spec.record.key, spec.record.value) == (None, generations.default_value("json", generations.NEWEST))
+    assert (spec.record.key, spec.record.value) == (None, generations.default_value(generations.NEWEST))
     assert (spec.record.headers, spec.record.timestamp) == ({}, None)
     assert (spec.sink.create, spec.sink.partitioner, spec.sink.properties) == (None, "murmur2_random", {})
     assert (spec.sink.offsets_topic, spec.sink.transactional_id_prefix) == ("eosingest-offsets", "eosingest.")

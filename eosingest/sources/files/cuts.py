@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from eosingest.protocol.source import Json, Position, SourceFile, Split, SplitId
+from eosingest.sources.files.formats import FORMATS
 
-_COLUMNAR = frozenset({"parquet", "orc"})
 # Hadoop's codecs by suffix, which it looks up without regard to case. bzip2 is the only one that can be cut.
 _UNSPLITTABLE_SUFFIXES = (".gz", ".deflate", ".snappy", ".lz4", ".zst")
 
@@ -82,9 +82,12 @@ def covered(splits: Iterable[FileSplit], length: int) -> bool:
     return reached >= length
 
 
-def is_splittable(format: str, path: str) -> bool:
-    """Tell whether Spark cuts this file. Parquet and ORC always: they compress inside, whatever the suffix says."""
-    return format in _COLUMNAR or not path.lower().endswith(_UNSPLITTABLE_SUFFIXES)
+def is_splittable(format: str, options: Mapping[str, str], path: str) -> bool:
+    """Tell whether Spark cuts this file. What compresses inside always, whatever the suffix says, unless it is read whole."""
+    entry = FORMATS[format]
+    if entry.is_whole(options):
+        return False
+    return entry.is_compressed_inside or not path.lower().endswith(_UNSPLITTABLE_SUFFIXES)
 
 
 def is_cut_by_codec(path: str) -> bool:

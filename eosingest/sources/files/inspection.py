@@ -23,10 +23,11 @@ from eosingest.protocol.source import SourceFile
 from eosingest.sources.files import codecs, file_parts, magic, zstd_frames
 from eosingest.sources.files.file_parts import WHOLE, FilePart
 from eosingest.sources.files.fingerprint import is_as_listed
+from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.text_checks import BadTextError, can_be_parted, check_text, needs_text_check
 from eosingest.sources.files.walk import unreadable
 
-TEXT_FORMATS = ("text", "json", "csv")
+TEXT_FORMATS = tuple(name for name, entry in FORMATS.items() if entry.is_text)
 _PROVEN = ("bzip2", "zstd", "lz4")
 _NAMED_AT_MOST = 20
 _CORRECT = "correct it, or move it away"

@@ -76,6 +76,7 @@ class FileSource:
         allow_empty: bool | None = None,
         refuse_empty: bool = False,
         recursive: bool = False,
+        options: Mapping[str, str] | None = None,
         now: Callable[[], float] = time.time,
         check: Callable[[], None] = never,
     ) -> None:
@@ -83,11 +84,13 @@ class FileSource:
 
         `directory` is the spec's folder: relative paths start there, and without `root` their identities are relative
         to it; `root` itself may be. Files younger than `min_age_s` seconds by the clock `now` are left alone.
+        `options` are those of the reader.
         `recursive`: of a folder all files are read, in however many folders below it, and none of them gives columns.
         With `refuse_empty` somewhere a file must be, unless `allow_empty` (None: where the path that finds none is a glob).
         `check` is called between files, and raises to end a long look.
         """
         self._format = format
+        self._options = options or {}
         self._directory = os.path.abspath(directory)
         self._paths = [self._parse(path) for path in paths]
         self._root_text = root
@@ -259,15 +262,15 @@ class FileSource:
             raise FatalError(f"{path} is not a regular file.", code="file-unreadable")
         if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
             raise FatalError(f"{path} may not be read by the user of this run.", code="file-unreadable")
-        return SourceFile(
-            name, path, status.st_size, to_milliseconds(status.st_mtime_ns), is_splittable(self._format, path)
-        )
+        is_cut = is_splittable(self._format, self._options, path)
+        return SourceFile(name, path, status.st_size, to_milliseconds(status.st_mtime_ns), is_cut)
 
 
 class Table(Protocol):
     """What a spec says in `[source]` of where files are."""
 
     format: str
+    options: Mapping[str, str]
     path: Sequence[str]
     root: str | None
     recursive: bool
@@ -283,6 +286,7 @@ def source_of(table: Table, directory: Path, check: Callable[[], None]) -> FileS
         directory=directory,
         root=table.root,
         recursive=table.recursive,
+        options=table.options,
         min_age_s=table.min_age,
         allow_empty=table.allow_empty,
         refuse_empty=True,

@@ -17,11 +17,12 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 
 from eosingest.errors import FatalError
 from eosingest.protocol.source import SourceFile
+from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.reading.columnar import Footer, Unreadable, read_footers
 from eosingest.sources.files.reading.exact_types import refuse_misread, refuse_unreadable, type_words
 from eosingest.spark.failures import FROM_THE_JVM
 
-WITH_FOOTERS = ("parquet", "orc")
+WITH_FOOTERS = tuple(name for name, entry in FORMATS.items() if entry.has_footers)
 _CASE = "spark.sql.caseSensitive"
 
 

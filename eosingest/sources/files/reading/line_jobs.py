@@ -37,7 +37,7 @@ def sends_lines(settings: ReadSettings, conf: Mapping[str, str], base_path: str 
 
 def _is_readable(path: str) -> bool:
     """Say whether a file is plain, or compressed and never cut: of bzip2, which can be cut, Hadoop knows more."""
-    plain = is_splittable("text", path) and not is_cut_by_codec(path)
+    plain = is_splittable("text", {}, path) and not is_cut_by_codec(path)
     return plain or is_compressed(path)
 
 

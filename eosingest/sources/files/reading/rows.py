@@ -17,6 +17,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.sources.files import csv_header
+from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.partitions import partition_columns, partition_values
 from eosingest.sources.files.reading import hadoop_codecs, misread, splits
 from eosingest.sources.files.reading.data_schema import WITH_FOOTERS, Files, from_ddl
@@ -24,7 +25,7 @@ from eosingest.sources.files.source import escape_for_spark
 from eosingest.spark.record_columns import CORRUPT, NOTHING, RecordSettings, naming, refuse_our_names
 from eosingest.spec.expressions import quote_name
 
-_WITH_CORRUPT_ROWS = ("json", "csv")
+_WITH_CORRUPT_ROWS = tuple(name for name, entry in FORMATS.items() if entry.has_corrupt_rows)
 _INFERENCE_MAX_BYTES = 1 << 30
 _SAMPLE_ROWS = 10_000
 # Spark calls its note of the block that is being read non-deterministic, and moves no filter below it: it comes last.

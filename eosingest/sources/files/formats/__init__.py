@@ -1,0 +1,17 @@
+"""The formats that files may have, one entry each: what a spec may say of it, and what the readers have to know.
+
+A format is a module with its entry, and a line here. Nothing is loaded with it: the spec, the listing and the tasks ask it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eosingest.sources.files.formats import columnar_files, csv_files, json_files, text_files
+from eosingest.sources.files.formats.entry import FileFormat
+
+FORMATS: Mapping[str, FileFormat] = {
+    entry.name: entry
+    for entry in (json_files.JSON, csv_files.CSV, text_files.TEXT, columnar_files.PARQUET, columnar_files.ORC)
+}
+NAMES = tuple(FORMATS)

@@ -1,0 +1,22 @@
+"""Parquet and ORC, which carry their schema: their entries among the formats."""
+
+from __future__ import annotations
+
+from eosingest.sources.files.formats.entry import ANY_TEXT, BOOLEAN, FileFormat
+
+PARQUET = FileFormat(
+    name="parquet",
+    schema_note="that of the files",
+    options={"mergeSchema": BOOLEAN, "datetimeRebaseMode": ANY_TEXT, "int96RebaseMode": ANY_TEXT},
+    defaults={"mergeSchema": "true"},  # ours where no schema is given
+    is_compressed_inside=True,
+    has_footers=True,
+)
+ORC = FileFormat(
+    name="orc",
+    schema_note="that of the files",
+    options={"mergeSchema": BOOLEAN},
+    defaults={"mergeSchema": "true"},
+    is_compressed_inside=True,
+    has_footers=True,
+)

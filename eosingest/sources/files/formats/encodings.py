@@ -1,0 +1,46 @@
+"""The encodings in which lines are known to be read exactly, for the formats whose readers decode text."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping
+
+from eosingest.sources.files.formats.entry import Refusals
+
+# By Python's names. Of each, Python refuses all that Java would replace without a word (tests/reading/test_json_csv_rows.py).
+_ONE_BYTE = (
+    *(f"iso8859-{number}" for number in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 15, 16)),
+    *(f"cp125{number}" for number in range(9)),
+    *("koi8-r", "koi8-u", "cp437", "cp850", "cp852", "cp855", "cp857", "cp858", "cp862", "cp866"),
+)
+ENCODINGS = frozenset(("utf-8", "ascii", *_ONE_BYTE, "shift_jis", "gbk", "gb2312", "euc_kr"))
+_WIDE = frozenset(("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"))
+_ICONV = "write the files as UTF-8: iconv -f … -t UTF-8"
+
+
+def refused_encoding(options: Mapping[str, str]) -> Refusals:
+    """Yield what is wrong with the encoding that options (by names in lower case) name for lines."""
+    name = next((name for name in ("encoding", "charset") if name in options), None)
+    if name is None:
+        return
+    try:
+        encoding = codecs.lookup(options[name]).name
+    except LookupError:
+        encoding = ""
+    if encoding in ("utf-16", "utf-32"):
+        wide = encoding.upper()
+        yield name, f"lines are decoded one by one, so say the order of bytes: {wide}LE or {wide}BE"
+    elif encoding in _WIDE and "linesep" not in options:
+        yield name, 'a line would be cut in the middle of its end; say where lines end: lineSep = "\\n"'
+    elif encoding not in ENCODINGS | _WIDE:
+        yield name, f"not an encoding that is known to be read exactly; {_ICONV}"
+
+
+def names_utf_8(name: str, value: str) -> bool:
+    """Say whether an option says that text is UTF-8."""
+    if name.lower() not in ("encoding", "charset"):
+        return False
+    try:
+        return codecs.lookup(value).name == "utf-8"
+    except LookupError:
+        return False

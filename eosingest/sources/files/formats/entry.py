@@ -1,0 +1,97 @@
+"""What there is to say of a format of files (`FileFormat`), and the shapes that its reader's options may have.
+
+The entries are beside this module; options.py asks them what the spec says of options.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+# Pairs of an option and why it may not stand there.
+Refusals = Iterator[tuple[str, str]]
+
+BOOLEAN = re.compile(r"true|false", re.IGNORECASE)
+WHOLE_NUMBER = re.compile(r"-?[0-9]+")
+FRACTION = re.compile(r"[0-9]*\.?[0-9]+([eE]-?[0-9]+)?")
+ANY_TEXT = re.compile(r".*", re.DOTALL)
+CHARACTER = re.compile(r"[\u0000-\uffff]?")  # one of Java's
+UNESCAPED = re.compile(
+    r"STOP_AT_CLOSING_QUOTE|BACK_TO_DELIMITER|STOP_AT_DELIMITER|SKIP_VALUE|RAISE_ERROR", re.IGNORECASE
+)
+# What is said of a value that has not its option's shape.
+SHAPES = {
+    CHARACTER: "must be one character, or empty for none",
+    UNESCAPED: f"must be one of {', '.join(UNESCAPED.pattern.split('|'))}",
+    BOOLEAN: "must be true or false",
+    WHOLE_NUMBER: "must be a whole number",
+    FRACTION: "must be a number above 0 and up to 1",
+}
+
+# Options of the readers that take values out of text.
+OF_TYPED_TEXT: Mapping[str, re.Pattern[str]] = {
+    "dateFormat": ANY_TEXT,
+    "timestampFormat": ANY_TEXT,
+    "timestampNTZFormat": ANY_TEXT,
+    "timeZone": ANY_TEXT,
+    "locale": ANY_TEXT,
+    "enableDateTimeParsingFallback": BOOLEAN,
+    "encoding": ANY_TEXT,
+    "charset": ANY_TEXT,
+    "lineSep": ANY_TEXT,
+    "samplingRatio": FRACTION,
+}
+
+
+def _nothing_refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
+    yield from ()
+
+
+def _as_given(options: Mapping[str, str], has_schema: bool) -> Mapping[str, str]:
+    return options
+
+
+def _none_of_ours(options: Mapping[str, str], generation: int) -> Mapping[str, str]:
+    return {}
+
+
+def _cut_where_it_can_be(options: Mapping[str, str]) -> bool:
+    return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileFormat:
+    """A format of files. `options` are the reader's options that a spec may have, each with the shape of its values.
+
+    name: as the spec says it.
+    schema_note: what `check` says of the columns where the spec has no schema.
+    defaults: the values by which an option means the same as its absence, for digests. Not in it: options whose absence is
+        a mode of its own.
+    is_text: what lies in it is text, which may be compressed as a whole, by its name's suffix: its bytes are looked at
+        before they are read (inspection.py).
+    is_compressed_inside: whatever its name says, a split of it can be read alone.
+    has_footers: the columns and their types stand in the file.
+    has_corrupt_rows: the reader tells a row that it cannot read, in a column.
+    columns: its only columns, name and type; None where the schema says which there are.
+    value: the record's value where the spec has none; None for the row as JSON.
+    is_whole: whether, with these options, a file is one split, since no reader can begin in it.
+    refused: what of the options, by names in lower case, may not stand there for reasons that no shape tells.
+    reader_options: the options for Spark's reader, made of those of the spec.
+    defaults_of: the options that a generation (spec/generations.py) has where the spec says nothing.
+    """
+
+    name: str
+    schema_note: str
+    options: Mapping[str, re.Pattern[str]]
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    is_text: bool = False
+    is_compressed_inside: bool = False
+    has_footers: bool = False
+    has_corrupt_rows: bool = False
+    columns: Mapping[str, str] | None = None
+    value: str | None = None
+    is_whole: Callable[[Mapping[str, str]], bool] = _cut_where_it_can_be
+    refused: Callable[[Mapping[str, str], bool], Refusals] = _nothing_refused
+    reader_options: Callable[[Mapping[str, str], bool], Mapping[str, str]] = _as_given
+    defaults_of: Callable[[Mapping[str, str], int], Mapping[str, str]] = _none_of_ours

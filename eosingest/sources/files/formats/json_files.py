@@ -1,0 +1,44 @@
+"""JSON, one record a line: its entry among the formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eosingest.sources.files.formats import encodings
+from eosingest.sources.files.formats.entry import BOOLEAN, OF_TYPED_TEXT, FileFormat, Refusals
+
+
+def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
+    return encodings.refused_encoding(options)
+
+
+def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
+    """An encoding that is UTF-8 is not handed on: with any, Spark writes numbers that are read as STRING anew."""
+    return {name: value for name, value in options.items() if not encodings.names_utf_8(name, value)}
+
+
+JSON = FileFormat(
+    name="json",
+    schema_note="not given: Spark looks through the data first",
+    # From the options that Spark 4.0's own readers declare (JSONOptions, CSVOptions, …), less those that only write.
+    options={
+        **OF_TYPED_TEXT,
+        **dict.fromkeys(("primitivesAsString", "prefersDecimal", "inferTimestamp", "dropFieldIfAllNull"), BOOLEAN),
+        **dict.fromkeys(("allowComments", "allowUnquotedFieldNames", "allowSingleQuotes"), BOOLEAN),
+        **dict.fromkeys(("allowNumericLeadingZeros", "allowNonNumericNumbers", "allowUnquotedControlChars"), BOOLEAN),
+        "allowBackslashEscapingAnyCharacter": BOOLEAN,
+    },
+    defaults={
+        **dict.fromkeys(("primitivesAsString", "prefersDecimal", "inferTimestamp", "dropFieldIfAllNull"), "false"),
+        **dict.fromkeys(("allowComments", "allowUnquotedFieldNames", "allowNumericLeadingZeros"), "false"),
+        **dict.fromkeys(("allowUnquotedControlChars", "allowBackslashEscapingAnyCharacter"), "false"),
+        **dict.fromkeys(("allowSingleQuotes", "allowNonNumericNumbers"), "true"),
+        "samplingRatio": "1.0",
+        "locale": "en-US",
+        "timeZone": "UTC",
+    },
+    is_text=True,
+    has_corrupt_rows=True,
+    refused=_refused,
+    reader_options=_reader_options,
+)

@@ -1,0 +1,103 @@
+"""What may stand in `source.options` of files, why the rest may not, and what it means.
+
+An allow-list (entry.py): some options of Spark's readers drop files or rows without a word, and the position of a split is a
+count of rows. Each refusal names the alternative; the loader of the spec puts file and line in front.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.formats.entry import BOOLEAN, SHAPES, Refusals
+
+_CORRUPT = "corrupt rows always end the run with file, split and row named; leave it out"
+_LISTING = "the files are listed once, by eosingest; say it with a glob in source.path"
+_DROPS = "it would drop rows without a word; leave it out"
+_WRITES = "it is for writing only; when reading, Spark takes the compression from the file's name"
+_REFUSED = {
+    "mode": _CORRUPT,
+    "columnNameOfCorruptRecord": _CORRUPT,
+    "ignoreCorruptFiles": _DROPS,
+    "ignoreMissingFiles": _DROPS,
+    **dict.fromkeys(("pathGlobFilter", "recursiveFileLookup", "__globPaths__"), _LISTING),
+    **dict.fromkeys(("modifiedBefore", "modifiedAfter"), "files are known by content, not by age; see source.min_age"),
+    "basePath": "the files are listed once, by eosingest; name the base folder in source.root",
+    "path": "write source.path",
+    "paths": "write source.path",
+    "schema": "write source.schema",
+    "wholetext": "a file must be read line by line, so that it can be cut; leave it out",
+    "multiLine": "a record over several lines cannot be cut and is not supported; write one record a line",
+    "columnPruning": "it hides corrupt rows; leave it out",
+    "singleVariantColumn": "it is not supported; write source.schema",
+    **dict.fromkeys(("compression", "codec", "extension", "quoteAll", "escapeQuotes", "pretty"), _WRITES),
+    **dict.fromkeys(("ignoreNullFields", "writeNonAsciiCharacterAsCodePoint", "parquet.compression"), _WRITES),
+    "orc.compress": _WRITES,
+}
+_INFERENCE = frozenset(
+    [
+        "inferSchema",
+        "preferDate",
+        "samplingRatio",
+        "primitivesAsString",
+        "prefersDecimal",
+        "inferTimestamp",
+        "dropFieldIfAllNull",
+        "mergeSchema",
+    ]
+)
+_ALIASES = {"delimiter": "sep", "charset": "encoding"}
+
+
+def canonical_options(format_: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options under the names Spark documents: Spark itself compares them without regard to case."""
+    known = {name.lower(): name for name in FORMATS[format_].options}
+    return {known.get(name.lower(), name): value for name, value in options.items()}
+
+
+def refused_options(format_: str, options: Mapping[str, str], *, has_schema: bool) -> Refusals:
+    """Yield the reader options that are unknown, refused, given twice or not of their type."""
+    shapes = FORMATS[format_].options
+    allowed = {name.lower(): name for name in shapes}
+    refused = {name.lower(): reason for name, reason in _REFUSED.items() if name not in shapes}
+    seen: set[str] = set()
+    for name, value in options.items():
+        key = name.lower()
+        if key in seen:
+            yield name, "given twice; Spark does not tell upper from lower case here"
+        seen.add(key)
+        if key in refused:
+            yield name, f"not allowed: {refused[key]}"
+        elif key not in allowed:
+            yield name, f"unknown option for {format_}{_did_you_mean(key, allowed)}"
+        elif not shapes[allowed[key]].fullmatch(value):
+            yield name, SHAPES[shapes[allowed[key]]]
+    lower = {name.lower(): value.lower() for name, value in options.items()}
+    for other, one in _ALIASES.items():
+        if one in lower and other in lower:
+            yield allowed.get(other, other), f"is the same option as {one}; write one of them"
+    yield from FORMATS[format_].refused(lower, has_schema)
+
+
+def _did_you_mean(key: str, known: Mapping[str, str]) -> str:
+    close = difflib.get_close_matches(key, known, n=1)
+    return f'; did you mean "{known[close[0]]}"?' if close else f"; known are {', '.join(sorted(known.values()))}"
+
+
+def reader_options(format_: str, options: Mapping[str, str], *, has_schema: bool) -> dict[str, str]:
+    """Return the options to give to Spark's reader: the user's, and those of ours that follow from the format."""
+    return dict(FORMATS[format_].reader_options(options, has_schema))
+
+
+def meaningful_options(format_: str, options: Mapping[str, str], *, has_schema: bool) -> dict[str, str]:
+    """Return the options by meaning: aliases folded, defaults and what a given schema makes idle left out, sorted."""
+    entry = FORMATS[format_]
+    found = {}
+    for name, value in options.items():
+        name = _ALIASES.get(name, name)
+        if entry.options.get(name) is BOOLEAN:
+            value = value.lower()
+        if value != entry.defaults.get(name) and not (has_schema and name in _INFERENCE):
+            found[name] = value
+    return dict(sorted(found.items()))

@@ -1,0 +1,190 @@
+"""`[source]` of a spec whose source is files: its keys, with type, default and description, and what they mean.
+
+For the spec alone (spec/tables.py): loaded when a spec is, and not by tasks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, WithJsonSchema
+
+from eosingest.sources.files.formats import FORMATS, NAMES, options
+from eosingest.sources.registry import FORMATS as FORMATS_OF_ALL_KINDS
+from eosingest.spec.columns import Columns, columns_of
+from eosingest.spec.ddl import normalise_ddl
+from eosingest.spec.document import Problem
+from eosingest.spec.references import leading_reference
+from eosingest.spec.tables import SourceTable, shown
+from eosingest.spec.units import KIB, MIB
+from eosingest.spec.values import Duration, Flat, OnChange, Paths, Size, Text, one_of
+
+_NO_HEADER = "csv-header"
+
+
+class FileTable(SourceTable):
+    """The files to read."""
+
+    hints: ClassVar[Mapping[str, str]] = {
+        _NO_HEADER: "look at the file's first line: are these the columns' names, header = true; is it a row, header = false"
+    }
+
+    format: Annotated[str, one_of(FORMATS_OF_ALL_KINDS), WithJsonSchema({"type": "string", "enum": list(NAMES)})] = (
+        Field(description="How the files are written; json means one record a line.")
+    )
+    path: Paths = Field(description="A file, folder or glob, or a list of them; relative to the spec's folder.")
+    root: Text | None = Field(
+        default=None,
+        description="The folder that file names are made relative to when they are remembered. By default the spec's "
+        "folder for relative paths, none otherwise; needed when path begins with a reference. Pinned for life.",
+    )
+    recursive: bool = Field(
+        default=False,
+        description="Read the files of all folders below a folder as well; folders named column=value then give no columns.",
+    )
+    ddl: Text | None = Field(
+        default=None,
+        alias="schema",
+        description="The columns as Spark DDL: id BIGINT, user STRING. Without it Spark looks through the data first.",
+    )
+    options: Flat = Field(default_factory=dict, description="Options of Spark's reader for the format.")
+    split_size: Size = Field(
+        ge=KIB,
+        default=32 * MIB,
+        description="Files are cut into splits of this size. Pinned while any file is half done.",
+        json_schema_extra=shown("32MiB"),
+    )
+    min_age: Duration = Field(
+        default=0.0,
+        description="Leave files alone that were changed less than this long ago: they may still be being written.",
+        json_schema_extra=shown("0s"),
+    )
+    allow_empty: bool | None = Field(
+        default=None,
+        description="Whether it is fine that no file is there: false ends with exit 2, true with exit 0. By default false, "
+        "and true where a glob matches folders without files.",
+    )
+    on_change: Annotated[OnChange, one_of(OnChange)] = Field(
+        default="error",
+        description="What to do when a file has changed since it was sent: stop, or send it again as a whole.",
+    )
+
+    @classmethod
+    def problems_as_written(cls, source: Mapping[str, Any]) -> Iterator[Problem]:
+        """Yield a problem when a path begins with a reference and no root says what file names are relative to."""
+        if source.get("root") is not None:
+            return
+        for path in _paths(source):
+            reference = leading_reference(path) if isinstance(path, str) else None
+            if reference is not None:
+                # A parameter tells sets of files apart, so it stays part of their names; a place on this host does not.
+                root = "." if reference.startswith("${param:") else reference
+                line = f"root = {json.dumps(root)}"
+                text = f"begins with a reference, so say what file names are relative to; add under [source]: {line}"
+                yield Problem(("source", "path"), text)
+                return
+
+    @classmethod
+    def problems(cls, source: dict[str, Any]) -> Iterator[Problem]:
+        """Yield reader options that may not stand there, and a schema where the format has none."""
+        entry, given = FORMATS.get(str(source.get("format"))), source.get("options")
+        if entry is None:
+            return
+        has_schema = source.get("schema") is not None
+        if isinstance(given, dict):
+            for key, text in options.refused_options(entry.name, given, has_schema=has_schema):
+                yield Problem(("source", "options", key), text)
+            source["options"] = options.canonical_options(entry.name, given)
+        if "header" in entry.options and not _says_header(given if isinstance(given, dict) else {}):
+            yield Problem(
+                ("source", "options"),
+                "does not say whether a CSV file's first line holds the columns' names; write header = true or header = false",
+                code=_NO_HEADER,
+            )
+        if entry.columns is not None and has_schema:
+            named = ", ".join(f"{name} {kind}" for name, kind in entry.columns.items())
+            count = "one column" if len(entry.columns) == 1 else "the columns"
+            yield Problem(
+                ("source", "schema"), f"{entry.name} has {count}, {named}, beside those of its folders; drop schema"
+            )
+
+    @classmethod
+    def columns(cls, source: Mapping[str, Any]) -> tuple[Columns | None, list[Problem]]:
+        """Return the format's own columns, or those of the schema."""
+        entry, ddl = FORMATS.get(str(source.get("format"))), source.get("schema")
+        if entry is not None and entry.columns is not None:
+            return Columns({name.lower(): (name, kind.lower()) for name, kind in entry.columns.items()}), []
+        if not isinstance(ddl, str):
+            return None, []
+        found, texts = columns_of(ddl)
+        return found, [Problem(("source", "schema"), text) for text in texts]
+
+    @classmethod
+    def for_a_look(cls, source: Mapping[str, Any]) -> FileTable | None:
+        """Return what says which files there are."""
+        paths, root, given = _paths(source), source.get("root"), source.get("options")
+        if not paths or not all(isinstance(path, str) for path in paths):
+            return None
+        return cls.model_construct(
+            format=str(source.get("format")),
+            path=tuple(paths),
+            root=root if isinstance(root, str) else None,
+            recursive=source.get("recursive") is True,
+            options={name: text for name, text in given.items() if isinstance(text, str)}
+            if isinstance(given, dict)
+            else {},
+            min_age=0.0,
+            allow_empty=None,
+        )
+
+    def at_generation(self, generation: int) -> FileTable:
+        """Return the table with the reader options of a generation."""
+        ours = FORMATS[self.format].defaults_of(self.options, generation)
+        return self.model_copy(update={"options": {**self.options, **ours}}) if ours else self
+
+    def default_value(self, generation: int) -> str:
+        """Return the format's own value, or the row as JSON."""
+        own = FORMATS[self.format].value
+        return super().default_value(generation) if own is None else own
+
+    @property
+    def given_schema(self) -> str | None:
+        """`schema`."""
+        return self.ddl
+
+    def schema_note(self) -> str:
+        """Say what the format says."""
+        return FORMATS[self.format].schema_note
+
+    def places(self) -> tuple[str, ...]:
+        """Return the paths."""
+        return tuple(re.sub(r"//[^/@]*@", "//…@", path) for path in self.path)
+
+    def digest_parts(self) -> dict[str, str]:
+        """Return format, schema and options by meaning."""
+        meant = options.meaningful_options(self.format, self.options, has_schema=self.ddl is not None)
+        return {
+            "format": self.format,
+            # Where it is not asked for there is no such part, as in records of earlier releases.
+            **({"recursive": "true"} if self.recursive else {}),
+            "schema": normalise_ddl(self.ddl or ""),
+            "options": json.dumps(meant, sort_keys=True, ensure_ascii=False),
+        }
+
+    def reader_options(self) -> dict[str, str]:
+        """Return the options for Spark's reader: the user's and those of ours that follow from the format."""
+        return options.reader_options(self.format, self.options, has_schema=self.ddl is not None)
+
+
+def _paths(source: Mapping[str, Any]) -> list[Any]:
+    paths = source.get("path")
+    return [paths] if isinstance(paths, str) else paths if isinstance(paths, list) else []
+
+
+def _says_header(given: Mapping[str, str]) -> bool:
+    """Say whether the options speak of a header, if misspelt: that is a problem of its own."""
+    return bool(difflib.get_close_matches("header", [name.lower() for name in given], n=1, cutoff=0.8))

@@ -1,0 +1,104 @@
+"""Options of the readers of files, per format: an allow-list, and what they mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.formats.options import (
+    canonical_options,
+    meaningful_options,
+    reader_options,
+    refused_options,
+)
+
+
+def _options(format_: str, has_schema: bool = False, /, **options: str) -> dict[str, str]:
+    return dict(refused_options(format_, options, has_schema=has_schema))
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mode",
+        "columnNameOfCorruptRecord",
+        "ignoreCorruptFiles",
+        "ignoreMissingFiles",
+        "pathGlobFilter",
+        "recursiveFileLookup",
+        "modifiedBefore",
+        "modifiedAfter",
+        "basePath",
+        "wholetext",
+        "multiLine",
+        "__globPaths__",
+        "MULTILINE",
+        "compression",
+        "path",
+    ],
+)
+def test_options_that_break_the_splits_are_refused_in_every_format(format_: str, name: str) -> None:
+    assert _options(format_, **{name: "true"})[name].startswith("not allowed: ")
+
+
+@pytest.mark.parametrize(
+    ("format_", "name", "value", "expected"),
+    [
+        ("csv", "headr", "true", 'did you mean "header"?'),
+        ("json", "timestampformat ", "x", 'did you mean "timestampFormat"?'),
+        ("parquet", "header", "true", "unknown option for parquet"),
+        ("csv", "header", "yes", "must be true or false"),
+        ("csv", "maxColumns", "many", "must be a whole number"),
+        ("json", "samplingRatio", "all", "must be a number"),
+        ("csv", "escape", "ab", "must be one character, or empty"),
+        ("csv", "quote", "\U0001f600", "must be one character, or empty"),
+        ("csv", "unescapedQuoteHandling", "KEEP", "must be one of STOP_AT_CLOSING_QUOTE, BACK"),
+        ("orc", "zzz", "1", "known are mergeSchema"),
+    ],
+)
+def test_unknown_and_ill_typed_options(format_: str, name: str, value: str, expected: str) -> None:
+    assert expected in _options(format_, **{name: value})[name]
+
+
+def test_good_options_pass_in_any_case() -> None:
+    assert _options("csv", HEADER="True", nullvalue="NA", Sep="||", quote="", escape="\\") == {}
+    assert _options("csv", header="true", unescapedQuoteHandling="skip_value") == {}
+    assert canonical_options("csv", {"HEADER": "True", "nullvalue": "NA"}) == {"header": "True", "nullValue": "NA"}
+    assert _options("json", timestampFormat="yyyy", samplingRatio="0.1") == {}
+
+
+def test_an_option_given_twice_is_seen() -> None:
+    assert "given twice" in _options("csv", sep=";", SEP=",")["SEP"]
+    assert "same option as sep" in _options("csv", sep=";", delimiter=",")["delimiter"]
+    assert "same option as encoding" in _options("json", encoding="UTF-8", charset="UTF-8")["charset"]
+
+
+def test_csv_rules() -> None:
+    assert "enforceSchema" in _options("csv", header="true", enforceSchema="true")
+    assert _options("csv", header="false", enforceSchema="true") == {}
+    assert "no effect" in _options("csv", True, inferSchema="true")["inferSchema"]
+    assert _options("csv", False, inferSchema="true") == {}
+
+
+def test_reader_options_are_completed() -> None:
+    assert reader_options("csv", {"header": "true"}, has_schema=True) == {"header": "true", "enforceSchema": "false"}
+    assert reader_options("csv", {}, has_schema=False) == {"inferSchema": "true"}
+    assert reader_options("csv", {"inferSchema": "false"}, has_schema=False) == {"inferSchema": "false"}
+    assert reader_options("json", {"locale": "de"}, has_schema=False) == {"locale": "de"}
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_default_given_by_hand_means_nothing(format_: str) -> None:
+    entry = FORMATS[format_]
+    assert set(entry.defaults) <= set(entry.options)
+    assert meaningful_options(format_, entry.defaults, has_schema=False) == {}
+
+
+def test_meaningful_options_fold_names_and_drop_what_a_schema_makes_idle() -> None:
+    assert meaningful_options("csv", {"delimiter": ";", "header": "TRUE"}, has_schema=True) == {
+        "header": "true",
+        "sep": ";",
+    }
+    assert meaningful_options("csv", {"inferSchema": "false"}, has_schema=False) == {"inferSchema": "false"}
+    assert meaningful_options("csv", {"inferSchema": "false"}, has_schema=True) == {}
