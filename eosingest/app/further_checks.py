@@ -14,7 +14,7 @@ from eosingest.errors import EosingestError, SpecError
 from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import check_properties
-from eosingest.sources.registry import FORMATS, PlannedSource, kind_of
+from eosingest.sources.registry import PlannedSource, formats, kind_of
 from eosingest.spec.document import Problem, Table, get
 from eosingest.spec.lint import expression_problems
 from eosingest.spec.sources import source_table
@@ -43,7 +43,7 @@ def _source(tables: Table, spec: Path) -> PlannedSource | Problem | None:
     """Return the source, the problem of a path that this version cannot read, or None."""
     read = tables.get("source")
     table = source_table(read).for_a_look(read) if isinstance(read, dict) else None
-    if table is None or table.format not in FORMATS:
+    if table is None or table.format not in formats():
         return None
     try:
         return kind_of(table.format).source(table, spec.absolute().parent, never)

@@ -82,8 +82,12 @@ FILES = Kind(
     ),
 )
 KINDS = (FILES,)
-FORMATS = tuple(name for kind in KINDS for name in kind.formats)
 IN_TASKS = tuple(name for kind in KINDS for name in kind.in_tasks)
+
+
+def formats() -> tuple[str, ...]:
+    """Return the formats of all kinds."""
+    return tuple(name for kind in KINDS for name in kind.formats)
 
 
 def kind_of(format: str) -> Kind:

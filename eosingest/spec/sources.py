@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from eosingest.sources.registry import FILES, FORMATS, KINDS, kind_of
+from eosingest.sources import registry
 from eosingest.spec.tables import SourceTable
 
 
 def source_table(source: Mapping[str, Any]) -> type[SourceTable]:
     """Return the kind's table for a `[source]` as it was read; where its format is of no kind, one that says so."""
-    format_ = source.get("format")
-    kind = kind_of(format_) if isinstance(format_, str) and format_ in FORMATS else FILES
+    named = source.get("format")
+    kind = registry.kind_of(named) if isinstance(named, str) and named in registry.formats() else registry.FILES
     table: type[SourceTable] = kind.table()
     return table
 
 
 def source_tables() -> list[type[SourceTable]]:
     """Return the tables of all kinds."""
-    return [kind.table() for kind in KINDS]
+    return [kind.table() for kind in registry.KINDS]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -26,10 +27,16 @@ _TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
 
 
 def one_of(choices: object) -> BeforeValidator:
-    """Return a validator for a choice, a Literal or its words, that says what was meant, as pydantic's own error does not."""
-    words: tuple[str, ...] = choices if isinstance(choices, tuple) else cast(Any, choices).__args__
+    """Return a validator for a choice (a Literal) that says what was meant, as pydantic's own error does not."""
+    words: tuple[str, ...] = cast(Any, choices).__args__
+    return one_of_words(lambda: words)
+
+
+def one_of_words(known: Callable[[], tuple[str, ...]]) -> BeforeValidator:
+    """Return the same for words that are known only when a value is checked."""
 
     def check(value: object) -> object:
+        words = known()
         if value in words:
             return value
         close = difflib.get_close_matches(value.lower(), words, n=1) if isinstance(value, str) else []

@@ -39,6 +39,7 @@ class FileSubject:
     kind: Kind | None = None
     suffix = ""
     source = ""
+    where = 'path = "data/*"'
     value = "v"
     around = 0  # bytes of a line that are not its row
 
@@ -56,9 +57,7 @@ class FileSubject:
         self._write_item(len(self._paths()))
 
     def spec(self) -> str:
-        return (
-            f'[source]\npath = "data/*"\nsplit_size = {SPLIT_SIZE}\n{self.source}\n[record]\nvalue = "{self.value}"\n'
-        )
+        return f'[source]\n{self.where}\nsplit_size = {SPLIT_SIZE}\n{self.source}\n[record]\nvalue = "{self.value}"\n'
 
     def edit(self, row: bytes, *, unseen: bool) -> None:
         (path,) = [path for path in self._paths() if row in self._read(path)]
@@ -237,7 +236,8 @@ class Ledger(FileSubject):
     needs_spark = False
     kind = ledger.LEDGERS
     suffix = ".ledger"
-    source = 'format = "text"'
+    source = 'format = "ledger"'
+    where = 'folder = "data"'
 
     def is_covered(self, splits: list[Split]) -> bool:
         starts = [place(split)[1] for split in splits]

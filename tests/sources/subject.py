@@ -20,7 +20,7 @@ class Subject(Protocol):
     """
 
     needs_spark: bool  # rows come from Spark; else tasks read them, and no JVM is started
-    kind: Kind | None  # the tests' own, which takes the place of a format; None for a kind that a spec can name
+    kind: Kind | None  # the tests' own; None for one that is registered anyway
 
     def create(self) -> None:
         """Make the source, with at least two items."""

@@ -1,7 +1,7 @@
 """A kind of source of the tests' own, whose splits are read in Python: ledgers, files of rows with a length in front of each.
 
-Its words are none of files': a split is so many rows of a ledger from one on, its position a number of rows. It takes the
-place of the format "text" in a spec (`instead_of_text`), since a spec names no other kind.
+Its words are none of files': a split is so many rows of a ledger from one on, its position a number of rows, and its table
+in a spec has keys of its own (ledger_table.py). Only processes of tests know it (`register`).
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class LedgerReader:
 
 
 def source_of(table: Any, directory: Path, check: Callable[[], None]) -> LedgerSource:
-    return LedgerSource(directory, table.path[0].removesuffix("/*"))
+    return LedgerSource(directory, table.folder)
 
 
 def scan_of(table: Any, records: Any, conf: Mapping[str, str]) -> Any:
@@ -204,10 +204,15 @@ def scan_of(table: Any, records: Any, conf: Mapping[str, str]) -> Any:
 
 
 LEDGERS = Kind(
-    ("text",), made=f"{__name__}:source_of", scanned=f"{__name__}:scan_of", rehearsed="", in_tasks=(__name__,)
+    ("ledger",),
+    tabled="tests.support.ledger_table:LedgerTable",
+    made=f"{__name__}:source_of",
+    scanned=f"{__name__}:scan_of",
+    rehearsed="",
+    in_tasks=(__name__,),
 )
 
 
-def instead_of_text() -> None:
-    """Have this process take the format for ledgers."""
+def register() -> None:
+    """Let this process know ledgers."""
     registry.KINDS = (*registry.KINDS, LEDGERS)

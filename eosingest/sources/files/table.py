@@ -13,15 +13,15 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, WithJsonSchema
 
+from eosingest.sources import registry
 from eosingest.sources.files.formats import FORMATS, NAMES, options
-from eosingest.sources.registry import FORMATS as FORMATS_OF_ALL_KINDS
 from eosingest.spec.columns import Columns, columns_of
 from eosingest.spec.ddl import normalise_ddl
 from eosingest.spec.document import Problem
 from eosingest.spec.references import leading_reference
 from eosingest.spec.tables import SourceTable, shown
 from eosingest.spec.units import KIB, MIB
-from eosingest.spec.values import Duration, Flat, OnChange, Paths, Size, Text, one_of
+from eosingest.spec.values import Duration, Flat, OnChange, Paths, Size, Text, one_of, one_of_words
 
 _NO_HEADER = "csv-header"
 
@@ -33,7 +33,7 @@ class FileTable(SourceTable):
         _NO_HEADER: "look at the file's first line: are these the columns' names, header = true; is it a row, header = false"
     }
 
-    format: Annotated[str, one_of(FORMATS_OF_ALL_KINDS), WithJsonSchema({"type": "string", "enum": list(NAMES)})] = (
+    format: Annotated[str, one_of_words(registry.formats), WithJsonSchema({"type": "string", "enum": list(NAMES)})] = (
         Field(description="How the files are written; json means one record a line.")
     )
     path: Paths = Field(description="A file, folder or glob, or a list of them; relative to the spec's folder.")

@@ -1,5 +1,5 @@
-"""For processes of tests with this folder in PYTHONPATH: "text" is the kind of tests/support/ledger.py, from their start on."""
+"""For processes of tests with this folder in PYTHONPATH: they know the kind of tests/support/ledger.py from their start on."""
 
-from tests.support.ledger import instead_of_text
+from tests.support.ledger import register
 
-instead_of_text()
+register()
