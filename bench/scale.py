@@ -35,12 +35,13 @@ from eosingest.protocol.offsets.record import Audit, ControlRecord, OffsetRecord
 from eosingest.protocol.offsets.state import JobState, TaskState
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.run_progress import RunProgress
-from eosingest.protocol.source import Json, Listing, SourceFile, Split, SplitId, Version
+from eosingest.protocol.source import Item, Json, Listing, Split, SplitId, Version
 from eosingest.protocol.split_table import SplitTable
 from eosingest.sources.files.cuts import FileSplit, split_of
 from eosingest.sources.files.fingerprint import Fingerprint
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.line_reader import LineSplit
+from eosingest.sources.files.source_file import SourceFile, as_file
 
 TOPIC, JOB, TASKS = "eosingest-offsets", "nightly-events", 1_000
 MIB = 1 << 20
@@ -99,19 +100,20 @@ class Cut:
         """Not asked."""
         raise NotImplementedError
 
-    def look_again(self, files: Any) -> builtins.list[str]:
+    def look_again(self, items: Any) -> builtins.list[str]:
         """Not asked."""
         raise NotImplementedError
 
-    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
+    def splits(self, item: Item, split_size: int) -> tuple[Split, ...]:
         """Cut the file."""
-        return tuple(FileSplit(file.name, at * split_size, split_size) for at in range(self._each))
+        return tuple(FileSplit(item.name, at * split_size, split_size) for at in range(self._each))
 
-    def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
+    def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
         """Make one up."""
+        file = as_file(item)
         return Fingerprint(file.length, file.mtime_ms, f"{file.mtime_ms:032x}").to_json()
 
-    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
+    def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
         """It is."""
         return True
 

@@ -6,7 +6,6 @@ import contextlib
 import platform
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from eosingest import broker
@@ -23,7 +22,7 @@ from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver_contract import DriverSettings
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.plan import Plan, PlannedFile, gone_note, half_done_items, make_plan, notes_of
+from eosingest.protocol.plan import Plan, PlannedItem, gone_note, half_done_items, make_plan, notes_of
 from eosingest.protocol.transactional_ids import control_id, task_id
 from eosingest.report.model import Noting, Observer, PlanReport, StatusReport
 from eosingest.sources.registry import PlannedSource
@@ -72,8 +71,10 @@ def _not_lines(spec: Spec) -> list[str]:
     from eosingest.sniff import why_not_json_lines
 
     try:
-        files = source_of(spec).list().files
-        error = why_not_json_lines(Path(files[0].path)) if files else None
+        source = source_of(spec)
+        found = source.list().items
+        path = source.local_path(found[0]) if found else None
+        error = why_not_json_lines(path) if path is not None else None
     except EosingestError:  # who writes a spec may not have the files yet
         return []
     return [f"{error.message}; {error.hint}"] if error is not None else []
@@ -261,10 +262,10 @@ def _plan_report(spec: Spec, servers: str, made: Plan, errors: list[EosingestErr
         job=spec.name,
         topic=spec.sink.topic,
         bootstrap_servers=servers,
-        files=tuple(_file_line(entry, made) for entry in made.files),
-        splits=sum(entry.splits for entry in made.files),
+        files=tuple(_file_line(entry, made) for entry in made.items),
+        splits=sum(entry.splits for entry in made.items),
         splits_pending=len(made.pending),
-        bytes_total=sum(entry.file.length for entry in made.files),
+        bytes_total=sum(entry.item.size for entry in made.items),
         bytes_to_read=made.bytes_to_read,
         bytes_to_send=made.bytes_to_send,
         split_size=made.split_size,
@@ -277,16 +278,16 @@ def _plan_report(spec: Spec, servers: str, made: Plan, errors: list[EosingestErr
     )
 
 
-def _file_line(entry: PlannedFile, made: Plan) -> dict[str, Any]:
-    if entry.file.name in made.changed:
+def _file_line(entry: PlannedItem, made: Plan) -> dict[str, Any]:
+    if entry.item.name in made.changed:
         state = "changed"
     elif entry.half_done:
         state = "half done"
     else:
         state = "done" if entry.done else "new"
     return {
-        "name": entry.file.name,
-        "length": entry.file.length,
+        "name": entry.item.name,
+        "length": entry.item.size,
         "splits": entry.splits,
         "splits_pending": len(entry.pending),
         "state": state,

@@ -41,13 +41,13 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
         job=spec.name,
         topic=spec.sink.topic,
         format=spec.source.format,
-        files=len(plan.files),
+        files=len(plan.items),
         schema=None,
         log=str(log_file) if log_file is not None else None,
     )
     for note in notes_of(plan, source):
         noting.note(note)
-    if plan.files:
+    if plan.items:
         observer.note("starting Spark; the brokers are not asked, and nothing is sent")
         report = _look(spec, rows, plan, report, check, observer)
         if not report.errors:
@@ -63,10 +63,10 @@ def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | No
     check = _check_of(interrupted)
     source = source_of(spec, check)
     plan = make_plan(source.unread(), {}, spec.source.split_size, source.list())
-    if not plan.files:
+    if not plan.items:
         return "Spark was not asked: there is no file with anything in it"
     if spec.source.given_schema is not None:
-        plan = replace(plan, files=plan.files[:1])  # the others change nothing
+        plan = replace(plan, items=plan.items[:1])  # the others change nothing
     observer.note("starting Spark; the brokers are not asked, and nothing is sent")
     spark = _previewer(spec, check, spark_log_file(spec.name), observer)
     try:
@@ -126,15 +126,15 @@ def _look(
     finally:
         spark.close()
     notes: tuple[str, ...] = ()
-    if len(records) < rows and len(plan.files) > _FILES_AT_MOST:
-        notes = (f"only the first {_FILES_AT_MOST} of {len(plan.files):,} files were looked at",)
+    if len(records) < rows and len(plan.items) > _FILES_AT_MOST:
+        notes = (f"only the first {_FILES_AT_MOST} of {len(plan.items):,} files were looked at",)
     return replace(report, schema=schema, records=tuple(records), errors=tuple(_corrupt(records)), notes=notes)
 
 
 def _one_by_one(plan: Plan) -> Iterator[Plan]:
     """Yield plans of one file each, in the plan's order: in a plan of many Spark takes the longest file first."""
-    for entry in plan.files[:_FILES_AT_MOST]:
-        yield replace(plan, files=(entry,))
+    for entry in plan.items[:_FILES_AT_MOST]:
+        yield replace(plan, items=(entry,))
 
 
 def _corrupt(records: Iterable[ShownRecord]) -> Iterator[FatalError]:

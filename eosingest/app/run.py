@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from eosingest.app import prepare
@@ -123,7 +122,7 @@ class _LazyLauncher:
 
     def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_files: bool) -> Prepared:
         # To who watches only, not to the report: until records are committed there is nothing else to see.
-        files = "1 file" if len(plan.pending_files) == 1 else f"{len(plan.pending_files):,} files"
+        files = "1 file" if len(plan.pending_items) == 1 else f"{len(plan.pending_items):,} files"
         self._note_misspelt(plan)
         self._observer.note(f"starting Spark to read {files}")
         self._launcher = self._make(self._spec.at_generation(generation))
@@ -132,14 +131,18 @@ class _LazyLauncher:
 
     def _note_misspelt(self, plan: Plan) -> None:
         source = self._spec.source
-        if source.given_schema is None or source.format not in ("json", "parquet", "orc") or not plan.pending_files:
+        if source.given_schema is None or source.format not in ("json", "parquet", "orc") or not plan.pending_items:
             return
         from eosingest.sniff.misspelt import misspelt
 
         given, _ = columns_of(source.given_schema)
-        folders = {name.lower() for name in self._source.columns_beside([plan.pending_files[0].file])}
+        first = plan.pending_items[0].item
+        path = self._source.local_path(first)
+        if path is None:
+            return
+        folders = {name.lower() for name in self._source.columns_beside([first])}
         names = [name for name in given.names if name.lower() not in folders] if given is not None else []
-        found = misspelt(Path(plan.pending_files[0].file.path), source.format, names)
+        found = misspelt(path, source.format, names)
         if found is not None:
             self._observer.note(found)
 

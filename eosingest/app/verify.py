@@ -232,8 +232,8 @@ class _Verification:
 
     def _read_source(self, spark: Any, rows: AuditedSource) -> Compared:
         """Compare the source with the receipts, split by split."""
-        sums = spark.read_source(rows.plan, self._control.schema, by_another_reader=True) if rows.plan.files else {}
-        changed = set(self._source.look_again(entry.file for entry in rows.plan.files))
+        sums = spark.read_source(rows.plan, self._control.schema, by_another_reader=True) if rows.plan.items else {}
+        changed = set(self._source.look_again(entry.item for entry in rows.plan.items))
         unread = [*rows.unread, *(f"{name}: changed while it was read" for name in sorted(changed))]
         unlike = []
         for unit in rows.unlike(sums):

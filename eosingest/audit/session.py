@@ -116,7 +116,7 @@ class SparkAuditor:
             rows.append(apart.hashes)
             splits |= apart.splits
             partitions += len(apart.splits)
-        if plan.files:
+        if plan.items:
             frame = record_frame(settings.scan.frame(self._session, plan, schema, slots), settings.records)
             self.schema = frame.source.schema
             narrow.check_narrow(frame.records, settings.scan.scan_nodes)

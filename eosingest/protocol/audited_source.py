@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
-from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit, make_plan
-from eosingest.protocol.source import Listing, Source, SourceFile, SplitId
+from eosingest.protocol.plan import Plan, PlannedItem, PlannedSplit, make_plan
+from eosingest.protocol.source import Item, Listing, Source, SplitId
 from eosingest.records.checksum import Totals
 
 
@@ -56,7 +56,7 @@ def audited_source(
     listing: Listing,
     offsets: Mapping[SplitId, OffsetRecord],
     control: ControlRecord,
-    as_one: Callable[[SourceFile], bool] = lambda _: False,
+    as_one: Callable[[Item], bool] = lambda _: False,
 ) -> AuditedSource:
     """Find what receipts speak of. Reads files only to tell whether they changed; raises what `make_plan` raises.
 
@@ -68,13 +68,13 @@ def audited_source(
     for receipt in offsets.values():
         receipts.setdefault(source.item_of(receipt.split), []).append(receipt)
     files, units = [], list[Unit]()
-    for entry in plan.files:
-        found = receipts.get(entry.file.name, [])
-        if found and entry.file.name not in plan.changed:
-            planned, units_here = _units(source, entry, found, control.split_size, as_one(entry.file))
+    for entry in plan.items:
+        found = receipts.get(entry.item.name, [])
+        if found and entry.item.name not in plan.changed:
+            planned, units_here = _units(source, entry, found, control.split_size, as_one(entry.item))
             files.append(replace(entry, pending=planned, skipped=()))
             units += units_here
-    read = {entry.file.name for entry in files}
+    read = {entry.item.name for entry in files}
     left = {name: _why(name, plan, listing) for name in sorted(receipts) if name not in read}
     elsewhere = tuple(name for name, why in left.items() if not why)
     if elsewhere and not files:
@@ -83,14 +83,14 @@ def audited_source(
         )
         elsewhere = ()
     unread = tuple(f"{name}: {why}" for name, why in left.items() if why)
-    return AuditedSource(replace(plan, files=tuple(files)), tuple(units), unread, elsewhere)
+    return AuditedSource(replace(plan, items=tuple(files)), tuple(units), unread, elsewhere)
 
 
 def _units(
-    source: Source, entry: PlannedFile, receipts: list[OffsetRecord], split_size: int, as_one: bool
+    source: Source, entry: PlannedItem, receipts: list[OffsetRecord], split_size: int, as_one: bool
 ) -> tuple[tuple[PlannedSplit, ...], list[Unit]]:
     """Return the splits of a file that are to be read, and what their rows are compared with."""
-    splits = source.splits(entry.file, split_size)
+    splits = source.splits(entry.item, split_size)
     bounds = {split.id: split.bounds for split in splits}
     cut_alike = all(bounds.get(receipt.split) == receipt.bounds for receipt in receipts)
     sent_whole = len(receipts) == len(splits) and all(receipt.done for receipt in receipts)
@@ -103,7 +103,7 @@ def _units(
         ]
         return tuple(sent), [_unit(planned.label, (planned.id,), [by_split[planned.id]]) for planned in sent]
     # All of its rows were sent, also where it was cut by another size once.
-    whole = _unit(entry.file.name, tuple(split.id for split in splits), receipts)
+    whole = _unit(entry.item.name, tuple(split.id for split in splits), receipts)
     some = receipts[0]
     return tuple(
         PlannedSplit(split, some.version, replace(some, split=split.id, bounds=split.bounds, done=True))

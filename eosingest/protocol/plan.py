@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from eosingest.errors import ChangedError, listed
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.source import Listing, Rememberable, Source, SourceFile, Split, SplitId, Version
+from eosingest.protocol.source import Item, Listing, Rememberable, Source, Split, SplitId, Version
 
 _NAMED_AT_MOST = 20
 
@@ -46,13 +46,13 @@ class PlannedSplit:
 
 
 @dataclass(frozen=True)
-class PlannedFile:
-    """A listed file: how many splits it has, which are left to do, and whether some of it is committed already.
+class PlannedItem:
+    """A listed item: how many splits it has, which are left to do, and whether some of it is committed already.
 
-    `skipped` are the done splits of a file with something left: Spark reads them too, and their rows are passed over.
+    `skipped` are the done splits of an item with something left: Spark reads them too, and their rows are passed over.
     """
 
-    file: SourceFile
+    item: Item
     splits: int
     pending: tuple[PlannedSplit, ...]
     started: bool
@@ -60,25 +60,25 @@ class PlannedFile:
 
     @property
     def done(self) -> bool:
-        """Whether every byte of the file is covered by done splits."""
+        """Whether all of the item is covered by done splits."""
         return not self.pending
 
     @property
     def half_done(self) -> bool:
-        """Whether some of the file is committed and some is not."""
+        """Whether some of the item is committed and some is not."""
         return self.started and bool(self.pending)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would do. `changed` and `vanished` name files that are not what their offset records speak of.
+    """What a run would do. `changed` and `vanished` name items that are not what their offset records speak of.
 
-    `stale` are the keys of offset records of changed files, to be tombstoned before such a file is read anew. `passed` are
-    files that were sent whole and are not listed any more. `nothing` are paths that name no file.
+    `stale` are the keys of offset records of changed items, to be tombstoned before such an item is read anew. `passed` are
+    items that were sent whole and are not listed any more. `nothing` are paths that name no file.
     """
 
     split_size: int
-    files: tuple[PlannedFile, ...]
+    items: tuple[PlannedItem, ...]
     changed: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
     stale: tuple[SplitId, ...] = ()
@@ -90,19 +90,19 @@ class Plan:
     nothing: tuple[str, ...] = ()
 
     @property
-    def pending_files(self) -> tuple[PlannedFile, ...]:
-        """The files that Spark has to read."""
-        return tuple(entry for entry in self.files if entry.pending)
+    def pending_items(self) -> tuple[PlannedItem, ...]:
+        """The items that have to be read."""
+        return tuple(entry for entry in self.items if entry.pending)
 
     @property
     def pending(self) -> tuple[PlannedSplit, ...]:
-        """The splits that are left to do, in order of file and start."""
-        return tuple(split for entry in self.files for split in entry.pending)
+        """The splits that are left to do, in order of item and start."""
+        return tuple(split for entry in self.items for split in entry.pending)
 
     @property
     def bytes_to_read(self) -> int:
         """The length of every file with something left: Spark reads a file's finished splits again to get past them."""
-        return sum(entry.file.length for entry in self.pending_files)
+        return sum(entry.item.size for entry in self.pending_items)
 
     @property
     def bytes_to_send(self) -> int:
@@ -111,19 +111,19 @@ class Plan:
 
     @property
     def list_digest(self) -> str:
-        """A digest of the listed files, done ones as well: names, lengths and modification times."""
+        """A digest of the listed items, done ones as well: their names, and what the listing alone tells of them."""
         digest = hashlib.blake2b(digest_size=8)
-        for entry in self.files:
-            digest.update(json.dumps([entry.file.name, entry.file.length, entry.file.mtime_ms]).encode())
+        for entry in self.items:
+            digest.update(json.dumps([entry.item.name, *entry.item.seen]).encode())
         return digest.hexdigest()
 
     @property
     def half_done(self) -> bool:
-        """Whether any file, listed or vanished, is half done."""
-        return bool(self.vanished) or any(entry.half_done for entry in self.files)
+        """Whether any item, listed or vanished, is half done."""
+        return bool(self.vanished) or any(entry.half_done for entry in self.items)
 
     def refuse_changes(self, on_change: str) -> None:
-        """Raise ChangedError where files changed and `on_change` is "error", or where a half-done file is gone."""
+        """Raise ChangedError where items changed and `on_change` is "error", or where a half-done item is gone."""
         if self.vanished:
             raise ChangedError(
                 f"{_names(self.vanished)}: half sent, and not among the files that `path` names now",
@@ -172,22 +172,22 @@ def _names(names: Iterable[str]) -> str:
 
 
 def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_size: int, listing: Listing) -> Plan:
-    """Plan the listing against the offset records. Reads files only to tell whether their content changed."""
+    """Plan the listing against the offset records. Reads items only to tell whether their content changed."""
     recorded = _by_item(source, offsets.values())
     changed: list[str] = [name for name in listing.empty if recorded.get(name)]
     stale: list[SplitId] = [record.split for name in changed for record in recorded[name]]
-    files = []
-    for file in listing.files:
-        records = recorded.get(file.name, [])
-        if records and not source.unchanged(file, _versions(records)):
-            changed.append(file.name)
+    items = []
+    for item in listing.items:
+        records = recorded.get(item.name, [])
+        if records and not source.unchanged(item, _versions(records)):
+            changed.append(item.name)
             stale += [record.split for record in records]
             records = []
-        files.append(_plan_file(source, file, records, split_size))
-    present = {file.name for file in listing.files} | set(listing.too_young) | set(listing.empty)
+        items.append(_plan_item(source, item, records, split_size))
+    present = {item.name for item in listing.items} | set(listing.too_young) | set(listing.empty)
     return Plan(
         split_size=split_size,
-        files=tuple(files),
+        items=tuple(items),
         changed=tuple(changed),
         vanished=tuple(name for name in recorded if name not in present and not _covered(source, recorded[name])),
         passed=tuple(sorted(name for name in recorded if name not in present and _covered(source, recorded[name]))),
@@ -226,17 +226,17 @@ def half_done_items(source: Source, offsets: Mapping[SplitId, OffsetRecord]) -> 
     return [name for name, records in _by_item(source, offsets.values()).items() if not _covered(source, records)]
 
 
-def _plan_file(source: Source, file: SourceFile, records: Sequence[OffsetRecord], split_size: int) -> PlannedFile:
-    splits = source.splits(file, split_size)
+def _plan_item(source: Source, item: Item, records: Sequence[OffsetRecord], split_size: int) -> PlannedItem:
+    splits = source.splits(item, split_size)
     if records and _covered(source, records):
-        return PlannedFile(file, len(splits), (), started=True)
+        return PlannedItem(item, len(splits), (), started=True)
     by_split = {record.split: record for record in records}
     if records:
-        _refuse_other_cuts(source, file, splits, by_split)
-    version = source.version(file, _versions(records)) if splits else {}
+        _refuse_other_cuts(source, item, splits, by_split)
+    version = source.version(item, _versions(records)) if splits else {}
     planned = [PlannedSplit(split, version, by_split.get(split.id)) for split in splits]
-    return PlannedFile(
-        file,
+    return PlannedItem(
+        item,
         len(splits),
         tuple(entry for entry in planned if not entry.done),
         started=bool(records),
@@ -245,15 +245,15 @@ def _plan_file(source: Source, file: SourceFile, records: Sequence[OffsetRecord]
 
 
 def _refuse_other_cuts(
-    source: Source, file: SourceFile, splits: Iterable[Split], records: Mapping[SplitId, OffsetRecord]
+    source: Source, item: Item, splits: Iterable[Split], records: Mapping[SplitId, OffsetRecord]
 ) -> None:
-    """Raise ChangedError where a half-done file was cut otherwise: a piece sent under other bounds would go twice."""
+    """Raise ChangedError where a half-done item was cut otherwise: a piece sent under other bounds would go twice."""
     bounds = {split.id: split.bounds for split in splits}
     for split, record in records.items():
         if bounds.get(split) != record.bounds:
             was = source.split_of(split, record.bounds)
             raise ChangedError(
-                f"{file.name}: half sent in splits of another size ({was.label}: {was.size} bytes)",
+                f"{item.name}: half sent in splits of another size ({was.label}: {was.size} bytes)",
                 code="split-size-changed",
                 hint="nothing was sent; run with the source.split_size that the earlier run used",
             )

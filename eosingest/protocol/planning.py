@@ -114,7 +114,7 @@ class Planning:
         sent = acceptance.sent_since_pinned(mine, self._log.state.offsets)
         acceptance.refuse_unprovable(changed, sent.values(), has_metadata=self._settings.has_metadata)
         rows = audited_source(self._source, listing, sent, mine)
-        proof = self._launcher.prove(rows.plan, self._generation) if rows.plan.files else Proof({}, None)
+        proof = self._launcher.prove(rows.plan, self._generation) if rows.plan.items else Proof({}, None)
         acceptance.refuse_unproven(rows, proof.sums)
         self._around.interruption.check()
         proven = sum(offset.records for offset in sent.values())

@@ -107,31 +107,38 @@ class Positions(Protocol):
         """Return the positions of the rows [start, end)."""
 
 
-@dataclass(frozen=True)
-class SourceFile:
-    """One file as it was listed.
+class Item(Protocol):
+    """What changes, vanishes, and is sent again as a whole: a file, a table, a partition of a topic. As it was listed.
 
-    `name` is its identity: what offset records are keyed by, on whatever machine. `path` is where it lies here,
-    absolute. `length` is in bytes; `mtime_ms` in milliseconds since the epoch, as Spark's `_metadata` has it.
+    Items are equal where nothing that was listed of them differs. What else one holds is for its kind alone.
     """
 
-    name: str
-    path: str
-    length: int
-    mtime_ms: int
-    splittable: bool
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Its identity, on whatever machine: what splits name, and what a person is told."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How large it is, in the unit of its kind."""
+
+    @property
+    @abstractmethod
+    def seen(self) -> Sequence[Json]:
+        """What the listing alone tells of its content: where this differs, the item is not what it was."""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What a source holds at one moment. Only `files` has rows to send; each of them is sorted by name.
+    """What a source holds at one moment. Only `items` has rows to send; each of them is sorted by name.
 
     `hidden` counts names passed over because Spark hides them. `too_young` are names left alone by `min_age`; `empty`
-    are files of zero bytes, which have no split. Neither of the two is in `files`, and neither has vanished.
+    are files of zero bytes, which have no split. Neither of the two is in `items`, and neither has vanished.
     `nothing` are the paths, as written, that name no file at all. `scope` is what the source has frozen, None for nothing.
     """
 
-    files: tuple[SourceFile, ...]
+    items: tuple[Item, ...]
     hidden: int
     too_young: tuple[str, ...]
     empty: tuple[str, ...]
@@ -140,7 +147,7 @@ class Listing:
 
 
 class Source(Protocol):
-    """List, identify, cut and look again. Every method may raise the classes of `errors`, each naming the file."""
+    """List, identify, cut and look again. Every method may raise the classes of `errors`, each naming the item."""
 
     def check(self) -> None:
         """Refuse what can be refused at little cost, before the run claims its job: a path that names nothing, say."""
@@ -153,14 +160,14 @@ class Source(Protocol):
         that are `done`, each with its bounds, do not cover; where they cover everything it lists nothing.
         """
 
-    def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
-        """Return what the file is now. Where the listing alone tells that it is still one of the `known`, nothing is read."""
+    def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
+        """Return what the item is now. Where the listing alone tells that it is still one of the `known`, nothing is read."""
 
-    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
-        """Say whether the file is still what all of these versions say, reading it where the listing alone does not tell."""
+    def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
+        """Say whether the item is still what all of these versions say, reading it where the listing alone does not tell."""
 
-    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
-        """Cut the file as Spark will: `split_size` in bytes, in order of start. An empty file has no split."""
+    def splits(self, item: Item, split_size: int) -> tuple[Split, ...]:
+        """Cut the item, in order: `split_size` in bytes, where the kind cuts by it. An empty item has no split."""
 
     def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
         """Return the split that has this identity and these bounds, however its item is cut today."""
@@ -171,8 +178,8 @@ class Source(Protocol):
     def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
         """Say whether splits with these bounds are all of an item that was of this version, however it is cut today."""
 
-    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
-        """Return the names of those whose length or modification time differ now, or that are gone."""
+    def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
+        """Return the names of those that a look tells to be other ones now, or to be gone."""
 
 
 @runtime_checkable
@@ -180,4 +187,4 @@ class Rememberable(Protocol):
     """A source that can find again what it once listed by its name alone."""
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
-        """Return the names of files that are not there any more, named by the spec or not."""
+        """Return the names of items that are not there any more, named by the spec or not."""

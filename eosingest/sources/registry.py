@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from eosingest.protocol.source import Source, SourceFile
+from eosingest.protocol.source import Item, Source
 from eosingest.sources.files.formats import NAMES
 
 
@@ -30,10 +30,13 @@ class PlannedSource(Source, Protocol):
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
         """Return the names of items that are not there any more, whether the spec names them or not."""
 
-    def columns_beside(self, items: Iterable[SourceFile]) -> tuple[str, ...]:
+    def columns_beside(self, items: Iterable[Item]) -> tuple[str, ...]:
         """Return the columns that rows get from where their item lies, not from what is in it, in lower case."""
 
-    def is_read_as_one(self, item: SourceFile) -> bool:
+    def local_path(self, item: Item) -> Path | None:
+        """Return where an item lies as a file of this machine, for a look into it; None where it is no such file."""
+
+    def is_read_as_one(self, item: Item) -> bool:
         """Say whether the reader that a run does not use cannot tell an item's splits apart."""
 
 

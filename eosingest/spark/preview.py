@@ -58,7 +58,7 @@ class SparkPreviewer(SparkLauncher):
             rows = frame.records.limit(count).collect()
         except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error
-        file = plan.pending_files[0].file.name
+        file = plan.pending_items[0].item.name
         return [_shown(row, file, tuple(settings.records.headers)) for row in rows]
 
     def _explained(self, error: Exception) -> Exception:

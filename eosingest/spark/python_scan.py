@@ -22,7 +22,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from eosingest.errors import EosingestError, FatalError, TemporaryError, listed
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, PlannedSplit
-from eosingest.protocol.source import SourceFile
+from eosingest.protocol.source import Item
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 from eosingest.spark import narrow
@@ -42,7 +42,7 @@ class PythonSplit:
     """A planned split and the item that it is cut from (`direct.DirectSplit`); `key` is its hash in the plan of the task."""
 
     key: int
-    item: SourceFile
+    item: Item
     planned: PlannedSplit
 
 
@@ -107,18 +107,18 @@ class PythonScan:
 
     def blamed(self, plan: Plan, text: str) -> str:
         """Name the items that are read: the reader's own errors name theirs."""
-        return listed([entry.file.name for entry in plan.pending_files], 10)
+        return listed([entry.item.name for entry in plan.pending_items], 10)
 
 
 def planned_splits(plan: Plan) -> list[PythonSplit]:
     """Return everything planned of what is pending, done splits too. Raises FatalError where two hashes are equal."""
     found: dict[int, PythonSplit] = {}
-    for entry in plan.pending_files:
+    for entry in plan.pending_items:
         for planned in (*entry.pending, *entry.skipped):
             key = checksum.signed_hash((planned.id.encode(),))
             if key in found:
                 raise FatalError(f"the hashes of two splits are equal ({planned.label})", code="hash-collision")
-            found[key] = PythonSplit(key, entry.file, planned)
+            found[key] = PythonSplit(key, entry.item, planned)
     return list(found.values())
 
 

@@ -14,9 +14,9 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from eosingest.protocol.source import SourceFile
 from eosingest.sources.files.lines import Bounds, is_compressed, open_file, read_lines
 from eosingest.sources.files.source import FileSource
+from eosingest.sources.files.source_file import SourceFile
 from eosingest.spark.jvm import SAME_EVERYWHERE
 from tests.support.builders import places
 from tests.support.harness import LINES_SPEC, Job, finish
@@ -97,7 +97,7 @@ def test_lines_are_spark_s(spark: SparkSession, tmp_path: Path, size: int, separ
     """Breaks when a split has other lines than Spark's: another end of line, border, byte order mark, or compression."""
     write_odd_files(tmp_path, Random(size))
     source = FileSource(format="text", paths=["."], directory=tmp_path, root=None, min_age_s=0)
-    files = source.list().files
+    files = source.list().items
     found = {}
     for file in files:
         for split in source.splits(file, size):

@@ -18,10 +18,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.errors import FatalError
-from eosingest.protocol.source import Listing, SourceFile
+from eosingest.protocol.source import Listing
 from eosingest.sources.files.cuts import is_splittable
 from eosingest.sources.files.names import is_hidden
 from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
+from eosingest.sources.files.source_file import SourceFile
 from eosingest.spark.jvm import SAME_EVERYWHERE
 from tests.support.builders import listing as made
 from tests.support.builders import source_file
@@ -84,7 +85,7 @@ def pieces(spark: SparkSession, frame: DataFrame) -> list[tuple[str, int, int]]:
 def planned(source: FileSource, listing: Listing, size: int = SIZE) -> list[tuple[str, int, int]]:
     return sorted(
         (metadata_file_path(file.path).removeprefix("file:"), split.start, split.length)
-        for file in listing.files
+        for file in listing.items
         for split in source.splits(file, size)
     )
 
@@ -104,7 +105,7 @@ def test_cuts_are_spark_s(spark: SparkSession, tmp_path: Path, format: str, size
     assert len(listing.empty) == 43
     spark.conf.set("spark.sql.files.maxPartitionBytes", str(size))
     try:
-        assert pieces(spark, read(spark, format, listing.files)) == planned(source, listing, size)
+        assert pieces(spark, read(spark, format, listing.items)) == planned(source, listing, size)
     finally:
         spark.conf.set("spark.sql.files.maxPartitionBytes", str(SIZE))
 
@@ -113,7 +114,7 @@ def test_cuts_of_a_file_do_not_depend_on_the_other_files(spark: SparkSession, tm
     for name, length in [("a", 2500), ("b", 10), ("c", 999_999)]:
         (tmp_path / name).write_bytes(b"x" * length)
     source, listing = listing_of(tmp_path, "text", "*")
-    for files in (listing.files[:1], listing.files[:2], listing.files):
+    for files in (listing.items[:1], listing.items[:2], listing.items):
         part = made(*files)
         assert pieces(spark, read(spark, "text", files)) == planned(source, part)
 
@@ -137,18 +138,18 @@ def test_rows_of_every_split_are_found_under_our_name_and_time(
     write_rows(spark, tmp_path, format)
     os.utime(tmp_path / "d" / os.listdir(tmp_path / "d")[0], ns=(10**18 + 999_999_999, 10**18 + 999_999_999))
     source, listing = listing_of(tmp_path, format, "d")
-    frame = read(spark, format, listing.files)
+    frame = read(spark, format, listing.items)
     assert pieces(spark, frame) == planned(source, listing)
     meta = ["file_path", "file_block_start", "file_size", "unix_millis(_metadata.file_modification_time) t"]
     rows = frame.selectExpr(*(f"_metadata.{m}" if m.startswith("file") else m for m in meta)).collect()
     known = {
         (metadata_file_path(file.path), split.start, file.length, file.mtime_ms)
-        for file in listing.files
+        for file in listing.items
         for split in source.splits(file, SIZE)
     }
     assert len(rows) == 4 * 2000
     assert {tuple(row) for row in rows} <= known
-    assert {row.file_path for row in rows} == {metadata_file_path(file.path) for file in listing.files}
+    assert {row.file_path for row in rows} == {metadata_file_path(file.path) for file in listing.items}
 
 
 def write_rows(spark: SparkSession, folder: Path, format: str) -> None:
@@ -181,7 +182,7 @@ def test_odd_names_reach_the_file_they_mean(spark: SparkSession, tmp_path: Path,
         path.parent.mkdir(exist_ok=True)
         path.write_text('{"a":-1}\n')
     source, listing = listing_of(tmp_path, "json", "*" if where == "file" else "d*/*")
-    files = tuple(file for file in listing.files if '"a":-1' not in Path(file.path).read_text())
+    files = tuple(file for file in listing.items if '"a":-1' not in Path(file.path).read_text())
     assert len(files) == len(names)
     frame = read(spark, "json", files)
     assert pieces(spark, frame) == planned(source, made(*files))
@@ -205,7 +206,7 @@ def test_a_colon_is_refused_exactly_where_hadoop_fails(
     plain = source_file(name, 8, path=str(path))
     if readable:
         _, listing = listing_of(tmp_path, "json", name)
-        assert read(spark, "json", listing.files).count() == 1
+        assert read(spark, "json", listing.items).count() == 1
         return
     with pytest.raises(FatalError, match="':'"):
         listing_of(tmp_path, "json", name)
@@ -234,7 +235,7 @@ def test_hidden_is_what_spark_hides(spark: SparkSession, tmp_path: Path) -> None
     }
     assert seen == {name for name in os.listdir(tmp_path) if not is_hidden(name)}
     _, listing = listing_of(tmp_path, "text", ".")
-    assert {file.name for file in listing.files} == seen
+    assert {file.name for file in listing.items} == seen
 
 
 @pytest.mark.parametrize(
@@ -255,12 +256,12 @@ def test_a_folder_means_to_us_what_it_means_to_spark(spark: SparkSession, tmp_pa
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text('{"a":1}\n')
     source, listing = listing_of(tmp_path, "json", "d")
-    base = source.partition_base(listing.files)
-    ours = read(spark, "json", listing.files, base).selectExpr("*", "_metadata.file_path p")
+    base = source.partition_base(listing.items)
+    ours = read(spark, "json", listing.items, base).selectExpr("*", "_metadata.file_path p")
     theirs = spark.read.schema("a INT").json(str(tmp_path / "d")).selectExpr("*", "_metadata.file_path p")
     assert ours.columns == theirs.columns
     assert sorted(map(str, ours.collect())) == sorted(map(str, theirs.collect()))
-    assert len(listing.files) == ours.count()
+    assert len(listing.items) == ours.count()
 
 
 def test_the_base_of_a_tree_is_given_to_spark_unescaped(spark: SparkSession, tmp_path: Path) -> None:
@@ -269,10 +270,10 @@ def test_the_base_of_a_tree_is_given_to_spark_unescaped(spark: SparkSession, tmp
         (folder / f"k={key}").mkdir(parents=True)
         (folder / f"k={key}" / "x[1].jsonl").write_text('{"a":1}\n')
     source, listing = listing_of(folder, "json", ".")
-    frame = read(spark, "json", listing.files, source.partition_base(listing.files))
+    frame = read(spark, "json", listing.items, source.partition_base(listing.items))
     assert sorted(row.k for row in frame.collect()) == [1, 2]
     assert pieces(spark, frame) == planned(source, listing)
-    one = read(spark, "json", listing.files[:1], source.partition_base(listing.files[:1]))
+    one = read(spark, "json", listing.items[:1], source.partition_base(listing.items[:1]))
     assert [row.k for row in one.collect()] == [1]
 
 
@@ -283,9 +284,9 @@ def test_times_before_1970_and_between_milliseconds(spark: SparkSession, tmp_pat
         os.utime(path, ns=(ns, ns))
     (tmp_path / "link.jsonl").symlink_to("0.jsonl")
     _, listing = listing_of(tmp_path, "json", "*")
-    rows = read(spark, "json", listing.files).selectExpr(
+    rows = read(spark, "json", listing.items).selectExpr(
         "_metadata.file_path p", "unix_millis(_metadata.file_modification_time) t"
     )
-    expected = {metadata_file_path(file.path): file.mtime_ms for file in listing.files}
+    expected = {metadata_file_path(file.path): file.mtime_ms for file in listing.items}
     assert {row.p: row.t for row in rows.collect()} == expected
     assert len(expected) == 7

@@ -96,7 +96,7 @@ def through_arrow(frame: DataFrame) -> Counter[tuple[int, bytes]]:
 def by_metadata(spark: SparkSession, settings: ReadSettings, plan: Plan, where: str) -> Counter[tuple[str, int, bytes]]:
     """Say of every row which file and start it has by `_metadata`."""
     reader = spark.read.format(settings.format).options(**settings.options).schema(settings.schema or "")
-    frame = reader.load([escape_for_spark(entry.file.path) for entry in plan.pending_files]).where(where)
+    frame = reader.load([escape_for_spark(entry.item.path) for entry in plan.pending_items]).where(where)
     rows = frame.selectExpr("_metadata.file_path p", "_metadata.file_block_start s", f"{settings.value} v").collect()
     return Counter((row.p, row.s, row.v.encode()) for row in rows)
 
@@ -104,7 +104,7 @@ def by_metadata(spark: SparkSession, settings: ReadSettings, plan: Plan, where: 
 def in_words(
     plan: Plan, splits: Mapping[int, PlannedSplit], rows: Counter[tuple[int, bytes]]
 ) -> Counter[tuple[str, int, bytes]]:
-    paths = {entry.file.name: metadata_file_path(entry.file.path) for entry in plan.pending_files}
+    paths = {entry.item.name: metadata_file_path(entry.item.path) for entry in plan.pending_items}
     named = Counter[tuple[str, int, bytes]]()
     for (key, value), count in rows.items():
         file, start = place(splits[key])
@@ -217,6 +217,6 @@ def test_odd_names_are_as_planned(spark: SparkSession, tmp_path: Path, form: str
     frame, splits = frame_of(spark, SETTINGS, plan)
     rows = frame.records.collect()
     assert len(rows) == len(names)
-    texts = {entry.file.name: Path(entry.file.path).read_text() for entry in plan.files}
+    texts = {entry.item.name: Path(entry.item.path).read_text() for entry in plan.items}
     for row in rows:
         assert texts[splits[row[SPLIT]].split.item] == f'{{"n":{bytes(row.value).decode()}}}\n'

@@ -79,8 +79,8 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
     )
     listing = source.list()
     plan = make_plan(source, {}, asked.split_size, listing)
-    base_path = source.partition_base(listing.files)
-    if not plan.pending_files:
+    base_path = source.partition_base(listing.items)
+    if not plan.pending_items:
         return []
     as_lines = takes_lines(read, {}, plan, base_path)
     inspect_pending(None, read, plan, as_lines=as_lines, slots=2)
@@ -151,7 +151,7 @@ class Lab:
         source = FileSource(format=format, paths=[str(folder)], directory=folder, root=None, min_age_s=0)
         plan = make_plan(source, {}, split_size, source.list())
         inspect_pending(None, read, plan, as_lines=False, slots=2)
-        pending = Pending(read, plan, source.partition_base([entry.file for entry in plan.pending_files]))
+        pending = Pending(read, plan, source.partition_base([entry.item for entry in plan.pending_items]))
         ((rows, corrupt),) = self.read([pending])
         if corrupt:
             raise ValueError(f"corrupt row: {corrupt[0]!r}")
@@ -160,7 +160,7 @@ class Lab:
     def read(self, together: Sequence[Pending]) -> list[tuple[list[bytes | None], list[bytes]]]:
         """Have Spark read what may be read together; return the values and the corrupt rows of each, in order."""
         first = together[0]
-        plan = replace(first.plan, files=tuple(entry for each in together for entry in each.plan.files))
+        plan = replace(first.plan, items=tuple(entry for each in together for entry in each.plan.items))
         cut_by(self.spark, plan.split_size)
         files = file_rows(self.spark, first.read, plan, first.base_path)
         frame = record_frame(files, first.read)
@@ -173,7 +173,7 @@ class Lab:
             by_split[row[SPLIT]].append(row)
         found = []
         for each in together:
-            names = {entry.file.name for entry in each.plan.files}
+            names = {entry.item.name for entry in each.plan.items}
             rows = [row for key, split in splits.items() if split.split.item in names for row in by_split[key]]
             values = [None if row["value"] is None else bytes(row["value"]) for row in rows]
             found.append((values, [bytes(row[CORRUPT]) for row in rows if row[CORRUPT] is not None]))

@@ -73,8 +73,8 @@ def play(cases: Iterable[Case], folder: Path, lab: Lab | None) -> dict[str, Outc
 def _batch(case: Case, pending: Pending) -> str:
     """Return what is equal for cases that are read together: not those whose read fails, or whose schema comes of all files."""
     rows_of_text = case.format in ("json", "csv") and not case.refused and "TIMESTAMP" not in (case.ddl or "")
-    a_row_is_bad = rows_of_text and not pending.plan.files[0].file.path.endswith((".gz", ".deflate"))
-    alone = len(pending.plan.files) > 1 or (case.expectation() is None and not a_row_is_bad)
+    a_row_is_bad = rows_of_text and not pending.plan.items[0].item.path.endswith((".gz", ".deflate"))
+    alone = len(pending.plan.items) > 1 or (case.expectation() is None and not a_row_is_bad)
     inferred = case.ddl is None and case.format != "text"
     return f"{pending.batch} {case.id if alone or (inferred and not case.together) else case.together}"
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from eosingest.errors import ChangedError, EosingestError
-from eosingest.protocol.source import SourceFile
 from eosingest.sources.files.file_parts import WHOLE, FilePart, lines_before, of_length, pieces
 from eosingest.sources.files.inspection import Finding, error_of, inspect, needs_inspection, parts
 from eosingest.sources.files.reading.inspect_files import Inspection
 from eosingest.sources.files.source import FileSource
+from eosingest.sources.files.source_file import SourceFile
 
 
 def listed(folder: Path, name: str) -> SourceFile:
-    (file,) = FileSource(format="text", paths=[name], directory=folder, root=None, min_age_s=0).list().files
+    (file,) = FileSource(format="text", paths=[name], directory=folder, root=None, min_age_s=0).list().items
     return file
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from eosingest.protocol.source import SourceFile
 from eosingest.sources.files import codecs, csv_header, csv_scan, json_scan, magic, partitions, text_blocks, text_checks
 from eosingest.sources.files import source as source_files
 from eosingest.sources.files.formats import encodings
@@ -26,6 +25,7 @@ from eosingest.sources.files.reading import (
     misread,
     rows,
 )
+from eosingest.sources.files.source_file import SourceFile
 from eosingest.spark import times
 from tests.reading import lab as lab_module
 from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture

@@ -77,7 +77,7 @@ def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: P
             headers={},
             timestamp=None,
         )
-        arguments: Any = (lab.spark, settings, plan, source.partition_base(listing.files), pinned)
+        arguments: Any = (lab.spark, settings, plan, source.partition_base(listing.items), pinned)
         if not said:
             refuse_outgrown(*arguments)
             continue

@@ -101,7 +101,7 @@ def test_bzip2_is_cut_right(tmp_path: Path, spark: SparkSession, separator: str 
         lines = bz2.decompress(data).split(b"\n" if separator is None else separator.encode())
         expected += lines if lines[-1] else lines[:-1]
     plan = plan_of(tmp_path, "text")
-    assert len(plan.pending) > 3 * len(plan.files)
+    assert len(plan.pending) > 3 * len(plan.items)
     found = read(spark, settings_of("text", **({} if separator is None else {"lineSep": separator})), tmp_path)
     assert len(found) == len(expected)
     assert sorted(found) == sorted(expected)

@@ -176,7 +176,7 @@ class Launcher:
         """Cut what is to be read into tasks, anew in each run: their number is Spark's choice."""
         random, hashes = self.world.random, self.world.source.hashes
         splits = sorted(
-            (split for file in plan.pending_files for split in (*file.pending, *file.skipped)),
+            (split for file in plan.pending_items for split in (*file.pending, *file.skipped)),
             key=place,
         )
         tasks = random.randint(1, self.world.most_tasks)

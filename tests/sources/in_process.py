@@ -252,14 +252,14 @@ class Life:
 
     def splits(self) -> dict[str, list[Split]]:
         """Return the splits of each item, in order."""
-        return {file.name: list(self.source.splits(file, SPLIT_SIZE)) for file in self.listing().files}
+        return {file.name: list(self.source.splits(file, SPLIT_SIZE)) for file in self.listing().items}
 
     def versions(self) -> dict[str, Any]:
         """Return what each item is now, by its content."""
-        return {file.name: self.source.version(file) for file in self.listing().files}
+        return {file.name: self.source.version(file) for file in self.listing().items}
 
     def changed_since(self, listing: Listing) -> list[str]:
-        return self.source.look_again(listing.files)
+        return self.source.look_again(listing.items)
 
     # ---- runs ------------------------------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ def test_an_item_is_unchanged_while_its_content_is(life: Life) -> None:
     versions = life.versions()
 
     def unchanged() -> list[bool]:
-        return [life.source.unchanged(file, [versions[file.name]]) for file in life.listing().files]
+        return [life.source.unchanged(file, [versions[file.name]]) for file in life.listing().items]
 
     assert unchanged() == [True, True]
     life.subject.touch(life.subject.items()[0])

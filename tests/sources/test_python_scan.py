@@ -22,7 +22,7 @@ from eosingest.spark.reading import direct_reading, frame_reading
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.worker import to_batch
 from tests.sources.kinds import Ledger, LedgerBySql
-from tests.support.builders import plan, planned_file, planned_split, source_file
+from tests.support.builders import plan, planned_item, planned_split, source_file
 from tests.support.harness import Job, assert_done
 from tests.support.ledger import PROCESSES, die_at
 
@@ -50,7 +50,7 @@ class Rows:
 
 
 def two_splits() -> Plan:
-    return plan(planned_file(source_file("a", 20), [planned_split("a", 0, 10), planned_split("a", 10, 10)]))
+    return plan(planned_item(source_file("a", 20), [planned_split("a", 0, 10), planned_split("a", 10, 10)]))
 
 
 def test_both_ways_make_the_same_records(spark: Callable[[], SparkSession]) -> None:

@@ -15,12 +15,13 @@ from eosingest.errors import ChangedError, FatalError, FencedError, IncompleteEr
 from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
 from eosingest.protocol.offsets.record import RUNNING, ControlRecord, OffsetRecord, Pinned
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.plan import Plan, PlannedFile, PlannedSplit
-from eosingest.protocol.source import POSITION_KIND_ROWS, Listing, SourceFile, Split, SplitId
+from eosingest.protocol.plan import Plan, PlannedItem, PlannedSplit
+from eosingest.protocol.source import POSITION_KIND_ROWS, Listing, Split, SplitId
 from eosingest.protocol.task_contract import BAD_ROWS, Outcome, TaskSettings
 from eosingest.records.limits import TopicLimits
 from eosingest.sources.files.cuts import FileSplit
 from eosingest.sources.files.fingerprint import Fingerprint
+from eosingest.sources.files.source_file import SourceFile
 
 Place = tuple[str, int]  # a split as tests name it: file and start
 
@@ -163,13 +164,13 @@ def planned_split(
     return PlannedSplit(split(file, start, length), (now or fingerprint()).to_json(), committed)
 
 
-def planned_file(file: SourceFile, pending: Iterable[PlannedSplit], *, started: bool = False) -> PlannedFile:
+def planned_item(file: SourceFile, pending: Iterable[PlannedSplit], *, started: bool = False) -> PlannedItem:
     """A file with nothing left but these splits."""
     left = tuple(pending)
-    return PlannedFile(file, len(left), left, started=started)
+    return PlannedItem(file, len(left), left, started=started)
 
 
-def plan(*files: PlannedFile, split_size: int = 100, **more: Any) -> Plan:
+def plan(*files: PlannedItem, split_size: int = 100, **more: Any) -> Plan:
     return Plan(split_size, files, **more)
 
 

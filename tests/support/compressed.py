@@ -16,8 +16,8 @@ import lz4.block
 import lz4.frame
 import zstandard
 
-from eosingest.protocol.source import SourceFile
 from eosingest.sources.files.source import FileSource
+from eosingest.sources.files.source_file import SourceFile
 
 SKIPPABLE = b"\x51\x2a\x4d\x18" + struct.pack("<I", 5) + b"hello"
 
@@ -141,5 +141,5 @@ def _all_frames(new: Callable[[], object], data: bytes) -> bytes | None:
 
 
 def listed(folder: Path, name: str, format: str = "text") -> SourceFile:
-    (file,) = FileSource(format=format, paths=[name], directory=folder, root=None, min_age_s=0).list().files
+    (file,) = FileSource(format=format, paths=[name], directory=folder, root=None, min_age_s=0).list().items
     return file

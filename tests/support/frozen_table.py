@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from eosingest.kafka.protocols import Records
-from eosingest.protocol.source import Json, Listing, Position, Scope, SourceFile, Split, SplitId, Version
+from eosingest.protocol.source import Json, Listing, Position, Scope, Split, SplitId, Version
 from eosingest.protocol.task_contract import Batch
 from tests.support.builders import Place, listing
 from tests.support.simulated_source import SPLIT_SIZE, Rows, SimulatedSource
@@ -58,6 +58,15 @@ class KeyRange(Split):
     def parts(self) -> list[Place]:
         """Return the parts of the table that lie in it."""
         return [(self.table, at) for at in range(self.start, self.end, SPLIT_SIZE)]
+
+
+@dataclass(frozen=True)
+class Range:
+    """A range as an item (a `protocol.source.Item`)."""
+
+    name: str
+    size: int
+    seen: tuple[Json, ...] = ()
 
 
 class Tables:
@@ -110,7 +119,7 @@ class FrozenTables:
         self.listed = {table: at[-1] for table, at in bounds.items()}
         ranges = [KeyRange(table, *pair) for table, at in bounds.items() for pair in itertools.pairwise(at)]
         self._ranges = {split.item: split for split in ranges}
-        items = [SourceFile(split.item, "", split.size, 1, splittable=False) for split in ranges]
+        items = [Range(split.item, split.size) for split in ranges]
         return listing(*items, scope=bounds)
 
     def _frozen(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> dict[str, builtins.list[int]]:
@@ -121,14 +130,14 @@ class FrozenTables:
             low[table] = max(low[table], cast(int, bounds["end"]))
         return {table: self._tables.cut(table, at) for table, at in low.items()}
 
-    def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
-        return {"table": self._ranges[file.name].table}
+    def version(self, item: Range, known: Iterable[Version] = ()) -> Version:
+        return {"table": self._ranges[item.name].table}
 
-    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
+    def unchanged(self, item: Range, recorded: Sequence[Version]) -> bool:
         return True
 
-    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
-        return (self._ranges[file.name],)
+    def splits(self, item: Range, split_size: int) -> tuple[Split, ...]:
+        return (self._ranges[item.name],)
 
     def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
         key = json.loads(split)
@@ -141,7 +150,7 @@ class FrozenTables:
     def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
         return any(True for _ in done)
 
-    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+    def look_again(self, items: Iterable[Range]) -> builtins.list[str]:
         return []
 
 

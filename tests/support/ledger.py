@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from eosingest.errors import ChangedError, SpecError
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.source import Json, Listing, Position, Scope, Source, SourceFile, Split, SplitId, Version
+from eosingest.protocol.source import Json, Listing, Position, Scope, Source, Split, SplitId, Version
 from eosingest.sources import registry
 from eosingest.sources.registry import Kind
 
@@ -78,6 +78,20 @@ class LedgerSplit(Split):
         return cast(int, position) - self.first
 
 
+@dataclass(frozen=True)
+class Ledger:
+    """One ledger as it was listed (a `protocol.source.Item`); `written` is when, in nanoseconds."""
+
+    name: str
+    path: str
+    size: int
+    written: int
+
+    @property
+    def seen(self) -> tuple[Json, ...]:
+        return (self.size, self.written)
+
+
 class LedgerSource:
     """The ledgers of a folder (`registry.PlannedSource`)."""
 
@@ -88,35 +102,35 @@ class LedgerSource:
 
     def check(self) -> None:
         """Raise SpecError for a folder without a ledger."""
-        if not self.list().files:
+        if not self.list().items:
             raise SpecError(f"there is no ledger in {self._folder}", code="source-empty", hint="nothing was sent")
 
     def list(self, scope: Scope | None = None, done: object = ()) -> Listing:
         paths = sorted((self._directory / self._folder).iterdir())
         return Listing(tuple(self._listed(path) for path in paths), 0, (), ())
 
-    def _listed(self, path: Path) -> SourceFile:
+    def _listed(self, path: Path) -> Ledger:
         status = path.stat()
         name = f"{self._folder}/{path.name}"
-        return SourceFile(name, str(path), status.st_size, status.st_mtime_ns // 1_000_000, True)
+        return Ledger(name, str(path), status.st_size, status.st_mtime_ns)
 
-    def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
-        same = (one for one in known if (one["size"], one["time"]) == (file.length, file.mtime_ms))
-        return next(same, None) or self._read(file)
+    def version(self, item: Ledger, known: Iterable[Version] = ()) -> Version:
+        same = (one for one in known if [one["size"], one["time"]] == [*item.seen])
+        return next(same, None) or self._read(item)
 
-    def _read(self, file: SourceFile) -> Version:
-        if not _is_as_listed(file):
-            raise ChangedError(f"{file.name} was changed since it was listed", code="file-changed")
-        digest = hashlib.sha256(Path(file.path).read_bytes()).hexdigest()
-        return {"size": file.length, "time": file.mtime_ms, "sha": digest, "rows": len(read_rows(Path(file.path)))}
+    def _read(self, item: Ledger) -> Version:
+        if not _is_as_listed(item):
+            raise ChangedError(f"{item.name} was changed since it was listed", code="file-changed")
+        digest = hashlib.sha256(Path(item.path).read_bytes()).hexdigest()
+        return {"size": item.size, "time": item.written, "sha": digest, "rows": len(read_rows(Path(item.path)))}
 
-    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
-        now = self.version(file, recorded)
+    def unchanged(self, item: Ledger, recorded: Sequence[Version]) -> bool:
+        now = self.version(item, recorded)
         return all(one["sha"] == now["sha"] for one in recorded)
 
-    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
-        rows = len(read_rows(Path(file.path)))
-        return tuple(LedgerSplit(file.name, first, min(ROWS, rows - first)) for first in range(0, rows, ROWS))
+    def splits(self, item: Ledger, split_size: int) -> tuple[Split, ...]:
+        rows = len(read_rows(Path(item.path)))
+        return tuple(LedgerSplit(item.name, first, min(ROWS, rows - first)) for first in range(0, rows, ROWS))
 
     def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
         return split_of(split, bounds)
@@ -130,8 +144,8 @@ class LedgerSource:
             range(cast(int, recorded["rows"]))
         )
 
-    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
-        return [file.name for file in files if not _is_as_listed(file)]
+    def look_again(self, items: Iterable[Ledger]) -> builtins.list[str]:
+        return [item.name for item in items if not _is_as_listed(item)]
 
     def unread(self) -> Source:
         return self
@@ -139,10 +153,13 @@ class LedgerSource:
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
         return [name for name in names if not (self._directory / name).exists()]
 
-    def columns_beside(self, items: Iterable[SourceFile]) -> tuple[str, ...]:
+    def columns_beside(self, items: Iterable[Ledger]) -> tuple[str, ...]:
         return ()
 
-    def is_read_as_one(self, item: SourceFile) -> bool:
+    def local_path(self, item: Ledger) -> None:
+        return None
+
+    def is_read_as_one(self, item: Ledger) -> bool:
         return False
 
 
@@ -151,12 +168,12 @@ def split_of(split: SplitId, bounds: Mapping[str, Json]) -> LedgerSplit:
     return LedgerSplit(key["ledger"], key["first"], cast(int, bounds["rows"]))
 
 
-def _is_as_listed(file: SourceFile) -> bool:
+def _is_as_listed(item: Ledger) -> bool:
     try:
-        status = os.stat(file.path)
+        status = os.stat(item.path)
     except FileNotFoundError:
         return False
-    return (status.st_size, status.st_mtime_ns // 1_000_000) == (file.length, file.mtime_ms)
+    return [status.st_size, status.st_mtime_ns] == [*item.seen]
 
 
 def die_at(path: Path, row: int) -> Path:

@@ -11,10 +11,11 @@ from random import Random
 import numpy as np
 
 from eosingest.kafka.protocols import Records
-from eosingest.protocol.source import Listing, Scope, SourceFile, Split
+from eosingest.protocol.source import Listing, Scope, Split
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 from eosingest.sources.files.fingerprint import Fingerprint
+from eosingest.sources.files.source_file import SourceFile
 from tests.support.builders import Place, cut_evenly, fingerprint, listing, source_file
 from tests.support.made_up_files import VersionsOfFiles
 

@@ -109,7 +109,7 @@ class _Launcher:
 
     def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_files: bool) -> Prepared:
         self._job.launched = True
-        splits = [split for file in plan.pending_files for split in (*file.pending, *file.skipped)]
+        splits = [split for file in plan.pending_items for split in (*file.pending, *file.skipped)]
         self._parts = [splits[task::_TASKS] for task in range(_TASKS)]
         hashes = self._job.tables.rows.hashes
         return Prepared(_TASKS, "schema", {hashes[place(planned)]: planned for planned in splits})

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from eosingest.protocol.plan import PlannedFile
+from eosingest.protocol.plan import PlannedItem
 from eosingest.protocol.source import POSITION_KIND_BYTES, POSITION_KIND_ROWS
 from eosingest.sources.files.reading.other_reader import parted
-from tests.support.builders import fingerprint, offset_record, plan, planned_file, planned_split, source_file
+from tests.support.builders import fingerprint, offset_record, plan, planned_item, planned_split, source_file
 
 SIZE = 100
 
 
-def planned(name: str, kinds: list[str], *, done: bool = True) -> PlannedFile:
+def planned(name: str, kinds: list[str], *, done: bool = True) -> PlannedItem:
     content = fingerprint(SIZE * len(kinds))
     splits = []
     for index, kind in enumerate(kinds):
         place = (name, index * SIZE, SIZE)
         record = offset_record(*place, rows=10, done=done, checksum=1, read=content, sequence=1, position_kind=kind)
         splits.append(planned_split(*place, now=content, committed=record))
-    return planned_file(source_file(name, SIZE * len(kinds)), splits, started=True)
+    return planned_item(source_file(name, SIZE * len(kinds)), splits, started=True)
 
 
-def here(*files: PlannedFile, by_another_reader: bool = True) -> list[str]:
+def here(*files: PlannedItem, by_another_reader: bool = True) -> list[str]:
     by_spark, by_lines = parted(None, plan(*files, split_size=SIZE), 2, by_another_reader=by_another_reader)
-    assert {entry.file.name for entry in (*by_spark.files, *by_lines.files)} == {entry.file.name for entry in files}
-    return [entry.file.name for entry in by_lines.files]
+    assert {entry.item.name for entry in (*by_spark.items, *by_lines.items)} == {entry.item.name for entry in files}
+    return [entry.item.name for entry in by_lines.items]
 
 
 def test_what_spark_sent_is_read_here_and_what_tasks_sent_by_spark() -> None:

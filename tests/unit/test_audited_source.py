@@ -8,8 +8,9 @@ from dataclasses import replace
 from eosingest.protocol.audited_source import AuditedSource, audited_source
 from eosingest.protocol.offsets.record import COMPLETE, OffsetRecord
 from eosingest.protocol.offsets.state import SplitId
-from eosingest.protocol.source import Listing, SourceFile
+from eosingest.protocol.source import Listing
 from eosingest.records.checksum import Totals
+from eosingest.sources.files.source_file import SourceFile
 from tests.support.builders import (
     Place,
     by_split,
@@ -55,7 +56,7 @@ def audited(
     as_one: Callable[[SourceFile], bool] = lambda _: False,
 ) -> AuditedSource:
     listed = listing(*files, too_young=young, empty=empty)
-    return audited_source(Listed(listed.files), listed, by_split(receipts), CONTROL, as_one)
+    return audited_source(Listed(listed.items), listed, by_split(receipts), CONTROL, as_one)
 
 
 def read(source: AuditedSource) -> list[Place]:

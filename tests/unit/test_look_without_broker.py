@@ -131,4 +131,4 @@ def test_a_file_that_vanished_when_it_was_done_is_said(tmp_path: Path) -> None:
 
 def test_a_listing_without_the_newer_fields_is_still_one() -> None:
     assert listing().nothing == ()
-    assert FileSource(format="json", paths=["data"], directory=Path(), root=None, min_age_s=0).list().files == ()
+    assert FileSource(format="json", paths=["data"], directory=Path(), root=None, min_age_s=0).list().items == ()

@@ -36,7 +36,7 @@ def pending(plan: Plan) -> list[Place]:
 
 
 def states(plan: Plan) -> dict[str, tuple[bool, bool]]:
-    return {entry.file.name: (entry.done, entry.half_done) for entry in plan.files}
+    return {entry.item.name: (entry.done, entry.half_done) for entry in plan.items}
 
 
 def test_nothing_at_all(source: MadeUpFiles) -> None:
@@ -54,7 +54,7 @@ def test_new_files_are_pending_as_a_whole(source: MadeUpFiles) -> None:
     assert states(plan) == {"a": (False, False), "b": (False, False)}
     assert all(planned.committed is None for planned in plan.pending)
     assert all(planned.version == now.to_json() for planned in plan.pending if place(planned)[0] == "b")
-    assert [entry.splits for entry in plan.files] == [1, 3]
+    assert [entry.splits for entry in plan.items] == [1, 3]
     assert (plan.bytes_to_read, plan.bytes_to_send, plan.half_done) == (350, 350, False)
 
 
@@ -62,9 +62,9 @@ def test_done_file(source: MadeUpFiles) -> None:
     now = source.put("a", 250)
     plan = plan_of(source, *(committed("a", start, min(100, 250 - start), now) for start in (0, 100, 200)))
     assert states(plan) == {"a": (True, False)}
-    assert (plan.pending, plan.pending_files, plan.bytes_to_read, plan.bytes_to_send) == ((), (), 0, 0)
-    assert plan.files[0].started
-    assert plan.files[0].splits == 3
+    assert (plan.pending, plan.pending_items, plan.bytes_to_read, plan.bytes_to_send) == ((), (), 0, 0)
+    assert plan.items[0].started
+    assert plan.items[0].splits == 3
     assert plan.committed_records == 30
 
 
@@ -74,7 +74,7 @@ def test_half_done_file_resumes_where_it_was(source: MadeUpFiles) -> None:
     plan = plan_of(source, committed("a", 0, 100, now), half)
     assert pending(plan) == [("a", 100), ("a", 200)]
     assert [planned.committed for planned in plan.pending] == [half, None]
-    assert places(plan.files[0].skipped) == [("a", 0)]
+    assert places(plan.items[0].skipped) == [("a", 0)]
     assert states(plan) == {"a": (False, True)}
     assert plan.half_done
     assert (plan.bytes_to_read, plan.bytes_to_send) == (250, 150), "finished splits are read again to get past them"
@@ -92,7 +92,7 @@ def test_a_done_file_is_done_whatever_todays_split_size(source: MadeUpFiles, spl
     records = [committed("a", start, min(125, 250 - start), now) for start in (0, 125)]
     plan = plan_of(source, *records, split_size=split_size)
     assert plan.pending == ()
-    assert plan.files[0].done
+    assert plan.items[0].done
     assert source.read.total() == 0
 
 
@@ -214,7 +214,7 @@ def test_a_file_that_is_too_young_has_not_vanished(source: MadeUpFiles) -> None:
     was = source.put("half", 200)
     source.too_young = ("half",)
     plan = plan_of(source, committed("half", 0, 100, was))
-    assert (plan.vanished, plan.too_young, plan.pending, plan.files) == ((), ("half",), (), ())
+    assert (plan.vanished, plan.too_young, plan.pending, plan.items) == ((), ("half",), (), ())
     plan.refuse_changes("error")
 
 
@@ -222,7 +222,7 @@ def test_empty_files_have_nothing_to_send(source: MadeUpFiles) -> None:
     source.put("a", 0)
     source.hidden = 3
     plan = plan_of(source)
-    assert (plan.empty, plan.pending, plan.files, plan.hidden) == (("a",), (), (), 3)
+    assert (plan.empty, plan.pending, plan.items, plan.hidden) == (("a",), (), (), 3)
     plan.refuse_changes("error")
 
 

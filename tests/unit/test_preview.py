@@ -37,11 +37,11 @@ class Previewer:
         self.closed = 0
 
     def open(self, plan: Plan) -> str:
-        self.opened.append(len(plan.files))
+        self.opened.append(len(plan.items))
         return "id STRING"
 
     def first_records(self, plan: Plan, schema: str, count: int) -> list[ShownRecord]:
-        names = [entry.file.name for entry in plan.files]
+        names = [entry.item.name for entry in plan.items]
         self.asked.append((names, count))
         corrupt = "{" if "bad" in names[0] else None
         return [ShownRecord(b"k", b"v", file=names[0], corrupt=corrupt)] * min(self.rows, count)

@@ -7,7 +7,7 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.run_progress import RunProgress
 from eosingest.protocol.source import POSITION_KIND_BYTES, POSITION_KIND_ROWS
-from tests.support.builders import offset_record, planned_file, planned_split, source_file
+from tests.support.builders import offset_record, planned_item, planned_split, source_file
 from tests.support.builders import plan as plan_of
 
 
@@ -18,7 +18,7 @@ def offset(start: int, rows: int, *, done: bool = False, position: int | None = 
 
 def plan(*committed: OffsetRecord | None) -> Plan:
     splits = [planned_split("a", at * 100, committed=before) for at, before in enumerate(committed)]
-    file = planned_file(source_file("a", 300), splits)
+    file = planned_item(source_file("a", 300), splits)
     return plan_of(file, committed_records=sum(each.records for each in committed if each))
 
 

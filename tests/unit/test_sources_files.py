@@ -28,7 +28,7 @@ def source(folder: Path, *paths: str, root: str | None = None, min_age_s: float 
 
 
 def names(listing: Listing) -> list[str]:
-    return [file.name for file in listing.files]
+    return [file.name for file in listing.items]
 
 
 def listed(folder: Path, *paths: str, root: str | None = None) -> list[str]:
@@ -215,7 +215,7 @@ class TestIdentity:
     def test_links_are_names_of_their_own(self, tmp_path: Path) -> None:
         make(tmp_path, "d/a", content="12345")
         (tmp_path / "d" / "b").symlink_to("a")
-        files = source(tmp_path, "d").list().files
+        files = source(tmp_path, "d").list().items
         assert [(file.name, file.length) for file in files] == [("d/a", 5), ("d/b", 5)]
 
 
@@ -282,7 +282,7 @@ def test_young_and_empty_files_are_kept_apart(tmp_path: Path) -> None:
     assert listing.too_young == ("empty-young", "future", "young")
     assert listing.empty == ("empty",)
     patient = source(tmp_path, "*", min_age_s=0, now=1000).list()
-    assert (len(patient.files), patient.too_young, len(patient.empty)) == (4, (), 2)
+    assert (len(patient.items), patient.too_young, len(patient.empty)) == (4, (), 2)
 
 
 def test_an_empty_folder_is_nothing_to_do(tmp_path: Path) -> None:
@@ -294,13 +294,13 @@ def test_times_are_cut_to_milliseconds_as_hadoop_does(tmp_path: Path) -> None:
     make(tmp_path, "a")
     for ns, ms in [(1_700_000_000_999_999_999, 1_700_000_000_999), (-1, -1), (-1_500_000_001, -1501)]:
         os.utime(tmp_path / "a", ns=(ns, ns))
-        assert source(tmp_path, "a").list().files[0].mtime_ms == ms
+        assert source(tmp_path, "a").list().items[0].mtime_ms == ms
 
 
 def test_look_again_names_what_differs_now(tmp_path: Path) -> None:
     make(tmp_path, "same", "grew", "touched", "gone")
     files_source: Source = source(tmp_path, "*")
-    files = files_source.list().files
+    files = files_source.list().items
     assert files_source.look_again(files) == []
     make(tmp_path, "grew", content="more than before")
     os.utime(tmp_path / "grew", ns=(0, files[1].mtime_ms * 1_000_000))
@@ -326,7 +326,7 @@ def test_partition_base(tmp_path: Path, paths: list[str], files: list[str], base
     make(spec, *files)
     tree = source(spec, *paths)
     expected = None if base is None else os.path.normpath(spec / base)
-    found = tree.list().files
+    found = tree.list().items
     assert len(found) == len(files)
     assert tree.partition_base(found) == expected
     assert tree.partition_base(found[:1]) == expected
@@ -352,7 +352,7 @@ def test_all_folders_below_are_read_where_it_is_asked_for(
     tree = FileSource(format="json", paths=paths, directory=tmp_path, root=None, min_age_s=0, recursive=True)
     found = tree.list()
     assert names(found) == expected
-    assert (tree.partition_base(found.files), tree.columns_beside(found.files)) == (None, ())
+    assert (tree.partition_base(found.items), tree.columns_beside(found.items)) == (None, ())
 
 
 @pytest.mark.parametrize("paths", [["d"], ["d/*"], ["d/e", "d/k"], ["d/k", "e"]])
@@ -370,7 +370,7 @@ def test_a_folder_of_two_names_is_refused_where_all_are_read(tmp_path: Path, pat
 def test_a_split_s_key_is_what_offset_records_are_keyed_by(tmp_path: Path) -> None:
     make(tmp_path, "a", content="x" * 25)
     one = source(tmp_path, "a")
-    splits = one.splits(one.list().files[0], 10)
+    splits = one.splits(one.list().items[0], 10)
     assert splits == (split("a", 0, 10), split("a", 10, 10), split("a", 20, 5))
     assert splits[1].key == {"file": "a", "start": 10}
 
@@ -384,4 +384,4 @@ def test_a_hundred_thousand_files_are_listed_in_seconds(tmp_path: Path) -> None:
     began = time.process_time()
     listing = source(tmp_path, "d").list()
     assert time.process_time() - began < 5
-    assert (len(listing.files), len(listing.empty)) == (1000, 99_000)
+    assert (len(listing.items), len(listing.empty)) == (1000, 99_000)

@@ -10,10 +10,10 @@ import pytest
 import xxhash
 
 from eosingest.errors import ChangedError, FatalError
-from eosingest.protocol.source import SourceFile
 from eosingest.sources.files import fingerprint
 from eosingest.sources.files.fingerprint import Fingerprint
 from eosingest.sources.files.source import FileSource
+from eosingest.sources.files.source_file import SourceFile
 from tests.support import builders
 
 MIB = 1024 * 1024
@@ -21,7 +21,7 @@ MIB = 1024 * 1024
 
 def list_one(path: Path) -> tuple[FileSource, SourceFile]:
     source = FileSource(format="text", paths=[path.name], directory=path.parent, root=None, min_age_s=0)
-    return source, source.list().files[0]
+    return source, source.list().items[0]
 
 
 def sparse(path: Path, length: int, *marks: int) -> SourceFile:

@@ -37,7 +37,7 @@ from tests.support.builders import (
     offset_record,
     place,
     plan,
-    planned_file,
+    planned_item,
     planned_split,
     source_file,
     split_id,
@@ -882,7 +882,7 @@ def test_failed_last_commit_marks_nothing_empty(world: World) -> None:
     pending = [planned_split("f", start, now=CONTENT) for start in STARTS.values()]
     assert (
         proven_done(
-            plan(planned_file(source_file("f", 300), pending)), world.state(), JobResult([outcome]), tasks=1, run=RUN
+            plan(planned_item(source_file("f", 300), pending)), world.state(), JobResult([outcome]), tasks=1, run=RUN
         )
         == []
     )

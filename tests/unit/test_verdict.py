@@ -31,7 +31,7 @@ from tests.support.builders import (
     place,
     places,
     plan,
-    planned_file,
+    planned_item,
     planned_split,
     source_file,
 )
@@ -48,7 +48,7 @@ def offset(start: int, position: int, *, done: bool = False, file: str = "a", ru
 
 def plan_of(*splits: Place) -> Plan:
     pending = [planned_split(name, start, now=CONTENT) for name, start in splits or SPLITS]
-    return plan(planned_file(source_file("a", 300), pending))
+    return plan(planned_item(source_file("a", 300), pending))
 
 
 def outcome(last: tuple[str, int, int] | None = None, *, task: int = 0, **more: Any) -> Outcome:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import xxhash
 
 from eosingest.errors import ChangedError
-from eosingest.protocol.source import Json, SourceFile, Version
+from eosingest.protocol.source import Json, Version
+from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.walk import unreadable
 
 MIB = 1024 * 1024

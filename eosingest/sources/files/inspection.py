@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from io import BufferedReader
 
 from eosingest.errors import ChangedError, FatalError, listed
-from eosingest.protocol.source import SourceFile
 from eosingest.sources.files import codecs, file_parts, magic, zstd_frames
 from eosingest.sources.files.file_parts import WHOLE, FilePart
 from eosingest.sources.files.fingerprint import is_as_listed
 from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.text_checks import BadTextError, can_be_parted, check_text, needs_text_check
 from eosingest.sources.files.walk import unreadable
 

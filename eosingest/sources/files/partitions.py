@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from eosingest.errors import SpecError
-from eosingest.protocol.source import SourceFile
+from eosingest.sources.files.source_file import SourceFile
 
 
 @dataclass(frozen=True)

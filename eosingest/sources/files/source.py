@@ -18,7 +18,7 @@ from typing import Protocol
 
 from eosingest.errors import FatalError, SpecError
 from eosingest.host.interruption import never
-from eosingest.protocol.source import Json, Listing, Scope, SourceFile, SplitId, Version
+from eosingest.protocol.source import Item, Json, Listing, Scope, SplitId, Version
 from eosingest.sources.files.cuts import FileSplit, covered, cut, file_of, is_cut_by_codec, is_splittable, split_of
 from eosingest.sources.files.fingerprint import (
     Fingerprint,
@@ -30,6 +30,7 @@ from eosingest.sources.files.fingerprint import (
 from eosingest.sources.files.globs import is_plain, may_be_literal
 from eosingest.sources.files.names import check_readable_name, escape_for_spark, is_hidden, metadata_file_path
 from eosingest.sources.files.partitions import partition_base, partition_columns
+from eosingest.sources.files.source_file import SourceFile, as_file
 from eosingest.sources.files.unread import Unread
 from eosingest.sources.files.walk import Found, Walk, exists, unreadable
 
@@ -167,13 +168,13 @@ class FileSource:
         base = self._root if self._root is not None else self._directory
         return [name for name in names if not exists(os.path.normpath(os.path.join(base, name)))]
 
-    def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
+    def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
         """Return the file's fingerprint; see `Fingerprints.version`."""
-        return self._fingerprints.version(file, known)
+        return self._fingerprints.version(as_file(item), known)
 
-    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
+    def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
         """Say whether the file is still what was recorded; see `Fingerprints.unchanged`."""
-        return self._fingerprints.unchanged(file, recorded)
+        return self._fingerprints.unchanged(as_file(item), recorded)
 
     def _fingerprint(self, file: SourceFile) -> Fingerprint:
         """Hash the content; see `fingerprint_file` for what of it, and for the errors."""
@@ -192,25 +193,29 @@ class FileSource:
         """Say whether splits are all bytes of the file."""
         return covered((split_of(split, bounds) for split, bounds in done), Fingerprint.from_json(recorded).length)
 
-    def splits(self, file: SourceFile, split_size: int) -> tuple[FileSplit, ...]:
+    def splits(self, item: Item, split_size: int) -> tuple[FileSplit, ...]:
         """Cut the file as Spark will; `split_size` in bytes."""
-        return cut(file, split_size)
+        return cut(as_file(item), split_size)
 
-    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+    def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
         """Return the names of those whose length or modification time differ now, or that are gone."""
-        return [file.name for file in files if not _is_as_listed(file)]
+        return [file.name for file in map(as_file, items) if not _is_as_listed(file)]
 
     def unread(self) -> Unread:
         """Return the same source, whose files are not read for their versions."""
         return Unread(self)
 
-    def columns_beside(self, items: Iterable[SourceFile]) -> tuple[str, ...]:
+    def columns_beside(self, items: Iterable[Item]) -> tuple[str, ...]:
         """Return the columns of the tree's `k=v` folders, in lower case."""
-        return () if self._recursive else partition_columns(items)
+        return () if self._recursive else partition_columns(map(as_file, items))
 
-    def is_read_as_one(self, item: SourceFile) -> bool:
+    def local_path(self, item: Item) -> Path:
+        """Return where the file lies."""
+        return Path(as_file(item).path)
+
+    def is_read_as_one(self, item: Item) -> bool:
         """Say whether the reader that a run does not use cannot tell a file's splits apart: Python's bz2 cannot."""
-        return self._format == "text" and is_cut_by_codec(item.path)
+        return self._format == "text" and is_cut_by_codec(as_file(item).path)
 
     def partition_base(self, files: Iterable[SourceFile]) -> str | None:
         """Return the reader's `basePath` for a column=value tree, None when there is none; not to be escaped."""

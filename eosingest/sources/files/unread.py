@@ -5,8 +5,9 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
 
-from eosingest.protocol.source import Json, Listing, Scope, Source, SourceFile, Split, SplitId, Version
+from eosingest.protocol.source import Item, Json, Listing, Scope, Source, Split, SplitId, Version
 from eosingest.sources.files.fingerprint import Fingerprint
+from eosingest.sources.files.source_file import as_file
 
 
 class Unread:
@@ -23,13 +24,14 @@ class Unread:
         """Look at the source once."""
         return self._source.list(scope, done)
 
-    def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
+    def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
         """Return what the listing knows."""
+        file = as_file(item)
         return Fingerprint(file.length, file.mtime_ms, "").to_json()
 
-    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
+    def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
         """Ask the source."""
-        return self._source.unchanged(file, recorded)
+        return self._source.unchanged(item, recorded)
 
     def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
         """Ask the source."""
@@ -43,10 +45,10 @@ class Unread:
         """Ask the source."""
         return self._source.covers(done, recorded)
 
-    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
+    def splits(self, item: Item, split_size: int) -> tuple[Split, ...]:
         """Cut the file as Spark will."""
-        return self._source.splits(file, split_size)
+        return self._source.splits(item, split_size)
 
-    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+    def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
         """Return the names of those that are not as they were listed."""
-        return self._source.look_again(files)
+        return self._source.look_again(items)

@@ -26,8 +26,8 @@ from pyspark.sql.types import (
 )
 
 from eosingest.errors import FatalError, listed
-from eosingest.protocol.source import SourceFile
 from eosingest.sources.files.inspection import refuse_changed
+from eosingest.sources.files.source_file import SourceFile
 from eosingest.spark.causes import innermost
 
 _THREADS = 4

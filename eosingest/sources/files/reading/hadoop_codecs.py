@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.codecs import codec_of
+from eosingest.sources.files.reading.planned_files import pending_files
 
 _CODECS = "io.compression.codecs"
 _HADOOPS = "org.apache.hadoop.io.compress."
@@ -41,7 +42,7 @@ def use(spark: SparkSession, plan: Plan) -> None:
 
     Raises SpecError where a codec of the user's would read one of them.
     """
-    used = {codec_of(entry.file.path) for entry in plan.pending_files}
+    used = {codec_of(file.path) for file in pending_files(plan)}
     conf = spark.sparkContext._jsc.hadoopConfiguration()
     if "zstd" in used:
         _name(conf, _ZSTD)
@@ -88,15 +89,15 @@ def _refuse_others(spark: SparkSession, conf: Any, plan: Plan) -> None:
     if {str(each.getName()) for each in factory.getCodecClasses(conf)} <= known:
         return
     codecs = factory(conf)
-    for entry in plan.pending_files:
-        codec = codec_of(entry.file.path)
+    for file in pending_files(plan):
+        codec = codec_of(file.path)
         if codec is None:
             continue
-        found = codecs.getCodec(hadoop.fs.Path(Path(entry.file.path).as_uri()))
+        found = codecs.getCodec(hadoop.fs.Path(Path(file.path).as_uri()))
         name = "no codec" if found is None else str(found.getClass().getName())
         if name not in _READ_BY.get(codec, ()):
             raise SpecError(
-                f"{entry.file.name}: by {_CODECS} it would be read by {name}, and not as the {codec} file that it is",
+                f"{file.name}: by {_CODECS} it would be read by {name}, and not as the {codec} file that it is",
                 code="codec",
                 hint=f"nothing was sent; take the codec of this suffix out of spark.hadoop.{_CODECS}, or rename the file",
             )

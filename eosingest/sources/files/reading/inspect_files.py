@@ -11,10 +11,11 @@ from typing import Any
 
 from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
-from eosingest.protocol.source import SourceFile
 from eosingest.sources.files.file_parts import FilePart
 from eosingest.sources.files.inspection import TEXT_FORMATS, Finding, error_of, inspect, look, needs_inspection, parts
+from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.sources.files.source_file import SourceFile
 
 _HERE_BYTES, _HERE_FILES = 4 << 20, 100  # so much is inspected sooner than a task begins
 _TASKS_PER_SLOT = 4  # files are of unlike sizes: many small tasks end at about the same time
@@ -48,10 +49,10 @@ def inspect_pending(context: Any, read: ReadSettings, plan: Plan, *, as_lines: b
     """
     if read.format not in TEXT_FORMATS:
         return
-    refused = [found for entry in plan.pending_files if (found := look(entry.file)) is not None]
+    refused = [found for file in pending_files(plan) if (found := look(file)) is not None]
     if refused:
         raise error_of(refused)
-    files = [e.file for e in plan.pending_files if needs_inspection(read.format, read.options, e.file.path)]
+    files = [file for file in pending_files(plan) if needs_inspection(read.format, read.options, file.path)]
     if as_lines or not files:
         return
     inspection = Inspection(read.format, read.options, plan.split_size)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.cuts import is_cut_by_codec, is_splittable
 from eosingest.sources.files.lines import is_compressed
+from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.spec.expressions import tokens
 
@@ -15,7 +16,7 @@ SCHEMA = "value STRING"  # what Spark would infer of text
 
 def takes_lines(settings: ReadSettings, conf: Mapping[str, str], plan: Plan, base_path: str | None) -> bool:
     """Say whether the records are the lines of text files as they are, in files that are read here as Spark reads them."""
-    return sends_lines(settings, conf, base_path) and all(_is_readable(entry.file.path) for entry in plan.pending_files)
+    return sends_lines(settings, conf, base_path) and all(_is_readable(file.path) for file in pending_files(plan))
 
 
 def sends_lines(settings: ReadSettings, conf: Mapping[str, str], base_path: str | None) -> bool:

@@ -23,7 +23,6 @@ from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.protocols import Records
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
-from eosingest.protocol.source import SourceFile
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 from eosingest.sources.files.codecs import DamagedError
@@ -31,6 +30,7 @@ from eosingest.sources.files.cuts import file_split
 from eosingest.sources.files.fingerprint import is_as_listed
 from eosingest.sources.files.lines import Bounds, Lines, is_compressed, open_file, read_lines
 from eosingest.sources.files.positions import BytePositions
+from eosingest.sources.files.source_file import SourceFile
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.errors import EosingestError
-from eosingest.protocol.plan import Plan, PlannedFile
-from eosingest.protocol.source import POSITION_KIND_ROWS, SourceFile
+from eosingest.protocol.plan import Plan, PlannedItem
+from eosingest.protocol.source import POSITION_KIND_ROWS
 from eosingest.records import checksum
 from eosingest.sources.files.codecs import PIECE_BYTES, DamagedError, Decompressed, codec_of, pieces
 from eosingest.sources.files.cuts import is_cut_by_codec
 from eosingest.sources.files.inspection import inspect
 from eosingest.sources.files.lines import Bounds, is_compressed, open_file, read_lines
 from eosingest.sources.files.reading.line_reader import LineSplit
+from eosingest.sources.files.reading.planned_files import planned_files
+from eosingest.sources.files.source_file import SourceFile, as_file
 from eosingest.spark.record_columns import CHECKSUM, SPLIT
 
 _SCHEMA = f"{SPLIT} BIGINT, {CHECKSUM} BIGINT"
@@ -40,13 +42,13 @@ def parted(context: Any, plan: Plan, slots: int, *, by_another_reader: bool) -> 
     Not `by_another_reader`: here is read only what Spark cannot read.
     """
     apart = _sent_by_spark(plan) if by_another_reader else set()
-    compressed = [entry.file for entry in plan.files if is_compressed(entry.file.path) and entry.file.name not in apart]
+    compressed = [file for file in planned_files(plan) if is_compressed(file.path) and file.name not in apart]
     if compressed:
         tasks = min(len(compressed), slots)
         apart |= set(context.parallelize(compressed, tasks).mapPartitions(_read_by_lines_alone).collect())
     return (
-        replace(plan, files=tuple(entry for entry in plan.files if entry.file.name not in apart)),
-        replace(plan, files=tuple(entry for entry in plan.files if entry.file.name in apart)),
+        replace(plan, items=tuple(entry for entry in plan.items if entry.item.name not in apart)),
+        replace(plan, items=tuple(entry for entry in plan.items if entry.item.name in apart)),
     )
 
 
@@ -56,18 +58,18 @@ def _sent_by_spark(plan: Plan) -> set[str]:
     A .bz2 of which not all splits are done cannot: only Spark knows where they begin.
     """
     return {
-        entry.file.name
-        for entry in plan.files
-        if _receipts_in_rows(entry) and (_is_done(entry) or not is_cut_by_codec(entry.file.path))
+        entry.item.name
+        for entry in plan.items
+        if _receipts_in_rows(entry) and (_is_done(entry) or not is_cut_by_codec(as_file(entry.item).path))
     }
 
 
-def _receipts_in_rows(entry: PlannedFile) -> bool:
+def _receipts_in_rows(entry: PlannedItem) -> bool:
     found = [planned.committed for planned in entry.pending if planned.committed is not None]
     return all(receipt.position_kind == POSITION_KIND_ROWS for receipt in found)
 
 
-def _is_done(entry: PlannedFile) -> bool:
+def _is_done(entry: PlannedItem) -> bool:
     done = [planned for planned in entry.pending if planned.done]
     return len(done) == entry.splits
 

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 from eosingest.errors import ChangedError, EosingestError, listed
-from eosingest.protocol.plan import Plan, PlannedFile
+from eosingest.protocol.plan import Plan, PlannedItem
 from eosingest.sources.files.reading.data_schema import WITH_FOOTERS, from_ddl
 from eosingest.sources.files.reading.exact_types import holds, type_words
 from eosingest.sources.files.reading.rows import ReadSettings, columns_with_values, read_schema
@@ -138,17 +138,17 @@ def _files_of(
     spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, pinned: StructType
 ) -> list[str]:
     """Name the pending files that differ, where they are few enough to ask each."""
-    if len(plan.pending_files) > _ASKED_AT_MOST:
+    if len(plan.pending_items) > _ASKED_AT_MOST:
         return []
     return [
-        entry.file.name
-        for entry in plan.pending_files
+        entry.item.name
+        for entry in plan.pending_items
         if list(compare(_inferred(spark, settings, _alone(plan, entry), base_path), pinned, settings.format))
     ]
 
 
-def _alone(plan: Plan, entry: PlannedFile) -> Plan:
-    return replace(plan, files=(entry,))
+def _alone(plan: Plan, entry: PlannedItem) -> Plan:
+    return replace(plan, items=(entry,))
 
 
 # ---- pure ------------------------------------------------------------------------------------------------------------

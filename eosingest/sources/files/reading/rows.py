@@ -21,6 +21,7 @@ from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.partitions import partition_columns, partition_values
 from eosingest.sources.files.reading import hadoop_codecs, misread, splits
 from eosingest.sources.files.reading.data_schema import WITH_FOOTERS, Files, from_ddl
+from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.source import escape_for_spark
 from eosingest.spark.record_columns import CORRUPT, NOTHING, RecordSettings, naming, refuse_our_names
 from eosingest.spec.expressions import quote_name
@@ -74,7 +75,7 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
     FatalError where a column of JSON or CSV holds what Spark would read as another value (misread.py).
     """
     reader = _reader(spark, settings, base_path)
-    paths = [escape_for_spark(entry.file.path) for entry in plan.pending_files]
+    paths = [escape_for_spark(file.path) for file in pending_files(plan)]
     schema = read_schema(spark, settings, plan, base_path)
     if _headers_are_the_names(spark, settings, plan, lambda: reader.schema(schema).load(paths)):
         reader = reader.option("enforceSchema", "true")  # names that Spark gave are in no header
@@ -145,8 +146,8 @@ def _headers_are_the_names(
     columns = splits.file_columns(whole())
     sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
     return csv_header.may_be_given(columns) and all(
-        csv_header.names_as_given(entry.file.path, settings.options, columns, case_sensitive=sensitive)
-        for entry in plan.pending_files
+        csv_header.names_as_given(file.path, settings.options, columns, case_sensitive=sensitive)
+        for file in pending_files(plan)
     )
 
 
@@ -157,7 +158,7 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
     """
     if settings.format not in WITH_FOOTERS:
         hadoop_codecs.use(spark, plan)
-    files = [entry.file for entry in plan.pending_files]
+    files = pending_files(plan)
     paths = [escape_for_spark(file.path) for file in files]
     data = Files(spark, settings.format, files, partition_columns(files) if base_path is not None else ())
     if settings.schema is not None:
@@ -193,7 +194,7 @@ def columns_with_values(
     spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, schema: StructType
 ) -> set[str]:
     """Return the columns that have a value in any row of the pending files: one pass."""
-    paths = [escape_for_spark(entry.file.path) for entry in plan.pending_files]
+    paths = [escape_for_spark(file.path) for file in pending_files(plan)]
     frame = _reader(spark, settings, base_path).schema(schema).load(paths)
     found = [functions.max(functions.col(quote_name(name)).isNotNull()) for name in schema.names]
     (row,) = frame.agg(*(column.alias(f"c{index}") for index, column in enumerate(found))).collect()

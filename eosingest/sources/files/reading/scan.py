@@ -17,6 +17,7 @@ from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
 from eosingest.sources.files.reading.outgrown import refuse_outgrown
+from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.rows import FileRows, ReadSettings, file_rows
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Apart, Direct
@@ -93,9 +94,7 @@ class FileScan:
 
     def blamed(self, plan: Plan, text: str) -> str:
         """Name the file that Spark was reading, or all that it may have been."""
-        names = {
-            metadata_file_path(entry.file.path).removeprefix("file:"): entry.file.name for entry in plan.pending_files
-        }
+        names = {metadata_file_path(file.path).removeprefix("file:"): file.name for file in pending_files(plan)}
         found = _READING.search(text)
         if found is not None and found.group(1) in names:
             return names[found.group(1)]
@@ -106,7 +105,7 @@ class FileScan:
         return f"one of {', '.join(every[:10])}{' …' if len(every) > 10 else ''}" if len(every) > 1 else every[0]
 
     def _base_path(self, plan: Plan) -> str | None:
-        return None if self.recursive else partition_base(entry.file for entry in plan.files)
+        return None if self.recursive else partition_base(planned_files(plan))
 
 
 def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> FileScan:

@@ -15,11 +15,12 @@ from pyspark.sql import DataFrame
 
 from eosingest.errors import ChangedError, FatalError, listed
 from eosingest.protocol.plan import Plan, PlannedSplit
-from eosingest.protocol.source import SourceFile
 from eosingest.protocol.split_table import SplitTable
 from eosingest.records.checksum import signed_hash
 from eosingest.sources.files.cuts import file_split, split_of
 from eosingest.sources.files.names import metadata_file_path
+from eosingest.sources.files.reading.planned_files import pending_files
+from eosingest.sources.files.source_file import SourceFile, as_file
 from eosingest.spark.narrow import nodes_of
 
 SCAN_NODES = frozenset({"FileSourceScanExec"})
@@ -89,7 +90,7 @@ def task_splits(plan: Plan, whole: DataFrame, frame: DataFrame, scheme: str) -> 
     pieces = [piece for partition in executed for piece in partition]
     if len(set(pieces)) != len(pieces):
         raise FatalError("Spark would read a split twice", code="split-met-twice", hint="nothing was sent")
-    paths = {entry.file.path: metadata_file_path(entry.file.path) for entry in plan.pending_files}
+    paths = {file.path: metadata_file_path(file.path) for file in pending_files(plan)}
     _refuse_missing(plan, paths, set(pieces), whole)
     _refuse_changed(plan, whole)
     return SplitTable({key: planned for key, _, planned in planned_splits(plan, scheme)}, split_of), len(executed)
@@ -102,8 +103,9 @@ def planned_splits(plan: Plan, scheme: str) -> list[tuple[int, SourceFile, Plann
     where two hashes are equal.
     """
     found: dict[int, tuple[int, SourceFile, PlannedSplit]] = {}
-    for entry in plan.pending_files:
-        file, uri = entry.file, (scheme + metadata_file_path(entry.file.path).removeprefix(METADATA)).encode()
+    for entry in plan.pending_items:
+        file = as_file(entry.item)
+        uri = (scheme + metadata_file_path(file.path).removeprefix(METADATA)).encode()
         for planned in sorted((*entry.pending, *entry.skipped), key=lambda planned: file_split(planned.split).start):
             split = file_split(planned.split)
             key = signed_hash((uri, split.start))
@@ -116,8 +118,8 @@ def planned_splits(plan: Plan, scheme: str) -> list[tuple[int, SourceFile, Plann
 def _refuse_missing(plan: Plan, paths: Mapping[str, str], executed: set[Piece], whole: DataFrame) -> None:
     """Every planned split must be one that Spark reads, or would read if no filter spared it the file."""
     planned = {
-        Piece(paths[entry.file.path].removeprefix("file:"), split.start, split.length): entry.file.name
-        for entry in plan.pending_files
+        Piece(paths[as_file(entry.item).path].removeprefix("file:"), split.start, split.length): entry.item.name
+        for entry in plan.pending_items
         for split in (file_split(planned.split) for planned in entry.pending)
     }
     missing = planned.keys() - executed
@@ -135,11 +137,7 @@ def _refuse_changed(plan: Plan, whole: DataFrame) -> None:
     listing = whole._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation().location()
     found = map(_FILE_STATUS.fullmatch, listing.allFiles().mkString("\0").split("\0"))
     listed = {status["path"]: (int(status["length"]), int(status["mtime"])) for status in found if status is not None}
-    changed = {
-        entry.file.name
-        for entry in plan.pending_files
-        if listed.get(entry.file.path) != (entry.file.length, entry.file.mtime_ms)
-    }
+    changed = {file.name for file in pending_files(plan) if listed.get(file.path) != (file.length, file.mtime_ms)}
     if changed:
         raise _changed(changed, "Spark found it with another length or modification time")
 
