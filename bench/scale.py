@@ -41,7 +41,7 @@ from eosingest.sources.files.cuts import FileSplit, split_of
 from eosingest.sources.files.fingerprint import Fingerprint
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.line_reader import LineSplit
-from eosingest.sources.files.source_file import SourceFile, as_file
+from eosingest.sources.files.source_file import WORDING, SourceFile, as_file
 
 TOPIC, JOB, TASKS = "eosingest-offsets", "nightly-events", 1_000
 MIB = 1 << 20
@@ -88,6 +88,8 @@ class Scenario:
 
 class Cut:
     """A source of files that are cut into so many splits each; nothing is read."""
+
+    wording = WORDING
 
     def __init__(self, splits_each: int) -> None:
         self._each = splits_each
@@ -137,7 +139,7 @@ def planned(splits: int, splits_each: int) -> Plan:
     for number in range(splits // splits_each):
         name = f"events/date=2026-11-{number % 30:02}/part-{number:05}-4f1c8a52-6f0e-4d6e-9a50-3a1f6c0d2b7e-c000.json"
         files.append(SourceFile(name, f"/mnt/lake/{name}", size * splits_each, 1_700_000_000_000 + number, True))
-    return make_plan(Cut(splits_each), {}, size, Listing(tuple(files), 0, (), ()))
+    return make_plan(Cut(splits_each), {}, size, Listing(tuple(files)))
 
 
 def offset_records(plan: Plan, sequence: int = 0) -> Iterator[OffsetRecord]:

@@ -52,11 +52,11 @@ def _source(tables: Table, spec: Path) -> PlannedSource | Problem | None:
 
 
 def _folders(source: PlannedSource) -> dict[str, str] | None:
-    """Return the columns that the files' folders give, without their types; None where no file is there to tell."""
+    """Return the columns that rows get from where their item lies, without types; None where nothing is there to tell."""
     try:
-        files = source.list().items
-        return dict.fromkeys(source.columns_beside(files), "") if files else None
-    except EosingestError:  # a run would say it; who writes a spec may not have the files yet
+        items = source.list().items
+        return dict.fromkeys(source.columns_beside(items), "") if items else None
+    except EosingestError:  # a run would say it; who writes a spec may not have the data yet
         return None
 
 

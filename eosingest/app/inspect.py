@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from eosingest import broker
 from eosingest.app.connection import EMBEDDED, Connection, connected, control_log, refuse_unusable_properties
-from eosingest.app.settings import driver_settings, source_of
+from eosingest.app.settings import driver_settings, source_of, wording_of
 from eosingest.errors import ChangedError, EosingestError, FatalError, NoSuchJobError, SpecError
 from eosingest.host import last_words
 from eosingest.host.java import find_java, java_major_version
@@ -48,8 +48,8 @@ def check(spec: Spec) -> list[str]:
     site.refuse_embedded_elsewhere(spec, master)
     if not is_local(master):
         notes.append(
-            f"spark.master: {master}: every executor must see the files under the same path, and have a Python of this minor"
-            f" version ({platform.python_version().rpartition('.')[0]}) with eosingest's dependencies"
+            f"spark.master: {master}: every executor must {wording_of(spec).on_executors}, and have a Python of this"
+            f" minor version ({platform.python_version().rpartition('.')[0]}) with eosingest's dependencies"
         )
     notes += _not_lines(spec)
     return notes
@@ -65,7 +65,7 @@ def master_of(spec: Spec) -> str:
 
 
 def _not_lines(spec: Spec) -> list[str]:
-    """Say of the first file, where one is there, that a run would fail at it: JSON that is not one record a line."""
+    """Say of the first item, where one is there, that a run would fail at it: JSON that is not one record a line."""
     if spec.source.format != "json":
         return []
     from eosingest.sniff import why_not_json_lines
@@ -75,7 +75,7 @@ def _not_lines(spec: Spec) -> list[str]:
         found = source.list().items
         path = source.local_path(found[0]) if found else None
         error = why_not_json_lines(path) if path is not None else None
-    except EosingestError:  # who writes a spec may not have the files yet
+    except EosingestError:  # who writes a spec may not have the data yet
         return []
     return [f"{error.message}; {error.hint}"] if error is not None else []
 
@@ -136,10 +136,10 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
         }
         open_now = kafka.admin.open_transactions(spec.sink.offsets_topic, look.partition)
         source = source_of(spec)
-        files, left = {source.item_of(split) for split in state.offsets}, half_done_items(source, state.offsets)
-        gone = source.missing(sorted(files - set(left)))
+        items, left = {source.item_of(split) for split in state.offsets}, half_done_items(source, state.offsets)
+        gone = source.missing(sorted(items - set(left)))
         if gone:
-            observer.note(gone_note(gone))
+            observer.note(gone_note(gone, source.wording))
         return StatusReport(
             job=spec.name,
             topic=control.pinned.topic,
@@ -149,8 +149,9 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
             host=control.host,
             pid=control.pid,
             time=control.time,
-            files=len(files),
-            files_done=len(files) - len(left),
+            wording=source.wording,
+            items=len(items),
+            items_done=len(items) - len(left),
             splits=len(state.offsets),
             splits_done=sum(1 for offset in state.offsets.values() if offset.done),
             records_total=state.records_total,
@@ -262,23 +263,22 @@ def _plan_report(spec: Spec, servers: str, made: Plan, errors: list[EosingestErr
         job=spec.name,
         topic=spec.sink.topic,
         bootstrap_servers=servers,
-        files=tuple(_file_line(entry, made) for entry in made.items),
+        wording=made.wording,
+        items=tuple(_item_line(entry, made) for entry in made.items),
         splits=sum(entry.splits for entry in made.items),
         splits_pending=len(made.pending),
-        bytes_total=sum(entry.item.size for entry in made.items),
-        bytes_to_read=made.bytes_to_read,
-        bytes_to_send=made.bytes_to_send,
+        size_total=sum(entry.item.size for entry in made.items),
+        size_to_read=made.size_to_read,
+        size_to_send=made.size_to_send,
         split_size=made.split_size,
         records_committed=made.committed_records,
-        hidden=made.hidden,
-        too_young=made.too_young,
-        empty=made.empty,
+        left_out={out.why: out.what for out in made.left_out},
         vanished=made.vanished,
         errors=tuple(errors),
     )
 
 
-def _file_line(entry: PlannedItem, made: Plan) -> dict[str, Any]:
+def _item_line(entry: PlannedItem, made: Plan) -> dict[str, Any]:
     if entry.item.name in made.changed:
         state = "changed"
     elif entry.half_done:
@@ -287,7 +287,8 @@ def _file_line(entry: PlannedItem, made: Plan) -> dict[str, Any]:
         state = "done" if entry.done else "new"
     return {
         "name": entry.item.name,
-        "length": entry.item.size,
+        "size": entry.item.size,
+        "length": entry.item.size,  # the older name
         "splits": entry.splits,
         "splits_pending": len(entry.pending),
         "state": state,

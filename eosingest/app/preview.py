@@ -1,7 +1,7 @@
 """A look at the records before they are sent for good (`preview`): schema and first records, as a run would make them.
 
-    listing ─▶ a plan as of a first run ─▶ Spark: record columns of all files ─▶ schema
-                                               └─ of one file after the other ─▶ the first rows
+    listing ─▶ a plan as of a first run ─▶ Spark: record columns of all items ─▶ schema
+                                               └─ of one item after the other ─▶ the first rows
 
 The brokers are not asked: what was sent already is not known here, and nothing is claimed, sent or written.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from eosingest.spark.preview import SparkPreviewer
 
 _KEY = re.compile(r"((?:source|transform|record)\.[\w.]+): ")
-_FILES_AT_MOST = 20  # where `where` takes no row of these, somebody who waits for a look has waited enough
+_ITEMS_AT_MOST = 20  # where `where` takes no row of these, somebody who waits for a look has waited enough
 
 
 def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[], int | None]) -> PreviewReport:
@@ -41,7 +41,8 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
         job=spec.name,
         topic=spec.sink.topic,
         format=spec.source.format,
-        files=len(plan.items),
+        wording=plan.wording,
+        items=len(plan.items),
         schema=None,
         log=str(log_file) if log_file is not None else None,
     )
@@ -56,7 +57,7 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
 
 
 def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | None]) -> str:
-    """Let Spark resolve schema and expressions over the files that are there (`check --spark`), and return a note.
+    """Let Spark resolve schema and expressions over what is there (`check --spark`), and return a note.
 
     Raises what a run would raise; what a key of the spec is to blame for, with its line.
     """
@@ -64,7 +65,7 @@ def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | No
     source = source_of(spec, check)
     plan = make_plan(source.unread(), {}, spec.source.split_size, source.list())
     if not plan.items:
-        return "Spark was not asked: there is no file with anything in it"
+        return f"Spark was not asked: there is no {plan.wording.item} with anything in it"
     if spec.source.given_schema is not None:
         plan = replace(plan, items=plan.items[:1])  # the others change nothing
     observer.note("starting Spark; the brokers are not asked, and nothing is sent")
@@ -126,24 +127,25 @@ def _look(
     finally:
         spark.close()
     notes: tuple[str, ...] = ()
-    if len(records) < rows and len(plan.items) > _FILES_AT_MOST:
-        notes = (f"only the first {_FILES_AT_MOST} of {len(plan.items):,} files were looked at",)
-    return replace(report, schema=schema, records=tuple(records), errors=tuple(_corrupt(records)), notes=notes)
+    if len(records) < rows and len(plan.items) > _ITEMS_AT_MOST:
+        notes = (f"only the first {_ITEMS_AT_MOST} of {plan.wording.count(len(plan.items))} were looked at",)
+    return replace(report, schema=schema, records=tuple(records), errors=tuple(_corrupt(records, plan)), notes=notes)
 
 
 def _one_by_one(plan: Plan) -> Iterator[Plan]:
-    """Yield plans of one file each, in the plan's order: in a plan of many Spark takes the longest file first."""
-    for entry in plan.items[:_FILES_AT_MOST]:
+    """Yield plans of one item each, in the plan's order: in a plan of many Spark takes the longest file first."""
+    for entry in plan.items[:_ITEMS_AT_MOST]:
         yield replace(plan, items=(entry,))
 
 
-def _corrupt(records: Iterable[ShownRecord]) -> Iterator[FatalError]:
+def _corrupt(records: Iterable[ShownRecord], plan: Plan) -> Iterator[FatalError]:
     for number, record in enumerate(records, start=1):
         if record.corrupt is not None:
             yield FatalError(
-                f"{record.file}: record {number} of the preview: the row cannot be parsed by the schema:"
+                f"{record.item}: record {number} of the preview: the row cannot be parsed by the schema:"
                 f" {record.corrupt[:200]}",
                 code="corrupt-row",
-                hint="nothing was sent; correct the file, source.schema or source.options. A run would stop here",
+                hint=f"nothing was sent; correct the {plan.wording.item}, source.schema or source.options."
+                " A run would stop here",
             )
             return

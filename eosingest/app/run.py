@@ -120,13 +120,12 @@ class _LazyLauncher:
         self._launcher: Any = None
         self.log: str | None = None
 
-    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_files: bool) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool) -> Prepared:
         # To who watches only, not to the report: until records are committed there is nothing else to see.
-        files = "1 file" if len(plan.pending_items) == 1 else f"{len(plan.pending_items):,} files"
         self._note_misspelt(plan)
-        self._observer.note(f"starting Spark to read {files}")
+        self._observer.note(f"starting Spark to read {plan.wording.count(len(plan.pending_items))}")
         self._launcher = self._make(self._spec.at_generation(generation))
-        prepared: Prepared = self._launcher.prepare(plan, schema, same_files=same_files)
+        prepared: Prepared = self._launcher.prepare(plan, schema, same_items=same_items)
         return prepared
 
     def _note_misspelt(self, plan: Plan) -> None:

@@ -22,6 +22,7 @@ from eosingest.host.interruption import never
 from eosingest.host.java import find_java, java_major_version
 from eosingest.host.paths import cache_directory
 from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
+from eosingest.report.wording import Wording
 from eosingest.sources.registry import PlannedSource, kind_of
 from eosingest.spark import site
 from eosingest.spec import Spec, digest_parts, generations
@@ -35,6 +36,11 @@ _LOGS_KEPT_S = 7 * 86_400
 def source_of(spec: Spec, check: Callable[[], None] = never) -> PlannedSource:
     """Make the source; `check` ends a long look by raising."""
     return kind_of(spec.source.format).source(spec.source, spec.directory, check)
+
+
+def wording_of(spec: Spec) -> Wording:
+    """Return how a person is told of the source's items."""
+    return kind_of(spec.source.format).wording
 
 
 def scan_of(spec: Spec) -> Scan:

@@ -275,10 +275,9 @@ class _Verification:
 
     def _note_elsewhere(self, rows: AuditedSource) -> None:
         if rows.elsewhere:
-            names = listed(rows.elsewhere, 1, rest=" and {} more files")
-            self._observer.note(
-                f"{names}: sent, and not among the files that `path` names now; checked by the receipts alone"
-            )
+            wording = rows.plan.wording
+            names = listed(rows.elsewhere, 1, rest=f" and {{}} more {wording.items}")
+            self._observer.note(f"{names}: sent, and {wording.not_named}; checked by the receipts alone")
 
     def _live_run(self) -> str | None:
         """Return which run has written since the receipts were read; None where nothing moved."""

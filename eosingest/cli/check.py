@@ -26,7 +26,7 @@ def check(
         typer.Option(
             "--spark",
             envvar="EOSINGEST_SPARK",
-            help="Let Spark itself look at schema, options and expressions too, with the files that are there.",
+            help="Let Spark itself look at schema, options and expressions too, with the data that is there.",
         ),
     ] = False,
     output: Output = None,
@@ -77,12 +77,14 @@ def _values(spec: Spec) -> dict[str, Any]:
 
 
 def _summary(spec: Spec) -> list[tuple[str, str]]:
-    source, sink, limits = spec.source, spec.sink, spec.transaction
+    from eosingest.app.settings import wording_of
+
+    source, sink, limits, wording = spec.source, spec.sink, spec.transaction, wording_of(spec)
     create = f", created with {words.count(sink.create.partitions, 'partition')} where missing" if sink.create else ""
     return [
         ("job", f"{spec.name}; while an earlier run is alive: {spec.if_running}"),
         ("source", f"{source.format}: {', '.join(source.places())}"),
-        ("splits", f"{words.size(source.split_size)}; a changed file: {source.on_change}"),
+        ("splits", f"{words.amount(source.split_size, wording.unit)}; a changed {wording.item}: {source.on_change}"),
         ("schema", _schema(spec)),
         ("rows", _rows(spec)),
         ("record", _record(spec)),

@@ -16,7 +16,7 @@ from eosingest.cli.result import Action, Result
 from eosingest.errors import EXIT_DONE, EXIT_WORK_PENDING, worst_exit_code
 from eosingest.report.model import PlanReport
 
-_FILES_SHOWN = 20
+_ITEMS_SHOWN = 20
 _STATES = ("done", "half done", "changed", "new")
 
 
@@ -59,63 +59,63 @@ def result_of(report: PlanReport, *, exit_code: bool, verbose: bool) -> Result:
 
 
 def _lines(report: PlanReport, *, verbose: bool) -> Iterator[str]:
-    pending = [file for file in report.files if file["splits_pending"]]
+    pending = [item for item in report.items if item["splits_pending"]]
     if pending:
         yield (
-            f"{report.job}: {len(pending):,} of {words.count(len(report.files), 'file')} to send, "
+            f"{report.job}: {len(pending):,} of {report.wording.count(len(report.items))} to send, "
             f"{report.splits_pending:,} of {words.count(report.splits, 'split')}."
         )
     else:
         yield f"{report.job}: nothing to do."
     yield from words.table(_rows(report))
     if pending:
-        yield from _pending_lines(pending, verbose=verbose)
+        yield from _pending_lines(report, pending, verbose=verbose)
 
 
 def _rows(report: PlanReport) -> list[tuple[str, str]]:
-    states = Counter(file["state"] for file in report.files)
-    files = ", ".join(f"{states[state]:,} {state}" for state in _STATES if states[state])
-    done, split_size = report.splits - report.splits_pending, words.size(report.split_size)
+    states = Counter(item["state"] for item in report.items)
+    items, unit = report.wording.items, report.wording.unit
+    each = ", ".join(f"{states[state]:,} {state}" for state in _STATES if states[state])
+    done, split_size = report.splits - report.splits_pending, words.amount(report.split_size, unit)
     rows = [
         ("topic", f"{report.topic} on {report.bootstrap_servers}"),
-        ("files", f"{len(report.files):,}: {files}" if files else "0"),
+        (items, f"{len(report.items):,}: {each}" if each else "0"),
         (
             "splits",
-            f"{report.splits:,}: {done:,} done, {report.splits_pending:,} pending; files are cut every {split_size}",
+            f"{report.splits:,}: {done:,} done, {report.splits_pending:,} pending; {items} are cut every {split_size}",
         ),
-        ("to read", words.size(report.bytes_to_read)),
-        ("to send", f"{_at_most(states)}{words.size(report.bytes_to_send)} of {words.size(report.bytes_total)}"),
+        ("to read", words.amount(report.size_to_read, unit)),
+        (
+            "to send",
+            f"{_at_most(states)}{words.amount(report.size_to_send, unit)} of {words.amount(report.size_total, unit)}",
+        ),
         ("committed", words.count(report.records_committed, "record")),
     ]
     return rows + [("passed over", text) for text in [_passed_over(report)] if text]
 
 
 def _at_most(states: Counter[str]) -> str:
-    """A split that is half committed counts as a whole: how many bytes are left of it is known to its reader alone."""
+    """A split that is half committed counts as a whole: how much is left of it is known to its reader alone."""
     return "at most " if states["half done"] else ""
 
 
 def _passed_over(report: PlanReport) -> str:
-    counts = {
-        "empty": len(report.empty),
-        "too young": len(report.too_young),
-        "hidden": report.hidden,
-        "vanished": len(report.vanished),
-    }
+    counts = {why: what if isinstance(what, int) else len(what) for why, what in report.left_out.items()}
+    counts["vanished"] = len(report.vanished)
     return ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
 
 
-def _pending_lines(pending: list[dict[str, Any]], *, verbose: bool) -> Iterator[str]:
-    shown = pending if verbose else pending[:_FILES_SHOWN]
-    yield "Files to send:"
+def _pending_lines(report: PlanReport, pending: list[dict[str, Any]], *, verbose: bool) -> Iterator[str]:
+    shown = pending if verbose else pending[:_ITEMS_SHOWN]
+    yield f"{report.wording.items.capitalize()} to send:"
     yield from words.table(
         [
             (
-                str(file["name"]),
-                f"{file['state']}, {file['splits_pending']:,} of {words.count(file['splits'], 'split')}, "
-                f"{words.size(file['length'])}",
+                str(item["name"]),
+                f"{item['state']}, {item['splits_pending']:,} of {words.count(item['splits'], 'split')}, "
+                f"{words.amount(item['size'], report.wording.unit)}",
             )
-            for file in shown
+            for item in shown
         ]
     )
     if len(shown) < len(pending):

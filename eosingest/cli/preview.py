@@ -55,9 +55,9 @@ def result_of(report: PreviewReport) -> Result:
 
 
 def _lines(report: PreviewReport) -> Iterator[str]:
-    of = f"of {words.count(report.files, 'file')} for topic {report.topic}"
-    if not report.files:
-        yield f"{report.job}: there is no file with anything in it; nothing would be sent."
+    of = f"of {report.wording.count(report.items)} for topic {report.topic}"
+    if not report.items:
+        yield f"{report.job}: there is no {report.wording.item} with anything in it; nothing would be sent."
         return
     yield f"{report.job}: the first {words.count(len(report.records), 'record')} {of}; nothing was sent."
     if report.schema and report.format != "text":
@@ -66,4 +66,4 @@ def _lines(report: PreviewReport) -> Iterator[str]:
         yield "The schema, as it would stand under [source]:"
         yield f"schema = {toml_string(report.schema)}"
     for number, record in enumerate(report.records, start=1):
-        yield from records.lines_of(record, f"Record {number} ({record.file})")
+        yield from records.lines_of(record, f"Record {number} ({record.item})")

@@ -56,8 +56,8 @@ class Watcher:
     def progress(self, progress: Progress) -> None:
         """Show how far a run is."""
         if self._live:
-            line = line_of(progress, with_bytes=True)
-            self._draw(lambda: self._move(line, progress.bytes_done, progress.bytes_planned))
+            line = line_of(progress, with_size=True)
+            self._draw(lambda: self._move(line, progress.size_done, progress.size_planned))
         else:
             self._say(line_of(progress))
 
@@ -90,11 +90,12 @@ class Watcher:
             self._live = False
 
 
-def line_of(progress: Progress, *, with_bytes: bool = False) -> str:
+def line_of(progress: Progress, *, with_size: bool = False) -> str:
     """Return the progress in one line; the time left is said once there is a pace to tell it from."""
     parts = [f"{progress.splits_done:,} of {words.count(progress.splits_planned, 'split')}"]
-    if with_bytes:
-        parts.append(f"{words.size(progress.bytes_done)} of {words.size(progress.bytes_planned)}")
+    if with_size:
+        planned = words.amount(progress.size_planned, progress.unit)
+        parts.append(f"{words.amount(progress.size_done, progress.unit)} of {planned}")
     before = f" ({progress.records_before:,} more by earlier runs)" if progress.records_before else ""
     parts.append(f"{words.count(progress.records_sent, 'record')}{before}")
     parts.append(f"{progress.records_per_second:,.0f} records/s")

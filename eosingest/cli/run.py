@@ -107,7 +107,7 @@ def _lines(report: RunReport, *, verbose: bool) -> Iterator[str]:
     if report.complete and not report.splits_planned:
         total = words.count(report.records_total, "record")
         yield f"{name}: nothing to do. {total} in topic {report.topic} by all runs{_resent(report)}."
-        yield f"Files {report.files_done:,} of {report.files:,} done."
+        yield f"{report.wording.items.capitalize()} {report.items_done:,} of {report.items:,} done."
         return
     a_second = report.records_sent / report.seconds if report.seconds else 0.0
     rate = f" ({a_second:,.0f} records/s)" if a_second >= 1 else ""
@@ -116,7 +116,7 @@ def _lines(report: RunReport, *, verbose: bool) -> Iterator[str]:
         f"{words.duration(report.seconds)}{rate}; {report.records_total:,} by all runs{_resent(report)}."
     )
     yield (
-        f"Files {report.files_done:,} of {report.files:,} done, splits {report.splits_done:,} of "
+        f"{report.wording.items.capitalize()} {report.items_done:,} of {report.items:,} done, splits {report.splits_done:,} of "
         f"{report.splits_planned:,}{_left(report)}."
     )
     if report.records_total or report.records_resent:
@@ -126,10 +126,11 @@ def _lines(report: RunReport, *, verbose: bool) -> Iterator[str]:
 
 
 def _resent(report: RunReport) -> str:
-    """Say what else of the job lies in the topic: the old records of files that were sent again as a whole."""
+    """Say what else of the job lies in the topic: the old records of items that were sent again as a whole."""
     if not report.records_resent:
         return ""
-    return f", beside {words.count(report.records_resent, 'record')} of files as they were before they were sent again"
+    records = words.count(report.records_resent, "record")
+    return f", beside {records} of {report.wording.items} as they were before they were sent again"
 
 
 def _outcome(report: RunReport) -> str:
@@ -141,7 +142,7 @@ def _outcome(report: RunReport) -> str:
 
 
 def _left(report: RunReport) -> str:
-    files, splits = report.files - report.files_done, report.splits_planned - report.splits_done
-    if not files and not splits:
+    items, splits = report.items - report.items_done, report.splits_planned - report.splits_done
+    if not items and not splits:
         return ""
-    return f"; left to send: {words.count(splits, 'split')} of {words.count(files, 'file')}"
+    return f"; left to send: {words.count(splits, 'split')} of {report.wording.count(items)}"

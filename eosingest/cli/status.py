@@ -46,7 +46,7 @@ def _lines(report: StatusReport) -> Iterator[str]:
         *((("said" if not number else ""), _said(error)) for number, error in enumerate(report.said)),
         ("since", f"{report.time} on {report.host} (pid {report.pid})"),
         ("topic", f"{report.topic} on {report.bootstrap_servers}"),
-        ("files", f"{report.files_done:,} of {report.files:,} done" if report.files else "none begun yet"),
+        (report.wording.items, f"{report.items_done:,} of {report.items:,} done" if report.items else "none begun yet"),
         ("splits", f"{report.splits_done:,} of {report.splits:,} done, of those that were begun"),
         ("records", f"{report.records_total:,} by all runs"),
         ("versions", versions or "not known"),

@@ -18,6 +18,11 @@ def size(number: int) -> str:
     return f"{number / 1024**power:,.1f}".removesuffix(".0") + f" {_UNITS[power - 1]}"
 
 
+def amount(number: int, unit: str) -> str:
+    """Return a size of the source in its unit: `32 MiB`, `1,200 rows`."""
+    return size(number) if unit == "bytes" else count(number, unit.removesuffix("s"))
+
+
 def duration(seconds: float) -> str:
     """Return a time that has passed: `0.3 s`, `12 min 04 s`, `2 h 00 min 09 s`."""
     if round(seconds, 1) < 60:

@@ -44,7 +44,7 @@ def refuse_unprovable(changed: Iterable[str], sent: Iterable[OffsetRecord], *, h
 
 def refuse_unproven(rows: AuditedSource, sums: Mapping[SplitId, Totals]) -> None:
     """Raise ChangedError where a split that was sent does not give its receipt under the new spec, or cannot be read."""
-    left = [*rows.unread, *(f"{name}: sent, and not among the files that `path` names now" for name in rows.elsewhere)]
+    left = [*rows.unread, *(f"{name}: sent, and {rows.plan.wording.not_named}" for name in rows.elsewhere)]
     unlike = [f"{unit.name}: the changed spec gives other rows than were sent" for unit in rows.unlike(sums)]
     if left or unlike:
         raise _refused(listed([*unlike, *left], _NAMED_AT_MOST, separator="; ", rest="; and {} more"))

@@ -1,4 +1,4 @@
-"""The source as an audit reads it: the files that receipts speak of, in the splits that were sent, as far as they were. Pure.
+"""The source as an audit reads it: the items that receipts speak of, in the splits that were sent, as far as they were. Pure.
 
 Between the listing and the offset records on one side, and Spark's reader on the other. What cannot be compared with its
 receipt any more (changed, vanished, sent under an earlier spec) is named, never passed over.
@@ -17,7 +17,7 @@ from eosingest.records.checksum import Totals
 
 @dataclass(frozen=True)
 class Unit:
-    """What one receipt is compared with: a split, or a whole file where it is cut in another way today. `run` sent it.
+    """What one receipt is compared with: a split, or a whole item where it is cut in another way today. `run` sent it.
 
     `covers_metadata`: the receipt says what headers and timestamps were, too.
     """
@@ -38,7 +38,7 @@ class Unit:
 class AuditedSource:
     """What Spark is to read (`plan`), what to compare it with, and why the rest cannot be read (`unread`).
 
-    `elsewhere` are files that were sent and that `path` does not name now: another day's, where one job sends a day at a time.
+    `elsewhere` are items that were sent and that are not listed now: another day's, where one job sends a day at a time.
     """
 
     plan: Plan
@@ -58,38 +58,36 @@ def audited_source(
     control: ControlRecord,
     as_one: Callable[[Item], bool] = lambda _: False,
 ) -> AuditedSource:
-    """Find what receipts speak of. Reads files only to tell whether they changed; raises what `make_plan` raises.
+    """Find what receipts speak of. Reads items only to tell whether they changed; raises what `make_plan` raises.
 
-    `as_one` says of which files all splits are one unit, once all of them are done: a reader that is not Spark's cannot
+    `as_one` says of which items all splits are one unit, once all of them are done: a reader that is not Spark's cannot
     tell them apart.
     """
     plan = make_plan(source, offsets, control.split_size, listing)
     receipts: dict[str, list[OffsetRecord]] = {}
     for receipt in offsets.values():
         receipts.setdefault(source.item_of(receipt.split), []).append(receipt)
-    files, units = [], list[Unit]()
+    items, units = [], list[Unit]()
     for entry in plan.items:
         found = receipts.get(entry.item.name, [])
         if found and entry.item.name not in plan.changed:
             planned, units_here = _units(source, entry, found, control.split_size, as_one(entry.item))
-            files.append(replace(entry, pending=planned, skipped=()))
+            items.append(replace(entry, pending=planned, skipped=()))
             units += units_here
-    read = {entry.item.name for entry in files}
+    read = {entry.item.name for entry in items}
     left = {name: _why(name, plan, listing) for name in sorted(receipts) if name not in read}
     elsewhere = tuple(name for name, why in left.items() if not why)
-    if elsewhere and not files:
-        left.update(
-            dict.fromkeys(elsewhere, "sent, and not among the files that `path` names now, as nothing else that was")
-        )
+    if elsewhere and not items:
+        left.update(dict.fromkeys(elsewhere, f"sent, and {plan.wording.not_named}, as nothing else that was"))
         elsewhere = ()
     unread = tuple(f"{name}: {why}" for name, why in left.items() if why)
-    return AuditedSource(replace(plan, items=tuple(files)), tuple(units), unread, elsewhere)
+    return AuditedSource(replace(plan, items=tuple(items)), tuple(units), unread, elsewhere)
 
 
 def _units(
     source: Source, entry: PlannedItem, receipts: list[OffsetRecord], split_size: int, as_one: bool
 ) -> tuple[tuple[PlannedSplit, ...], list[Unit]]:
-    """Return the splits of a file that are to be read, and what their rows are compared with."""
+    """Return the splits of an item that are to be read, and what their rows are compared with."""
     splits = source.splits(entry.item, split_size)
     bounds = {split.id: split.bounds for split in splits}
     cut_alike = all(bounds.get(receipt.split) == receipt.bounds for receipt in receipts)
@@ -126,9 +124,9 @@ def covers_metadata(receipt: OffsetRecord) -> bool:
 
 
 def _why(name: str, plan: Plan, listing: Listing) -> str:
-    """Say why a file that was sent cannot be compared; nothing where `path` does not name it now."""
+    """Say why an item that was sent cannot be compared; nothing where it is not listed now."""
     if name in plan.changed:
         return "changed since it was sent"
-    if name in listing.too_young:
-        return "left alone by source.min_age"
+    if any(name in out.names for out in listing.left_out):
+        return plan.wording.left_alone
     return ""

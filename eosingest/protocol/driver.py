@@ -90,22 +90,25 @@ class Driver:
 
     def _complete(self, planned: Planned) -> None:
         """Close a job of which nothing is left to send. Raises IncompleteError where something is, and not for this run."""
-        for error in verdict.half_done_error(half_done_items(self._source, self._job.log.state.offsets)):
+        half_done = half_done_items(self._source, self._job.log.state.offsets)
+        for error in verdict.half_done_error(half_done, planned.plan.wording):
             raise error
         self._job.commit(self._job.completed(planned.control, planned.sink), tombstones=planned.tombstones)
 
     def _report(self, plan: Plan, *, before: int, errors: list[EosingestError]) -> RunReport:
         state = self._job.log.state
         left = verdict.unfinished(plan, state)
-        files_left = {planned.split.item for planned in left}
+        items = len(plan.items) + len(plan.empty)
+        items_left = {planned.split.item for planned in left}
         return RunReport(
             job=self._settings.job,
             run=self._job.log.mine.run,
             topic=self._settings.topic,
             bootstrap_servers=self._settings.bootstrap_servers,
             exit_code=worst_exit_code(error.exit_code for error in errors) if errors else EXIT_DONE,
-            files=len(plan.items) + len(plan.empty),
-            files_done=len(plan.items) + len(plan.empty) - len(files_left),
+            wording=plan.wording,
+            items=items,
+            items_done=items - len(items_left),
             splits_planned=len(plan.pending),
             splits_done=len(plan.pending) - len(left),
             records_sent=state.records_total - before,

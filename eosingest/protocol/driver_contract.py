@@ -80,11 +80,11 @@ class Proof:
 class Launcher(Protocol):
     """Spark, as the driver sees it."""
 
-    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_files: bool) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool) -> Prepared:
         """Start Spark, make and check the DataFrame. Raises the errors of errors.py.
 
-        `generation` is that of the spec's defaults. `schema` is the pinned one; unless it was held against the `same_files`
-        already, and if it was inferred, ChangedError where the files have columns that it would drop.
+        `generation` is that of the spec's defaults. `schema` is the pinned one; unless it was held against the `same_items`
+        already, and if it was inferred, ChangedError where the items have columns that it would drop.
         """
 
     def prove(self, plan: Plan, generation: int) -> Proof:

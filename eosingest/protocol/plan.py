@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from eosingest.errors import ChangedError, listed
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.source import Item, Listing, Rememberable, Source, Split, SplitId, Version
+from eosingest.protocol.source import Item, LeftOut, Listing, Rememberable, Source, Split, SplitId, Version
+from eosingest.report.wording import Wording
 
 _NAMED_AT_MOST = 20
 
@@ -74,20 +75,24 @@ class Plan:
     """What a run would do. `changed` and `vanished` name items that are not what their offset records speak of.
 
     `stale` are the keys of offset records of changed items, to be tombstoned before such an item is read anew. `passed` are
-    items that were sent whole and are not listed any more. `nothing` are paths that name no file.
+    items that were sent whole and are not listed any more. `left_out` and `notes` are the listing's, `wording` the source's.
     """
 
     split_size: int
     items: tuple[PlannedItem, ...]
+    wording: Wording
     changed: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
     stale: tuple[SplitId, ...] = ()
-    hidden: int = 0
-    too_young: tuple[str, ...] = ()
-    empty: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     committed_records: int = 0
     passed: tuple[str, ...] = ()
-    nothing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> tuple[str, ...]:
+        """The names of items that have no rows at all."""
+        return tuple(name for group in self.left_out if group.empty for name in group.names)
 
     @property
     def pending_items(self) -> tuple[PlannedItem, ...]:
@@ -100,13 +105,13 @@ class Plan:
         return tuple(split for entry in self.items for split in entry.pending)
 
     @property
-    def bytes_to_read(self) -> int:
-        """The length of every file with something left: Spark reads a file's finished splits again to get past them."""
+    def size_to_read(self) -> int:
+        """The size of every item with something left: Spark reads an item's finished splits again to get past them."""
         return sum(entry.item.size for entry in self.pending_items)
 
     @property
-    def bytes_to_send(self) -> int:
-        """The length of the splits that are left: the source's bytes behind the records to come, at most."""
+    def size_to_send(self) -> int:
+        """The size of the splits that are left: what of the source is behind the records to come, at most."""
         return sum(planned.split.size for planned in self.pending)
 
     @property
@@ -124,57 +129,53 @@ class Plan:
 
     def refuse_changes(self, on_change: str) -> None:
         """Raise ChangedError where items changed and `on_change` is "error", or where a half-done item is gone."""
+        item, items = self.wording.item, self.wording.items
         if self.vanished:
             raise ChangedError(
-                f"{_names(self.vanished)}: half sent, and not among the files that `path` names now",
+                f"{self._named(self.vanished)}: half sent, and {self.wording.not_named}",
                 code="source-vanished",
-                hint="nothing was sent; bring the file back (or run with the earlier --param values) and run again",
+                hint=f"nothing was sent; bring the {item} back (or run with the earlier --param values) and run again",
             )
         if self.changed and on_change == "error":
             raise ChangedError(
-                f"{_names(self.changed)}: changed since it was sent",
+                f"{self._named(self.changed)}: changed since it was sent",
                 code="source-changed",
-                hint="nothing was sent; restore the file, give the new data a new name, or set"
-                ' source.on_change = "reingest" to send changed files again as a whole (their old records stay in the topic)',
+                hint=f"nothing was sent; restore the {item}, give the new data a new name, or set"
+                f' source.on_change = "reingest" to send changed {items} again as a whole'
+                " (their old records stay in the topic)",
             )
+
+    def _named(self, names: Iterable[str]) -> str:
+        return listed(list(names), _NAMED_AT_MOST, rest=f" and {{}} more {self.wording.items}")
 
 
 def notes_of(plan: Plan, source: object) -> list[str]:
-    """Return what is to be said of a plan that nothing is wrong with: paths without files, sent files that are gone."""
-    notes = [f"'{path}' names no file" for path in plan.nothing]
+    """Return what is to be said of a plan that nothing is wrong with: the listing's notes, sent items that are gone."""
     gone = source.missing(plan.passed) if isinstance(source, Rememberable) else []
-    return notes + ([gone_note(gone)] if gone else [])
+    return [*plan.notes, *([gone_note(gone, plan.wording)] if gone else [])]
 
 
 def left_out(plan: Plan) -> list[str]:
-    """Return what a run says of files that it leaves for later, or sends again."""
-    notes = []
-    if plan.too_young:
-        young = len(plan.too_young)
-        are = "1 file is" if young == 1 else f"{young:,} files are"
-        notes.append(f"{are} younger than source.min_age: left for a later run")
+    """Return what a run says of items that it leaves for later, or sends again."""
+    notes = [group.note for group in plan.left_out if group.note]
     if plan.changed:
         changed = len(plan.changed)
-        are = "1 changed file is" if changed == 1 else f"{changed:,} changed files are"
+        are = f"1 changed {plan.wording.item} is" if changed == 1 else f"{changed:,} changed {plan.wording.items} are"
         notes.append(f"{are} sent again as a whole; the old records stay in the topic")
     return notes
 
 
-def gone_note(names: Iterable[str]) -> str:
-    """Return the note about files that were sent whole and are not there any more."""
+def gone_note(names: Iterable[str], wording: Wording) -> str:
+    """Return the note about items that were sent whole and are not there any more."""
     gone = list(names)
     are = "was sent whole and is not there any more" if len(gone) == 1 else "were sent whole and are not there any more"
-    return f"{listed(gone, 5, rest=' and {:,} more files')} {are}; the records stay in the topic"
-
-
-def _names(names: Iterable[str]) -> str:
-    return listed(list(names), _NAMED_AT_MOST, rest=" and {} more files")
+    return f"{listed(gone, 5, rest=f' and {{:,}} more {wording.items}')} {are}; the records stay in the topic"
 
 
 def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_size: int, listing: Listing) -> Plan:
     """Plan the listing against the offset records. Reads items only to tell whether their content changed."""
     recorded = _by_item(source, offsets.values())
-    changed: list[str] = [name for name in listing.empty if recorded.get(name)]
+    changed: list[str] = [name for out in listing.left_out if out.empty for name in out.names if recorded.get(name)]
     stale: list[SplitId] = [record.split for name in changed for record in recorded[name]]
     items = []
     for item in listing.items:
@@ -184,18 +185,17 @@ def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_siz
             stale += [record.split for record in records]
             records = []
         items.append(_plan_item(source, item, records, split_size))
-    present = {item.name for item in listing.items} | set(listing.too_young) | set(listing.empty)
+    present = {item.name for item in listing.items} | {name for out in listing.left_out for name in out.names}
     return Plan(
         split_size=split_size,
         items=tuple(items),
+        wording=source.wording,
         changed=tuple(changed),
         vanished=tuple(name for name in recorded if name not in present and not _covered(source, recorded[name])),
         passed=tuple(sorted(name for name in recorded if name not in present and _covered(source, recorded[name]))),
-        nothing=listing.nothing,
+        notes=listing.notes,
         stale=tuple(stale),
-        hidden=listing.hidden,
-        too_young=listing.too_young,
-        empty=listing.empty,
+        left_out=listing.left_out,
         committed_records=sum(record.records for record in offsets.values()),
     )
 
@@ -253,7 +253,7 @@ def _refuse_other_cuts(
         if bounds.get(split) != record.bounds:
             was = source.split_of(split, record.bounds)
             raise ChangedError(
-                f"{item.name}: half sent in splits of another size ({was.label}: {was.size} bytes)",
+                f"{item.name}: half sent in splits of another size ({was.label}: {was.size} {source.wording.unit})",
                 code="split-size-changed",
                 hint="nothing was sent; run with the source.split_size that the earlier run used",
             )

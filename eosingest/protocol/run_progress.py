@@ -15,16 +15,17 @@ from eosingest.report.model import Progress
 
 
 class RunProgress:
-    """Counts records, done splits and bytes of one run."""
+    """Counts records, done splits and what they hold, of one run."""
 
     def __init__(self, plan: Plan) -> None:
         """Nothing is sent yet."""
         self._left: dict[SplitId, PlannedSplit] = {planned.id: planned for planned in plan.pending}
         self._planned = len(self._left)
-        self._bytes_planned = plan.bytes_to_send
+        self._size_planned = plan.size_to_send
+        self._unit = plan.wording.unit
         self._records_before = plan.committed_records
         self._under_way: dict[SplitId, OffsetRecord] = {}  # of splits that are not done: no more than tasks, mostly
-        self._done = self._records_done = self._rows_done = self._bytes_done = 0
+        self._done = self._records_done = self._rows_done = self._size_done = 0
 
     def take(self, offsets: Iterable[OffsetRecord]) -> None:
         """Count offset records of this run; the later one of a split goes over the earlier."""
@@ -41,20 +42,20 @@ class RunProgress:
             self._done += 1
             self._records_done += _sent(planned, offset)
             self._rows_done += offset.rows
-            self._bytes_done += planned.split.size
+            self._size_done += planned.split.size
 
     def after(self, seconds: float) -> Progress:
         """Return the progress as it is `seconds` after the run began."""
-        row_bytes = self._bytes_done / self._rows_done if self._rows_done else 0.0
+        row_size = self._size_done / self._rows_done if self._rows_done else 0.0
         under_way = [(self._left[split], offset) for split, offset in self._under_way.items()]
         return Progress(
             records_sent=self._records_done + sum(_sent(planned, offset) for planned, offset in under_way),
             splits_done=self._done,
             splits_planned=self._planned,
-            bytes_done=self._bytes_done
-            + sum(_bytes_within(planned, offset, row_bytes) for planned, offset in under_way),
-            bytes_planned=self._bytes_planned,
+            size_done=self._size_done + sum(_size_within(planned, offset, row_size) for planned, offset in under_way),
+            size_planned=self._size_planned,
             seconds=seconds,
+            unit=self._unit,
             records_before=self._records_before,
         )
 
@@ -63,11 +64,11 @@ def _sent(planned: PlannedSplit, now: OffsetRecord) -> int:
     return now.records - (planned.committed.records if planned.committed is not None else 0)
 
 
-def _bytes_within(planned: PlannedSplit, now: OffsetRecord, row_bytes: float) -> int:
+def _size_within(planned: PlannedSplit, now: OffsetRecord, row_size: float) -> int:
     """Return how far this run is within a split that is not done: by a position of the source's own, else by its rows."""
     split, before = planned.split, planned.committed
     if now.position_kind == POSITION_KIND_ROWS:
-        behind = round((now.rows - (before.rows if before is not None else 0)) * row_bytes)
+        behind = round((now.rows - (before.rows if before is not None else 0)) * row_size)
     else:
         behind = split.size_before(now.position) - (split.size_before(before.position) if before is not None else 0)
     return max(0, min(behind, split.size - 1))

@@ -58,17 +58,17 @@ class Sending:
 
     def run(self) -> list[EosingestError]:
         """Send what is planned; return everything that keeps the run from being complete."""
-        files = self._plan.list_digest
+        digest = self._plan.list_digest
         prepared = self._launcher.prepare(
             self._plan,
             self._planned.control.schema,
             generation=self._planned.generation,
-            same_files=files == self._planned.control.schema_files,
+            same_items=digest == self._planned.control.schema_files,
         )
         self._around.interruption.check()
         fail_point("driver-before-running")
         plan_end = self._log.state.end
-        self._commit_running(prepared, files)
+        self._commit_running(prepared, digest)
         self._around.interruption.disarm()
         fail_point("driver-after-running")
         result = JobResult([])
@@ -77,7 +77,7 @@ class Sending:
             result = self._watch(plan_end)
         return self._settle(prepared.tasks, result)
 
-    def _commit_running(self, prepared: Prepared, files: str) -> None:
+    def _commit_running(self, prepared: Prepared, digest: str) -> None:
         control = self._planned.control
         running = replace(
             control,
@@ -87,7 +87,7 @@ class Sending:
             pin_open=True,
             forgotten=False,
             schema=prepared.schema,
-            schema_files=files,
+            schema_files=digest,
             audit=replace(control.audit, end=None),
         )
         self._job.commit(running, tombstones=self._planned.tombstones, scope=self._planned.scope)
@@ -109,6 +109,7 @@ class Sending:
             transaction_timeout_s=settings.transaction_timeout_s,
             max_records=settings.max_records,
             max_bytes=settings.max_bytes,
+            wording=self._plan.wording,
         )
 
     def _watch(self, plan_end: int) -> JobResult:

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
+from eosingest.report.wording import Wording
+
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 # A split's key as the offsets topic has it: JSON without a space. What a dict of splits is keyed by, and equal in every run.
 SplitId: TypeAlias = str
@@ -130,24 +132,44 @@ class Item(Protocol):
 
 
 @dataclass(frozen=True)
-class Listing:
-    """What a source holds at one moment. Only `items` has rows to send; each of them is sorted by name.
+class LeftOut:
+    """What a listing passed over, and why, in a word or two of the kind's.
 
-    `hidden` counts names passed over because Spark hides them. `too_young` are names left alone by `min_age`; `empty`
-    are files of zero bytes, which have no split. Neither of the two is in `items`, and neither has vanished.
-    `nothing` are the paths, as written, that name no file at all. `scope` is what the source has frozen, None for nothing.
+    `what` are the names of items, sorted: they are there, and have not vanished. Or it is how many there are of what is no
+    item. `empty` items have no rows at all. `note` is what a run says of it, "" for nothing.
+    """
+
+    why: str
+    what: tuple[str, ...] | int
+    empty: bool = False
+    note: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the items among it."""
+        return () if isinstance(self.what, int) else self.what
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What a source holds at one moment. Only `items` has rows to send; they are sorted by name.
+
+    What a kind may leave out is always in `left_out`, also where there is nothing of it. `notes` are what else is to be said
+    of the look. `scope` is what the source has frozen, None for nothing.
     """
 
     items: tuple[Item, ...]
-    hidden: int
-    too_young: tuple[str, ...]
-    empty: tuple[str, ...]
-    nothing: tuple[str, ...] = field(default=(), compare=False)
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = field(default=(), compare=False)
     scope: Scope | None = None
 
 
 class Source(Protocol):
     """List, identify, cut and look again. Every method may raise the classes of `errors`, each naming the item."""
+
+    @property
+    def wording(self) -> Wording:
+        """The words of its kind, for whoever is told of its items."""
 
     def check(self) -> None:
         """Refuse what can be refused at little cost, before the run claims its job: a path that names nothing, say."""

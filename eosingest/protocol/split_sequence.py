@@ -13,15 +13,23 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.split_progress import SplitProgress
 from eosingest.protocol.task_contract import Batch, SplitEnd
+from eosingest.report.wording import Wording
 
 
 class SplitSequence:
     """The splits that a task has met, in order. Every method may raise ChangedError or FatalError, naming the split."""
 
     def __init__(
-        self, planned: Mapping[int, PlannedSplit], committed: Callable[[PlannedSplit], OffsetRecord | None]
+        self,
+        planned: Mapping[int, PlannedSplit],
+        committed: Callable[[PlannedSplit], OffsetRecord | None],
+        wording: Wording,
     ) -> None:
-        """`planned` is keyed by the hash in the batches' split column; `committed` gives a split's last offset record."""
+        """`planned` is keyed by the hash in the batches' split column; `committed` gives a split's last offset record.
+
+        `wording` is the source's.
+        """
+        self._wording = wording
         self._planned = planned
         self._committed = committed
         self._met: dict[int, SplitProgress] = {}
@@ -84,11 +92,13 @@ class SplitSequence:
         """Begin with a split: what is committed of it is passed over, and proven on the way where it comes in again."""
         planned = self._planned.get(split)
         if planned is None:
+            item, later = self._wording.item, self._wording.later
             raise ChangedError(
-                "a row came from a split, or from a version of a file, that is not in the plan: a file changed after it"
+                f"a row came from a split, or from a version of a {item}, that is not in the plan: a {item} changed after it"
                 " was listed",
                 code="unplanned-split",
-                hint="its rows were not sent; run again once nothing writes to the source any more (source.min_age)",
+                hint="its rows were not sent; run again once nothing writes to the source any more"
+                + (f" ({later})" if later else ""),
             )
         self._met[split] = SplitProgress.begin(planned, self._committed(planned))
         return self._met[split]
@@ -100,18 +110,19 @@ class SplitSequence:
                 f"{progress.planned.label} gave {progress.seen} rows, and"
                 f" {progress.rows} were committed by an earlier run: the same split must give the same rows",
                 code="split-shrank",
-                hint="nothing of it was sent again; was the file changed and its length and modification time kept?",
+                hint=f"nothing of it was sent again; was the {self._wording.item} changed and {self._wording.kept} kept?",
             )
         progress.ended = True
 
     def _pass_over(self, progress: SplitProgress, rows: Batch) -> None:
         """Count rows that are committed. Stop where they do not give the receipt: what follows belongs to other rows."""
         if not progress.pass_over(rows):
+            edited = f"{self._wording.item} edited and {self._wording.kept} kept"
             raise ChangedError(
                 f"{progress.planned.label}: its first {progress.rows} rows are not those that were"
                 " sent: they do not give the receipt",
                 code="prefix-changed",
-                hint="nothing more of it was sent; was the file edited and its length and modification time kept, or does an"
+                hint=f"nothing more of it was sent; was the {edited}, or does an"
                 " expression depend on the day, the host or a library's version? Restore what was and run again;"
                 " or send everything again, beside what is in the topic, with: eosingest run SPEC --from-scratch",
             )

@@ -92,7 +92,7 @@ class Task:
         self._outcome = Outcome(number)
         self._ownership = Ownership(settings, number, attempt, kafka.reader())
         self._transaction = Transaction(settings, number, kafka, now)
-        self._splits = SplitSequence(settings.splits, self._ownership.committed)
+        self._splits = SplitSequence(settings.splits, self._ownership.committed, settings.wording)
         self._restarts = Restarts(number, settings.run)
         self._claimed = False
 

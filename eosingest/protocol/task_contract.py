@@ -20,6 +20,7 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.source import Positions, SplitId
 from eosingest.records.limits import TopicLimits
+from eosingest.report.wording import Wording
 
 BAD_ROWS = "bad-rows"  # the code of an outcome that nothing but bad rows stands against
 
@@ -30,7 +31,7 @@ class TaskSettings:
 
     `splits` is keyed by the signed hash in the batches' split column; `plan_end` is the offset up to which the driver
     read, in the topic with the id `offsets_topic_id`; `max_attempts` is how often Spark tries a task
-    (`spark.task.maxFailures`). Times in seconds, sizes in bytes.
+    (`spark.task.maxFailures`). `wording` is the source's. Times in seconds, sizes in bytes.
     """
 
     job: str
@@ -46,6 +47,7 @@ class TaskSettings:
     transaction_timeout_s: float
     max_records: int
     max_bytes: int
+    wording: Wording
     max_attempts: int = 4
 
 

@@ -24,9 +24,10 @@ from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import SplitId
 from eosingest.protocol.task_contract import Outcome
+from eosingest.report.wording import Wording
 
 _NAMED_AT_MOST = 10
-_CHANGED = "changed-while-read"  # of a file; tasks that read its bytes say it too
+_CHANGED = "changed-while-read"  # of an item; tasks that read it themselves say it too
 _TASK_ERRORS: dict[str, type[EosingestError]] = {
     known.__name__: known for known in (ChangedError, FatalError, IncompleteError, TemporaryError)
 }
@@ -48,7 +49,7 @@ def proven_done(
 
     The second only where the whole job succeeded and each of the `tasks` committed all of its input: every planned split
     was read then (the scan has checked it on the plan that Spark executed), and one without a row is empty.
-    Files that `changed` meanwhile get none: once such a file is gone, a later run would take it for sent.
+    Items that `changed` meanwhile get none: once such an item is gone, a later run would take it for sent.
     """
     last, bad, all_read = _last_rows(result), _bad_splits(result), _all_read(result, tasks)
     marks = []
@@ -112,21 +113,24 @@ def errors_of(
     errors: list[EosingestError] = []
     if signal_number is not None:
         errors.append(interrupted_by(signal_number))
-    errors += outcome_errors([outcome for outcome in result.outcomes if not _says_so_too(outcome, changed)])
+    outcomes = [outcome for outcome in result.outcomes if not _says_so_too(outcome, changed)]
+    errors += outcome_errors(outcomes, plan.wording)
     if result.error is not None and signal_number is None:
         errors.append(result.error)
     if changed:
-        errors.append(_changed_while_read(changed))
+        errors.append(_changed_while_read(changed, plan.wording))
     left = unfinished(plan, state)
-    errors += _shrunk(left, state, result, tasks)
+    errors += _shrunk(left, state, result, tasks, plan.wording)
     if not errors and left:
         errors.append(IncompleteError(f"{len(left)} of {len(plan.pending)} splits are not done", hint=RUN_AGAIN))
     elif not errors:
-        errors += half_done_error(half_done())
+        errors += half_done_error(half_done(), plan.wording)
     return errors
 
 
-def _shrunk(left: Sequence[PlannedSplit], state: JobState, result: JobResult, tasks: int) -> list[EosingestError]:
+def _shrunk(
+    left: Sequence[PlannedSplit], state: JobState, result: JobResult, tasks: int, wording: Wording
+) -> list[EosingestError]:
     """Return an error for splits that gave fewer rows than are committed, where the task could not tell: nothing followed.
 
     They would not be done in any later run either.
@@ -145,7 +149,7 @@ def _shrunk(left: Sequence[PlannedSplit], state: JobState, result: JobResult, ta
         ChangedError(
             f"{_listed(texts)}: the same split must give the same rows",
             code="split-shrank",
-            hint="nothing of it was sent again; was the file changed and its length and modification time kept?",
+            hint=f"nothing of it was sent again; was the {wording.item} changed and {wording.kept} kept?",
         )
     ]
 
@@ -155,14 +159,14 @@ def unfinished(plan: Plan, state: JobState) -> list[PlannedSplit]:
     return [planned for planned in plan.pending if not state.is_done(planned.id)]
 
 
-def half_done_error(files: Sequence[str]) -> list[EosingestError]:
-    """Return an error for files that are half sent and that this run did not touch (younger than min_age)."""
-    if not files:
+def half_done_error(items: Sequence[str], wording: Wording) -> list[EosingestError]:
+    """Return an error for items that are half sent and that this run did not touch: it leaves them for a later one."""
+    if not items:
         return []
-    return [IncompleteError(f"{_listed(files)}: half sent, and left alone by source.min_age", hint=RUN_AGAIN)]
+    return [IncompleteError(f"{_listed(items)}: half sent, and {wording.left_alone}", hint=RUN_AGAIN)]
 
 
-def outcome_errors(outcomes: Sequence[Outcome]) -> list[EosingestError]:
+def outcome_errors(outcomes: Sequence[Outcome], wording: Wording) -> list[EosingestError]:
     """Turn the outcomes of tasks into errors: one for all bad rows, one for each other way to end."""
     errors: list[EosingestError] = []
     rows = [row for outcome in outcomes for row in outcome.bad_rows]
@@ -172,8 +176,8 @@ def outcome_errors(outcomes: Sequence[Outcome]) -> list[EosingestError]:
             FatalError(
                 _listed(lines, separator="\n"),
                 code=str(rows[0]["code"]),
-                hint="everything before these rows, and every other split, was sent once; a corrected file counts as"
-                ' changed: see source.on_change = "reingest"',
+                hint="everything before these rows, and every other split, was sent once;"
+                f' a corrected {wording.item} counts as changed: see source.on_change = "reingest"',
             )
         )
     others = {outcome.code: outcome for outcome in outcomes if outcome.error and outcome.exit_code != EXIT_FENCED}
@@ -188,16 +192,17 @@ def _outcome_error(outcome: Outcome) -> EosingestError:
 
 
 def _says_so_too(outcome: Outcome, changed: Sequence[str]) -> bool:
-    """Whether a task has seen itself that one of the `changed` files is another one: that is one error, not two."""
+    """Whether a task has seen itself that one of the `changed` items is another one: that is one error, not two."""
     return outcome.code == _CHANGED and outcome.item in changed
 
 
-def _changed_while_read(names: Sequence[str]) -> ChangedError:
+def _changed_while_read(names: Sequence[str], wording: Wording) -> ChangedError:
+    waits = f"; {wording.later} waits for writers" if wording.later else ""
     return ChangedError(
         f"{_listed(names)}: changed while it was read",
         code=_CHANGED,
         hint="some of its rows may have been sent: what the topic holds of it may be neither the old nor the new content."
-        ' Restore the file, or send it again as a whole with source.on_change = "reingest"; source.min_age waits for writers',
+        f' Restore the {wording.item}, or send it again as a whole with source.on_change = "reingest"{waits}',
     )
 
 

@@ -8,23 +8,25 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from eosingest.errors import EosingestError
+from eosingest.report.wording import Wording
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is, as the offsets topic tells it. `seconds` since the run began, bytes are the source's.
+    """How far a run is, as the offsets topic tells it. `seconds` since the run began, sizes are the source's, in its `unit`.
 
-    `bytes_done` are of done splits, and of others as far as they are committed: where they are read by rows, by the size of a
+    `size_done` is of done splits, and of others as far as they are committed: where they are read by rows, by the size of a
     row so far. `records_before` is what earlier runs have sent.
     """
 
     records_sent: int
     splits_done: int
     splits_planned: int
-    bytes_done: int
-    bytes_planned: int
+    size_done: int
+    size_planned: int
     seconds: float
     records_before: int = 0
+    unit: str = "bytes"
 
     @property
     def records_per_second(self) -> float:
@@ -34,9 +36,9 @@ class Progress:
     @property
     def seconds_left(self) -> float | None:
         """Time left at the pace so far, None while there is none."""
-        if not self.bytes_done:
+        if not self.size_done:
             return None
-        return self.seconds * (self.bytes_planned - self.bytes_done) / self.bytes_done
+        return self.seconds * (self.size_planned - self.size_done) / self.size_done
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Noting:
 @dataclass(frozen=True)
 class RunReport:
     """The result of a run. `records_sent` by this run, `records_total` by all runs of the job, as the offset records say;
-    `records_resent` lie in the topic beside them: of files as they were before they were sent again as a whole.
+    `records_resent` lie in the topic beside them: of items as they were before they were sent again as a whole.
     `notes` is what the observer was told on the way, `log` the file with Spark's own words, None where it was not started.
     """
 
@@ -109,8 +111,9 @@ class RunReport:
     topic: str
     bootstrap_servers: str
     exit_code: int
-    files: int
-    files_done: int
+    wording: Wording
+    items: int
+    items_done: int
     splits_planned: int
     splits_done: int
     records_sent: int
@@ -134,8 +137,7 @@ class RunReport:
             "topic": self.topic,
             "bootstrap_servers": self.bootstrap_servers,
             "complete": self.complete,
-            "files": self.files,
-            "files_done": self.files_done,
+            **_counts(self.wording, self.items, self.items_done),
             "splits_planned": self.splits_planned,
             "splits_done": self.splits_done,
             "records_sent": self.records_sent,
@@ -151,26 +153,26 @@ class RunReport:
 
 @dataclass(frozen=True)
 class PlanReport:
-    """What a run would do now, from a look at the offsets topic that disturbs nobody. Sizes in bytes.
+    """What a run would do now, from a look at the offsets topic that disturbs nobody. Sizes in the source's unit.
 
-    `files` holds, per listed file, its name, length, splits, pending splits and state (done | half done | new | changed).
-    `bytes_to_read` is at least `bytes_to_send`: the finished splits of a half-done file are read again to get past them.
+    `items` holds, per listed item, its name, size, splits, pending splits and state (done | half done | new | changed).
+    `size_to_read` is at least `size_to_send`: the finished splits of a half-done item are read again to get past them.
+    `left_out` is what the listing passed over, by the reason: the names, or how many there are.
     """
 
     job: str
     topic: str
     bootstrap_servers: str
-    files: tuple[dict[str, Any], ...]
+    wording: Wording
+    items: tuple[dict[str, Any], ...]
     splits: int
     splits_pending: int
-    bytes_total: int
-    bytes_to_read: int
-    bytes_to_send: int
+    size_total: int
+    size_to_read: int
+    size_to_send: int
     split_size: int
     records_committed: int
-    hidden: int
-    too_young: tuple[str, ...]
-    empty: tuple[str, ...]
+    left_out: dict[str, tuple[str, ...] | int]
     vanished: tuple[str, ...]
     errors: tuple[EosingestError, ...] = ()
     notes: tuple[str, ...] = ()
@@ -182,8 +184,26 @@ class PlanReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as the `data` of the JSON envelope."""
-        data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "errors"}
-        return {**data, "work_pending": self.work_pending}
+        unit = self.wording.unit
+        return {
+            "job": self.job,
+            "topic": self.topic,
+            "bootstrap_servers": self.bootstrap_servers,
+            **_counts(self.wording, len(self.items)),
+            self.wording.items: self.items,
+            "splits": self.splits,
+            "splits_pending": self.splits_pending,
+            "unit": unit,
+            f"{unit}_total": self.size_total,
+            f"{unit}_to_read": self.size_to_read,
+            f"{unit}_to_send": self.size_to_send,
+            "split_size": self.split_size,
+            "records_committed": self.records_committed,
+            **{why.replace(" ", "_"): what for why, what in self.left_out.items()},
+            "vanished": self.vanished,
+            "notes": self.notes,
+            "work_pending": self.work_pending,
+        }
 
 
 @dataclass(frozen=True)
@@ -202,8 +222,9 @@ class StatusReport:
     host: str
     pid: int
     time: str
-    files: int
-    files_done: int
+    wording: Wording
+    items: int
+    items_done: int
     splits: int
     splits_done: int
     records_total: int
@@ -215,7 +236,9 @@ class StatusReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as the `data` of the JSON envelope."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        counts = ("wording", "items", "items_done")
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in counts}
+        return {**data, **_counts(self.wording, self.items, self.items_done)}
 
 
 @dataclass(frozen=True)
@@ -258,7 +281,7 @@ class VerifyReport:
 
 @dataclass(frozen=True)
 class ShownRecord:
-    """A record that somebody looks at: of a preview (`file`, maybe `corrupt`), or of a topic (`offset`).
+    """A record that somebody looks at: of a preview (of an `item`, maybe `corrupt`), or of a topic (`offset`).
 
     A `timestamp_ms` of None is the time of sending, a `partition` of None the partitioner's choice.
     """
@@ -269,7 +292,7 @@ class ShownRecord:
     timestamp_ms: int | None = None
     partition: int | None = None
     offset: int | None = None
-    file: str | None = None
+    item: str | None = None
     corrupt: str | None = None
 
     @property
@@ -291,7 +314,7 @@ class ShownRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record whole. Bytes that are UTF-8 are a string, others {"base64": …}."""
-        data: dict[str, Any] = {"file": self.file} if self.offset is None else {"offset": self.offset}
+        data: dict[str, Any] = {} if self.offset is None else {"offset": self.offset}
         if self.corrupt is not None:
             return {**data, "corrupt": self.corrupt}
         return {
@@ -305,6 +328,12 @@ class ShownRecord:
         }
 
 
+def _counts(wording: Wording, items: int, done: int | None = None) -> dict[str, Any]:
+    """Return how many items there are, under a name that all kinds have and under the noun of this one."""
+    data: dict[str, Any] = {"item": wording.item, "items": items, wording.items: items}
+    return data if done is None else {**data, "items_done": done, f"{wording.items}_done": done}
+
+
 def _json_of(value: bytes | None) -> str | dict[str, str] | None:
     if value is None:
         return None
@@ -316,7 +345,7 @@ def _json_of(value: bytes | None) -> str | dict[str, str] | None:
 
 @dataclass(frozen=True)
 class PreviewReport:
-    """What a first run would send: the resolved schema (DDL) and the first records. `files` is how many there are.
+    """What a first run would send: the resolved schema (DDL) and the first records. `items` is how many there are.
 
     `log` is the file with Spark's own words.
     """
@@ -324,7 +353,8 @@ class PreviewReport:
     job: str
     topic: str
     format: str
-    files: int
+    wording: Wording
+    items: int
     schema: str | None
     records: tuple[ShownRecord, ...] = ()
     log: str | None = None
@@ -333,8 +363,10 @@ class PreviewReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as the `data` of the JSON envelope; the errors have their own place there."""
-        data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "errors"}
-        return {**data, "records": [record.to_json() for record in self.records], "notes": list(self.notes)}
+        left = ("errors", "wording", "items")
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in left}
+        records = [{self.wording.item: record.item, **record.to_json()} for record in self.records]
+        return {**data, **_counts(self.wording, self.items), "records": records, "notes": list(self.notes)}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from eosingest.protocol.source import Item, Source
+from eosingest.report.wording import Wording
 from eosingest.sources.files.formats import NAMES
 
 
@@ -42,7 +43,7 @@ class PlannedSource(Source, Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of source. The others are `module:name` of what is behind `table`, `source`, `scan` and `rehearsal`.
+    """A kind of source. The others are `module:name` of what is behind `table`, `source`, `scan`, `rehearsal`, `wording`.
 
     `in_tasks` are the modules that Spark's Python workers load to read.
     """
@@ -52,6 +53,7 @@ class Kind:
     made: str
     scanned: str
     rehearsed: str
+    worded: str
     in_tasks: tuple[str, ...]
 
     def table(self) -> Any:
@@ -71,6 +73,12 @@ class Kind:
         """Make the kind's `spark.training.Rehearsal`."""
         return _loaded(self.rehearsed)()
 
+    @property
+    def wording(self) -> Wording:
+        """How a person is told of its items."""
+        found: Wording = _loaded(self.worded)
+        return found
+
 
 FILES = Kind(
     NAMES,
@@ -78,6 +86,7 @@ FILES = Kind(
     made="eosingest.sources.files.source:source_of",
     scanned="eosingest.sources.files.reading.scan:scan_of",
     rehearsed="eosingest.sources.files.reading.rehearsal:FileRehearsal",
+    worded="eosingest.sources.files.source_file:WORDING",
     in_tasks=(
         "eosingest.sources.files.reading.inspect_files",
         "eosingest.sources.files.reading.line_reader",

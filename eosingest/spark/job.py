@@ -77,14 +77,14 @@ class SparkLauncher:
         self._error: EosingestError | None = None
         self._losses: LossWatch | None = None  # on a cluster, while the job runs
 
-    def prepare(self, plan: Plan, schema: str | None, *, same_files: bool) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, same_items: bool) -> Prepared:
         """Start Spark, make the DataFrame, check that it is narrow and reads each planned split once.
 
         A signal ends the wait at once.
         """
-        return waiting.in_thread(lambda: self._prepare(plan, schema, same_files), self._settings.check, "spark-prepare")
+        return waiting.in_thread(lambda: self._prepare(plan, schema, same_items), self._settings.check, "spark-prepare")
 
-    def _prepare(self, plan: Plan, schema: str | None, same_files: bool) -> Prepared:
+    def _prepare(self, plan: Plan, schema: str | None, same_items: bool) -> Prepared:
         settings, scan = self._settings, self._settings.scan
         self._spark = settings.start(plan.split_size)
         self._plan = plan
@@ -102,7 +102,7 @@ class SparkLauncher:
                 return self._reading.prepared
             sql = self._spark.sql()  # a second and a half, in which tasks inspect
             inspected.result()
-            if schema is not None and not same_files:
+            if schema is not None and not same_items:
                 scan.refuse_outgrown(sql, plan, schema)
             self._reading = frame_reading(scan, settings.records, sql, plan, schema, slots)
             return self._reading.prepared

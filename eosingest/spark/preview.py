@@ -27,7 +27,7 @@ class SparkPreviewer(SparkLauncher):
         return waiting.in_thread(lambda: self._open(plan), self._settings.check, "spark-preview")
 
     def first_records(self, plan: Plan, schema: str, count: int) -> list[ShownRecord]:
-        """Return the first records of the plan's files, at most `count`.
+        """Return the first records of the plan's items, at most `count`.
 
         Raises the errors of errors.py where a row cannot be computed.
         """
@@ -58,8 +58,8 @@ class SparkPreviewer(SparkLauncher):
             rows = frame.records.limit(count).collect()
         except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error
-        file = plan.pending_items[0].item.name
-        return [_shown(row, file, tuple(settings.records.headers)) for row in rows]
+        item = plan.pending_items[0].item.name
+        return [_shown(row, item, tuple(settings.records.headers)) for row in rows]
 
     def _explained(self, error: Exception) -> Exception:
         """Turn a failure of Spark into an error, as a run does; of a look nothing is kept, and nothing goes on."""
@@ -81,12 +81,12 @@ class SparkPreviewer(SparkLauncher):
         return explained
 
 
-def _shown(row: Any, file: str, headers: tuple[str, ...]) -> ShownRecord:
+def _shown(row: Any, item: str, headers: tuple[str, ...]) -> ShownRecord:
     """Return a row of the record columns as what would be sent. A corrupt row has its text, and no record."""
     columns = row.asDict()
     corrupt = columns.get(CORRUPT)
     return ShownRecord(
-        file=file,
+        item=item,
         key=_bytes(columns.get("key")),
         value=_bytes(columns.get("value")),
         headers=tuple(_headers(columns, headers)),

@@ -159,8 +159,8 @@ class _Launcher(SparkLauncher):
         self._result = JobResult([])
         self._rows: Any = None
 
-    def prepare(self, plan: Plan, schema: str | None, *, generation: int = 1, same_files: bool = False) -> Prepared:
-        return super().prepare(plan, schema, same_files=same_files)
+    def prepare(self, plan: Plan, schema: str | None, *, generation: int = 1, same_items: bool = False) -> Prepared:
+        return super().prepare(plan, schema, same_items=same_items)
 
     def inputs(self) -> Iterator[tuple[int, Inputs]]:
         """Yield the input of each task, from its first row on; Spark computes its rows once."""

@@ -21,7 +21,7 @@ from eosingest.protocol.task_contract import BAD_ROWS, Outcome, TaskSettings
 from eosingest.records.limits import TopicLimits
 from eosingest.sources.files.cuts import FileSplit
 from eosingest.sources.files.fingerprint import Fingerprint
-from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.source_file import WORDING, SourceFile, left_out
 
 Place = tuple[str, int]  # a split as tests name it: file and start
 
@@ -42,7 +42,12 @@ def source_file(
 def listing(
     *files: SourceFile, hidden: int = 0, too_young: Iterable[str] = (), empty: Iterable[str] = (), **more: Any
 ) -> Listing:
-    return Listing(files, hidden, tuple(too_young), tuple(empty), **more)
+    return Listing(files, left_out(tuple(empty), tuple(too_young), hidden), **more)
+
+
+def passed_over(found: Listing | Plan, why: str) -> tuple[str, ...] | int:
+    """What was left out for a reason: the names, or how many."""
+    return next(out.what for out in found.left_out if out.why == why)
 
 
 def split(file: str = "a", start: int = 0, length: int = 100) -> FileSplit:
@@ -171,7 +176,7 @@ def planned_item(file: SourceFile, pending: Iterable[PlannedSplit], *, started: 
 
 
 def plan(*files: PlannedItem, split_size: int = 100, **more: Any) -> Plan:
-    return Plan(split_size, files, **more)
+    return Plan(split_size, files, WORDING, **more)
 
 
 def task_settings(**changes: Any) -> TaskSettings:
@@ -189,6 +194,7 @@ def task_settings(**changes: Any) -> TaskSettings:
         transaction_timeout_s=10,
         max_records=1000,
         max_bytes=1_000_000,
+        wording=WORDING,
     )
     return replace(base, **changes)
 

@@ -19,6 +19,7 @@ import numpy as np
 from eosingest.kafka.protocols import Records
 from eosingest.protocol.source import Json, Listing, Position, Scope, Split, SplitId, Version
 from eosingest.protocol.task_contract import Batch
+from eosingest.report.wording import Wording
 from tests.support.builders import Place, listing
 from tests.support.simulated_source import SPLIT_SIZE, Rows, SimulatedSource
 
@@ -69,6 +70,9 @@ class Range:
     seen: tuple[Json, ...] = ()
 
 
+WORDING = Wording("range", "ranges", "rows", "not listed now", "the table's name", "", "reach the tables")
+
+
 class Tables:
     """What all runs find; `ends` is how far each table goes by now."""
 
@@ -102,6 +106,8 @@ class Tables:
 
 class FrozenTables:
     """A `protocol.source.Source` of one run over these tables. `listed` is how far it found each of them when it listed."""
+
+    wording = WORDING
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables

@@ -22,6 +22,7 @@ import pyarrow as pa
 from eosingest.errors import ChangedError, SpecError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import Json, Listing, Position, Scope, Source, Split, SplitId, Version
+from eosingest.report.wording import Wording
 from eosingest.sources import registry
 from eosingest.sources.registry import Kind
 
@@ -78,24 +79,37 @@ class LedgerSplit(Split):
         return cast(int, position) - self.first
 
 
+WORDING = Wording(
+    item="ledger",
+    items="ledgers",
+    unit="rows",
+    not_named="not in the folder now",
+    kept="its length and time of writing",
+    later="",
+    on_executors="have the ledgers",
+)
+
+
 @dataclass(frozen=True)
 class Ledger:
-    """One ledger as it was listed (a `protocol.source.Item`); `written` is when, in nanoseconds."""
+    """One ledger as it was listed (a `protocol.source.Item`): its rows and bytes, and when it was written, in nanoseconds."""
 
     name: str
     path: str
     size: int
+    bytes: int
     written: int
 
     @property
     def seen(self) -> tuple[Json, ...]:
-        return (self.size, self.written)
+        return (self.bytes, self.written)
 
 
 class LedgerSource:
     """The ledgers of a folder (`registry.PlannedSource`)."""
 
     root_as_written = "."
+    wording = WORDING
 
     def __init__(self, directory: Path, folder: str) -> None:
         self._directory, self._folder = directory, folder
@@ -107,12 +121,12 @@ class LedgerSource:
 
     def list(self, scope: Scope | None = None, done: object = ()) -> Listing:
         paths = sorted((self._directory / self._folder).iterdir())
-        return Listing(tuple(self._listed(path) for path in paths), 0, (), ())
+        return Listing(tuple(self._listed(path) for path in paths))
 
     def _listed(self, path: Path) -> Ledger:
         status = path.stat()
         name = f"{self._folder}/{path.name}"
-        return Ledger(name, str(path), status.st_size, status.st_mtime_ns)
+        return Ledger(name, str(path), len(read_rows(path)), status.st_size, status.st_mtime_ns)
 
     def version(self, item: Ledger, known: Iterable[Version] = ()) -> Version:
         same = (one for one in known if [one["size"], one["time"]] == [*item.seen])
@@ -122,7 +136,7 @@ class LedgerSource:
         if not _is_as_listed(item):
             raise ChangedError(f"{item.name} was changed since it was listed", code="file-changed")
         digest = hashlib.sha256(Path(item.path).read_bytes()).hexdigest()
-        return {"size": item.size, "time": item.written, "sha": digest, "rows": len(read_rows(Path(item.path)))}
+        return {"size": item.bytes, "time": item.written, "sha": digest, "rows": len(read_rows(Path(item.path)))}
 
     def unchanged(self, item: Ledger, recorded: Sequence[Version]) -> bool:
         now = self.version(item, recorded)
@@ -226,6 +240,7 @@ LEDGERS = Kind(
     made=f"{__name__}:source_of",
     scanned=f"{__name__}:scan_of",
     rehearsed="",
+    worded=f"{__name__}:WORDING",
     in_tasks=(__name__,),
 )
 

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from eosingest.protocol.source import Json, Listing, Scope, Split, SplitId, Version
 from eosingest.sources.files.cuts import covered, file_of, split_of
 from eosingest.sources.files.fingerprint import Fingerprint, Fingerprints
-from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.source_file import WORDING, SourceFile
 from tests.support.builders import cut_evenly, fingerprint, listing, source_file
 
 
 class VersionsOfFiles:
     """The part of a `protocol.source.Source` that tells versions of files apart, as the source of files does it."""
+
+    wording = WORDING
 
     def __init__(self, read: Callable[[SourceFile], Fingerprint]) -> None:
         self._fingerprints = Fingerprints(read)

@@ -14,6 +14,7 @@ from eosingest.cli import preview
 from eosingest.cli.records import text_of
 from eosingest.errors import FatalError
 from eosingest.report.model import PreviewReport, ShownRecord
+from eosingest.sources.files.source_file import WORDING
 
 RECORD = ShownRecord(
     key=b"alice",
@@ -21,13 +22,14 @@ RECORD = ShownRecord(
     headers=(("src", b"\x00\xff"), ("none", None)),
     timestamp_ms=1_764_583_200_123,
     partition=2,
-    file="data/a.jsonl",
+    item="data/a.jsonl",
 )
 REPORT = PreviewReport(
     job="orders",
     topic="orders",
     format="json",
-    files=3,
+    wording=WORDING,
+    items=3,
     schema='id BIGINT,`a"b` STRING',
     records=(RECORD,),
     log="x.log",
@@ -94,7 +96,7 @@ def test_what_is_long_is_cut_and_says_so() -> None:
 
 def test_a_corrupt_row_is_an_error_as_it_is_for_a_run() -> None:
     error = FatalError("a.jsonl: record 1", code="corrupt-row")
-    corrupt = ShownRecord(None, None, file="a.jsonl", corrupt='{"id":')
+    corrupt = ShownRecord(None, None, item="a.jsonl", corrupt='{"id":')
     result = preview.result_of(replace(REPORT, records=(corrupt,), errors=(error,)))
     assert (result.exit_code, result.status) == (7, "error")
     assert list(result.lines)[-2:] == [

@@ -18,7 +18,7 @@ from eosingest.report.model import AuditProgress, Progress
 
 MIB = 1 << 20
 HALF = Progress(
-    records_sent=1_200_345, splits_done=12, splits_planned=40, bytes_done=12 * MIB, bytes_planned=40 * MIB, seconds=3.0
+    records_sent=1_200_345, splits_done=12, splits_planned=40, size_done=12 * MIB, size_planned=40 * MIB, seconds=3.0
 )
 
 
@@ -37,7 +37,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_line() -> None:
     assert line_of(HALF) == "12 of 40 splits, 1,200,345 records, 400,115 records/s, 00:00:07 left"
-    assert line_of(HALF, with_bytes=True).startswith("12 of 40 splits, 12 MiB of 40 MiB, 1,200,345 records")
+    assert line_of(HALF, with_size=True).startswith("12 of 40 splits, 12 MiB of 40 MiB, 1,200,345 records")
     start = Progress(0, 0, 1, 0, MIB, 0.0)
     assert line_of(start) == "0 of 1 split, 0 records, 0 records/s"
 

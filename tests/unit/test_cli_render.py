@@ -26,6 +26,7 @@ from eosingest.errors import (
 )
 from eosingest.kafka.protocols import OpenTransaction
 from eosingest.report.model import PlanReport, RunReport, StatusReport
+from eosingest.sources.files.source_file import WORDING
 
 RUN = RunReport(
     job="orders-backfill",
@@ -33,8 +34,9 @@ RUN = RunReport(
     topic="orders",
     bootstrap_servers="localhost:9092",
     exit_code=0,
-    files=12,
-    files_done=12,
+    wording=WORDING,
+    items=12,
+    items_done=12,
     splits_planned=40,
     splits_done=40,
     records_sent=120_345,
@@ -44,24 +46,30 @@ RUN = RunReport(
 
 
 def file(name: str, state: str, splits: int, pending: int) -> dict[str, Any]:
-    return {"name": name, "length": splits << 20, "splits": splits, "splits_pending": pending, "state": state}
+    return {
+        "name": name,
+        "size": splits << 20,
+        "length": splits << 20,
+        "splits": splits,
+        "splits_pending": pending,
+        "state": state,
+    }
 
 
 PLAN = PlanReport(
     job="orders-backfill",
     topic="orders",
     bootstrap_servers="localhost:9092",
-    files=(file("a.jsonl", "done", 2, 0), file("b.jsonl", "half done", 3, 1), file("c.jsonl", "new", 1, 1)),
+    wording=WORDING,
+    items=(file("a.jsonl", "done", 2, 0), file("b.jsonl", "half done", 3, 1), file("c.jsonl", "new", 1, 1)),
     splits=6,
     splits_pending=2,
-    bytes_total=6 << 20,
-    bytes_to_read=4 << 20,
-    bytes_to_send=2 << 20,
+    size_total=6 << 20,
+    size_to_read=4 << 20,
+    size_to_send=2 << 20,
     split_size=1 << 20,
     records_committed=1_203_450,
-    hidden=1,
-    too_young=("d.jsonl",),
-    empty=("e.jsonl", "f.jsonl"),
+    left_out={"empty": ("e.jsonl", "f.jsonl"), "too young": ("d.jsonl",), "hidden": 1},
     vanished=(),
 )
 
@@ -74,8 +82,9 @@ STATUS = StatusReport(
     host="etl-1",
     pid=4711,
     time="2026-11-20T10:00:00+00:00",
-    files=12,
-    files_done=11,
+    wording=WORDING,
+    items=12,
+    items_done=11,
     splits=40,
     splits_done=38,
     records_total=1_203_450,
@@ -118,7 +127,7 @@ def test_an_incomplete_run_says_what_is_left_and_every_error(capsys: pytest.Capt
         IncompleteError("3 splits are not done", hint="run again"),
         TemporaryError("broker 2 did not answer"),
     )
-    report = replace(RUN, exit_code=3, files_done=10, splits_done=37, errors=errors)
+    report = replace(RUN, exit_code=3, items_done=10, splits_done=37, errors=errors)
     out, err = shown(run.result_of(report), capsys)
     assert out.startswith("orders-backfill run 3: incomplete. 120,345 records sent")
     assert "Files 10 of 12 done, splits 37 of 40; left to send: 3 splits of 2 files." in out
@@ -181,7 +190,7 @@ def test_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_plan_shows_twenty_files_or_all() -> None:
     files = tuple(file(f"{number:02}.jsonl", "new", 1, 1) for number in range(25))
-    report = replace(PLAN, files=files, splits=25, splits_pending=25)
+    report = replace(PLAN, items=files, splits=25, splits_pending=25)
     short = plan.result_of(report, exit_code=False, verbose=False).lines
     assert "  19.jsonl  new, 1 of 1 split, 1 MiB" in short
     assert short[-1] == "  and 5 more (--verbose shows them all)"
@@ -189,7 +198,7 @@ def test_a_plan_shows_twenty_files_or_all() -> None:
 
 
 def test_a_plan_with_nothing_to_do() -> None:
-    report = replace(PLAN, files=PLAN.files[:1], splits=2, splits_pending=0, hidden=0, too_young=(), empty=())
+    report = replace(PLAN, items=PLAN.items[:1], splits=2, splits_pending=0, left_out={"empty": (), "hidden": 0})
     result = plan.result_of(report, exit_code=True, verbose=False)
     assert result.exit_code == 0
     assert result.lines[0] == "orders-backfill: nothing to do."

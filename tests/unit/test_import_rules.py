@@ -26,7 +26,7 @@ ROOMS: dict[str, set[str]] = {
     "records": {"kafka.protocols"},
     "report": {"errors"},
     "protocol": {"errors", "host.failpoints", "host.interruption", "kafka.protocols", "records", "report"},
-    "sources": {"errors", "host.interruption", "protocol.source"},
+    "sources": {"errors", "host.interruption", "protocol.source", "report.wording"},
     "sniff": {"errors"},
     "broker": {"errors", "host"},
     "spec": {"errors", "sources.registry"},
@@ -55,9 +55,9 @@ ROOMS: dict[str, set[str]] = {
 # what is named here, and nothing else.
 MODULES_MAY: dict[str, set[str]] = {
     "protocol.transactional_ids": set(),
-    "protocol.source": set(),
+    "protocol.source": {"report.wording"},
     "protocol.offsets": {"errors", "kafka.protocols", "protocol.source"},
-    "protocol.plan": {"errors", "protocol.offsets", "protocol.source"},
+    "protocol.plan": {"errors", "protocol.offsets", "protocol.source", "report.wording"},
     "protocol.pins": {"protocol.source", "errors", "protocol.offsets", "records.checksum"},
     "protocol.audited_source": {"protocol.offsets", "protocol.plan", "protocol.source", "records.checksum"},
     "protocol.task_contract": {
@@ -67,6 +67,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "protocol.offsets",
         "protocol.source",
         "records.limits",
+        "report.wording",
     },
     "protocol.split_progress": {
         "protocol.source",
@@ -81,6 +82,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "protocol.plan",
         "protocol.split_progress",
         "protocol.task_contract",
+        "report.wording",
     },
     "protocol.ownership": {
         "errors",
@@ -113,6 +115,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "protocol.offsets",
         "protocol.plan",
         "protocol.task_contract",
+        "report.wording",
     },
     "protocol.sink_topic": {
         "errors",

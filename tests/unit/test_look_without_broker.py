@@ -126,9 +126,9 @@ def test_a_file_that_vanished_when_it_was_done_is_said(tmp_path: Path) -> None:
         "data/gone.jsonl was sent whole and is not there any more; the records stay in the topic"
     ]
     assert notes_of(made, object()) == []
-    assert gone_note(map(str, range(7))).startswith("0, 1, 2, 3, 4 and 2 more files were sent whole")
+    assert gone_note(map(str, range(7)), source.wording).startswith("0, 1, 2, 3, 4 and 2 more files were sent whole")
 
 
 def test_a_listing_without_the_newer_fields_is_still_one() -> None:
-    assert listing().nothing == ()
+    assert listing().notes == ()
     assert FileSource(format="json", paths=["data"], directory=Path(), root=None, min_age_s=0).list().items == ()

@@ -44,7 +44,7 @@ class Previewer:
         names = [entry.item.name for entry in plan.items]
         self.asked.append((names, count))
         corrupt = "{" if "bad" in names[0] else None
-        return [ShownRecord(b"k", b"v", file=names[0], corrupt=corrupt)] * min(self.rows, count)
+        return [ShownRecord(b"k", b"v", item=names[0], corrupt=corrupt)] * min(self.rows, count)
 
     def close(self) -> None:
         self.closed += 1
@@ -72,8 +72,8 @@ def test_files_in_the_order_of_the_plan_until_there_are_enough(monkeypatch: pyte
     report = look(monkeypatch, tmp_path, ["b", "a", "c"], 3, spark)
     assert spark.opened == [3]  # the schema is that of all files
     assert spark.asked == [(["data/a"], 3), (["data/b"], 1)]
-    assert [record.file for record in report.records] == ["data/a", "data/a", "data/b"]
-    assert (report.schema, report.files, report.errors, spark.closed) == ("id STRING", 3, (), 1)
+    assert [record.item for record in report.records] == ["data/a", "data/a", "data/b"]
+    assert (report.schema, report.items, report.errors, spark.closed) == ("id STRING", 3, (), 1)
 
 
 def test_where_no_row_is_taken_not_every_file_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

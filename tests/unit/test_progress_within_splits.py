@@ -22,26 +22,26 @@ def plan(*committed: OffsetRecord | None) -> Plan:
     return plan_of(file, committed_records=sum(each.records for each in committed if each))
 
 
-def bytes_done(planned: Plan, *seen: OffsetRecord) -> int:
+def size_done(planned: Plan, *seen: OffsetRecord) -> int:
     progress = RunProgress(planned)
     progress.take(seen)
-    return progress.after(10.0).bytes_done
+    return progress.after(10.0).size_done
 
 
 def test_by_the_bytes_of_the_position() -> None:
-    assert bytes_done(plan(None, None), offset(100, 7, position=140)) == 40
-    assert bytes_done(plan(None, offset(100, 7, position=140)), offset(100, 9, position=160)) == 20  # of this run
+    assert size_done(plan(None, None), offset(100, 7, position=140)) == 40
+    assert size_done(plan(None, offset(100, 7, position=140)), offset(100, 9, position=160)) == 20  # of this run
 
 
 def test_by_rows_of_the_size_that_rows_had_so_far() -> None:
-    assert bytes_done(plan(None, None), offset(0, 10)) == 0  # of which size, nobody knows yet
-    assert bytes_done(plan(None, None), offset(0, 10, done=True), offset(100, 5)) == 150
-    assert bytes_done(plan(None, offset(100, 3)), offset(0, 10, done=True), offset(100, 5)) == 120
+    assert size_done(plan(None, None), offset(0, 10)) == 0  # of which size, nobody knows yet
+    assert size_done(plan(None, None), offset(0, 10, done=True), offset(100, 5)) == 150
+    assert size_done(plan(None, offset(100, 3)), offset(0, 10, done=True), offset(100, 5)) == 120
 
 
 def test_never_a_whole_split_before_it_is_done() -> None:
-    assert bytes_done(plan(None, None), offset(0, 10, done=True), offset(100, 50)) == 199
-    assert bytes_done(plan(None), offset(0, 10, position=5000)) == 99  # of what is compressed in it
+    assert size_done(plan(None, None), offset(0, 10, done=True), offset(100, 50)) == 199
+    assert size_done(plan(None), offset(0, 10, position=5000)) == 99  # of what is compressed in it
 
 
 def test_what_earlier_runs_sent_is_said() -> None:

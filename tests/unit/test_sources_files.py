@@ -13,7 +13,7 @@ import pytest
 from eosingest.errors import EosingestError, FatalError, SpecError
 from eosingest.protocol.source import Listing, Source
 from eosingest.sources.files.source import FileSource
-from tests.support.builders import listing, split
+from tests.support.builders import listing, passed_over, split
 
 
 def make(folder: Path, *names: str, content: str = '{"a":1}\n') -> None:
@@ -103,7 +103,7 @@ def test_what_spark_hides_is_passed_over_and_counted(
 ) -> None:
     make(tmp_path, *files)
     listing = source(tmp_path, path).list()
-    assert (names(listing), listing.hidden) == (expected, hidden)
+    assert (names(listing), passed_over(listing, "hidden")) == (expected, hidden)
 
 
 @pytest.mark.parametrize(
@@ -279,10 +279,10 @@ def test_young_and_empty_files_are_kept_apart(tmp_path: Path) -> None:
         os.utime(tmp_path / name, (mtime, mtime))
     listing = source(tmp_path, "*", min_age_s=60, now=1000).list()
     assert names(listing) == ["edge", "old"]
-    assert listing.too_young == ("empty-young", "future", "young")
-    assert listing.empty == ("empty",)
+    assert passed_over(listing, "too young") == ("empty-young", "future", "young")
+    assert passed_over(listing, "empty") == ("empty",)
     patient = source(tmp_path, "*", min_age_s=0, now=1000).list()
-    assert (len(patient.items), patient.too_young, len(patient.empty)) == (4, (), 2)
+    assert (len(patient.items), passed_over(patient, "too young"), len(passed_over(patient, "empty"))) == (4, (), 2)
 
 
 def test_an_empty_folder_is_nothing_to_do(tmp_path: Path) -> None:
@@ -384,4 +384,4 @@ def test_a_hundred_thousand_files_are_listed_in_seconds(tmp_path: Path) -> None:
     began = time.process_time()
     listing = source(tmp_path, "d").list()
     assert time.process_time() - began < 5
-    assert (len(listing.items), len(listing.empty)) == (1000, 99_000)
+    assert (len(listing.items), len(passed_over(listing, "empty"))) == (1000, 99_000)

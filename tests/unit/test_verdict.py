@@ -22,6 +22,7 @@ from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, half_done_items
 from eosingest.protocol.task import Outcome
 from eosingest.protocol.verdict import JobResult, errors_of, half_done_error, outcome_errors, proven_done, unfinished
+from eosingest.sources.files.source_file import WORDING
 from tests.support import builders
 from tests.support.builders import (
     Place,
@@ -194,7 +195,7 @@ def test_files_half_sent_and_not_planned_keep_the_run_from_being_complete() -> N
     (error,) = errors(state, outcome())
     assert isinstance(error, IncompleteError)
     assert "young" in error.message
-    assert half_done_error([]) == []
+    assert half_done_error([], WORDING) == []
 
 
 def test_a_signal_is_said_and_the_jobs_own_end_by_it_is_not() -> None:
@@ -268,7 +269,7 @@ def test_all_bad_rows_make_one_error() -> None:
         outcome(exit_code=7, code="bad-rows", bad_rows=[bad_row(0), bad_row(100, row=8)]),
         outcome(task=1, exit_code=7, code="bad-rows", bad_rows=[bad_row(200, file="b", row=1, code="null-key")]),
     ]
-    (error,) = outcome_errors(outcomes)
+    (error,) = outcome_errors(outcomes, WORDING)
     assert isinstance(error, FatalError)
     assert error.code == "corrupt-row"
     lines = error.message.splitlines()
@@ -281,31 +282,33 @@ def test_all_bad_rows_make_one_error() -> None:
 
 def test_bad_rows_of_a_task_that_then_ended_otherwise_are_told_beside_it() -> None:
     both = outcome(exit_code=5, code="kafka-failed", message="gone", bad_rows=[bad_row(0)])
-    assert [error.exit_code for error in outcome_errors([both])] == [7, 5]
+    assert [error.exit_code for error in outcome_errors([both], WORDING)] == [7, 5]
 
 
 @pytest.mark.parametrize(
     ("exit_code", "error_class"), [(12, ChangedError), (5, TemporaryError), (3, IncompleteError), (7, FatalError)]
 )
 def test_an_outcome_becomes_the_error_of_its_exit_code(exit_code: int, error_class: type[EosingestError]) -> None:
-    (error,) = outcome_errors([outcome(exit_code=exit_code, code="some-word", message="what", hint="next")])
+    (error,) = outcome_errors([outcome(exit_code=exit_code, code="some-word", message="what", hint="next")], WORDING)
     assert type(error) is error_class
     assert (error.exit_code, error.code, error.message, error.hint) == (exit_code, "some-word", "what", "next")
 
 
 def test_an_outcome_without_a_hint_gets_one() -> None:
-    (error,) = outcome_errors([outcome(exit_code=5, code="kafka-failed", message="gone")])
+    (error,) = outcome_errors([outcome(exit_code=5, code="kafka-failed", message="gone")], WORDING)
     assert "run again" in error.hint
 
 
 def test_many_tasks_that_ended_alike_say_it_once() -> None:
     many = [outcome(task=n, exit_code=5, code="kafka-failed", message=f"task {n}") for n in range(8)]
-    assert len(outcome_errors([*many, outcome(task=9, exit_code=12, code="unplanned-split", message="x")])) == 2
+    assert (
+        len(outcome_errors([*many, outcome(task=9, exit_code=12, code="unplanned-split", message="x")], WORDING)) == 2
+    )
 
 
 def test_a_tasks_word_fenced_is_no_evidence() -> None:
     fenced = outcome(exit_code=6, code="fenced", message="the job belongs to run 6", read_all=False)
-    assert outcome_errors([fenced]) == []
+    assert outcome_errors([fenced], WORDING) == []
     (error,) = errors(HALF, fenced)
     assert isinstance(error, IncompleteError), "the control record was read, and it was ours"
 

@@ -30,7 +30,7 @@ from eosingest.sources.files.fingerprint import (
 from eosingest.sources.files.globs import is_plain, may_be_literal
 from eosingest.sources.files.names import check_readable_name, escape_for_spark, is_hidden, metadata_file_path
 from eosingest.sources.files.partitions import partition_base, partition_columns
-from eosingest.sources.files.source_file import SourceFile, as_file
+from eosingest.sources.files.source_file import WORDING, SourceFile, as_file, left_out
 from eosingest.sources.files.unread import Unread
 from eosingest.sources.files.walk import Found, Walk, exists, unreadable
 
@@ -61,10 +61,12 @@ class _Written:
 
 
 class FileSource:
-    """The files of `[source]`: implements `base.Source` for the local disk.
+    """The files of `[source]` on the local disk (a `registry.PlannedSource`).
 
     Raises SpecError for a path that no local disk has (another URI scheme, a zero byte).
     """
+
+    wording = WORDING
 
     def __init__(
         self,
@@ -147,7 +149,9 @@ class FileSource:
                 files.append(file)
         self.partition_base(files)  # raises where the tree is mixed
         return Listing(
-            tuple(files), walk.hidden, tuple(too_young), tuple(empty), tuple(sorted(path.text for path in nothing))
+            tuple(files),
+            left_out(empty, too_young, walk.hidden),
+            tuple(f"'{text}' names no file" for text in sorted(path.text for path in nothing)),
         )
 
     def _refuse_nothing(self, nothing: Iterable[_Written], hidden: int) -> None:

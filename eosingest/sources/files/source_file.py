@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eosingest.protocol.source import Item, Json
+from eosingest.protocol.source import Item, Json, LeftOut
+from eosingest.report.wording import Wording
+
+WORDING = Wording(
+    item="file",
+    items="files",
+    unit="bytes",
+    not_named="not among the files that `path` names now",
+    kept="its length and modification time",
+    later="source.min_age",
+    on_executors="see the files under the same path",
+)
 
 
 @dataclass(frozen=True)
@@ -36,3 +48,14 @@ def as_file(item: Item) -> SourceFile:
     """Return an item as the file that it is: this kind lists no others."""
     assert isinstance(item, SourceFile), item
     return item
+
+
+def left_out(empty: Sequence[str], too_young: Sequence[str], hidden: int) -> tuple[LeftOut, ...]:
+    """Say what was passed over: files of zero bytes, those that may still be written, names that Spark hides."""
+    are = "1 file is" if len(too_young) == 1 else f"{len(too_young):,} files are"
+    young = f"{are} younger than source.min_age: left for a later run" if too_young else ""
+    return (
+        LeftOut("empty", tuple(empty), empty=True),
+        LeftOut("too young", tuple(too_young), note=young),
+        LeftOut("hidden", hidden),
+    )

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from eosingest.protocol.source import Item, Json, Listing, Scope, Source, Split, SplitId, Version
 from eosingest.sources.files.fingerprint import Fingerprint
-from eosingest.sources.files.source_file import as_file
+from eosingest.sources.files.source_file import WORDING, as_file
 
 
 class Unread:
     """Gives fingerprints without their content, so that no file need be read for a plan that nothing is sent by."""
+
+    wording = WORDING
 
     def __init__(self, source: Source) -> None:
         self._source = source

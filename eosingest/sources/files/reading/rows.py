@@ -173,9 +173,9 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
         if found:
             raise misread.refusal(found)
         return given
-    if settings.format in _WITH_CORRUPT_ROWS and plan.bytes_to_read > _INFERENCE_MAX_BYTES:
+    if settings.format in _WITH_CORRUPT_ROWS and plan.size_to_read > _INFERENCE_MAX_BYTES:
         raise SpecError(
-            f"source.schema is missing, and to infer it Spark would read {plan.bytes_to_read >> 20} MiB twice",
+            f"source.schema is missing, and to infer it Spark would read {plan.size_to_read >> 20} MiB twice",
             code="schema-needed",
             hint=f"this is what the first rows look like; check it and put it into the spec:\n"
             f'schema = "{_sample_ddl(spark, settings, paths[0])}"',
