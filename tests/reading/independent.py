@@ -1,4 +1,4 @@
-"""What a file says, by readers that are none of ours: Python's csv, json, gzip, bz2 and zlib; zstandard, lz4, pyarrow.
+"""What a file says, by readers that are none of ours: Python's csv, json, gzip, bz2, zlib; zstandard, lz4, pyarrow, fastavro.
 
 The expectation of the table (table.py). A reader returns the rows of a file, or None where it refuses it. Rows of text are
 bytes; other rows are what `json.loads` makes of the record that a run sends of them.
@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as parquet
@@ -41,6 +42,8 @@ def rows(format: str, name: str, data: bytes, columns: Columns | None, options: 
     try:
         if format in ("parquet", "orc"):
             return _columnar(format, data, columns)
+        if format == "avro":
+            return _avro(data, columns)
         found = contents(name, data)
         if format == "text":
             return lines(found, options.get("lineSep"))
@@ -243,6 +246,22 @@ def _columnar(format: str, data: bytes, columns: Columns | None) -> list[Any]:
     # ORC's times are moments to Spark, and a record has them with their zone.
     zone = "Z" if format == "orc" else ""
     return [{name: plain(row.get(name), zone) for name in names} for row in found]
+
+
+# ---- Avro --------------------------------------------------------------------------------------------------------------
+
+
+def _avro(data: bytes, columns: Columns | None) -> list[Any]:
+    """Read all columns, those of the schema if there is one: a column that the file does not have is null."""
+    try:
+        reader = fastavro.reader(io.BytesIO(data))
+        found = list(reader)
+    except Exception as error:  # it has no class for what is wrong with a file
+        raise Refused from error
+    if not all(isinstance(row, dict) for row in found):
+        raise Refused
+    names = [each["name"] for each in reader.writer_schema["fields"]] if columns is None else list(columns)
+    return [{name: plain(row.get(name)) for name in names} for row in found]
 
 
 def _shortest(table: pa.Table) -> pa.Table:

@@ -12,11 +12,22 @@ from typing import Any
 
 import pytest
 
-from eosingest.sources.files import codecs, csv_header, csv_scan, json_scan, magic, partitions, text_blocks, text_checks
+from eosingest.sources.files import (
+    avro_container,
+    codecs,
+    csv_header,
+    csv_scan,
+    json_scan,
+    magic,
+    partitions,
+    text_blocks,
+    text_checks,
+)
 from eosingest.sources.files import source as source_files
 from eosingest.sources.files.formats import encodings
 from eosingest.sources.files.formats import options as file_options
 from eosingest.sources.files.reading import (
+    avro_schema,
     columnar,
     data_schema,
     exact_types,
@@ -24,6 +35,7 @@ from eosingest.sources.files.reading import (
     inspect_files,
     misread,
     rows,
+    valid_text,
 )
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.spark import times
@@ -97,6 +109,11 @@ def _options_without(name: str) -> Patch:
 def _first_file_speaks_for_all() -> Patch:
     real = data_schema.Files.infer
     return _set(data_schema.Files, "infer", lambda self, reader, paths, merge: real(self, reader, paths, False))
+
+
+def _first_schema_speaks_for_all() -> Patch:
+    real = avro_schema.merged
+    return _set(avro_schema, "merged", lambda spark, headers, case: real(spark, headers[:1], case=case))
 
 
 def _base_of_the_first(files: Iterable[SourceFile]) -> str | None:
@@ -257,6 +274,39 @@ SWITCHES = [
         "one file's footer speaks for all",
         _first_file_speaks_for_all(),
         ("parquet/files/a column", "orc/files/a column"),
+    ),
+    # Avro
+    Switch(
+        "the first block proves all",
+        _set(avro_container, "_block_ends", lambda *_: iter(())),
+        ("avro/damage/tail of zeros",),
+    ),
+    Switch(
+        "Avro's types are not compared",
+        _set(data_schema, "refuse_misread", _nothing),
+        (
+            "avro/type/int as DATE",
+            "avro/type/long as TIMESTAMP",
+            "avro/type/stored",
+            "avro/given/a field as",
+            "avro/union/as",
+        ),
+    ),
+    Switch(
+        "a union's fields go by their place",
+        _set(exact_types, "_is_union", _false),
+        ("avro/union/as",),
+    ),
+    Switch(
+        "one file's schema speaks for all", _first_schema_speaks_for_all(), ("avro/files/a column", "avro/files/other")
+    ),
+    Switch("a decimal is its last eight bytes", _set(avro_schema, "refuse_beyond_type", _nothing), ("avro/beyond/",)),
+    Switch("bytes are a string", _set(valid_text, "guarded", lambda rows: rows), ("avro/beyond/string",)),
+    Switch(
+        "files of other names are passed over",
+        _options_without("ignoreExtension"),
+        ("avro/written/called",),
+        conf=(("avro.mapred.ignore.inputs.without.extension", "true"),),
     ),
     # Folders
     Switch(

@@ -50,6 +50,8 @@ _PARTS = {
     "files and folders": ("csv/files", "csv/folders", "json/files", "json/folders"),
     "parquet, pages": ("parquet/written", "parquet/flipped", "parquet/damage", "parquet/old"),
     "parquet, types": ("parquet/type", "parquet/nested", "parquet/given", "parquet/files", "parquet/folders"),
+    "avro, files": ("avro/written", "avro/habit", "avro/damage", "avro/files", "avro/folders", "avro/names"),
+    "avro, types": ("avro/type", "avro/given", "avro/union", "avro/beyond"),
     "orc, files": ("orc/written", "orc/damage", "orc/old", "orc/place"),
     "orc, types": ("orc/type", "orc/nested", "orc/given", "orc/files", "orc/folders"),
 }

@@ -1,8 +1,8 @@
 """The kinds of sources that the conformance suite runs on: files, by format and by who reads them, and one of the tests' own.
 
-Rows are told here by other readers than a run's: lines by Hadoop's rule told anew, Parquet and ORC by pyarrow, and which of
-their parts lies in which split by what parquet-mr and ORC for Java document (a row group by its middle, a stripe by its
-first byte), from the places in the footers.
+Rows are told here by other readers than a run's: lines by Hadoop's rule told anew, Parquet and ORC by pyarrow, Avro by fastavro
+and which of their parts lies in which split by what parquet-mr, ORC and Avro for Java document (a row group by its middle, a
+stripe by its first byte, a block by the marker before it), from the places in the footers, or in the file.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
@@ -230,6 +231,29 @@ class Orc(FileSubject):
             yield from [offset // SPLIT_SIZE * SPLIT_SIZE] * rows
 
 
+class Avro(FileSubject):
+    suffix = ".avro"
+    source = 'format = "avro"'
+    marker = bytes(range(200, 216))
+
+    def _write(self, path: Path, rows: list[bytes]) -> None:
+        schema = {"type": "record", "name": "R", "fields": [{"name": "v", "type": "string"}]}
+        with path.open("wb") as file:
+            records = ({"v": row.decode()} for row in rows)
+            fastavro.writer(file, schema, records, sync_interval=_LINE_BYTES * 5, sync_marker=self.marker)
+
+    def _read(self, path: Path) -> list[bytes]:
+        with path.open("rb") as file:
+            return [str(row["v"]).encode() for row in fastavro.reader(file)]
+
+    def _split_of_rows(self, path: Path) -> Iterator[int]:
+        data = path.read_bytes()
+        with path.open("rb") as file:
+            for block in fastavro.block_reader(file):
+                before = data.rindex(self.marker, 0, block.offset)
+                yield from [before // SPLIT_SIZE * SPLIT_SIZE] * block.num_records
+
+
 class Ledger(FileSubject):
     """Of a kind that is read in Python: columns that records are go straight to the producer."""
 
@@ -306,6 +330,7 @@ KINDS: dict[str, Callable[[Path], Subject]] = {
     "text.gz": TextGz,
     "parquet": Parquet,
     "orc": Orc,
+    "avro": Avro,
     "ledger": Ledger,
     "ledger.sql": LedgerBySql,
 }

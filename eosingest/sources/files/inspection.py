@@ -2,7 +2,7 @@
 
 Between the plan and the job (reading/inspect_files.py):
 
-    look      every text file: do its name and its first bytes agree, and is it read at all?
+    look      every file: do its name and its first bytes agree, and is it read at all? Of Avro: is its header one?
     parts     what a task inspects at a time: a file, or so many of its bytes where its lines can be looked at apart
     inspect   those that need it, in tasks: read once, through every check that format and name ask for
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from io import BufferedReader
 
 from eosingest.errors import ChangedError, FatalError, listed
-from eosingest.sources.files import codecs, file_parts, magic, zstd_frames
+from eosingest.sources.files import avro_container, codecs, file_parts, magic, zstd_frames
 from eosingest.sources.files.file_parts import WHOLE, FilePart
 from eosingest.sources.files.fingerprint import is_as_listed
 from eosingest.sources.files.formats import FORMATS
@@ -28,6 +28,8 @@ from eosingest.sources.files.text_checks import BadTextError, can_be_parted, che
 from eosingest.sources.files.walk import unreadable
 
 TEXT_FORMATS = tuple(name for name, entry in FORMATS.items() if entry.is_text)
+_CONTAINERS = tuple(name for name, entry in FORMATS.items() if entry.is_in_blocks)
+INSPECTED = (*TEXT_FORMATS, *_CONTAINERS)
 _PROVEN = ("bzip2", "zstd", "lz4")
 _NAMED_AT_MOST = 20
 _CORRECT = "correct it, or move it away"
@@ -50,11 +52,25 @@ class Finding:
 def needs_inspection(format: str, options: Mapping[str, str], path: str) -> bool:
     """Say whether Spark cannot be trusted to tell this file's damage, so that it is read before."""
     # Of .gz and .deflate Hadoop's decoder tells every damage itself (docs/reading.md).
-    return needs_text_check(format, options) or (format in TEXT_FORMATS and codecs.codec_of(path) in _PROVEN)
+    proven = format in TEXT_FORMATS and codecs.codec_of(path) in _PROVEN
+    return format in _CONTAINERS or proven or needs_text_check(format, options)
 
 
-def look(file: SourceFile) -> Finding | None:
-    """Look at a text file's name and first bytes. Raises as `inspect` does."""
+def look(file: SourceFile, format: str) -> Finding | None:
+    """Look at a file's name and first bytes. Raises as `inspect` does."""
+    return _look_at_header(file) if format in _CONTAINERS else _look_at_text(file)
+
+
+def _look_at_header(file: SourceFile) -> Finding | None:
+    with _opened(file) as opened:
+        try:
+            avro_container.read_header(opened)
+        except codecs.DamagedError as damaged:
+            return _finding(file, damaged)
+    return None
+
+
+def _look_at_text(file: SourceFile) -> Finding | None:
     codec = codecs.codec_of(file.path)
     with _opened(file) as opened:
         head = opened.read(magic.HEAD_BYTES)
@@ -72,7 +88,7 @@ def look(file: SourceFile) -> Finding | None:
 
 def parts(file: SourceFile, format: str, options: Mapping[str, str]) -> list[FilePart]:
     """Return the parts of a file that can be inspected each on its own."""
-    if codecs.codec_of(file.path) is not None or not can_be_parted(format, options):
+    if format in _CONTAINERS or codecs.codec_of(file.path) is not None or not can_be_parted(format, options):
         return [WHOLE]
     return file_parts.of_length(file.length)
 
@@ -90,12 +106,13 @@ def inspect(
 
     Raises ChangedError where it is not the file that was listed, FatalError where it may not be read.
     """
+    if format in _CONTAINERS:
+        return _inspect_blocks(file, split_size)
     with _opened(file) as opened:
         try:
             pieces = codecs.pieces(opened, file.path) if part == WHOLE else file_parts.pieces(opened, part)
             if needs_text_check(format, options):
-                is_cut = split_size is not None and file.splittable and file.length > split_size
-                first_split, from_start = split_size if is_cut else None, part.start == 0
+                first_split, from_start = split_size if _is_cut(file, split_size) else None, part.start == 0
                 begun = check_text(pieces, format, options, first_split, from_start=from_start)
                 if not begun and part != WHOLE:  # what the file begins with is in a later part, which cannot know that
                     return inspect(file, format, options, split_size)
@@ -112,6 +129,19 @@ def inspect(
                 return None
             return _finding(file, damaged)
     return None
+
+
+def _inspect_blocks(file: SourceFile, split_size: int | None) -> Finding | None:
+    with _opened(file) as opened:
+        try:
+            avro_container.prove(opened, is_cut=_is_cut(file, split_size))
+        except codecs.DamagedError as damaged:
+            return _finding(file, damaged)
+    return None
+
+
+def _is_cut(file: SourceFile, split_size: int | None) -> bool:
+    return split_size is not None and file.splittable and file.length > split_size
 
 
 def _refuse_unread_by_spark(opened: BufferedReader) -> None:

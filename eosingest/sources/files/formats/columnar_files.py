@@ -10,6 +10,7 @@ PARQUET = FileFormat(
     options={"mergeSchema": BOOLEAN, "datetimeRebaseMode": ANY_TEXT, "int96RebaseMode": ANY_TEXT},
     defaults={"mergeSchema": "true"},  # ours where no schema is given
     is_compressed_inside=True,
+    is_by_columns=True,
     has_footers=True,
 )
 ORC = FileFormat(
@@ -18,5 +19,6 @@ ORC = FileFormat(
     options={"mergeSchema": BOOLEAN},
     defaults={"mergeSchema": "true"},
     is_compressed_inside=True,
+    is_by_columns=True,
     has_footers=True,
 )

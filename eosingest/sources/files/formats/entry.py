@@ -20,10 +20,12 @@ CHARACTER = re.compile(r"[\u0000-\uffff]?")  # one of Java's
 UNESCAPED = re.compile(
     r"STOP_AT_CLOSING_QUOTE|BACK_TO_DELIMITER|STOP_AT_DELIMITER|SKIP_VALUE|RAISE_ERROR", re.IGNORECASE
 )
+REBASE_MODE = re.compile(r"CORRECTED|LEGACY|EXCEPTION", re.IGNORECASE)
 # What is said of a value that has not its option's shape.
 SHAPES = {
     CHARACTER: "must be one character, or empty for none",
     UNESCAPED: f"must be one of {', '.join(UNESCAPED.pattern.split('|'))}",
+    REBASE_MODE: f"must be one of {', '.join(REBASE_MODE.pattern.split('|'))}",
     BOOLEAN: "must be true or false",
     WHOLE_NUMBER: "must be a whole number",
     FRACTION: "must be a number above 0 and up to 1",
@@ -68,10 +70,13 @@ class FileFormat:
     schema_note: what `check` says of the columns where the spec has no schema.
     defaults: the values by which an option means the same as its absence, for digests. Not in it: options whose absence is
         a mode of its own.
+    reader: what Spark calls its reader, where that is not the format's name.
     is_text: what lies in it is text, which may be compressed as a whole, by its name's suffix: its bytes are looked at
         before they are read (inspection.py).
     is_compressed_inside: whatever its name says, a split of it can be read alone.
-    has_footers: the columns and their types stand in the file.
+    is_in_blocks: it is one of Avro's container files, whose blocks are gone through before they are read (avro_container.py).
+    is_by_columns: a column is read without the others, by batches of rows.
+    has_footers: the columns and their types stand in the file, at its end or at its begin.
     has_corrupt_rows: the reader tells a row that it cannot read, in a column.
     columns: its only columns, name and type; None where the schema says which there are.
     value: the record's value where the spec has none; None for the row as JSON.
@@ -85,8 +90,11 @@ class FileFormat:
     schema_note: str
     options: Mapping[str, re.Pattern[str]]
     defaults: Mapping[str, str] = field(default_factory=dict)
+    reader: str | None = None
     is_text: bool = False
     is_compressed_inside: bool = False
+    is_in_blocks: bool = False
+    is_by_columns: bool = False
     has_footers: bool = False
     has_corrupt_rows: bool = False
     columns: Mapping[str, str] | None = None

@@ -33,7 +33,7 @@ from eosingest.spark.causes import innermost
 _THREADS = 4
 _CPP = "ORC_CPP"
 NUMBERED = "_col"  # how the columns are called in files of old Hive
-FORMAT_NAMES = {"parquet": "Parquet", "orc": "ORC"}
+FORMAT_NAMES = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}
 # Codecs of Parquet that parquet-mr leaves to classes which pyspark does not bring along.
 _CODEC_CLASSES = {"BROTLI": "org.apache.hadoop.io.compress.BrotliCodec", "LZO": "com.hadoop.compression.lzo.LzoCodec"}
 _GREGORIAN_FROM_DAY = -141_427  # 1582-10-15, in days since 1970
@@ -57,12 +57,16 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Footer:
-    """A schema, and the names of the files that have it. `positional`: old Hive's, whose columns have numbers for names."""
+    """A schema, and the names of the files that have it. `positional`: old Hive's, whose columns have numbers for names.
+
+    `beyond_type`: values may be larger than their type (avro_schema.py).
+    """
 
     files: tuple[str, ...]
     columns: Mapping[str, DataType | Unreadable]
     positional: bool = False
     packed: Mapping[str, str] = field(default_factory=dict)  # columns by a codec that this Spark does not have
+    beyond_type: bool = False
 
     @property
     def example(self) -> str:

@@ -1,22 +1,23 @@
 """Which columns the files' data has, and as what types they are read: the given schema, the pinned one, or an inferred one.
 
-Between the plan and rows.py, which adds what JSON and CSV need. Parquet and ORC say in each file what they hold, and every
-pending file is asked (columnar.py, exact_types.py). The columns of `k=v` folders are no data: Spark appends them, as strings
-where the schema does not say otherwise (spark/required_settings.py), so that their type never depends on which folders are
-pending.
+Between the plan and rows.py, which adds what JSON and CSV need. Parquet, ORC and Avro say in each file what they hold, and
+every pending file is asked (columnar.py, avro_schema.py, exact_types.py). The columns of `k=v` folders are no data: Spark
+appends them, as strings where the schema does not say otherwise (spark/required_settings.py), so that their type never depends
+on which folders are pending.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import cast
 
-from pyspark.sql import DataFrameReader, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from eosingest.errors import FatalError
 from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.reading import avro_schema
 from eosingest.sources.files.reading.columnar import Footer, Unreadable, read_footers
 from eosingest.sources.files.reading.exact_types import refuse_misread, refuse_unreadable, type_words
 from eosingest.sources.files.source_file import SourceFile
@@ -29,15 +30,21 @@ _CASE = "spark.sql.caseSensitive"
 class Files:
     """The pending files of one format, as far as their own words about their columns go."""
 
-    def __init__(self, spark: SparkSession, format: str, files: Iterable[SourceFile], folders: Sequence[str]) -> None:
+    def __init__(self, spark: SparkSession, format: str, files: Sequence[SourceFile], folders: Sequence[str]) -> None:
         """Read the footers of formats that have some. `folders` are the columns of the `k=v` folders, in lower case."""
         self._spark = spark
         self._format = format
         self._folders = folders
         self._case = str(spark.conf.get(_CASE, "false")).lower() == "true"
-        self.footers = read_footers(spark, format, files) if format in WITH_FOOTERS else []
+        self._paths = {file.name: file.path for file in files}
+        self.footers = self._read_footers(files) if format in WITH_FOOTERS else []
         for footer in self.footers:
             self._refuse_folder_columns(footer.columns, f"{footer.example} has")
+
+    def _read_footers(self, files: Sequence[SourceFile]) -> list[Footer]:
+        if self._format == "avro":
+            return avro_schema.read_headers(self._spark, files)
+        return read_footers(self._spark, self._format, files)
 
     def infer(self, reader: DataFrameReader, paths: list[str], merge: bool) -> StructType:
         """Return what Spark infers from all files, without the folders' columns.
@@ -57,7 +64,12 @@ class Files:
         return inferred
 
     def _inferred(self, reader: DataFrameReader, paths: list[str]) -> StructType:
-        """JSON's names are told apart by case in the rows, but not when Spark infers: one of `a` and `A` would be dropped."""
+        """JSON's names are told apart by case in the rows, but not when Spark infers: one of `a` and `A` would be dropped.
+
+        Of Avro Spark would take one file's schema for all.
+        """
+        if self._format == "avro":
+            return avro_schema.merged(self._spark, self.footers, case=self._case)
         if self._format != "json" or self._case:
             return reader.load(paths).schema
         before = self._spark.conf.get(_CASE, "false")
@@ -74,6 +86,14 @@ class Files:
         if self.footers:
             data = StructType([field for field in schema.fields if field.name.lower() not in self._folders])
             refuse_misread(self.footers, data, self._format, given=given, case=self._case)
+
+    def check_values(self, schema: StructType, read: Callable[[Sequence[str], StructType], DataFrame]) -> None:
+        """Raise FatalError where a column has a value that its type does not hold. `read` reads the files of these paths."""
+        avro_schema.refuse_beyond_type(
+            self.footers,
+            {name.lower() for name in schema.names},
+            lambda names, columns: read([self._paths[name] for name in names], columns),
+        )
 
     def _refuse_folder_columns(self, columns: Iterable[str], who: str) -> None:
         """The folder's value would take the place of the data's, without a word."""

@@ -1,8 +1,9 @@
-"""Whether a column of Parquet or ORC would be read exactly: the type that it is read as, held against the file's own.
+"""Whether a column of Parquet, ORC or Avro would be read exactly: the type that it is read as, held against the file's own.
 
-Between the footers (columnar.py) and the schema that is given, pinned or inferred (data_schema.py). Spark casts ORC to whatever
-type it is given, with nulls where a value does not fit, and reads Parquet's 32-bit integers as shorter ones, as dates, and the
-other way round: without a word. Here a type that is not the file's own must be one that holds every value of it.
+Between the footers (columnar.py, avro_schema.py) and the schema that is given, pinned or inferred (data_schema.py). Spark casts
+ORC to whatever type it is given, with nulls where a value does not fit, reads Parquet's 32-bit integers as shorter ones, as
+dates, and the other way round, and Avro's numbers as dates and times: without a word. Here a type that is not the file's own
+must be one that holds every value of it.
 """
 
 from __future__ import annotations
@@ -152,6 +153,8 @@ def _narrowed(
 ) -> list[tuple[str, DataType, DataType]]:
     """Return path, own and read type of everything in a column that would not be read exactly."""
     if isinstance(own, StructType) and isinstance(read, StructType):
+        if format == "avro" and _is_union(own) and own.names != read.names:  # which are read by their place
+            return [(path, own, read)]
         inner = {_folded(f.name, case): f for f in own.fields}
         found = []
         for wanted in read.fields:
@@ -167,6 +170,11 @@ def _narrowed(
     return [] if holds(own, read, format) else [(path, own, read)]
 
 
+def _is_union(kind: StructType) -> bool:
+    """Say whether this may be a union of Avro's, as Spark has it."""
+    return kind.names == [f"member{place}" for place in range(len(kind.names))] and bool(kind.names)
+
+
 def type_words(kind: DataType) -> str:
     """Return a type as it is written in a schema; the names of its fields keep their case."""
     nested = isinstance(kind, StructType | ArrayType | MapType)
@@ -178,6 +186,8 @@ def holds(own: DataType, read: DataType, format: str) -> bool:
     if own == read:
         return True
     kind, to = type(own), type(read)
+    if format == "avro" and not isinstance(own, DecimalType):
+        return (kind, to) in ((IntegerType, LongType), (IntegerType, DoubleType), (FloatType, DoubleType))
     if kind in _DIGITS and to in _DIGITS:
         return _ORDER.index(kind) < _ORDER.index(to)
     if kind in _DIGITS and isinstance(read, DecimalType):

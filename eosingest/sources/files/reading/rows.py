@@ -8,7 +8,7 @@ All of it runs in the JVM; the Python workers see binary columns. Every step is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, functions
@@ -19,7 +19,7 @@ from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.sources.files import csv_header
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.partitions import partition_columns, partition_values
-from eosingest.sources.files.reading import hadoop_codecs, misread, splits
+from eosingest.sources.files.reading import hadoop_codecs, misread, splits, valid_text
 from eosingest.sources.files.reading.data_schema import WITH_FOOTERS, Files, from_ddl
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.source import escape_for_spark
@@ -27,6 +27,7 @@ from eosingest.spark.record_columns import CORRUPT, NOTHING, RecordSettings, nam
 from eosingest.spec.expressions import quote_name
 
 _WITH_CORRUPT_ROWS = tuple(name for name, entry in FORMATS.items() if entry.has_corrupt_rows)
+_BY_COLUMNS = tuple(name for name, entry in FORMATS.items() if entry.is_by_columns)
 _INFERENCE_MAX_BYTES = 1 << 30
 _SAMPLE_ROWS = 10_000
 # Spark calls its note of the block that is being read non-deterministic, and moves no filter below it: it comes last.
@@ -83,9 +84,11 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
         schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
     with naming("source"):
         rows = reader.schema(schema).load(paths)
+        if FORMATS[settings.format].is_in_blocks:
+            rows = valid_text.guarded(rows)
         visible = [name for name in rows.columns if name != CORRUPT]
         resolved = rows.select(*(quote_name(name) for name in visible))._jdf.schema().toDDL()
-        by_columns = settings.format in WITH_FOOTERS
+        by_columns = settings.format in _BY_COLUMNS
         split = _split_by_metadata(rows) if by_columns else functions.expr(_SPLIT_BY_BLOCK)
 
     def readable() -> DataFrame:
@@ -128,7 +131,7 @@ def _with_something_to_read(
 
 
 def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) -> DataFrameReader:
-    reader = spark.read.format(settings.format).options(**settings.options)
+    reader = spark.read.format(FORMATS[settings.format].reader or settings.format).options(**settings.options)
     if settings.format in _WITH_CORRUPT_ROWS:
         reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
     return reader.option("basePath", base_path) if base_path is not None else reader
@@ -161,6 +164,10 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
     files = pending_files(plan)
     paths = [escape_for_spark(file.path) for file in files]
     data = Files(spark, settings.format, files, partition_columns(files) if base_path is not None else ())
+
+    def read_named(these: Sequence[str], columns: StructType) -> DataFrame:
+        return _reader(spark, settings, None).schema(columns).load([escape_for_spark(path) for path in these])
+
     if settings.schema is not None:
         with naming("source.schema"):
             given = from_ddl(settings.schema)
@@ -169,6 +176,7 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
         if in_folders:
             raise misread.refusal(in_folders, in_folders=True)
         data.check(given, given=True)
+        data.check_values(given, read_named)
         found = _misread_columns(spark, settings, base_path, given, paths)
         if found:
             raise misread.refusal(found)
@@ -184,6 +192,7 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
         # Without mergeSchema one file's footer speaks for all, and columns vanish.
         inferred = data.infer(_reader(spark, settings, None), paths, merge="mergeSchema" not in settings.options)
     data.check(inferred, given=False)
+    data.check_values(inferred, read_named)
     fields = [field for field in inferred.fields if field.name != CORRUPT]
     found = _misread_columns(spark, settings, base_path, StructType(fields), paths)
     types = frozenset(said.partition(" ")[0] for said in found.values())

@@ -1,0 +1,25 @@
+"""Avro's object container files, which carry their schema: their entry among the formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eosingest.sources.files.formats.entry import REBASE_MODE, FileFormat
+
+
+def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
+    """Hadoop's settings may have files whose names do not end in .avro passed over."""
+    return {**options, "ignoreExtension": "true"}
+
+
+AVRO = FileFormat(
+    name="avro",
+    schema_note="that of the files",
+    options={"datetimeRebaseMode": REBASE_MODE},
+    # It lies in Spark's own jars. What the jar spark-avro adds is the short name, and functions.
+    reader="org.apache.spark.sql.avro.AvroFileFormat",
+    is_compressed_inside=True,
+    is_in_blocks=True,
+    has_footers=True,
+    reader_options=_reader_options,
+)
