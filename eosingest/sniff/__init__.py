@@ -1,6 +1,6 @@
 """What a data file is, found out by looking at it: format, options, schema. For `init --from`; no Spark, no Kafka.
 
-sniff(file) ─▶ codec by name and first bytes ─▶ format ─▶ csv.py | json_lines.py | footers.py | lines ─▶ Found
+sniff(file) ─▶ codec by name and first bytes ─▶ format ─▶ csv.py | json_lines.py | footers.py | Avro | lines ─▶ Found
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _BY_SUFFIX = {
     ".parquet": "parquet",
     ".pq": "parquet",
     ".orc": "orc",
+    ".avro": "avro",
 }
-_MAGIC = {b"PAR1": "parquet", b"ORC": "orc"}
+_MAGIC = {b"PAR1": "parquet", b"ORC": "orc", b"Obj\x01": "avro"}
 _NOT_READ = {
-    b"Obj\x01": "an Avro file",
     b"PK\x03\x04": "a zip archive (or an Excel sheet)",
     b"\xfd7zXZ": "compressed with xz",
     b"\x7fELF": "a program",
@@ -44,14 +44,16 @@ def sniff(file: Path) -> Found:
         raise FatalError(
             f"{file} is {what}, which this version does not read",
             code="format-unknown",
-            hint="convert it to csv, json lines, text, parquet or orc",
+            hint="convert it to csv, json lines, text, parquet, orc or avro",
         )
     by_name = _BY_SUFFIX.get(data.inner_suffix)
+    if kind == "avro":
+        return Found("avro")  # it carries its schema, which is for a run to read
     if kind is not None:
         from eosingest.sniff import footers
 
         return footers.look(data, kind)
-    if by_name in ("parquet", "orc"):
+    if by_name in ("parquet", "orc", "avro"):
         raise FatalError(
             f"{file} is called {data.inner_suffix}, and is no {by_name} file: it does not begin like one",
             code="format-unknown",

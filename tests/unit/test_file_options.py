@@ -55,6 +55,10 @@ def test_options_that_break_the_splits_are_refused_in_every_format(format_: str,
         ("csv", "quote", "\U0001f600", "must be one character, or empty"),
         ("csv", "unescapedQuoteHandling", "KEEP", "must be one of STOP_AT_CLOSING_QUOTE, BACK"),
         ("orc", "zzz", "1", "known are mergeSchema"),
+        ("avro", "datetimeRebaseMode", "NONE", "must be one of CORRECTED, LEGACY, EXCEPTION"),
+        ("avro", "avroSchema", "{}", "write source.schema"),
+        ("avro", "ignoreExtension", "false", "every file that source.path names is read"),
+        ("avro", "positionalFieldMatching", "true", "found by their names"),
     ],
 )
 def test_unknown_and_ill_typed_options(format_: str, name: str, value: str, expected: str) -> None:

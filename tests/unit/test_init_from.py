@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import lz4.frame
 import pyarrow
 import pytest
@@ -136,7 +137,7 @@ def test_a_header_with_a_name_twice_or_none_is_left_to_spark() -> None:
         ("a.csv.gz", "a,b\n1,2\n", "codec-misnamed", "not compressed with gzip"),
         ("a.csv.bz2", bz2.compress(b"a,b\n" * 1000)[:-20], "file-unreadable", "cannot be read"),
         ("a.csv.gz", gzipped(b"a,b\n" * 1000)[:-9], "file-unreadable", "cannot be read"),
-        ("a.avro", b"Obj\x01", "format-unknown", "an Avro file"),
+        ("a.avro", "id,name\n1,x\n", "format-unknown", "no avro file"),
         ("a.xlsx", b"PK\x03\x04", "format-unknown", "Excel"),
     ],
 )
@@ -202,6 +203,13 @@ def test_footers() -> None:
     orc.write_table(TABLE.drop_columns(["t"]), "a.orc")
     assert (sniff(Path("a.parquet")).schema, sniff(Path("a.parquet")).key) == (DDL, "CAST(id AS STRING)")
     assert sniff(Path("a.orc")).schema == DDL.replace(" t TIMESTAMP,", "")
+
+
+def test_avro_carries_its_schema() -> None:
+    schema = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}
+    with Path("data").open("wb") as file:
+        fastavro.writer(file, schema, [{"id": 1}], "deflate")
+    assert (sniff(Path("data")).format, sniff(Path("data")).schema) == ("avro", None)
 
 
 def test_nanoseconds_get_the_setting_that_reads_them_and_times_are_said() -> None:

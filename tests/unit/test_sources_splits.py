@@ -43,6 +43,7 @@ def test_cut(length: int, splittable: bool, expected: list[tuple[int, int]]) -> 
         ("parquet", "a.gz.parquet", True),
         ("parquet", "a.gz", True),
         ("orc", "a.snappy", True),
+        ("avro", "a.gz", True),
     ],
 )
 def test_splittable(format: str, path: str, expected: bool) -> None:
