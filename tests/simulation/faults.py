@@ -52,7 +52,7 @@ class Faults:
         self.going_on = True
         loss = self._draw_loss(world.theme)
         self.loses_offsets = loss == OFFSETS_TOPIC_LOST
-        self._due = self._with_edit(self._draw(world.theme, loss))[::-1]
+        self._due = self._with_changed_files(self._with_edit(self._draw(world.theme, loss)))[::-1]
         self._next = self._due[-1][0] if self._due else 0
         self._passed = 0
         self._aimed = False  # at whoever passes a certain place
@@ -100,6 +100,31 @@ class Faults:
         split = self.world.random.choice([split for split, rows in self.world.source.lengths.items() if rows])
         self.world.edited ^= {split}
         self.world.scheduler.tell(f"{split} is edited")
+
+    def _with_changed_files(self, due: list[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
+        """Put in that somebody edits files as a listing tells, or takes them away, where the schedule has it: apart, too."""
+        if not self.world.file_changes:
+            return due
+        self._kinds |= {"save-file": self._save_file, "take-file": self._take_file}
+        changes = [(point, kind, "") for point, kind in self.world.file_changes]
+        return sorted([*due, *changes], key=lambda fault: fault[0])
+
+    def _save_file(self, process: Process) -> None:
+        """Save a file with other rows; or, the next time, as it was, with its modification time."""
+        files = self.world.files
+        assert files is not None
+        name = self.world.random.choice(files.names)
+        files.save(name)
+        self.world.edited ^= {split for split, rows in self.world.source.lengths.items() if rows and split[0] == name}
+        self.world.scheduler.tell(f"{name} is saved, {files.mtimes_ms[name]} ms")
+
+    def _take_file(self, process: Process) -> None:
+        """Take a file away, or put it back."""
+        files = self.world.files
+        assert files is not None
+        name = self.world.random.choice(files.names)
+        files.gone ^= {name}
+        self.world.scheduler.tell(f"{name} is {'gone' if name in files.gone else 'there again'}")
 
     def stop(self) -> None:
         """No more faults: from here on everything has to come right."""

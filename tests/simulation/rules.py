@@ -22,6 +22,7 @@ from eosingest.protocol.offsets import topic
 from eosingest.protocol.offsets.record import RunRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.ownership import Ownership
+from eosingest.protocol.plan import Plan
 from eosingest.protocol.planning import Planning
 from eosingest.protocol.sending import Sending
 from eosingest.protocol.split_sequence import SplitSequence
@@ -261,6 +262,9 @@ RULES: dict[str, tuple[Edit, ...]] = {
     ),
     "a-position-counts-the-records-of-its-source-row": (
         Edit(split_sequence, "_sent_by_position", "return before + again", "return before"),
+    ),
+    "a-changed-item-is-refused": (
+        Edit(Plan, "refuse_changes", 'if self.changed and on_change == "error":', "if False:"),
     ),
     "rows-only-at-the-attempts-own-position": (Edit(Task, "_send", "if progress.rows != progress.seen:", "if False:"),),
 }

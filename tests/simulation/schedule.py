@@ -9,18 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL
+from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, ChangedError
 from eosingest.host.failpoints import handle_with
 from eosingest.kafka.memory.cluster import Cluster
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets import topic as offsets_topic
 from eosingest.protocol.source import Split
+from eosingest.sources.files.fingerprint import Fingerprint
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler
 from tests.simulation.spark import JOB, OFFSETS, PREFIXES, Run
 from tests.simulation.themes import CLAIM_IN_ANOTHER_TOPIC, NO_THEME, OTHER_OFFSETS_TOPIC, THEMES
 from tests.simulation.witness import NotCoveredError, ViolationError, Witness
 from tests.support.builders import Place, place
+from tests.support.changing_files import Files
 from tests.support.frozen_table import KeyRange, Tables
 from tests.support.simulated_source import EDITED, TEMPLATES, Rows, template
 
@@ -28,6 +30,7 @@ _MOST_STEPS = 60_000
 _MOST_RUNS = 12
 _RUN_S = 20_000.0
 _EDITS = 0.1  # part of the schedules in which somebody edits a file and keeps its length and modification time
+_CHANGING = 0.15  # part of the schedules in which somebody edits files as a listing tells, or takes them away
 _FREEZING = 0.2  # part of the schedules whose source grows, and freezes how it is cut
 _MOVES = 0.1  # part of the schedules in which runs from scratch have another prefix of transactional ids, or plain ones try to
 _READING_BYTES = 0.3  # part of the schedules in which tasks read the bytes of their splits themselves
@@ -79,6 +82,14 @@ class World:
         if freezes or self.explodes:  # what lies before a position is not read again, and not proven
             self.edit_after = 0
         self.edited: set[Place] = set()
+        changing = Random(f"files {seed}")
+        changes = changing.random() < _CHANGING and not (freezes or self.explodes or self.theme.in_order)
+        self.files = Files(self.source, self.edited) if changes else None
+        # When, in points that are passed, and whether a file is saved with other content, or is not there (any more).
+        self.file_changes = [
+            (changing.randint(1, 300), changing.choice(("save-file", "take-file")))
+            for _ in range(changing.randint(1, 4) if changes else 0)
+        ]
         self._prefixes = Random(f"prefixes {seed}")
         self.moves = self._prefixes.random() < _MOVES
         self._accepting = Random(f"accepting {seed}")
@@ -153,6 +164,8 @@ class World:
             assert self.tables is not None
             return self.tables.rows_of(split, version)
         at = place(split)
+        if self.files is not None and at[0] in self.files.gone:
+            raise ChangedError(f"{at[0]}: is gone", code="changed-while-read", item=at[0])
         return self.source.rows[version + EDITED if at in self.edited else version][at]
 
     # ---- the operator ----------------------------------------------------------------------------------------------
@@ -227,8 +240,17 @@ class World:
                 return
         raise ViolationError("P10", f"not complete after {_MOST_RUNS} runs without faults; the last: {run.codes}")
 
+    def _restore(self) -> None:
+        """Let every file be there as it was when it was sent, as an operator does who was told that it is another one."""
+        self.edited.clear()
+        self.edited.update(split for split, edited in self.witness.edited.items() if edited)
+        if self.files is not None:
+            self.files.gone.clear()
+            for (name, _), offset in self.witness.offsets.items():
+                self.files.mtimes_ms[name] = Fingerprint.from_json(offset["fingerprint"]).mtime_ms
+
     def _run_to_end(self) -> Run:
-        self.edited = {split for split, edited in self.witness.edited.items() if edited}  # as it was when it was sent
+        self._restore()
         for mover in self._moving():
             assert mover.actor is not None
             self.scheduler.wait_for(mover.actor, _RUN_S)

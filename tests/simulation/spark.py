@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eosingest.errors import EosingestError, IncompleteError
+from eosingest.errors import ChangedError, EosingestError, IncompleteError
 from eosingest.host.interruption import Interruption
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.protocols import OffsetsReader, Producer, Records
@@ -31,7 +31,9 @@ from eosingest.sources.files.positions import BytePositions
 from tests.simulation.network import SimulatedNetwork
 from tests.simulation.scheduler import Actor, Process
 from tests.support.builders import Place, driver_settings, place
+from tests.support.changing_files import ChangingFiles
 from tests.support.frozen_table import FrozenTables
+from tests.support.simulated_source import SimulatedSource
 from tests.support.source_rows import RowOffsets, joined
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ class Run:
             world.reads_bytes and index % 3 != 2
         )  # now and then one goes on with rows where bytes were counted
         self.process = Process(f"driver-{index}")
-        self.source = world.source if world.tables is None else FrozenTables(world.tables)
+        self.source = _source_of(world)
         self.signal: int | None = None
         self.number = 0  # its run number, once it has claimed
         self.life = 0  # and in which life of the offsets topic that was
@@ -95,8 +97,10 @@ class Run:
         return [error.code for error in errors]
 
     def covers(self, split: Place) -> bool:
-        """Say whether the rows of a split were the run's to send: all, where nothing is frozen."""
-        return not isinstance(self.source, FrozenTables) or split[1] < self.source.listed.get(split[0], 0)
+        """Say whether the rows of a split were the run's to send: of what was there when it listed."""
+        if isinstance(self.source, FrozenTables):
+            return split[1] < self.source.listed.get(split[0], 0)
+        return not isinstance(self.source, ChangingFiles) or split[0] in self.source.listed
 
     @property
     def started(self) -> str:
@@ -138,6 +142,12 @@ class Run:
             accept_change=self.accept_change,
             pid=self.index,
         )
+
+
+def _source_of(world: World) -> SimulatedSource | FrozenTables | ChangingFiles:
+    if world.tables is not None:
+        return FrozenTables(world.tables)
+    return ChangingFiles(world.files) if world.files is not None else world.source
 
 
 class _Unheard:
@@ -301,7 +311,9 @@ class Attempt:
         self.truncated = False  # its input ended, or is going to end, before its rows did
         self.began_at_stable = 0  # what anybody could have read when it began, or began anew with another producer
         self.reads_bytes = job.run.reads_bytes
-        batches = [] if self.reads_bytes else _batches(self.world, job.parts[task], job.run.version)
+        batches, self.fails = (
+            ([], False) if self.reads_bytes else _batches(self.world, job.parts[task], job.run.version)
+        )
         self.items: Iterator[Batch | SplitEnd] = iter(batches)
         self.waiting_s: float | None = None
 
@@ -356,7 +368,9 @@ class Attempt:
             return Signal.END if truncated else Signal.TICK
         self.world.scheduler.pause(self.waiting_s)
         self.waiting_s = None
-        return Signal.END if truncated else next(self.items, Signal.END)
+        found = Signal.END if truncated else next(self.items, Signal.END)
+        self.truncated = self.truncated or (self.fails and found is Signal.END)
+        return found
 
 
 class _TaskProducer(MemoryProducer):
@@ -386,12 +400,17 @@ def source_row(row: int) -> tuple[int, int]:
     return number * 5 + 3, row
 
 
-def _batches(world: World, splits: list[PlannedSplit], version: str) -> list[Batch]:
-    """Cut the rows of a task into batches, of one split or of several."""
+def _batches(world: World, splits: list[PlannedSplit], version: str) -> tuple[list[Batch], bool]:
+    """Cut the rows of a task into batches, of one split or of several; and say whether Spark fails at a file that is gone."""
     random = world.random
     pieces: list[Batch] = []
+    fails = False
     for planned in splits:
-        whole = world.rows_of(planned.split, version).batch
+        try:
+            whole = world.rows_of(planned.split, version).batch
+        except ChangedError:
+            fails = True
+            break
         count, at = len(whole.splits), 0
         if world.explodes:
             whole = replace(
@@ -405,7 +424,7 @@ def _batches(world: World, splits: list[PlannedSplit], version: str) -> list[Bat
     if len(pieces) > 1 and random.random() < 0.2:
         at = random.randrange(len(pieces) - 1)
         pieces[at : at + 2] = [_joined(pieces[at], pieces[at + 1])]
-    return pieces
+    return pieces, fails
 
 
 def _from_bytes(

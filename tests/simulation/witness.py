@@ -53,6 +53,7 @@ class Witness:
         self.control_offset = -1
         self.claims: dict[int, tuple[dict[str, Any], int]] = {}  # by task: the claim, and its Kafka offset
         self.fenced_below = 0  # runs of a lower number must not commit anything any more
+        self.begun: set[str] = set()  # what runs call themselves that were about to send
         self.ended: set[int] = set()  # numbers of runs that ended in order
         self.numbers: dict[str, int] = {}  # run numbers by what the runs call themselves
         self.lives = 1  # of the offsets topic: in each of them run numbers begin anew
@@ -137,12 +138,15 @@ class Witness:
     def _take_control(self, value: dict[str, Any], offset: int) -> None:
         self.control, self.control_offset = value, offset
         self.numbers[value["started"]] = value["run"]
-        if value["state"] == "running" and self.run_of(value).from_scratch:
+        begins = value["state"] in ("running", "complete") and value["started"] not in self.begun
+        if begins:  # where nothing is there to send, a run says `complete` at once
+            self.begun.add(value["started"])
+        if begins and self.run_of(value).from_scratch:
             # everything is sent again, in whatever version
             self.rows = dict.fromkeys(self.rows, 0)
             self.version, self.completed = None, set()
             self.edited.clear()
-        if value["state"] == "complete" and self.world.tables is not None:
+        if value["state"] == "complete" and (self.world.tables is not None or self.world.files is not None):
             self.version = None  # what comes now is other rows, and may be another spec's
 
     def _take_offset(self, split: Place, parts: list[Place], new: dict[str, Any]) -> None:
@@ -249,15 +253,24 @@ class Witness:
         taken_over = self.control.get("started") != run.started  # what it read was true before
         refused = run.codes in (["spec-changed"], ["change-not-proven"])
         other_spec = refused and (taken_over or self.version not in (None, run.version))
-        edited = "prefix-changed" in run.codes and self.world.faults.struck["edit"]
+        edited = self._changed_rows() & set(run.codes)
         moved = run.codes == ["pinned"] and self.world.moves
         if not self.world.lost and not other_spec and not edited and not moved:
             raise ViolationError("P9", f"exit 12 {run.codes}, and nothing was changed")
 
+    def _changed_rows(self) -> set[str]:
+        """Return what a run may say of files that somebody changed."""
+        struck = self.world.faults.struck
+        seen = ("source-changed", "source-vanished", "changed-while-read")
+        return {
+            *(["prefix-changed"] if struck["edit"] or struck["save-file"] else []),
+            *(seen if struck["save-file"] or struck["take-file"] else []),
+        }
+
     def _check_fatal(self, run: Run) -> None:
         struck = self.world.faults.struck
         fencing = struck["foreign-init"] + struck["late-request"] + struck["second-attempt"]
-        beside = {"fenced-again-and-again", "superseded", *(["prefix-changed"] if struck["edit"] else [])}
+        beside = {"fenced-again-and-again", "superseded", *self._changed_rows()}
         fenced = "fenced-again-and-again" in run.codes and set(run.codes) <= beside
         if not self.world.lost and not (fencing and fenced):
             raise ViolationError("P9", f"exit 7 {run.codes}: {run.error or run.report}")

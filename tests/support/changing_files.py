@@ -1,0 +1,66 @@
+"""The files of a simulated job while somebody edits them, takes them away and puts them back; and how one run finds them."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Collection, Iterable
+
+from eosingest.protocol.source import Listing, Scope, Split
+from eosingest.sources.files.fingerprint import Fingerprint
+from eosingest.sources.files.source_file import SourceFile
+from tests.support.builders import Place, cut_evenly, fingerprint, listing, source_file
+from tests.support.made_up_files import VersionsOfFiles
+from tests.support.simulated_source import SimulatedSource
+
+BEFORE_MS, AFTER_MS = 1, 2  # modification times of a file as it was, and as somebody saved it
+
+
+class Files:
+    """What is there now. `edited` are the splits that have other rows than at first; whoever edits one by `save` is seen."""
+
+    def __init__(self, rows: SimulatedSource, edited: Collection[Place]) -> None:
+        self._edited = edited
+        self.rows = rows
+        self.gone: set[str] = set()
+        self.mtimes_ms = {file.name: BEFORE_MS for file in rows.files}
+
+    @property
+    def names(self) -> list[str]:
+        return [file.name for file in self.rows.files]
+
+    def save(self, name: str) -> None:
+        """Save the other content of a file, and then the first one again, with its modification time."""
+        self.mtimes_ms[name] = AFTER_MS if self.mtimes_ms[name] == BEFORE_MS else BEFORE_MS
+
+    def as_listed(self, name: str) -> SourceFile | None:
+        """Return a file as a listing finds it, None where it is not there."""
+        length = next(file.length for file in self.rows.files if file.name == name)
+        return None if name in self.gone else source_file(name, length, mtime_ms=self.mtimes_ms[name])
+
+    def content(self, file: SourceFile) -> Fingerprint:
+        """Return what a file is by its content."""
+        other = sorted(start for name, start in self._edited if name == file.name)
+        return fingerprint(file.length, mtime_ms=file.mtime_ms, content=f"edited at {other}")
+
+
+class ChangingFiles(VersionsOfFiles):
+    """A `protocol.source.Source` of one run over these files. `listed` are those that it found."""
+
+    def __init__(self, files: Files) -> None:
+        super().__init__(files.content)
+        self._files = files
+        self.listed: set[str] = set()
+
+    def check(self) -> None:
+        """Nothing is wrong."""
+
+    def list(self, scope: Scope | None = None, done: object = ()) -> Listing:
+        found = [file for name in self._files.names if (file := self._files.as_listed(name)) is not None]
+        self.listed = {file.name for file in found}
+        return listing(*found)
+
+    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
+        return cut_evenly(file, split_size)
+
+    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+        return [file.name for file in files if self._files.as_listed(file.name) != file]
