@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from eosingest import broker
-from eosingest.app.connection import EMBEDDED, Connection, connected, control_log, refuse_unusable_properties
-from eosingest.app.settings import driver_settings, source_of, wording_of
+from eosingest.app.assemble import Parts, assemble
+from eosingest.app.connection import EMBEDDED, Connection, control_log
+from eosingest.app.settings import source_of, wording_of
 from eosingest.errors import ChangedError, EosingestError, FatalError, NoSuchJobError, SpecError
 from eosingest.host import last_words
 from eosingest.host.java import find_java, java_major_version
@@ -24,8 +25,7 @@ from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedItem, gone_note, half_done_items, make_plan, notes_of
 from eosingest.protocol.transactional_ids import control_id, task_id
-from eosingest.report.model import Noting, Observer, PlanReport, StatusReport
-from eosingest.sources.registry import PlannedSource
+from eosingest.report.model import Observer, PlanReport, StatusReport
 from eosingest.spark import site
 from eosingest.spec import Spec, resolve_properties
 from eosingest.spec.masters import is_local
@@ -82,17 +82,15 @@ def _not_lines(spec: Spec) -> list[str]:
 
 def plan(spec: Spec, observer: Observer) -> PlanReport:
     """Look at what a run would do. What it would end with is in the report's errors."""
-    refuse_unusable_properties(spec)
-    source = source_of(spec)
+    parts = assemble(spec, observer)
+    source, noting = parts.source, parts.noting
     source.check()
-    noting = Noting(observer)
     if spec.sink.bootstrap_servers == EMBEDDED and not broker.status().running:
-        return _first_plan(spec, source, noting)
-    with connected(spec, noting, start=False) as kafka:
+        return _first_plan(parts)
+    with parts.connected(start=False) as kafka:
         look = _look(spec, kafka, noting)
         state = look.state
-        settings = driver_settings(spec, kafka.client.bootstrap_servers, source, from_scratch=False)
-        errors = _pinned_errors(spec, kafka.admin, look, settings)
+        errors = _pinned_errors(spec, kafka.admin, look, parts.driver_settings(kafka))
         control = state.settled
         in_force = control is not None and pins.in_force(control, state.offsets)
         split_size = control.split_size if control is not None and in_force else spec.source.split_size
@@ -100,29 +98,31 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
         with _collected(errors):
             made.refuse_changes(spec.source.on_change)
         report = _plan_report(spec, kafka.client.bootstrap_servers, made, errors)
-    return _with_notes(report, made, source, noting)
+    return _with_notes(report, made, parts)
 
 
-def _first_plan(spec: Spec, source: PlannedSource, noting: Noting) -> PlanReport:
+def _first_plan(parts: Parts) -> PlanReport:
     """Plan as if nothing had been sent: the embedded broker, which would know, is down, and a look does not start it."""
-    noting.note(
+    spec, source = parts.spec, parts.source
+    parts.noting.note(
         "the embedded broker is not running, so what was sent to it is not known: this is the plan of a first run"
         " (start it with: eosingest broker up)"
     )
     made = make_plan(source.unread(), {}, spec.source.split_size, source.list())
-    return _with_notes(_plan_report(spec, EMBEDDED, made, []), made, source, noting)
+    return _with_notes(_plan_report(spec, EMBEDDED, made, []), made, parts)
 
 
-def _with_notes(report: PlanReport, made: Plan, source: PlannedSource, noting: Noting) -> PlanReport:
-    for note in notes_of(made, source):
-        noting.note(note)
-    return replace(report, notes=tuple(noting.notes))
+def _with_notes(report: PlanReport, made: Plan, parts: Parts) -> PlanReport:
+    for note in notes_of(made, parts.source):
+        parts.noting.note(note)
+    return replace(report, notes=tuple(parts.noting.notes))
 
 
 def status(spec: Spec, observer: Observer) -> StatusReport:
     """Say what the offsets topic knows of the job. Raises NoSuchJobError where that is nothing."""
-    refuse_unusable_properties(spec)
-    with connected(spec, observer, start=False) as kafka:
+    parts = assemble(spec, observer)
+    source = parts.source
+    with parts.connected(start=False) as kafka:
         look = _look(spec, kafka, observer)
         state = look.state
         control = state.control
@@ -135,7 +135,6 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
             task_id(control.pinned.prefix, spec.name, task) for task in range(control.tasks_alive)
         }
         open_now = kafka.admin.open_transactions(spec.sink.offsets_topic, look.partition)
-        source = source_of(spec)
         items, left = {source.item_of(split) for split in state.offsets}, half_done_items(source, state.offsets)
         gone = source.missing(sorted(items - set(left)))
         if gone:

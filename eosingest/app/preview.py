@@ -12,15 +12,15 @@ import re
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eosingest.app.assemble import Parts, assemble
 from eosingest.app.prepare import begin_in_background
-from eosingest.app.settings import scan_of, source_of, spark_log_file
+from eosingest.app.settings import spark_log_file
 from eosingest.errors import FatalError, InterruptedRunError, SpecError, SpecProblem
 from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.plan import Plan, make_plan, notes_of
-from eosingest.report.model import Noting, Observer, PreviewReport, ShownRecord
+from eosingest.report.model import Observer, PreviewReport, ShownRecord
 from eosingest.spec import Spec
 
 if TYPE_CHECKING:
@@ -32,10 +32,8 @@ _ITEMS_AT_MOST = 20  # where `where` takes no row of these, somebody who waits f
 
 def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[], int | None]) -> PreviewReport:
     """Return schema and first records. Raises what a run would raise before it sends anything."""
-    noting = Noting(observer)
-    check = _check_of(interrupted)
-    source = source_of(spec, check)
-    plan = make_plan(source.unread(), {}, spec.source.split_size, source.list())
+    parts = assemble(spec, observer, _check_of(interrupted), asks_brokers=False)
+    plan = _plan(parts)
     log_file = spark_log_file(spec.name)
     report = PreviewReport(
         job=spec.name,
@@ -46,14 +44,14 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
         schema=None,
         log=str(log_file) if log_file is not None else None,
     )
-    for note in notes_of(plan, source):
-        noting.note(note)
+    for note in notes_of(plan, parts.source):
+        parts.noting.note(note)
     if plan.items:
         observer.note("starting Spark; the brokers are not asked, and nothing is sent")
-        report = _look(spec, rows, plan, report, check, observer)
+        report = _look(parts, rows, plan, report, observer)
         if not report.errors:
             begin_in_background(spec, observer.note)
-    return replace(report, notes=tuple(noting.notes) + report.notes)
+    return replace(report, notes=tuple(parts.noting.notes) + report.notes)
 
 
 def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | None]) -> str:
@@ -61,15 +59,14 @@ def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | No
 
     Raises what a run would raise; what a key of the spec is to blame for, with its line.
     """
-    check = _check_of(interrupted)
-    source = source_of(spec, check)
-    plan = make_plan(source.unread(), {}, spec.source.split_size, source.list())
+    parts = assemble(spec, observer, _check_of(interrupted), asks_brokers=False)
+    plan = _plan(parts)
     if not plan.items:
         return f"Spark was not asked: there is no {plan.wording.item} with anything in it"
     if spec.source.given_schema is not None:
         plan = replace(plan, items=plan.items[:1])  # the others change nothing
     observer.note("starting Spark; the brokers are not asked, and nothing is sent")
-    spark = _previewer(spec, check, spark_log_file(spec.name), observer)
+    spark = _previewer(parts, observer)
     try:
         schema = spark.open(plan)
     except SpecError as error:
@@ -100,23 +97,19 @@ def _check_of(interrupted: Callable[[], int | None]) -> Callable[[], None]:
     return check
 
 
-def _previewer(spec: Spec, check: Callable[[], None], log_file: Path | None, observer: Observer) -> SparkPreviewer:
+def _plan(parts: Parts) -> Plan:
+    return make_plan(parts.source.unread(), {}, parts.spec.source.split_size, parts.source.list())
+
+
+def _previewer(parts: Parts, observer: Observer) -> SparkPreviewer:
     from eosingest.spark.preview import SparkPreviewer
-    from eosingest.spark.settings import spark_settings
 
-    client = ClientSettings(spec.sink.bootstrap_servers)  # never connected
-    return SparkPreviewer(spark_settings(spec, client, scan_of(spec), check, log_file, observer.note))
+    client = ClientSettings(parts.spec.sink.bootstrap_servers)  # never connected
+    return SparkPreviewer(parts.spark_settings(client, observer.note))
 
 
-def _look(
-    spec: Spec,
-    rows: int,
-    plan: Plan,
-    report: PreviewReport,
-    check: Callable[[], None],
-    observer: Observer,
-) -> PreviewReport:
-    spark = _previewer(spec, check, Path(report.log) if report.log else None, observer)
+def _look(parts: Parts, rows: int, plan: Plan, report: PreviewReport, observer: Observer) -> PreviewReport:
+    spark = _previewer(parts, observer)
     try:
         schema = spark.open(plan)
         records: list[ShownRecord] = []

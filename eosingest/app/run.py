@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eosingest.app import prepare
-from eosingest.app.connection import Connection, connected, refuse_unusable_properties
-from eosingest.app.settings import driver_settings, scan_of, source_of, spark_log_file, utc_now
+from eosingest.app.assemble import Parts, assemble
+from eosingest.app.connection import Connection
+from eosingest.app.settings import utc_now
 from eosingest.errors import ActiveRunError, EosingestError, FencedError, TemporaryError
 from eosingest.host import last_words
 from eosingest.host.host_lock import HostLock
@@ -21,8 +22,7 @@ from eosingest.protocol.driver_contract import Prepared, Proof, Surroundings
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.verdict import JobResult
-from eosingest.report.model import Noting, Observer, RunReport
-from eosingest.sources.registry import PlannedSource
+from eosingest.report.model import Observer, RunReport
 from eosingest.spec import Spec
 from eosingest.spec.columns import columns_of
 
@@ -42,10 +42,9 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
     Raises the errors of errors.py for what ends a run before its job; what keeps a job from being complete is in the
     report's errors.
     """
-    refuse_unusable_properties(spec)
     interruption = Interruption(interrupted)
-    noting = Noting(observer)
-    with connected(spec, noting, interruption.check) as kafka, HostLock(kafka.admin.cluster_id(), spec.name) as lock:
+    parts = assemble(spec, observer, interruption.check)
+    with parts.connected() as kafka, HostLock(kafka.admin.cluster_id(), spec.name) as lock:
         if not lock.acquired:
             if_running = options.if_running or spec.if_running
             if if_running == "skip":
@@ -56,8 +55,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
                     hint="nothing was done; wait for it, or run with --if-running fence to take the job over",
                 )
             lock.keep_trying()  # the next run is to see this one, not only the one that is fenced now
-        source = source_of(spec, interruption.check)
-        launcher = _LazyLauncher(spec, kafka.client, source, interruption.check, observer)
+        launcher = _LazyLauncher(parts, kafka.client, observer)
         around = Surroundings(
             now=time.monotonic,
             sleep=time.sleep,
@@ -65,15 +63,9 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
             utc=utc_now,
             interruption=interruption,
         )
-        settings = driver_settings(
-            spec,
-            kafka.client.bootstrap_servers,
-            source,
-            from_scratch=options.from_scratch,
-            accept_change=options.accept_change,
-        )
+        settings = parts.driver_settings(kafka, from_scratch=options.from_scratch, accept_change=options.accept_change)
         try:
-            report = Driver(settings, kafka, source, launcher, noting, around).run()
+            report = Driver(settings, kafka, parts.source, launcher, parts.noting, around).run()
         except FencedError:
             raise  # a newer run has the last word
         except EosingestError as error:
@@ -88,7 +80,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
         last_words.keep(lock.cluster_id, spec.name, report.errors)
     if launcher.started and report.complete:
         prepare.begin_in_background(spec, observer.note)
-    return replace(report, notes=tuple(noting.notes), log=launcher.log)
+    return replace(report, notes=tuple(parts.noting.notes), log=launcher.log)
 
 
 def _name_lost_brokers(errors: Sequence[EosingestError], kafka: Connection, spec: Spec) -> None:
@@ -104,18 +96,9 @@ def _name_lost_brokers(errors: Sequence[EosingestError], kafka: Connection, spec
 class _LazyLauncher:
     """A SparkLauncher that imports pyspark when it is first asked to prepare: a run with nothing to do never is."""
 
-    def __init__(
-        self,
-        spec: Spec,
-        client: ClientSettings,
-        source: PlannedSource,
-        check: Callable[[], None],
-        observer: Observer,
-    ) -> None:
-        self._check = check
-        self._spec = spec
+    def __init__(self, parts: Parts, client: ClientSettings, observer: Observer) -> None:
+        self._parts = parts
         self._client = client
-        self._source = source
         self._observer = observer
         self._launcher: Any = None
         self.log: str | None = None
@@ -124,22 +107,22 @@ class _LazyLauncher:
         # To who watches only, not to the report: until records are committed there is nothing else to see.
         self._note_misspelt(plan)
         self._observer.note(f"starting Spark to read {plan.wording.count(len(plan.pending_items))}")
-        self._launcher = self._make(self._spec.at_generation(generation))
+        self._launcher = self._make(generation)
         prepared: Prepared = self._launcher.prepare(plan, schema, same_items=same_items)
         return prepared
 
     def _note_misspelt(self, plan: Plan) -> None:
-        source = self._spec.source
+        source = self._parts.spec.source
         if source.given_schema is None or source.format not in ("json", "parquet", "orc") or not plan.pending_items:
             return
         from eosingest.sniff.misspelt import misspelt
 
         given, _ = columns_of(source.given_schema)
         first = plan.pending_items[0].item
-        path = self._source.local_path(first)
+        path = self._parts.source.local_path(first)
         if path is None:
             return
-        folders = {name.lower() for name in self._source.columns_beside([first])}
+        folders = {name.lower() for name in self._parts.source.columns_beside([first])}
         names = [name for name in given.names if name.lower() not in folders] if given is not None else []
         found = misspelt(path, source.format, names)
         if found is not None:
@@ -149,7 +132,7 @@ class _LazyLauncher:
         """Read what was sent under the spec as it is now, as an audit does, in a Spark of its own."""
         from eosingest.audit.session import SparkAuditor
 
-        spark = SparkAuditor(self._spark_settings(self._spec.at_generation(generation)))
+        spark = SparkAuditor(self._spark_settings(generation))
         try:
             spark.start(plan.split_size)
             sums = spark.read_source(plan, None)
@@ -176,14 +159,12 @@ class _LazyLauncher:
         """Say whether there was anything to start Spark for."""
         return self._launcher is not None
 
-    def _make(self, spec: Spec) -> Any:
+    def _make(self, generation: int) -> Any:
         from eosingest.spark.job import SparkLauncher
 
-        return SparkLauncher(self._spark_settings(spec))
+        return SparkLauncher(self._spark_settings(generation))
 
-    def _spark_settings(self, spec: Spec) -> Any:
-        from eosingest.spark.settings import spark_settings
-
-        log_file = spark_log_file(spec.name)
-        self.log = str(log_file) if log_file is not None else None
-        return spark_settings(spec, self._client, scan_of(spec), self._check, log_file, self._observer.note)
+    def _spark_settings(self, generation: int) -> Any:
+        settings = self._parts.spark_settings(self._client, self._observer.note, generation)
+        self.log = str(settings.log_file) if settings.log_file is not None else None
+        return settings

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eosingest.app import prepare
-from eosingest.app.connection import Connection, connected, control_log, refuse_unusable_properties
+from eosingest.app.assemble import Parts, assemble
+from eosingest.app.connection import Connection, control_log
 from eosingest.app.other_jobs import OtherJobs
-from eosingest.app.settings import driver_settings, scan_of, source_of, spark_log_file
 from eosingest.audit import findings, judgement, receipts
 from eosingest.audit.receipts import Circumstances, Compared, Copies, Found, Judgement
 from eosingest.audit.sister_jobs import SisterJob, together
@@ -33,12 +33,11 @@ from eosingest.kafka.protocols import TopicDescription
 from eosingest.protocol import pins, scope
 from eosingest.protocol.audited_source import AuditedSource, audited_source
 from eosingest.protocol.control_log import ControlLog
-from eosingest.protocol.driver_contract import DriverSettings
 from eosingest.protocol.offsets import topic
 from eosingest.protocol.offsets.blocking import blocked_read
 from eosingest.protocol.offsets.record import ControlRecord
 from eosingest.protocol.offsets.state import JobState
-from eosingest.report.model import AuditObserver, AuditProgress, Noting, Observer, VerifyReport
+from eosingest.report.model import AuditObserver, AuditProgress, VerifyReport
 from eosingest.spec import Spec, generations
 
 _AGAIN_S = 0.2
@@ -56,8 +55,6 @@ def verify(
     spec: Spec, options: VerifyOptions, observer: AuditObserver, interrupted: Callable[[], int | None]
 ) -> VerifyReport:
     """Audit the topic. What was found is in the report's errors; raises the errors of errors.py where it could not look."""
-    refuse_unusable_properties(spec)
-    noting = Noting(observer)
 
     def check() -> None:
         number = interrupted()
@@ -65,20 +62,21 @@ def verify(
             name = signal.Signals(number).name
             raise InterruptedRunError(f"stopped by {name}; the topic was not judged", signal_number=number)
 
+    parts = assemble(spec, observer, check)
     also = " and source" if options.against_source else ""
     observer.note(f"reading the receipts, then topic{also} with Spark")  # to who watches: it takes a while
-    with connected(spec, noting, check, start=False) as kafka:
+    with parts.connected(start=False) as kafka:
         description = kafka.admin.describe_topic(spec.sink.offsets_topic)
         if description is None:
             raise _no_such_job(spec, kafka)
         log = control_log(spec, kafka, description)
         try:
-            report = _Verification(spec, options, kafka, log, description, check, noting, observer.audited).run()
+            report = _Verification(parts, options, kafka, log, description, observer.audited).run()
         finally:
             log.close()
     if not report.errors:
         prepare.begin_in_background(spec, observer.note)
-    return replace(report, notes=tuple(noting.notes))
+    return replace(report, notes=tuple(parts.noting.notes))
 
 
 class _Verification:
@@ -86,27 +84,25 @@ class _Verification:
 
     def __init__(
         self,
-        spec: Spec,
+        parts: Parts,
         options: VerifyOptions,
         kafka: Connection,
         log: ControlLog,
         offsets_topic: TopicDescription,
-        check: Callable[[], None],
-        observer: Observer,
         tell: Callable[[AuditProgress], None],
     ) -> None:
-        self._spec = spec
+        self._parts = parts
+        self._spec, self._source = parts.spec, parts.source
         self._tell = tell
-        self._observer = observer
+        self._observer = parts.noting
         self._sisters: tuple[SisterJob, ...] = ()
         self._options = options
         self._kafka = kafka
         self._log = log
         self._offsets_topic = offsets_topic
-        self._check = check
+        self._check = parts.check
         self._began = time.monotonic()
-        self._patience_s = topic.read_deadline_s(spec.transaction.timeout)
-        self._source = source_of(spec, check)
+        self._patience_s = topic.read_deadline_s(parts.spec.transaction.timeout)
 
     # ---- from top to bottom ----------------------------------------------------------------------------------------
 
@@ -150,7 +146,7 @@ class _Verification:
 
     def _refuse_changes(self, state: JobState, control: ControlRecord) -> TopicDescription:
         """Return the sink topic. Raises ChangedError where it, or what the receipts were made from, is another one."""
-        settings = self._settings()
+        settings = self._parts.driver_settings(self._kafka)
         now = replace(
             control.pinned,
             format=settings.format,
@@ -168,10 +164,6 @@ class _Verification:
         if self._options.against_source and control.digest:
             pins.refuse_other_meaning(control, settings.digests[self._spec_generation(control)])
         return sink
-
-    def _settings(self) -> DriverSettings:
-        servers = self._kafka.client.bootstrap_servers
-        return driver_settings(self._spec, servers, self._source, from_scratch=False)
 
     def _spec_generation(self, control: ControlRecord) -> int:
         return pins.generation_of(control, sent=True, asked=self._spec.generation, newest=generations.NEWEST)
@@ -199,11 +191,9 @@ class _Verification:
 
     def _audit(self, rows: AuditedSource | None) -> tuple[Found, Judgement]:
         from eosingest.audit.session import SparkAuditor
-        from eosingest.spark.settings import spark_settings
 
-        log_file = spark_log_file(self._spec.name)
-        spec = self._spec.at_generation(self._spec_generation(self._control))
-        settings = spark_settings(spec, self._kafka.client, scan_of(spec), self._check, log_file, self._observer.note)
+        generation = self._spec_generation(self._control)
+        settings = self._parts.spark_settings(self._kafka.client, self._observer.note, generation)
         spark = SparkAuditor(settings, self._tell)
         try:
             spark.start(self._control.split_size)

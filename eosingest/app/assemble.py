@@ -1,0 +1,70 @@
+"""From a Spec to the parts that the verbs are put together from, once.
+
+    Spec ─▶ assemble ─▶ Parts: source, clients, settings of the driver and of Spark ─▶ run.py, inspect.py, verify.py, preview.py
+
+What the parts are made of is in settings.py and connection.py; what is done with them the verbs say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eosingest.app.connection import Connection, connected, refuse_unusable_properties
+from eosingest.app.settings import driver_settings, scan_of, source_of, spark_log_file
+from eosingest.host.interruption import never
+from eosingest.kafka.config import ClientSettings
+from eosingest.protocol.driver_contract import DriverSettings
+from eosingest.report.model import Noting, Observer
+from eosingest.sources.registry import PlannedSource
+from eosingest.spec import Spec
+
+if TYPE_CHECKING:
+    from eosingest.spark.job import SparkSettings
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a verb works with. `noting` tells who watches, and keeps it for the report; `check` ends a long wait by raising."""
+
+    spec: Spec
+    source: PlannedSource
+    noting: Noting
+    check: Callable[[], None]
+
+    def connected(self, *, start: bool = True) -> AbstractContextManager[Connection]:
+        """See `connection.connected`: `start` says whether the embedded broker may be started."""
+        return connected(self.spec, self.noting, self.check, start=start)
+
+    def driver_settings(
+        self, kafka: Connection, *, from_scratch: bool = False, accept_change: bool = False
+    ) -> DriverSettings:
+        """See `settings.driver_settings`."""
+        return driver_settings(
+            self.spec,
+            kafka.client.bootstrap_servers,
+            self.source,
+            from_scratch=from_scratch,
+            accept_change=accept_change,
+        )
+
+    def spark_settings(
+        self, client: ClientSettings, note: Callable[[str], None], generation: int | None = None
+    ) -> SparkSettings:
+        """See `spark.settings.spark_settings`; with the defaults of a generation, None for the spec's own. Loads pyspark."""
+        from eosingest.spark.settings import spark_settings
+
+        spec = self.spec if generation is None else self.spec.at_generation(generation)
+        return spark_settings(spec, client, scan_of(spec), self.check, spark_log_file(spec.name), note)
+
+
+def assemble(spec: Spec, observer: Observer, check: Callable[[], None] = never, *, asks_brokers: bool = True) -> Parts:
+    """Make the parts. Nothing is connected, listed or started.
+
+    Raises SpecError for a path that no source has, and, where brokers will be asked, for client properties that cannot be used.
+    """
+    if asks_brokers:
+        refuse_unusable_properties(spec)
+    return Parts(spec, source_of(spec, check), Noting(observer), check)
