@@ -17,7 +17,7 @@ from eosingest.app.settings import driver_settings, scan_of, source_of, spark_lo
 from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.driver_contract import DriverSettings
-from eosingest.report.model import Noting, Observer
+from eosingest.report.model import Observer, RecordingObserver
 from eosingest.sources.registry import PlannedSource
 from eosingest.spec import Spec
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a verb works with. `noting` tells who watches, and keeps it for the report; `check` ends a long wait by raising."""
+    """What a verb works with. `observer` tells who watches, and keeps it for the report; `check` ends a long wait by raising."""
 
     spec: Spec
     source: PlannedSource
-    noting: Noting
+    observer: RecordingObserver
     check: Callable[[], None]
 
     def connected(self, *, start: bool = True) -> AbstractContextManager[Connection]:
         """See `connection.connected`: `start` says whether the embedded broker may be started."""
-        return connected(self.spec, self.noting, self.check, start=start)
+        return connected(self.spec, self.observer, self.check, start=start)
 
     def driver_settings(
         self, kafka: Connection, *, from_scratch: bool = False, accept_change: bool = False
@@ -67,4 +67,4 @@ def assemble(spec: Spec, observer: Observer, check: Callable[[], None] = never, 
     """
     if asks_brokers:
         refuse_unusable_properties(spec)
-    return Parts(spec, source_of(spec, check), Noting(observer), check)
+    return Parts(spec, source_of(spec, check), RecordingObserver(observer), check)

@@ -1,4 +1,4 @@
-"""Looking without disturbing: the verbs check, plan and status. No claim, no fence, no topic made, no JVM."""
+"""Read-only verbs: check, plan and status. No claim, no fence, no topic made, no JVM."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ def _not_lines(spec: Spec) -> list[str]:
 def plan(spec: Spec, observer: Observer) -> PlanReport:
     """Look at what a run would do. What it would end with is in the report's errors."""
     parts = assemble(spec, observer)
-    source, noting = parts.source, parts.noting
+    source = parts.source
     source.check()
     if spec.sink.bootstrap_servers == EMBEDDED and not broker.status().running:
         return _first_plan(parts)
     with parts.connected(start=False) as kafka:
-        look = _look(spec, kafka, noting)
+        look = _look(spec, kafka, parts.observer)
         state = look.state
         errors = _pinned_errors(spec, kafka.admin, look, parts.driver_settings(kafka))
         control = state.settled
@@ -104,7 +104,7 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
 def _first_plan(parts: Parts) -> PlanReport:
     """Plan as if nothing had been sent: the embedded broker, which would know, is down, and a look does not start it."""
     spec, source = parts.spec, parts.source
-    parts.noting.note(
+    parts.observer.note(
         "the embedded broker is not running, so what was sent to it is not known: this is the plan of a first run"
         " (start it with: eosingest broker up)"
     )
@@ -114,8 +114,8 @@ def _first_plan(parts: Parts) -> PlanReport:
 
 def _with_notes(report: PlanReport, made: Plan, parts: Parts) -> PlanReport:
     for note in notes_of(made, parts.source):
-        parts.noting.note(note)
-    return replace(report, notes=tuple(parts.noting.notes))
+        parts.observer.note(note)
+    return replace(report, notes=tuple(parts.observer.notes))
 
 
 def status(spec: Spec, observer: Observer) -> StatusReport:

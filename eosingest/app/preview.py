@@ -45,13 +45,13 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
         log=str(log_file) if log_file is not None else None,
     )
     for note in notes_of(plan, parts.source):
-        parts.noting.note(note)
+        parts.observer.note(note)
     if plan.items:
         observer.note("starting Spark; the brokers are not asked, and nothing is sent")
         report = _look(parts, rows, plan, report, observer)
         if not report.errors:
             begin_in_background(spec, observer.note)
-    return replace(report, notes=tuple(parts.noting.notes) + report.notes)
+    return replace(report, notes=tuple(parts.observer.notes) + report.notes)
 
 
 def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | None]) -> str:

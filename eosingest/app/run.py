@@ -18,7 +18,7 @@ from eosingest.host.interruption import Interruption
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.replicas import TRANSACTION_LOG, too_few_replicas
 from eosingest.protocol.driver import Driver
-from eosingest.protocol.driver_contract import Prepared, Proof, Surroundings
+from eosingest.protocol.driver_contract import Prepared, Proof, Runtime
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.verdict import JobResult
@@ -56,7 +56,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
                 )
             lock.keep_trying()  # the next run is to see this one, not only the one that is fenced now
         launcher = _LazyLauncher(parts, kafka.client, observer)
-        around = Surroundings(
+        runtime = Runtime(
             now=time.monotonic,
             sleep=time.sleep,
             now_ms=lambda: int(time.time() * 1000),
@@ -65,7 +65,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
         )
         settings = parts.driver_settings(kafka, from_scratch=options.from_scratch, accept_change=options.accept_change)
         try:
-            report = Driver(settings, kafka, parts.source, launcher, parts.noting, around).run()
+            report = Driver(settings, kafka, parts.source, launcher, parts.observer, runtime).run()
         except FencedError:
             raise  # a newer run has the last word
         except EosingestError as error:
@@ -80,7 +80,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
         last_words.keep(lock.cluster_id, spec.name, report.errors)
     if launcher.started and report.complete:
         prepare.begin_in_background(spec, observer.note)
-    return replace(report, notes=tuple(parts.noting.notes), log=launcher.log)
+    return replace(report, notes=tuple(parts.observer.notes), log=launcher.log)
 
 
 def _name_lost_brokers(errors: Sequence[EosingestError], kafka: Connection, spec: Spec) -> None:

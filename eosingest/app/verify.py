@@ -76,7 +76,7 @@ def verify(
             log.close()
     if not report.errors:
         prepare.begin_in_background(spec, observer.note)
-    return replace(report, notes=tuple(parts.noting.notes))
+    return replace(report, notes=tuple(parts.observer.notes))
 
 
 class _Verification:
@@ -94,7 +94,7 @@ class _Verification:
         self._parts = parts
         self._spec, self._source = parts.spec, parts.source
         self._tell = tell
-        self._observer = parts.noting
+        self._observer = parts.observer
         self._sisters: tuple[SisterJob, ...] = ()
         self._options = options
         self._kafka = kafka

@@ -16,7 +16,7 @@ from dataclasses import replace
 from eosingest.errors import EXIT_DONE, EosingestError, FencedError, worst_exit_code
 from eosingest.protocol import pins, verdict
 from eosingest.protocol.control_log import DriverKafka
-from eosingest.protocol.driver_contract import DriverSettings, Launcher, Surroundings
+from eosingest.protocol.driver_contract import DriverSettings, Launcher, Runtime
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.owned_job import OwnedJob
 from eosingest.protocol.plan import Plan, half_done_items
@@ -37,7 +37,7 @@ class Driver:
         source: Source,
         launcher: Launcher,
         observer: Observer,
-        surroundings: Surroundings,
+        runtime: Runtime,
     ) -> None:
         """Connects to nothing yet."""
         self._settings = settings
@@ -45,15 +45,15 @@ class Driver:
         self._source = source
         self._launcher = launcher
         self._observer = observer
-        self._around = surroundings
-        self._began = surroundings.now()
+        self._runtime = runtime
+        self._began = runtime.now()
 
     def run(self) -> RunReport:
         """Go the whole way. Raises the errors of errors.py for what ended before the job; the rest is in the report."""
         self._source.check()  # before anybody is fenced
         self._job = self._open()
         try:
-            Takeover(self._job, self._observer, self._around).run()
+            Takeover(self._job, self._observer, self._runtime).run()
             return self._run_read()
         finally:
             self._job.close()
@@ -63,7 +63,7 @@ class Driver:
         description, warnings = topic.ensure_topic(self._kafka.admin, self._settings.offsets_topic)
         for warning in warnings:
             self._observer.note(f"warning: {warning}")
-        return OwnedJob(self._settings, self._kafka, self._around, description)
+        return OwnedJob(self._settings, self._kafka, self._runtime, description)
 
     def _run_read(self) -> RunReport:
         """Go on from step 4; an error before the job is said in the control record too, under what is truly pinned."""
@@ -80,12 +80,12 @@ class Driver:
             raise
 
     def _plan_and_send(self) -> RunReport:
-        planned = Planning(self._job, self._source, self._launcher, self._observer, self._around).run()
+        planned = Planning(self._job, self._source, self._launcher, self._observer, self._runtime).run()
         before = self._job.log.state.records_total
         if not planned.plan.pending:
             self._complete(planned)
             return self._report(planned.plan, before=before, errors=[])
-        sending = Sending(self._job, planned, self._source, self._launcher, self._observer, self._around, self._began)
+        sending = Sending(self._job, planned, self._source, self._launcher, self._observer, self._runtime, self._began)
         return self._report(planned.plan, before=before, errors=sending.run())
 
     def _complete(self, planned: Planned) -> None:
@@ -113,7 +113,7 @@ class Driver:
             splits_done=len(plan.pending) - len(left),
             records_sent=state.records_total - before,
             records_total=state.records_total,
-            seconds=self._around.now() - self._began,
+            seconds=self._runtime.now() - self._began,
             errors=tuple(errors),
             records_resent=self._job.log.mine.audit.retired_records,
         )

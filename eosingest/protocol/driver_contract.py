@@ -101,7 +101,7 @@ class Launcher(Protocol):
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Runtime:
     """Time and signals: a monotonic clock and sleep in s, the time of day in ms and as UTC text, whether a signal came."""
 
     now: Callable[[], float]

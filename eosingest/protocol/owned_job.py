@@ -12,7 +12,7 @@ from eosingest.errors import TemporaryError
 from eosingest.kafka.protocols import Admin, TopicDescription
 from eosingest.protocol import pins, sink_topic
 from eosingest.protocol.control_log import ControlLog, DriverKafka
-from eosingest.protocol.driver_contract import DriverSettings, Surroundings
+from eosingest.protocol.driver_contract import DriverSettings, Runtime
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord, Pinned
 from eosingest.protocol.transactional_ids import control_id, stem_of, task_id
@@ -29,7 +29,7 @@ class OwnedJob:
     """
 
     def __init__(
-        self, settings: DriverSettings, kafka: DriverKafka, around: Surroundings, offsets_topic: TopicDescription
+        self, settings: DriverSettings, kafka: DriverKafka, runtime: Runtime, offsets_topic: TopicDescription
     ) -> None:
         """Reads and commits nothing yet."""
         self.settings = settings
@@ -37,15 +37,15 @@ class OwnedJob:
         self.prefixes: tuple[str, ...] = (settings.prefix,)
         self.running = False
         self._kafka = kafka
-        self._around = around
+        self._runtime = runtime
         self.log = ControlLog(
             settings.job,
             kafka,
             offsets_topic=settings.offsets_topic,
             partition=topic.partition_of(settings.job, offsets_topic.partitions),
             deadline_s=lambda: self.deadline_s,
-            now=around.now,
-            sleep=around.sleep,
+            now=runtime.now,
+            sleep=runtime.sleep,
         )
 
     @property
@@ -56,14 +56,14 @@ class OwnedJob:
     @property
     def deadline_s(self) -> float:
         """How long a read or a fence may take now, in seconds."""
-        if self._around.interruption.signal_number is not None:
+        if self._runtime.interruption.signal_number is not None:
             return _INTERRUPTED_DEADLINE_S
         return topic.read_deadline_s(self.settings.transaction_timeout_s)
 
     def fence(self, tasks: int) -> None:
         """Fence the ids of so many tasks, from 0 on: none of them commits anything after this."""
         ids = [task_id(prefix, self.settings.job, task) for prefix in self.prefixes for task in range(tasks)]
-        interrupted = self._around.interruption.signal_number is not None
+        interrupted = self._runtime.interruption.signal_number is not None
         more_s = 0.0 if interrupted else _FENCE_EACH_S * len(ids)
         self.admin.fence(ids, timeout_s=self.deadline_s + more_s)
 
@@ -77,14 +77,14 @@ class OwnedJob:
     ) -> None:
         """Commit our next control record, and with it what else there is (`ControlLog.commit`)."""
         assert self.log.mine.may_become(control.state), f"{self.log.mine.state} -> {control.state}"
-        with self._around.interruption.armed(False):  # what is begun is ended, where the brokers answer
+        with self._runtime.interruption.armed(False):  # what is begun is ended, where the brokers answer
             self.log.commit(self.stamped(control), tombstones=tombstones, marks=marks, scope=scope)
 
     def stamped(self, control: ControlRecord) -> ControlRecord:
         """Return the record with who writes it, and when."""
         settings = self.settings
         return replace(
-            control, host=settings.host, pid=settings.pid, versions=dict(settings.versions), time=self._around.utc()
+            control, host=settings.host, pid=settings.pid, versions=dict(settings.versions), time=self._runtime.utc()
         )
 
     def completed(self, control: ControlRecord, sink: TopicDescription) -> ControlRecord:

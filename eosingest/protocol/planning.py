@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from eosingest.kafka.protocols import TopicDescription
 from eosingest.protocol import acceptance, pins, scope, sink_topic
 from eosingest.protocol.audited_source import audited_source
-from eosingest.protocol.driver_contract import Launcher, Proof, Surroundings
+from eosingest.protocol.driver_contract import Launcher, Proof, Runtime
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import Audit, ControlRecord, Pinned
 from eosingest.protocol.owned_job import OwnedJob
@@ -39,9 +39,7 @@ class Planned:
 class Planning:
     """The way from what is committed and what the source holds to what is to be sent."""
 
-    def __init__(
-        self, job: OwnedJob, source: Source, launcher: Launcher, observer: Observer, around: Surroundings
-    ) -> None:
+    def __init__(self, job: OwnedJob, source: Source, launcher: Launcher, observer: Observer, runtime: Runtime) -> None:
         """Looks at nothing yet."""
         self._job = job
         self._log = job.log
@@ -49,7 +47,7 @@ class Planning:
         self._source = source
         self._launcher = launcher
         self._observer = observer
-        self._around = around
+        self._runtime = runtime
 
     def run(self) -> Planned:
         """Check the pins, list, plan. Raises the errors of errors.py; the log's state is then as the plan takes it."""
@@ -116,7 +114,7 @@ class Planning:
         rows = audited_source(self._source, listing, sent, mine)
         proof = self._launcher.prove(rows.plan, self._generation) if rows.plan.items else Proof({}, None)
         acceptance.refuse_unproven(rows, proof.sums)
-        self._around.interruption.check()
+        self._runtime.interruption.check()
         proven = sum(offset.records for offset in sent.values())
         self._observer.note(
             f"{', '.join(changed)}: changed; the {proven:,} records sent so far stay as they are, proven"

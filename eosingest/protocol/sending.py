@@ -13,7 +13,7 @@ from eosingest.errors import EosingestError, FatalError, FencedError, Interrupte
 from eosingest.host.failpoints import fail_point
 from eosingest.kafka.protocols import KafkaFailure
 from eosingest.protocol import pins, verdict
-from eosingest.protocol.driver_contract import Launcher, Prepared, Surroundings
+from eosingest.protocol.driver_contract import Launcher, Prepared, Runtime
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.owned_job import OwnedJob
@@ -41,7 +41,7 @@ class Sending:
         source: Source,
         launcher: Launcher,
         observer: Observer,
-        around: Surroundings,
+        runtime: Runtime,
         began: float,
     ) -> None:
         """Starts nothing yet. `began` is when the run did, by the monotonic clock in seconds."""
@@ -53,7 +53,7 @@ class Sending:
         self._source = source
         self._launcher = launcher
         self._observer = observer
-        self._around = around
+        self._runtime = runtime
         self._began = began
 
     def run(self) -> list[EosingestError]:
@@ -65,14 +65,14 @@ class Sending:
             generation=self._planned.generation,
             same_items=digest == self._planned.control.schema_files,
         )
-        self._around.interruption.check()
+        self._runtime.interruption.check()
         fail_point("driver-before-running")
         plan_end = self._log.state.end
         self._commit_running(prepared, digest)
-        self._around.interruption.disarm()
+        self._runtime.interruption.disarm()
         fail_point("driver-after-running")
         result = JobResult([])
-        if self._around.interruption.signal_number is None:
+        if self._runtime.interruption.signal_number is None:
             self._launcher.start(self._task_settings(prepared, plan_end))
             result = self._watch(plan_end)
         return self._settle(prepared.tasks, result)
@@ -115,21 +115,21 @@ class Sending:
     def _watch(self, plan_end: int) -> JobResult:
         """Wait for the job, showing progress from the offsets topic; cancel it on a signal, or when another run claims."""
         seen, progress = JobState(self._settings.job, end=plan_end), RunProgress(self._plan)
-        looked = self._around.now()
+        looked = self._runtime.now()
         while True:
             result = self._launcher.poll(_TICK_S)
             if result is not None:
                 return result
-            if self._around.interruption.signal_number is not None:
+            if self._runtime.interruption.signal_number is not None:
                 self._launcher.cancel()
                 return JobResult([])
-            if self._around.now() - looked >= _LOOK_EVERY_S:
+            if self._runtime.now() - looked >= _LOOK_EVERY_S:
                 self._look(seen, progress)
-                looked = self._around.now()
+                looked = self._runtime.now()
 
     def _look(self, seen: JobState, progress: RunProgress) -> None:
         # Only a look: the verdict reads again, and says what fails. Who watches sees the signal that ends one.
-        with contextlib.suppress(KafkaFailure, InterruptedRunError), self._around.interruption.armed(True):
+        with contextlib.suppress(KafkaFailure, InterruptedRunError), self._runtime.interruption.armed(True):
             topic.read_to_last_stable_offset(self._log.reader, seen, deadline_s=_LOOK_DEADLINE_S)
         if seen.control is not None:
             try:
@@ -139,7 +139,7 @@ class Sending:
                 raise
         progress.take(seen.offsets.values())
         seen.offsets.clear()  # a look costs what is new since the last one, however many splits there are
-        self._observer.progress(progress.after(self._around.now() - self._began))
+        self._observer.progress(progress.after(self._runtime.now() - self._began))
 
     def _settle(self, tasks: int, result: JobResult) -> list[EosingestError]:
         """Let no task start any more, fence our own ids, read back, mark what Spark's word proves, say how the run ended."""
@@ -162,7 +162,7 @@ class Sending:
             state,
             result,
             tasks=tasks,
-            signal_number=self._around.interruption.signal_number,
+            signal_number=self._runtime.interruption.signal_number,
             changed=changed,
             half_done=lambda: half_done_items(self._source, state.offsets),
         )

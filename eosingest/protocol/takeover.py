@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from eosingest.host.failpoints import fail_point
 from eosingest.protocol import pins
-from eosingest.protocol.driver_contract import Surroundings
+from eosingest.protocol.driver_contract import Runtime
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import ControlRecord
 from eosingest.protocol.owned_job import OwnedJob
@@ -22,13 +22,13 @@ from eosingest.report.model import Observer
 class Takeover:
     """The way to a job that is nobody else's any more."""
 
-    def __init__(self, job: OwnedJob, observer: Observer, around: Surroundings) -> None:
+    def __init__(self, job: OwnedJob, observer: Observer, runtime: Runtime) -> None:
         """Touches nothing yet."""
         self._job = job
         self._log = job.log
         self._settings = job.settings
         self._observer = observer
-        self._around = around
+        self._runtime = runtime
 
     def run(self) -> None:
         """Claim, fence, read. What the log's state holds behind this is the progress, and there is no other."""
@@ -64,7 +64,7 @@ class Takeover:
             if earlier.pinned.prefix != settings.prefix:
                 self._take_over_prefix(earlier)
             if earlier.state not in (record.COMPLETE, record.FAILED):
-                self._observer.note(_takes_over(earlier, self._around.now_ms() - seen.last_ms))
+                self._observer.note(_takes_over(earlier, self._runtime.now_ms() - seen.last_ms))
             claim = replace(earlier, run=earlier.run + 1, started=settings.started, state=record.CLAIMED)
             lost = pins.of_another_offsets_topic(earlier.pinned, self._job.offsets_topic.topic_id)
             claim = replace(claim, forgotten=seen.forgotten or lost)  # not as an aborted record has it

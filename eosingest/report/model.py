@@ -82,7 +82,7 @@ class AuditObserver(Observer, Protocol):
         """Take how much is read, about once a second."""
 
 
-class Noting:
+class RecordingObserver:
     """Keeps the notes for the report, and passes all on (an `Observer`)."""
 
     def __init__(self, observer: Observer) -> None:

@@ -18,7 +18,7 @@ from eosingest.host.interruption import Interruption
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.protocols import OffsetsReader, Producer, Records
 from eosingest.protocol.driver import Driver
-from eosingest.protocol.driver_contract import DriverSettings, Prepared, Proof, Surroundings, TopicCreation
+from eosingest.protocol.driver_contract import DriverSettings, Prepared, Proof, Runtime, TopicCreation
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.task import AttemptLostError, Task
@@ -112,14 +112,14 @@ class Run:
         world = self.world
         network = SimulatedNetwork(world, self.process)
         clients = DriverClients(world, network)
-        around = Surroundings(
+        runtime = Runtime(
             now=network.now,
             sleep=network.wait,
             now_ms=lambda: int(world.scheduler.now * 1000),
             utc=lambda: "now",
             interruption=Interruption(lambda: self.signal),
         )
-        driver = Driver(self._settings(), clients, self.source, Launcher(self), _Unheard(), around)
+        driver = Driver(self._settings(), clients, self.source, Launcher(self), _Unheard(), runtime)
         try:
             self.report = driver.run()
         except EosingestError as error:

@@ -27,7 +27,7 @@ from eosingest.kafka.memory.clients import MemoryProducer, MemoryReader
 from eosingest.kafka.protocols import LogRecord
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver import Driver
-from eosingest.protocol.driver_contract import Prepared, Surroundings
+from eosingest.protocol.driver_contract import Prepared, Runtime
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.offsets.state import JobState
@@ -270,7 +270,7 @@ class Life:
     def run(self) -> Ended:
         """Run the job once."""
         interruption = Interruption(lambda: None)
-        around = Surroundings(
+        runtime = Runtime(
             now=self.kafka.now,
             sleep=self.kafka.wait,
             now_ms=lambda: int(self.kafka.time * 1000),
@@ -280,7 +280,7 @@ class Life:
         settings = driver_settings(self.spec, "memory:1", self.source, from_scratch=False)
         launcher = self.launcher()
         try:
-            report = Driver(settings, self.kafka, self.source, launcher, _Unheard(), around).run()
+            report = Driver(settings, self.kafka, self.source, launcher, _Unheard(), runtime).run()
         except EosingestError as error:
             return Ended(None, error, launched=launcher._spark is not None)
         return Ended(report, launched=launcher._spark is not None)

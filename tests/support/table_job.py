@@ -11,7 +11,7 @@ from eosingest.host.interruption import Interruption
 from eosingest.kafka.protocols import LogRecord
 from eosingest.protocol.control_log import DriverKafka
 from eosingest.protocol.driver import Driver
-from eosingest.protocol.driver_contract import DriverSettings, Prepared, Surroundings
+from eosingest.protocol.driver_contract import DriverSettings, Prepared, Runtime
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedSplit
@@ -50,7 +50,7 @@ class TableJob:
     def run(self, **changes: Any) -> RunReport:
         """Run once; what a run raises is raised."""
         source = self.source = FrozenTables(self.tables)
-        around = Surroundings(
+        runtime = Runtime(
             now=self.kafka.now,
             sleep=self.kafka.wait,
             now_ms=lambda: int(self.kafka.now() * 1000),
@@ -59,7 +59,7 @@ class TableJob:
         )
         self.launched = False
         settings = replace(self.settings, started=f"start {next(_attempts)}", **changes)
-        return Driver(settings, self.kafka, source, _Launcher(self), _Unheard(), around).run()
+        return Driver(settings, self.kafka, source, _Launcher(self), _Unheard(), runtime).run()
 
     def run_killed_at(self, point: str, hit: int = 1) -> None:
         with killed_at(point, hit):

@@ -15,7 +15,7 @@ from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryRe
 from eosingest.kafka.memory.cluster import Cluster
 from eosingest.kafka.memory.log import Entry
 from eosingest.protocol.driver import Driver
-from eosingest.protocol.driver_contract import DriverSettings, Prepared, Surroundings
+from eosingest.protocol.driver_contract import DriverSettings, Prepared, Runtime
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import TaskSettings
@@ -74,10 +74,10 @@ class World:
         self.told.clear()
 
     def run(self, settings: DriverSettings) -> RunReport:
-        around = Surroundings(
+        runtime = Runtime(
             now=self.now, sleep=self.wait, now_ms=lambda: 0, utc=lambda: "now", interruption=Interruption(lambda: None)
         )
-        return Driver(settings, self, MadeUpFiles(), _NoSpark(), _Unheard(), around).run()
+        return Driver(settings, self, MadeUpFiles(), _NoSpark(), _Unheard(), runtime).run()
 
 
 class _Admin(MemoryAdmin):
