@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a verb works with. `observer` tells who watches, and keeps it for the report; `check` ends a long wait by raising."""
+    """What a verb works with. `observer` tells who watches and keeps it for the report; `check` ends a long wait by raising."""
 
     spec: Spec
     source: PlannedSource
