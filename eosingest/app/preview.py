@@ -126,7 +126,7 @@ def _look(parts: Parts, rows: int, plan: Plan, report: PreviewReport, observer: 
 
 
 def _one_by_one(plan: Plan) -> Iterator[Plan]:
-    """Yield plans of one item each, in the plan's order: in a plan of many Spark takes the longest file first."""
+    """Yield plans of one item each, in the plan's order: in a plan of many Spark takes the largest first."""
     for entry in plan.items[:_ITEMS_AT_MOST]:
         yield replace(plan, items=(entry,))
 

@@ -153,7 +153,7 @@ class Missing:
 class Compared:
     """What topic and source say of each other. `unknown` counts the topic's records that the source does not have.
 
-    `unlike` names splits whose rows do not give their receipt; `unread` says, per file, why the source could not be asked.
+    `unlike` names splits whose rows do not give their receipt; `unread` says, per item, why the source could not be asked.
     `whole`: every record that the receipts speak of has its row in the source as it is now.
     """
 
@@ -185,7 +185,7 @@ class Circumstances:
 @dataclass(frozen=True)
 class Finding:
     """One thing that was found. `kind` is lost, doubled, changed, foreign, or: surplus (doubled or foreign), unlike (a split
-    that does not give its receipt), unread (a file that could not be compared), removed (by the brokers).
+    that does not give its receipt), unread (an item that could not be compared), removed (by the brokers).
     """
 
     kind: str

@@ -77,7 +77,7 @@ class SparkAuditor:
         self.schema: str | None = None  # by which the source was read, as DDL
 
     def start(self, split_size: int) -> None:
-        """Start Spark, which cuts files by `split_size` bytes."""
+        """Start Spark, which cuts the source by `split_size` bytes."""
         self._in_thread(lambda: self._start(split_size))
 
     def _start(self, split_size: int) -> None:

@@ -1,7 +1,7 @@
 """Records that Kafka would refuse, or delete at once, found before they are produced.
 
 Between Spark's rows and the transaction: the task asks for the first bad row of a batch. One such record in a
-transaction would abort it on every retry; here it becomes an error with file, split and row (docs/protocol.md, The task).
+transaction would abort it on every retry; here it becomes an error with split and row (docs/protocol.md, The task).
 """
 
 from __future__ import annotations

@@ -230,7 +230,7 @@ class Audit:
 
     The job's records lie from `start` on (None: not known; a partition added later: from 0), and before `end`, which is
     there from `complete` until a run sends again. `retired_records` and `retired_checksum` add up the receipts whose
-    offset records were tombstoned because their files were sent again as a whole: their records are still in the topic.
+    offset records were tombstoned because their items were sent again as a whole: their records are still in the topic.
     """
 
     start: tuple[int, ...] | None = None
@@ -269,8 +269,8 @@ class ControlRecord:
     `started` tells two runs of one number apart (UTC time and a random part). `tasks_alive` is how many task ids, from
     0, may still have a producer. `digest`, `split_size` and `schema` are what shapes the bytes since run `pinned_since`; while
     `pin_open` (from `running` until `complete`, carried along by runs that fail) they bind, once anything was committed.
-    `schema_files` is a digest of the list of files that the schema was last held against (`Plan.list_digest`), "" in older
-    records: while it is the same, the files need not be looked at again for columns that the schema does not have.
+    `schema_files` is a digest of the list of items that the schema was last held against (`Plan.list_digest`), "" in older
+    records: while it is the same, the items need not be looked at again for columns that the schema does not have.
     `scope` is that of the source's scope, from `running` until `complete`; None for a source that freezes nothing.
     `forgotten` says that `--from-scratch` claimed a job whose progress was lost: until it sends, only another such run may.
     `records_total` is the sum over the job's offset records at that time: fewer later means that progress was lost.
