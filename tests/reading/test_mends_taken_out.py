@@ -116,8 +116,8 @@ def _first_schema_speaks_for_all() -> Patch:
     return _set(avro_schema, "merged", lambda spark, headers, case: real(spark, headers[:1], case=case))
 
 
-def _base_of_the_first(files: Iterable[SourceFile]) -> str | None:
-    return partitions.partition_base(list(files)[:1])
+def _base_of_the_first(files: Iterable[SourceFile], *, recursive: bool) -> str | None:
+    return partitions.partition_base(list(files)[:1], recursive=recursive)
 
 
 def _needs(*codecs_proven: str) -> Patch:

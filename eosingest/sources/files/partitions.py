@@ -25,12 +25,14 @@ class _Layout:
         return f"columns {', '.join(self.columns)} below {self.base}" if self.columns else "no column=value folder"
 
 
-def partition_base(files: Iterable[SourceFile]) -> str | None:
+def partition_base(files: Iterable[SourceFile], *, recursive: bool) -> str | None:
     """Return the folder above the first `k=v` folder, common to all files: the reader's `basePath`; None without one.
 
-    Only folders in the file's identity count, so that the same names give the same columns wherever the data lies.
-    Raises SpecError when the files do not share one layout.
+    Only folders in the file's identity count, so that the same names give the same columns wherever the data lies. Where
+    they are read `recursive`, no folder gives a column. Raises SpecError when the files do not share one layout.
     """
+    if recursive:
+        return None
     layouts: dict[_Layout, str] = {}
     folders: dict[tuple[str, str], _Layout] = {}
     for file in files:
@@ -43,9 +45,9 @@ def partition_base(files: Iterable[SourceFile]) -> str | None:
     return next(iter(layouts)).base if layouts else None
 
 
-def partition_columns(files: Iterable[SourceFile]) -> tuple[str, ...]:
+def partition_columns(files: Iterable[SourceFile], *, recursive: bool = False) -> tuple[str, ...]:
     """Return the columns of the tree's `k=v` folders, in lower case; see `partition_base`."""
-    for file in files:  # the layout is common to all
+    for file in () if recursive else files:  # the layout is common to all
         return _layout(file.name.rpartition("/")[0], file.path.rpartition("/")[0]).columns
     return ()
 

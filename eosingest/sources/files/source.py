@@ -211,7 +211,7 @@ class FileSource:
 
     def columns_beside(self, items: Iterable[Item]) -> tuple[str, ...]:
         """Return the columns of the tree's `k=v` folders, in lower case."""
-        return () if self._recursive else partition_columns(map(as_file, items))
+        return partition_columns(map(as_file, items), recursive=self._recursive)
 
     def local_path(self, item: Item) -> Path:
         """Return where the file lies."""
@@ -223,7 +223,7 @@ class FileSource:
 
     def partition_base(self, files: Iterable[SourceFile]) -> str | None:
         """Return the reader's `basePath` for a column=value tree, None when there is none; not to be escaped."""
-        return None if self._recursive else partition_base(files)
+        return partition_base(files, recursive=self._recursive)
 
     def _parse(self, text: str) -> _Written:
         scheme = _SCHEME.match(text)

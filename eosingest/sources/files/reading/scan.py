@@ -105,7 +105,7 @@ class FileScan:
         return f"one of {', '.join(every[:10])}{' …' if len(every) > 10 else ''}" if len(every) > 1 else every[0]
 
     def _base_path(self, plan: Plan) -> str | None:
-        return None if self.recursive else partition_base(planned_files(plan))
+        return partition_base(planned_files(plan), recursive=self.recursive)
 
 
 def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> FileScan:
