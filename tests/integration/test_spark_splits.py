@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.errors import FatalError
 from eosingest.protocol.source import Listing
 from eosingest.sources.files.cuts import is_splittable
+from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.names import is_hidden
 from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
 from eosingest.sources.files.source_file import SourceFile
@@ -28,7 +30,7 @@ from tests.support.builders import listing as made
 from tests.support.builders import passed_over, source_file
 
 SIZE = 1000
-SCHEMAS = {"json": "a INT", "csv": "a INT", "text": "value STRING", "parquet": "a INT", "orc": "a INT"}
+SCHEMAS = {"json": "a INT", "csv": "a INT", "text": "value STRING", "parquet": "a INT", "orc": "a INT", "avro": "a INT"}
 CODECS = ["", ".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".GZ", ".Bz2", ".zstd", ".xz", ".gz.txt"]
 ODD_NAMES = [
     "plain", "sp ace", " lead", "trail ", "h#x", "p%20q", "p%q", "a[1]", "a]b", "{a}", "a}b", "ünï", "e\u0301", "😀",
@@ -64,7 +66,7 @@ def listing_of(folder: Path, format: str, *paths: str) -> tuple[FileSource, List
 
 
 def read(spark: SparkSession, format: str, files: tuple[SourceFile, ...], base: str | None = None) -> DataFrame:
-    reader = spark.read.format(format).schema(SCHEMAS[format])
+    reader = spark.read.format(FORMATS[format].reader or format).schema(SCHEMAS[format])
     if format == "csv":
         reader = reader.option("header", "true").option("enforceSchema", "false")
     if base is not None:
@@ -162,6 +164,12 @@ def write_rows(spark: SparkSession, folder: Path, format: str) -> None:
             frame.write.option("compression", codec).format(format).save(str(folder / f"w{number}"))
             written = next((folder / f"w{number}").glob("part-*"))
             written.rename(target / f"{number} {written.name}")
+        return
+    if format == "avro":
+        schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
+        for name, codec in (("1", "null"), ("ü 2", "deflate"), ("3.gz", "null"), ("4.bz2", "xz")):
+            with (target / name).open("wb") as file:
+                fastavro.writer(file, schema, ({"a": number} for number in range(2000)), codec, sync_interval=150)
         return
     head = b"a\n" if format == "csv" else b""
     content = head + b"".join((b'{"a":%d}\n' if format == "json" else b"%d\n") % number for number in range(2000))

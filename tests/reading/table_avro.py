@@ -168,6 +168,14 @@ def _damaged() -> Iterator[Case]:
     inside = [{"s": "x" * 40, "b": _MARKER + b"y" * 30 if n == 90 else b"y" * 46} for n in range(_ROWS)]
     marked = packed(record(s="string", b="bytes"), inside, block=2000)
     yield Case("avro/damage/a marker in a block", "avro", one("a.avro", marked), split_size=500, refused=True)
+    kind = record(s="string", b="bytes")
+    block = packed(kind, [{"s": "i" * 300, "b": b""}])[len(packed(kind, [])) : -16]
+    for split in (150, 200, 250):  # a split of this size begins in a value that holds a marker, and a block behind it
+        rows = [{"s": "r" * 20, "b": b"z" * 300 + _MARKER + block if n == 5 else b""} for n in range(30)]
+        data = packed(kind, rows, block=1)
+        yield Case(
+            f"avro/damage/a block in a block by {split}", "avro", one("a.avro", data), split_size=split, refused=True
+        )
     yield Case("avro/written/a marker in a block", "avro", one("a.avro", marked))
 
 

@@ -282,6 +282,11 @@ SWITCHES = [
         ("avro/damage/tail of zeros",),
     ),
     Switch(
+        "a split begins at any bytes of the marker",
+        _set(avro_container, "_found_at", lambda *_: iter(())),
+        ("avro/damage/a block in",),
+    ),
+    Switch(
         "Avro's types are not compared",
         _set(data_schema, "refuse_misread", _nothing),
         (

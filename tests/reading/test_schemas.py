@@ -16,6 +16,8 @@ from eosingest.sources.files.reading.outgrown import refuse_outgrown
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.source import FileSource
 from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
+from tests.reading.table_avro import column, record
+from tests.reading.table_avro import packed as avro
 from tests.reading.test_parquet_orc_types import packed
 
 _HEADER = {"header": "true"}
@@ -51,6 +53,15 @@ PENDING: list[tuple[str, dict[str, bytes], str, str, str]] = [
         "1.x.*2.x.*m STRING is new",
         "n BIGINT,m STRING",
     ),
+    ("avro", {"a.x": column("long", [1])}, "c BIGINT,m STRING", "", ""),
+    (
+        "avro",
+        {"a.x": column("long", [1]), "b.x": avro(record(m="string"), [{"m": "x"}])},
+        "c BIGINT",
+        "b.x: .*m STRING is new",
+        "c BIGINT,m STRING",
+    ),
+    ("avro", {"a.x": column("double", [1.5])}, "c BIGINT", "c is DOUBLE now, and was BIGINT", ""),
     ("orc", {"a.x": packed("orc", pa.array([1.5]), names="n")}, "n BIGINT", "n is DOUBLE now, and was BIGINT", ""),
 ]  # fmt: skip
 

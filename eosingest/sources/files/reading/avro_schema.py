@@ -21,6 +21,7 @@ from eosingest.sources.files.inspection import refuse_changed
 from eosingest.sources.files.reading import misread
 from eosingest.sources.files.reading.columnar import Footer, Unreadable
 from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.walk import unreadable
 from eosingest.spark.causes import innermost
 
 _IN_A_LONG = 18  # digits; Spark takes the last eight bytes of such a number, whatever stands before them
@@ -48,6 +49,8 @@ def _schema_text(file: SourceFile) -> str:
             return avro_container.read_header(opened).schema
     except DamagedError as damaged:
         raise _unreadable(file, damaged.message) from damaged
+    except OSError as error:
+        raise unreadable(file.path, error) from error
 
 
 def _header(spark: SparkSession, text: str, files: Sequence[SourceFile]) -> Footer:
