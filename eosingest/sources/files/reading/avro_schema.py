@@ -70,9 +70,8 @@ def _header(spark: SparkSession, text: str, files: Sequence[SourceFile]) -> Foot
 def _column(jvm: Any, schema: Any) -> DataType | Unreadable:
     try:
         found = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(schema).dataType()
-        return StructType.fromJson(json.loads(jvm.org.apache.spark.sql.types.StructType().add("c", found).json()))[
-            "c"
-        ].dataType
+        alone = jvm.org.apache.spark.sql.types.StructType().add("c", found)
+        return StructType.fromJson(json.loads(alone.json()))["c"].dataType
     except Py4JJavaError as error:
         recursive = "recursive" in str(error)
         return Unreadable("of a record that holds itself" if recursive else " ".join(schema.toString().split()))
