@@ -66,7 +66,7 @@ def master_of(spec: Spec) -> str:
 
 def _not_lines(spec: Spec) -> list[str]:
     """Say of the first item, where one is there, that a run would fail at it: JSON that is not one record a line."""
-    if spec.source.format != "json":
+    if not spec.source.is_json_lines:
         return []
     from eosingest.sniff import why_not_json_lines
 

@@ -80,7 +80,8 @@ def _refuse_other_forms(data: Opened, text: str) -> None:
         raise FatalError(
             f"{data.file} is one JSON array; records are read one a line",
             code="json-array",
-            hint=f"{start}jq -c '.[]'{given} > {name}, then: eosingest init --from {name}",
+            hint=f"{start}jq -c '.[]'{given} > {name}, then: eosingest init --from {name}; or say in the spec that each file is"
+            " one document: options = { multiLine = true }",
         )
     first = next((line for line in text.split("\n") if line.strip()), "")
     try:
@@ -93,7 +94,8 @@ def _refuse_other_forms(data: Opened, text: str) -> None:
         raise FatalError(
             f"{data.file} has records over several lines; they are read one a line",
             code="json-lines",
-            hint=f"{start}jq -c .{given} > {name}, then: eosingest init --from {name}",
+            hint=f"{start}jq -c .{given} > {name}, then: eosingest init --from {name}; or, where each file is one record, say"
+            " in the spec: options = { multiLine = true }",
         ) from None
 
 

@@ -88,6 +88,11 @@ class SourceTable(Table):
         """The columns that the spec gives, as DDL."""
         return None
 
+    @property
+    def is_json_lines(self) -> bool:
+        """Whether what is read must be JSON, one record a line: `check` looks at it."""
+        return False
+
     def schema_note(self) -> str:
         """Say to a person what columns the rows have, where the spec gives none."""
         return "that of the source"

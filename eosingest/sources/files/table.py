@@ -156,6 +156,11 @@ class FileTable(SourceTable):
         """`schema`."""
         return self.ddl
 
+    @property
+    def is_json_lines(self) -> bool:
+        """Whether the format is JSON, and a file no single document."""
+        return self.format == "json" and not FORMATS[self.format].is_whole(self.options)
+
     def schema_note(self) -> str:
         """Say what the format says."""
         return FORMATS[self.format].schema_note
