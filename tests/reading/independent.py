@@ -13,7 +13,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -28,6 +28,7 @@ from tests.support.compressed import COMPRESS, independently
 Type = str | list[Any] | dict[str, Any]
 Columns = Mapping[str, Type]
 _MARK = b"\xef\xbb\xbf"
+_WHITE = re.compile(r"[ \t\r\n]*")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
@@ -44,11 +45,15 @@ def rows(format: str, name: str, data: bytes, columns: Columns | None, options: 
             return _columnar(format, data, columns)
         if format == "avro":
             return _avro(data, columns)
+        if format == "binaryFile":
+            return [data]
         found = contents(name, data)
         if format == "text":
-            return lines(found, options.get("lineSep"))
+            return [found] if options.get("wholetext") == "true" else lines(found, options.get("lineSep"))
         assert columns is not None, "types are not guessed here"
         text = _decoded(found, options.get("encoding", "UTF-8"))
+        if options.get("multiLine") == "true":
+            return (_document if format == "json" else _csv)(text, columns, options)
         return (_json if format == "json" else _csv)(text, columns, options)
     except (Refused, csv.Error, ValueError, RecursionError):
         return None
@@ -103,6 +108,22 @@ def _json(text: str, columns: Columns, options: Mapping[str, str]) -> list[Any]:
                     value[name] = _as_written(line, name)
             found.append(_typed(value, dict(columns)))
             _no_half_pairs(line, value)
+    return found
+
+
+def _document(text: str, columns: Columns, options: Mapping[str, str]) -> list[Any]:
+    """Read one object, or an array of objects, as Python's reader does."""
+    whole = json.loads(text, parse_constant=_no_number)
+    if isinstance(whole, dict):
+        return _json(text.replace("\r", " ").replace("\n", " "), columns, {})
+    if not isinstance(whole, list) or not all(isinstance(each, dict) for each in whole):
+        raise Refused
+    found, decoder, at = [], json.JSONDecoder(), text.index("[") + 1
+    for _ in whole:
+        begin = _WHITE.match(text, at).end()  # type: ignore[union-attr]
+        _, end = decoder.raw_decode(text, begin)
+        found += _json(text[begin:end].replace("\r", " ").replace("\n", " "), columns, {})
+        at = _WHITE.match(text, end).end() + 1  # type: ignore[union-attr]
     return found
 
 
@@ -177,10 +198,13 @@ def _csv(text: str, columns: Columns, options: Mapping[str, str]) -> list[Any]:
     quote, comment = options.get("quote", '"'), options.get("comment")
     escape = options.get("escape", quote)
     csv.field_size_limit(1 << 30)
-    found = _text_lines(text, options)
-    kept = [line for line in found if not (comment and line.startswith(comment))]
+    if options.get("multiLine") == "true":
+        kept = list(_without_comments(io.StringIO(text, newline=""), comment, quote))
+    else:
+        found = _text_lines(text, options)
+        kept = [f"{line}\n" for line in found if not (comment and line.startswith(comment))]
     reader = csv.reader(
-        (f"{line}\n" for line in kept),
+        kept,
         delimiter=options.get("sep", ",").replace("\\t", "\t"),
         quotechar=quote or None,
         quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
@@ -195,6 +219,15 @@ def _csv(text: str, columns: Columns, options: Mapping[str, str]) -> list[Any]:
     if any(len(row) != len(columns) for row in table):
         raise Refused
     return [{n: _of_text(t, str(k)) for t, (n, k) in zip(row, columns.items(), strict=True)} for row in table]
+
+
+def _without_comments(lines: Iterable[str], comment: str | None, quote: str) -> Iterator[str]:
+    """Leave out the lines of comments; one that begins inside of quotes is none."""
+    quotes = 0
+    for line in lines:
+        if quotes % 2 or not (comment and line.startswith(comment)):
+            quotes += line.count(quote) if quote else 0
+            yield line
 
 
 def _of_text(text: str, kind: str) -> Any:

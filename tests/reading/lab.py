@@ -148,7 +148,9 @@ class Lab:
             value=value,
             **{"where": None, "select": ("*",), "key": None, "headers": {}, "timestamp": None, **settings},
         )
-        source = FileSource(format=format, paths=[str(folder)], directory=folder, root=None, min_age_s=0)
+        source = FileSource(
+            format=format, paths=[str(folder)], directory=folder, root=None, min_age_s=0, options=options
+        )
         plan = make_plan(source, {}, split_size, source.list())
         inspect_pending(None, read, plan, as_lines=False, slots=2)
         pending = Pending(read, plan, source.partition_base([entry.item for entry in plan.pending_items]))

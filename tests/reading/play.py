@@ -73,9 +73,10 @@ def play(cases: Iterable[Case], folder: Path, lab: Lab | None) -> dict[str, Outc
 def _batch(case: Case, pending: Pending) -> str:
     """Return what is equal for cases that are read together: not those whose read fails, or whose schema comes of all files."""
     rows_of_text = case.format in ("json", "csv") and not case.refused and "TIMESTAMP" not in (case.ddl or "")
+    rows_of_text &= not (case.format == "json" and "multiLine" in case.options)  # a bad value ends the whole read
     a_row_is_bad = rows_of_text and not pending.plan.items[0].item.path.endswith((".gz", ".deflate"))
     alone = len(pending.plan.items) > 1 or (case.expectation() is None and not a_row_is_bad)
-    inferred = case.ddl is None and case.format != "text"
+    inferred = case.ddl is None and case.format not in ("text", "binaryFile")
     return f"{pending.batch} {case.id if alone or (inferred and not case.together) else case.together}"
 
 
@@ -99,7 +100,7 @@ def _refused(error: BaseException) -> Outcome:
 
 
 def _rows(case: Case, values: Sequence[bytes | None]) -> list[Any]:
-    if case.format == "text" or case.value is not None:
+    if case.format in ("text", "binaryFile") or case.value is not None:
         return list(values)
     return [None if value is None else json.loads(value, parse_float=Decimal) for value in values]
 

@@ -1,7 +1,8 @@
 """The table of files: format × codec × encoding × damage × odd content, and what each file says by an independent reader.
 
-    table_text.py, _rows.py, _columns.py, _avro.py ─▶ table() ─▶ test_table.py: the whole reading path, exact or refused
-                                                              └▶ test_mends_taken_out.py: one check off, one case wrong
+    table_text.py, _rows.py, _columns.py, _avro.py, _whole.py
+        ─▶ table() ─▶ test_table.py: the whole reading path, exact or refused
+                   └▶ test_mends_taken_out.py: one check off, one case wrong
 
 Nothing of eosingest is asked for an expectation (independent.py). Every case is computed, from fixed seeds.
 """
@@ -68,9 +69,10 @@ class Case:
 @cache
 def table() -> tuple[Case, ...]:
     """Return all cases, each with an id of its own."""
-    from tests.reading import table_avro, table_columns, table_rows, table_text
+    from tests.reading import table_avro, table_columns, table_rows, table_text, table_whole
 
-    found: list[Case] = [*table_text.cases(), *table_rows.cases(), *table_columns.cases(), *table_avro.cases()]
+    of_rows = [*table_text.cases(), *table_rows.cases(), *table_whole.cases()]
+    found: list[Case] = [*of_rows, *table_columns.cases(), *table_avro.cases()]
     assert len({case.id for case in found}) == len(found), _doubled(found)
     return tuple(found)
 

@@ -17,11 +17,13 @@ from eosingest.sources.files import (
     codecs,
     csv_header,
     csv_scan,
+    inspection,
     json_scan,
     magic,
     partitions,
     text_blocks,
     text_checks,
+    whole_text,
 )
 from eosingest.sources.files import source as source_files
 from eosingest.sources.files.formats import encodings
@@ -229,6 +231,32 @@ SWITCHES = [
         "any encoding may be named",
         _set(encodings, "refused_encoding", lambda *_: iter(())),
         ("csv/encoding/not said how", "json/encoding/not said how"),
+    ),
+    # Files that are read as a whole
+    Switch(
+        "of a document the first value is read",
+        _set(text_checks, "_OF_WHOLE_FILES", {"json": _nothing}),
+        ("json/whole/odd/",),
+        ("two", "a word behind", "half a pair", "overlong"),
+    ),
+    Switch(
+        "a document's end is not looked at",
+        _set(inspection, "is_whole", _false),
+        ("json/whole/gz/cut", "json/whole/deflate/cut"),
+        ("cut 1", "cut 4"),
+    ),
+    Switch(
+        "records over lines are not looked at",
+        _set(text_checks, "_OF_WHOLE_FILES", {"csv": _nothing}),
+        ("csv/whole/odd/",),
+        ("unclosed", "crlf rows, not said", "cr rows", "text behind"),
+    ),
+    Switch("rows end as univocity guesses", _options_without("lineSep"), ("csv/whole/odd/crlf both",)),
+    Switch(
+        "what cannot be decoded is replaced, of whole files",
+        _set(whole_text, "_decode", lambda decoder, piece, encoding, *_, **__: piece.decode(encoding, "replace")),
+        ("json/array/encoding/", "csv/over lines/encoding/"),
+        ("windows-1252/undecodable/", "US-ASCII/undecodable/"),
     ),
     # Times
     Switch(

@@ -194,6 +194,35 @@ class TextGz(Text):
         return (0 for _ in self._read(path))
 
 
+class JsonDocument(Json):
+    """An array over several lines; such a file is never cut."""
+
+    suffix = ".json"
+    source = 'format = "json"\nschema = "v STRING"\noptions = { multiLine = true }'
+
+    def _write(self, path: Path, rows: list[bytes]) -> None:
+        path.write_bytes(b"[\n" + b",\n".join(b'{"v":\n"%s"}' % row for row in rows) + b"\n]\n")
+
+    def _read(self, path: Path) -> list[bytes]:
+        return [each["v"].encode() for each in json.loads(path.read_bytes())]
+
+    def _split_of_rows(self, path: Path) -> Iterator[int]:
+        return (0 for _ in self._read(path))
+
+
+class CsvOverLines(JsonDocument):
+    """Each record in two lines, behind a header."""
+
+    suffix = ".csv"
+    source = 'format = "csv"\nschema = "w STRING, v STRING"\noptions = { header = true, multiLine = true }'
+
+    def _write(self, path: Path, rows: list[bytes]) -> None:
+        path.write_bytes(b"w,v\n" + b"".join(b'"\n",%s\n' % row for row in rows))
+
+    def _read(self, path: Path) -> list[bytes]:
+        return [row["v"].encode() for row in csv.DictReader(io.StringIO(path.read_text(), newline=""))]
+
+
 class Parquet(FileSubject):
     suffix = ".parquet"
     source = 'format = "parquet"'
@@ -328,6 +357,8 @@ KINDS: dict[str, Callable[[Path], Subject]] = {
     "csv": Csv,
     "text": Text,
     "text.gz": TextGz,
+    "json.multiLine": JsonDocument,
+    "csv.multiLine": CsvOverLines,
     "parquet": Parquet,
     "orc": Orc,
     "avro": Avro,

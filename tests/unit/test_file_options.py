@@ -30,16 +30,45 @@ def _options(format_: str, has_schema: bool = False, /, **options: str) -> dict[
         "modifiedBefore",
         "modifiedAfter",
         "basePath",
-        "wholetext",
-        "multiLine",
         "__globPaths__",
-        "MULTILINE",
+        "RECURSIVEFILELOOKUP",
         "compression",
         "path",
     ],
 )
 def test_options_that_break_the_splits_are_refused_in_every_format(format_: str, name: str) -> None:
     assert _options(format_, **{name: "true"})[name].startswith("not allowed: ")
+
+
+@pytest.mark.parametrize(
+    ("format_", "name", "value", "expected"),
+    [
+        ("json", "allowComments", "true", "RFC 8259"),
+        ("json", "allowSingleQuotes", "false", None),
+        ("json", "lineSep", "\n", "no effect"),
+        ("json", "encoding", "UTF-16LE", None),
+        ("json", "encoding", "UTF-16", "UTF-16LE or UTF-16BE"),
+        ("json", "encoding", "EUC-JP", "iconv"),
+        ("csv", "lineSep", "\r\n", None),
+        ("csv", "lineSep", "\r", "must be"),
+        ("csv", "sep", "||", "one character"),
+        ("csv", "sep", "\\t", None),
+        ("csv", "quote", "", "without quotes"),
+        ("csv", "escape", "\\", None),
+        ("csv", "escape", "", "without quotes"),
+        ("csv", "ignoreLeadingWhiteSpace", "true", "trim"),
+        ("csv", "unescapedQuoteHandling", "RAISE_ERROR", "must be escaped"),
+        ("text", "lineSep", "\n", "no effect"),
+    ],
+)
+def test_options_beside_that_a_file_is_read_as_a_whole(
+    format_: str, name: str, value: str, expected: str | None
+) -> None:
+    whole = "wholetext" if format_ == "text" else "multiLine"
+    for spelt in (whole, whole.upper()):
+        found = _options(format_, **{spelt: "True", name: value})
+        assert (expected in found[name]) if expected else not found, found
+    assert _options(format_, **{whole: "false"}) == {}
 
 
 @pytest.mark.parametrize(

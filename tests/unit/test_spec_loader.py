@@ -200,7 +200,7 @@ def test_an_override_sets_any_key(loads: Loads, override: str, attribute: str, e
         ("=x", "--set takes key=value"),
         ("a b=x", "--set takes key=value"),
         ("name.first=x", "name.first: name is no table"),
-        ("source.format=xml", "--set source.format: must be one of json, csv, text, parquet, orc, avro"),
+        ("source.format=xml", "--set source.format: must be one of json, csv, text, parquet, orc, avro, binaryFile"),
         ("sink.topic=5", "--set sink.topic: must be a string in quotes"),
         ("sink.properties.acks=1", "--set sink.properties.acks: not allowed"),
         ("sink.properties.a=[1]", "--set sink.properties.a: must be a string, a number, true or false"),
@@ -317,7 +317,11 @@ def test_a_path_that_begins_with_a_reference_needs_a_root(
         ('"j"', '"a b"', "job.toml:1: name: must be 1 to 100 of the characters"),
         ('"j"', f'"{"x" * 101}"', "job.toml:1: name: must be 1 to 100 of the characters"),
         ('"j"', "5", "job.toml:1: name: must be a string in quotes"),
-        ('"json"', '"josn"', 'source.format: must be one of json, csv, text, parquet, orc, avro; did you mean "json"?'),
+        (
+            '"json"',
+            '"josn"',
+            'source.format: must be one of json, csv, text, parquet, orc, avro, binaryFile; did you mean "json"?',
+        ),
         ('"json"', "5", "source.format: must be one of json"),
         ('"data/*.jsonl"', '""', "job.toml:4: source.path[0]: must not be empty"),
         ('"data/*.jsonl"', "[]", "job.toml:4: source.path: must not be empty"),
@@ -367,8 +371,8 @@ def test_a_path_that_begins_with_a_reference_needs_a_root(
         ),
         (
             'format = "json"',
-            'format = "json"\noptions = { multiLine = true }',
-            "job.toml:4: source.options.multiLine: not",
+            'format = "json"\noptions = { multiLine = true, lineSep = "x" }',
+            "job.toml:4: source.options.lineSep: has no effect",
         ),
         (
             'format = "json"',

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from eosingest.sources.files import codecs
 from eosingest.sources.files.csv_scan import CONTROLS, Dialect
 from eosingest.sources.files.text_blocks import BadTextError, blocks, layout
+from eosingest.sources.files.whole import is_whole
+from eosingest.sources.files.whole_csv import first_row
 
 
 def may_be_given(columns: Sequence[str]) -> bool:
@@ -43,6 +45,9 @@ def _header(path: str, options: Mapping[str, str]) -> list[str] | None:
     dialect, found = Dialect.of(options), layout("csv", options)
     try:
         with open(path, "rb") as file:
+            if is_whole("csv", options):
+                row = first_row(codecs.pieces(file, path), options)
+                return _fields(row, dialect) if row else None
             for block in blocks(codecs.pieces(file, path), found):
                 for line in found.lines(block.text):
                     if line.strip(CONTROLS) and not (dialect.comment and line.startswith(dialect.comment)):

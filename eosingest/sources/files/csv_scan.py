@@ -23,7 +23,7 @@ _SPACE = "\x00-\x20"
 CONTROLS = "".join(map(chr, range(0x21)))  # what Spark strips from a line to see whether it is blank
 _BLANK_FIRST = re.compile(r"[\x00-\t\x0b\x0c\x0e-\x20]+(?=\n|\Z)")
 _BLANK = re.compile(r"\n[\x00-\t\x0b\x0c\x0e-\x20]+(?=\n|\Z)")  # begins with one character: searched ten times faster
-_WAY_OUT = "a record over several lines cannot be read: write it in one"
+_WAY_OUT = "where records go over several lines, set source.options.multiLine = true, or write each in one"
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class CsvScan:
             raise BadTextError(
                 f"a quoted field does not end in its line: {_shown(line, start)}",
                 line=number,
-                hint=f"{_WAY_OUT}{self._or_another_escape()}",
+                hint=f"{_WAY_OUT}{or_another_escape(self._dialect)}",
             )
         behind = self._patterns.behind.match(line, at)
         if behind is not None:
@@ -188,7 +188,8 @@ class CsvScan:
         raise BadTextError(
             f"a quote inside a quoted field that is not escaped: {_shown(line, at)}",
             line=number,
-            hint=self._or_another_escape().removeprefix("; ") or "escape the quote, or set unescapedQuoteHandling",
+            hint=or_another_escape(self._dialect).removeprefix("; ")
+            or "escape the quote, or set unescapedQuoteHandling",
         )
 
     def _escapes(self, block: Block, escaped: re.Pattern[str]) -> None:
@@ -206,12 +207,13 @@ class CsvScan:
                         hint="put the field in quotes; if no escape is meant, set source.options.escape = '\"'",
                     )
 
-    def _or_another_escape(self) -> str:
-        if self._dialect.escape == self._dialect.quote:
-            return ""
-        quote = self._dialect.quote
-        wanted = f"'{quote}'" if quote == '"' else f'"{quote}"'
-        return f"; if quotes are doubled inside fields, as in most CSV, set source.options.escape = {wanted}"
+
+def or_another_escape(dialect: Dialect) -> str:
+    """Return what to do where quotes are escaped otherwise than `escape` says; "" where they are doubled anyway."""
+    if dialect.escape == dialect.quote:
+        return ""
+    wanted = f"'{dialect.quote}'" if dialect.quote == '"' else f'"{dialect.quote}"'
+    return f"; if quotes are doubled inside fields, as in most CSV, set source.options.escape = {wanted}"
 
 
 def _shown(line: str, at: int) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
+from types import MappingProxyType
 
 from eosingest.errors import ChangedError, FatalError, listed
 from eosingest.sources.files import avro_container, codecs, file_parts, magic, zstd_frames
@@ -26,10 +27,10 @@ from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.text_checks import BadTextError, can_be_parted, check_text, needs_text_check
 from eosingest.sources.files.walk import unreadable
+from eosingest.sources.files.whole import LONGEST, is_one_value, is_whole
 
 TEXT_FORMATS = tuple(name for name, entry in FORMATS.items() if entry.is_text)
 _CONTAINERS = tuple(name for name, entry in FORMATS.items() if entry.is_in_blocks)
-INSPECTED = (*TEXT_FORMATS, *_CONTAINERS)
 _PROVEN = ("bzip2", "zstd", "lz4")
 _NAMED_AT_MOST = 20
 _CORRECT = "correct it, or move it away"
@@ -51,14 +52,22 @@ class Finding:
 
 def needs_inspection(format: str, options: Mapping[str, str], path: str) -> bool:
     """Say whether Spark cannot be trusted to tell this file's damage, so that it is read before."""
+    codec = _codec(format, path)
+    # Jackson does not look at the end of a document, and a value has a longest length.
+    if codec is not None and is_whole(format, options):
+        return True
     # Of .gz and .deflate Hadoop's decoder tells every damage itself (docs/reading.md).
-    proven = format in TEXT_FORMATS and codecs.codec_of(path) in _PROVEN
-    return format in _CONTAINERS or proven or needs_text_check(format, options)
+    return format in _CONTAINERS or codec in _PROVEN or needs_text_check(format, options)
 
 
-def look(file: SourceFile, format: str) -> Finding | None:
-    """Look at a file's name and first bytes. Raises as `inspect` does."""
-    return _look_at_header(file) if format in _CONTAINERS else _look_at_text(file)
+def look(file: SourceFile, format: str = "text", options: Mapping[str, str] = MappingProxyType({})) -> Finding | None:
+    """Look at a file's length, name and first bytes. Raises as `inspect` does."""
+    if format in _CONTAINERS:
+        return _look_at_header(file)
+    codec = _codec(format, file.path)
+    if codec is None and is_one_value(format, options) and file.length > LONGEST:
+        return _too_long(file)
+    return _look_at_text(file, codec) if format in TEXT_FORMATS else None
 
 
 def _look_at_header(file: SourceFile) -> Finding | None:
@@ -70,8 +79,7 @@ def _look_at_header(file: SourceFile) -> Finding | None:
     return None
 
 
-def _look_at_text(file: SourceFile) -> Finding | None:
-    codec = codecs.codec_of(file.path)
+def _look_at_text(file: SourceFile, codec: str | None) -> Finding | None:
     with _opened(file) as opened:
         head = opened.read(magic.HEAD_BYTES)
     refused = magic.refusal(file.path, codec, head)
@@ -116,8 +124,9 @@ def inspect(
                 begun = check_text(pieces, format, options, first_split, from_start=from_start)
                 if not begun and part != WHOLE:  # what the file begins with is in a later part, which cannot know that
                     return inspect(file, format, options, split_size)
-            for _ in pieces:
-                pass
+            length = sum(map(len, pieces))
+            if is_one_value(format, options) and length > LONGEST:
+                return _too_long(file)
             if codecs.codec_of(file.path) == "zstd":
                 _refuse_unread_by_spark(opened)
         except BadTextError as bad:
@@ -125,7 +134,8 @@ def inspect(
             where = "" if line is None else f"line {line:,}"
             return Finding(file.name, where, bad.message, bad.hint or _CORRECT)
         except codecs.DamagedError as damaged:
-            if codecs.codec_of(file.path) in ("gzip", "deflate"):  # Hadoop tells it, at the row: what is before is sent
+            told = codecs.codec_of(file.path) in ("gzip", "deflate") and not is_whole(format, options)
+            if told:  # by Hadoop, at the row: what is before is sent
                 return None
             return _finding(file, damaged)
     return None
@@ -149,6 +159,16 @@ def _refuse_unread_by_spark(opened: BufferedReader) -> None:
     if unread is not None:
         message, hint, at = unread
         raise codecs.DamagedError(message, at=at, hint=hint)
+
+
+def _codec(format: str, path: str) -> str | None:
+    """Return what a file is decompressed by when it is read."""
+    return codecs.codec_of(path) if format in TEXT_FORMATS else None
+
+
+def _too_long(file: SourceFile) -> Finding:
+    message = f"it has more than {LONGEST:,} bytes, and a file that is one value can have no more"
+    return Finding(file.name, "", message, "read it as another format, or move it away")
 
 
 def _finding(file: SourceFile, damaged: codecs.DamagedError) -> Finding:

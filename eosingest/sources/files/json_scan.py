@@ -9,6 +9,7 @@ numpy; of the others it finds the lines whose brackets close once, at the end, a
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -29,7 +30,7 @@ _NOTHING_BUT_COMMENTS = re.compile(rf"(?:[ \t\r\n]|{_COMMENT})*(?://.*)?", re.DO
 _TOKEN_OR_COMMENT = re.compile(
     rf"""{_COMMENT}|//.*|[^"'{{}}\[\]/]++|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|.""", re.DOTALL
 )
-_ONE_A_LINE = "write one record a line: jq -c '.[]' FILE > FILE.jsonl"
+_ONE_A_LINE = "set source.options.multiLine = true, or write one record a line: jq -c '.[]' FILE > FILE.jsonl"
 
 
 class JsonScan:
@@ -74,9 +75,9 @@ class JsonScan:
 
     def _surrogates(self, block: Block) -> None:
         for number, line in enumerate(self._layout.lines(block.text)):
-            found = _SURROGATE.search(_PAIRS.sub("", line)) if _SURROGATE.search(line) else None
-            if found is not None:
-                message = f"half a surrogate pair, which is no character: {found[0]}…"
+            half = half_pair(line)
+            if half is not None:
+                message = f"half a surrogate pair, which is no character: {half}…"
                 raise BadTextError(message, line=block.line + number, hint="correct the text, or move the file away")
 
     def _ends(self, block: Block) -> None:
@@ -100,6 +101,14 @@ class JsonScan:
                     line=block.line + number,
                     hint="write one record a line: jq -c . FILE > FILE.jsonl",
                 )
+
+
+def half_pair(text: str, start: int = 0, end: int = sys.maxsize) -> str | None:
+    """Return how half a surrogate pair in a part of a text of JSON begins, None where there is none."""
+    if not _SURROGATE.search(text, start, end):
+        return None
+    found = _SURROGATE.search(_PAIRS.sub("", text[start:end]))
+    return None if found is None else found[0]
 
 
 def is_plain(text: str) -> bool:

@@ -7,19 +7,27 @@ from collections.abc import Iterable, Mapping
 from eosingest.sources.files.csv_scan import CsvScan
 from eosingest.sources.files.json_scan import JsonScan
 from eosingest.sources.files.text_blocks import BadTextError, ambiguous_separator, blocks, layout
+from eosingest.sources.files.whole import is_one_value, is_whole
+from eosingest.sources.files.whole_csv import check_csv
+from eosingest.sources.files.whole_json import check_json
 
 __all__ = ["BadTextError", "can_be_parted", "check_text", "needs_text_check"]
+
+_OF_WHOLE_FILES = {"json": check_json, "csv": check_csv}
 
 
 def needs_text_check(format: str, options: Mapping[str, str]) -> bool:
     """Say whether files of a format must be looked through: text goes through as it is, but for where it is cut."""
+    if is_one_value(format, options):
+        return False
     return format in ("csv", "json") or (format == "text" and ambiguous_separator(layout(format, options).end))
 
 
 def can_be_parted(format: str, options: Mapping[str, str]) -> bool:
     """Say whether a file may be looked through in parts that begin behind line feeds."""
     found = layout(format, options)
-    return format in ("csv", "json") and found.width == 1 and found.separator is None
+    lines = format in ("csv", "json") and not is_whole(format, options)
+    return lines and found.width == 1 and found.separator is None
 
 
 def check_text(
@@ -36,6 +44,9 @@ def check_text(
     the pieces are a later part of the file, and lines are counted from there. Returns whether its first line of content, or
     its header, was met.
     """
+    if format in _OF_WHOLE_FILES and is_whole(format, options):
+        _OF_WHOLE_FILES[format](pieces, options)
+        return True
     found = layout(format, options)
     if first_split is not None and ambiguous_separator(found.end):
         raise BadTextError(

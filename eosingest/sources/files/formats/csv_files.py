@@ -1,7 +1,8 @@
-"""CSV, one record a line: its entry among the formats."""
+"""CSV, one record a line, or with `multiLine` in as many as it takes: its entry among the formats."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from eosingest.sources.files.formats import encodings
@@ -14,15 +15,42 @@ from eosingest.sources.files.formats.entry import (
     WHOLE_NUMBER,
     FileFormat,
     Refusals,
+    says,
 )
 
 
 def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
-    yield from encodings.refused_encoding(options)
+    whole = is_whole(options)
+    yield from encodings.refused_encoding(options, whole=whole)
+    if whole:
+        yield from _refused_of_whole(options)
     if "enforceschema" in options and options.get("header") == "true":
         yield "enforceSchema", "not allowed: with a header the columns are always checked against it; leave it out"
     if options.get("inferschema") == "true" and has_schema:
         yield "inferSchema", "has no effect beside source.schema; drop one of them"
+
+
+def is_whole(options: Mapping[str, str]) -> bool:
+    """Say whether a record may go over several lines."""
+    return says("multiline", options)
+
+
+def _refused_of_whole(options: Mapping[str, str]) -> Refusals:
+    """Yield what univocity, Spark's parser, does not read exactly where a record may go over several lines."""
+    if options.get("linesep", "\n") not in ("\n", "\r\n"):
+        yield "lineSep", 'must be "\\n" or "\\r\\n" beside multiLine'
+    for name in ("sep", "delimiter"):
+        if len(re.sub(r"\\.", "x", options.get(name, ","))) != 1:
+            yield name, "must be one character beside multiLine"
+    for name in ("quote", "escape"):
+        if not options.get(name, '"').strip("\0"):
+            yield name, "must be a character beside multiLine: without quotes, no record goes over several lines"
+    for name in ("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"):
+        if options.get(name.lower()) == "true":
+            yield name, "not allowed beside multiLine; write trim(…) in transform.select"
+    for name in ("unescapedQuoteHandling", "charToEscapeQuoteEscaping"):
+        if name.lower() in options:
+            yield name, "not allowed beside multiLine: a quote inside a quoted field must be escaped; leave it out"
 
 
 def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
@@ -31,6 +59,8 @@ def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, s
         ours["enforceSchema"] = "false"  # otherwise reordered columns swap without a word
     if not has_schema and "inferSchema" not in options:
         ours["inferSchema"] = "true"
+    if is_whole(options) and "lineSep" not in options:
+        ours["lineSep"] = "\n"  # univocity's own guess changes the line breaks in values
     return {**options, **ours}
 
 
@@ -45,7 +75,7 @@ CSV = FileFormat(
     schema_note="not given: Spark looks through the data first",
     options={
         **OF_TYPED_TEXT,
-        **dict.fromkeys(("header", "inferSchema", "enforceSchema", "preferDate"), BOOLEAN),
+        **dict.fromkeys(("header", "inferSchema", "enforceSchema", "preferDate", "multiLine"), BOOLEAN),
         **dict.fromkeys(("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"), BOOLEAN),
         **dict.fromkeys(("maxColumns", "maxCharsPerColumn", "inputBufferSize"), WHOLE_NUMBER),
         **dict.fromkeys(("quote", "escape", "comment", "charToEscapeQuoteEscaping"), CHARACTER),
@@ -54,6 +84,7 @@ CSV = FileFormat(
         "unescapedQuoteHandling": UNESCAPED,
     },
     defaults={
+        "multiLine": "false",
         **dict.fromkeys(("header", "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"), "false"),
         **dict.fromkeys(("inferSchema", "preferDate", "enforceSchema"), "true"),
         "sep": ",",
@@ -74,6 +105,7 @@ CSV = FileFormat(
     },
     is_text=True,
     has_corrupt_rows=True,
+    is_whole=is_whole,
     refused=_refused,
     reader_options=_reader_options,
     defaults_of=_defaults_of,

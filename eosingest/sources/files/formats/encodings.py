@@ -18,8 +18,8 @@ _WIDE = frozenset(("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"))
 _ICONV = "write the files as UTF-8: iconv -f … -t UTF-8"
 
 
-def refused_encoding(options: Mapping[str, str]) -> Refusals:
-    """Yield what is wrong with the encoding that options (by names in lower case) name for lines."""
+def refused_encoding(options: Mapping[str, str], *, whole: bool = False) -> Refusals:
+    """Yield what is wrong with the encoding that options (by names in lower case) name for lines, or for `whole` files."""
     name = next((name for name in ("encoding", "charset") if name in options), None)
     if name is None:
         return
@@ -29,8 +29,9 @@ def refused_encoding(options: Mapping[str, str]) -> Refusals:
         encoding = ""
     if encoding in ("utf-16", "utf-32"):
         wide = encoding.upper()
-        yield name, f"lines are decoded one by one, so say the order of bytes: {wide}LE or {wide}BE"
-    elif encoding in _WIDE and "linesep" not in options:
+        why = "readers differ about a file without a mark" if whole else "lines are decoded one by one"
+        yield name, f"{why}, so say the order of bytes: {wide}LE or {wide}BE"
+    elif encoding in _WIDE and "linesep" not in options and not whole:
         yield name, 'a line would be cut in the middle of its end; say where lines end: lineSep = "\\n"'
     elif encoding not in ENCODINGS | _WIDE:
         yield name, f"not an encoding that is known to be read exactly; {_ICONV}"

@@ -58,6 +58,11 @@ def _none_of_ours(options: Mapping[str, str], generation: int) -> Mapping[str, s
     return {}
 
 
+def says(option: str, options: Mapping[str, str]) -> bool:
+    """Say whether an option of this name, in lower case, is true."""
+    return any(name.lower() == option and value.lower() == "true" for name, value in options.items())
+
+
 def _cut_where_it_can_be(options: Mapping[str, str]) -> bool:
     return False
 

@@ -1,15 +1,36 @@
-"""JSON, one record a line: its entry among the formats."""
+"""JSON, one record a line, or with `multiLine` one document a file: its entry among the formats."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from eosingest.sources.files.formats import encodings
-from eosingest.sources.files.formats.entry import BOOLEAN, OF_TYPED_TEXT, FileFormat, Refusals
+from eosingest.sources.files.formats.entry import BOOLEAN, OF_TYPED_TEXT, FileFormat, Refusals, says
+
+_LENIENT = (
+    "allowComments",
+    "allowUnquotedFieldNames",
+    "allowSingleQuotes",
+    "allowNumericLeadingZeros",
+    "allowUnquotedControlChars",
+    "allowBackslashEscapingAnyCharacter",
+)
 
 
 def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
-    return encodings.refused_encoding(options)
+    whole = is_whole(options)
+    yield from encodings.refused_encoding(options, whole=whole)
+    if whole:
+        for name in _LENIENT:
+            if says(name.lower(), options):
+                yield name, "not allowed beside multiLine: a document is read by the standard, RFC 8259; leave it out"
+        if "linesep" in options:
+            yield "lineSep", "has no effect beside multiLine; drop one of them"
+
+
+def is_whole(options: Mapping[str, str]) -> bool:
+    """Say whether each file is one document."""
+    return says("multiline", options)
 
 
 def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
@@ -26,9 +47,10 @@ JSON = FileFormat(
         **dict.fromkeys(("primitivesAsString", "prefersDecimal", "inferTimestamp", "dropFieldIfAllNull"), BOOLEAN),
         **dict.fromkeys(("allowComments", "allowUnquotedFieldNames", "allowSingleQuotes"), BOOLEAN),
         **dict.fromkeys(("allowNumericLeadingZeros", "allowNonNumericNumbers", "allowUnquotedControlChars"), BOOLEAN),
-        "allowBackslashEscapingAnyCharacter": BOOLEAN,
+        **dict.fromkeys(("allowBackslashEscapingAnyCharacter", "multiLine"), BOOLEAN),
     },
     defaults={
+        "multiLine": "false",
         **dict.fromkeys(("primitivesAsString", "prefersDecimal", "inferTimestamp", "dropFieldIfAllNull"), "false"),
         **dict.fromkeys(("allowComments", "allowUnquotedFieldNames", "allowNumericLeadingZeros"), "false"),
         **dict.fromkeys(("allowUnquotedControlChars", "allowBackslashEscapingAnyCharacter"), "false"),
@@ -39,6 +61,7 @@ JSON = FileFormat(
     },
     is_text=True,
     has_corrupt_rows=True,
+    is_whole=is_whole,
     refused=_refused,
     reader_options=_reader_options,
 )

@@ -31,8 +31,6 @@ _REFUSED = {
     "positionalFieldMatching": "columns are found by their names; leave it out",
     "recursiveFieldMaxDepth": "it would leave out what lies deeper; leave it out",
     "enableStableIdentifiersForUnionType": "the fields of a union are member0, member1, and so on; leave it out",
-    "wholetext": "a file must be read line by line, so that it can be cut; leave it out",
-    "multiLine": "a record over several lines cannot be cut and is not supported; write one record a line",
     "columnPruning": "it hides corrupt rows; leave it out",
     "singleVariantColumn": "it is not supported; write source.schema",
     **dict.fromkeys(("compression", "codec", "extension", "quoteAll", "escapeQuotes", "pretty"), _WRITES),

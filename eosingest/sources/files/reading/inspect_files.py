@@ -12,7 +12,7 @@ from typing import Any
 from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.file_parts import FilePart
-from eosingest.sources.files.inspection import INSPECTED, Finding, error_of, inspect, look, needs_inspection, parts
+from eosingest.sources.files.inspection import Finding, error_of, inspect, look, needs_inspection, parts
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.source_file import SourceFile
@@ -47,9 +47,7 @@ def inspect_pending(context: Any, read: ReadSettings, plan: Plan, *, as_lines: b
     `as_lines`: tasks read them themselves, and tell damage themselves; else Spark's readers do. `slots`: how many tasks run
     at a time.
     """
-    if read.format not in INSPECTED:
-        return
-    refused = [found for file in pending_files(plan) if (found := look(file, read.format)) is not None]
+    refused = [found for file in pending_files(plan) if (found := look(file, read.format, read.options)) is not None]
     if refused:
         raise error_of(refused)
     files = [file for file in pending_files(plan) if needs_inspection(read.format, read.options, file.path)]

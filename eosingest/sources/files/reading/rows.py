@@ -19,10 +19,12 @@ from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.sources.files import csv_header
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.partitions import partition_columns, partition_values
-from eosingest.sources.files.reading import hadoop_codecs, misread, splits, valid_text
-from eosingest.sources.files.reading.data_schema import WITH_FOOTERS, Files, from_ddl
+from eosingest.sources.files.reading import documents, hadoop_codecs, misread, splits, valid_text
+from eosingest.sources.files.reading.data_schema import Files, from_ddl
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.source import escape_for_spark
+from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.whole import is_whole
 from eosingest.spark.record_columns import CORRUPT, NOTHING, RecordSettings, naming, refuse_our_names
 from eosingest.spec.expressions import quote_name
 
@@ -80,7 +82,7 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
     schema = read_schema(spark, settings, plan, base_path)
     if _headers_are_the_names(spark, settings, plan, lambda: reader.schema(schema).load(paths)):
         reader = reader.option("enforceSchema", "true")  # names that Spark gave are in no header
-    if settings.format in _WITH_CORRUPT_ROWS:
+    if _has_corrupt_rows(settings):
         schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
     with naming("source"):
         rows = reader.schema(schema).load(paths)
@@ -132,9 +134,23 @@ def _with_something_to_read(
 
 def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) -> DataFrameReader:
     reader = spark.read.format(FORMATS[settings.format].reader or settings.format).options(**settings.options)
-    if settings.format in _WITH_CORRUPT_ROWS:
+    if _has_corrupt_rows(settings):
         reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
+    elif settings.format in _WITH_CORRUPT_ROWS:
+        reader = reader.option("mode", "FAILFAST")
     return reader.option("basePath", base_path) if base_path is not None else reader
+
+
+def _has_corrupt_rows(settings: ReadSettings) -> bool:
+    """Say whether the reader tells each bad row in a column.
+
+    Of a JSON document that is one file it would call every row bad, each time with the whole file's text.
+    """
+    return settings.format in _WITH_CORRUPT_ROWS and not _is_document(settings)
+
+
+def _is_document(settings: ReadSettings) -> bool:
+    return settings.format == "json" and is_whole(settings.format, settings.options)
 
 
 def _headers_are_the_names(
@@ -159,7 +175,7 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
 
     Raises FatalError where the files do not fit it: Spark would not say so.
     """
-    if settings.format not in WITH_FOOTERS:
+    if FORMATS[settings.format].is_text:
         hadoop_codecs.use(spark, plan)
     files = pending_files(plan)
     paths = [escape_for_spark(file.path) for file in files]
@@ -180,13 +196,13 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
         found = _misread_columns(spark, settings, base_path, given, paths)
         if found:
             raise misread.refusal(found)
+        _refuse_misfits(spark, settings, base_path, given, files)
         return given
     if settings.format in _WITH_CORRUPT_ROWS and plan.size_to_read > _INFERENCE_MAX_BYTES:
         raise SpecError(
             f"source.schema is missing, and to infer it Spark would read {plan.size_to_read >> 20} MiB twice",
             code="schema-needed",
-            hint=f"this is what the first rows look like; check it and put it into the spec:\n"
-            f'schema = "{_sample_ddl(spark, settings, paths[0])}"',
+            hint=_schema_hint(spark, settings, paths[0]),
         )
     with naming("source"):
         # Without mergeSchema one file's footer speaks for all, and columns vanish.
@@ -197,6 +213,23 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
     found = _misread_columns(spark, settings, base_path, StructType(fields), paths)
     types = frozenset(said.partition(" ")[0] for said in found.values())
     return StructType([_as_text(field, types) if field.name in found else field for field in fields])
+
+
+def _refuse_misfits(
+    spark: SparkSession, settings: ReadSettings, base_path: str | None, schema: StructType, files: Sequence[SourceFile]
+) -> None:
+    """See `documents.refuse_misfits`."""
+    if not _is_document(settings):
+        return
+    reader = (
+        _reader(spark, settings, base_path).option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
+    )
+    folders = partition_columns(files) if base_path is not None else ()
+
+    def read(schema: StructType, files: Sequence[SourceFile]) -> DataFrame:
+        return reader.schema(schema).load([escape_for_spark(file.path) for file in files])
+
+    documents.refuse_misfits(read, schema, files, folders)
 
 
 def columns_with_values(
@@ -225,6 +258,15 @@ def _misread_columns(
     reader = _reader(spark, settings, base_path).option("enforceSchema", "true")
     types = misread.suspects(settings.format, settings.options, policy)
     return misread.misread_columns(lambda as_text: reader.schema(as_text).load(paths), schema, types)
+
+
+def _schema_hint(spark: SparkSession, settings: ReadSettings, path: str) -> str:
+    if is_whole(settings.format, settings.options):
+        return "write the columns and their types into source.schema"
+    return (
+        "this is what the first rows look like; check it and put it into the spec:\n"
+        f'schema = "{_sample_ddl(spark, settings, path)}"'
+    )
 
 
 def _sample_ddl(spark: SparkSession, settings: ReadSettings, path: str) -> str:

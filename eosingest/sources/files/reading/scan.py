@@ -19,10 +19,13 @@ from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
 from eosingest.sources.files.reading.outgrown import refuse_outgrown
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.rows import FileRows, ReadSettings, file_rows
+from eosingest.sources.files.whole import is_one_value
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Apart, Direct
 
 _READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
+
+_FILES_A_BATCH = "16"  # where a row is a whole file, 10,000 of them are too much for the memory
 
 
 def spark_conf(split_size: int) -> dict[str, str]:
@@ -56,7 +59,10 @@ class FileScan:
 
     def spark_conf(self, split_size: int) -> Mapping[str, str]:
         """See `spark_conf`."""
-        return spark_conf(split_size)
+        conf = spark_conf(split_size)
+        if is_one_value(self.read.format, self.read.options):
+            conf["spark.sql.execution.arrow.maxRecordsPerBatch"] = _FILES_A_BATCH
+        return conf
 
     def direct(self, plan: Plan) -> Direct | None:
         """Lines that go to Kafka as they are need no Spark to be read."""

@@ -1,0 +1,64 @@
+"""JSON documents (`multiLine`) that hold a value which is not of its column's type: found, and named, before anything is sent.
+
+Between the given schema (rows.py) and the rows. Spark says of such a file that all of its rows are bad, and of none why; so
+each document is parsed once before, and the first that does not fit is read again as text, to say which value it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from pyspark.sql import DataFrame, functions
+from pyspark.sql.types import StringType, StructField, StructType
+
+from eosingest.errors import FatalError
+from eosingest.sources.files.names import metadata_file_path
+from eosingest.sources.files.reading.exact_types import type_words
+from eosingest.sources.files.source_file import SourceFile
+from eosingest.spark.record_columns import CORRUPT
+from eosingest.spec.expressions import quote_name
+
+_FILE = "__eosingest_file"
+_SHOWN = 60
+Read = Callable[[StructType, Sequence[SourceFile]], DataFrame]
+
+
+def refuse_misfits(read: Read, schema: StructType, files: Sequence[SourceFile], folders: Iterable[str] = ()) -> None:
+    """Raise FatalError for a document with a value that its column does not take.
+
+    `read` reads files by a schema, in the mode PERMISSIVE; `folders` are the columns of `k=v` folders, in lower case.
+    """
+    fields = [field for field in schema.fields if field.name.lower() not in set(folders)]
+    if not fields:
+        return
+    told = read(StructType([*fields, StructField(CORRUPT, StringType())]), files)
+    # All columns are asked for: Spark looks at no other. Only the file is of use: each of its rows is called bad.
+    names = [quote_name(field.name) for field in fields]
+    rows = told.select(*names, CORRUPT, functions.expr("input_file_name()").alias(_FILE))
+    found = rows.where(f"{CORRUPT} IS NOT NULL").drop(CORRUPT).limit(1).collect()
+    if not found:
+        return
+    uri = found[0][_FILE].removeprefix("file://")
+    of_it = [file for file in files if metadata_file_path(file.path).removeprefix("file:") == uri]
+    said = [f"{file.name}: {_misfit(read, fields, file)}" for file in of_it]
+    raise FatalError(
+        said[0] if said else "a document holds a value that is not of its column's type",
+        code="bad-data",
+        hint="nothing of this run was sent; correct the value, or give the column another type: STRING takes any",
+    )
+
+
+def _misfit(read: Read, fields: Sequence[StructField], file: SourceFile) -> str:
+    """Return words for the first value of a document that became null where its text is none."""
+    texts = StructType([StructField(field.name, StringType()) for field in fields])
+    names = [quote_name(field.name) for field in fields]
+    typed = read(StructType(list(fields)), [file]).select(*names)
+    pairs = zip(typed.toLocalIterator(), read(texts, [file]).select(*names).toLocalIterator(), strict=False)
+    for number, (row, as_text) in enumerate(pairs, start=1):
+        for field, value, text in zip(fields, row, as_text, strict=True):
+            if value is None and text is not None:
+                shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+                return (
+                    f"record {number:,}: column {field.name} is {type_words(field.dataType)}, and the value is {shown}"
+                )
+    return "a record holds a value that is not of its column's type, inside of one of its columns"
