@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,6 +103,13 @@ class Clusters:
             self._up[name] = _make(name, self.folder / name)
             self._up[name].start()
         return self._up[name]
+
+    def drop(self, name: str) -> None:
+        """Stop a cluster, and make another one of that name when a round next needs it: what is in this one is spoilt."""
+        cluster = self._up.pop(name, None)
+        if cluster is not None:
+            cluster.stop()
+            shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def spark(self) -> Standalone:
         """Return the cluster of Spark, with nothing of an earlier round on it."""

@@ -73,6 +73,8 @@ class Session:
             wrong = str(error) if isinstance(error, AssertionError) else traceback.format_exc()
         spoilt = bool(wrong) and kind.play is not delete_topic and markers_were_skipped(round.cluster, round.job.name)
         self._clear_away(round, wrong)
+        if wrong:  # a transaction that hangs would block later jobs, which have no part in it
+            self.clusters.drop(kind.cluster)
         return Played(self._note(round, kind, wrong, spoilt, time.monotonic() - began), "" if spoilt else wrong)
 
     def _clear_away(self, round: Round, wrong: str) -> None:
