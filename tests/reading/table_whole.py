@@ -171,7 +171,8 @@ def _documents() -> Iterator[Case]:
 
 def _rows() -> Iterator[Case]:
     files = {
-        "lf": ('1,"a\nb"\n2,c\n', "\n", False), "crlf in quotes": ('1,"a\r\nb"\n2,c\n', "\n", False),
+        "lf": ('1,"a\nb"\n2,c\n', "\n", False), "crlf in quotes, one row": ('1,"a\r\nb"\n', "\n", False),
+        "crlf in quotes": ('1,"a\r\nb"\n2,c\n', "\n", False),
         "cr in quotes": ('1,"a\rb"\n2,c\n', "\n", False), "crlf": ('1,"a\nb"\r\n2,c\r\n', "\r\n", False),
         "crlf both": ('1,"a\r\nb"\r\n2,"\r"\r\n', "\r\n", False), "crlf rows, not said": ('1,"a\nb"\r\n2,c\r\n', "\n", True),
         "crlf first, then lf": ('1,a\r\n2,"c\nd"\n', "\r\n", True), "lf first, then crlf": ('1,a\n2,"c\nd"\r\n', "\n", True),

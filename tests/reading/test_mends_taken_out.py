@@ -251,7 +251,11 @@ SWITCHES = [
         ("csv/whole/odd/",),
         ("unclosed", "crlf rows, not said", "cr rows", "text behind"),
     ),
-    Switch("rows end as univocity guesses", _options_without("lineSep"), ("csv/whole/odd/crlf both",)),
+    Switch(
+        "rows end as univocity guesses",
+        _options_without("lineSep"),
+        ("csv/whole/odd/crlf in quotes", "csv/whole/odd/cr in quotes"),
+    ),
     Switch(
         "what cannot be decoded is replaced, of whole files",
         _set(whole_text, "_decode", lambda decoder, piece, encoding, *_, **__: piece.decode(encoding, "replace")),
