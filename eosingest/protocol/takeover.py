@@ -14,6 +14,7 @@ from eosingest.protocol import pins
 from eosingest.protocol.driver_contract import Runtime
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import ControlRecord
+from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.owned_job import OwnedJob
 from eosingest.protocol.transactional_ids import control_id, task_id
 from eosingest.report.model import Observer
@@ -62,7 +63,8 @@ class Takeover:
             claim = replace(claim, forgotten=forgotten)
         else:
             if earlier.pinned.prefix != settings.prefix:
-                self._take_over_prefix(earlier)
+                seen = self._take_over_prefix(earlier)
+                earlier = seen.newest or earlier
             if earlier.state not in (record.COMPLETE, record.FAILED):
                 self._observer.note(_takes_over(earlier, self._runtime.now_ms() - seen.last_ms))
             claim = replace(earlier, run=earlier.run + 1, started=settings.started, state=record.CLAIMED)
@@ -87,10 +89,11 @@ class Takeover:
         if other is not None:
             raise pins.same_ids(settings.prefix, settings.job, *other)
 
-    def _take_over_prefix(self, earlier: ControlRecord) -> None:
+    def _take_over_prefix(self, earlier: ControlRecord) -> JobState:
         """Another transactional_id_prefix than recorded: refuse, or fence what lives under the old one as well.
 
-        The driver now, its tasks behind the claim: one that inits before would find the job its own and go on.
+        The driver now, its tasks behind the claim: one that inits before would find the job its own and go on. Returns what
+        the log holds behind the driver's last commit: until then it may have begun to send, with more tasks than were read.
         """
         old, settings = earlier.pinned.prefix, self._settings
         if not settings.from_scratch:
@@ -98,6 +101,7 @@ class Takeover:
         self._refuse_same_ids()
         self._job.admin.fence([control_id(old, settings.job)], timeout_s=self._job.deadline_s)
         self._job.prefixes = (old, settings.prefix)
+        return self._log.read_uncommitted()
 
 
 def _takes_over(earlier: ControlRecord, silent_ms: int) -> str:

@@ -263,6 +263,9 @@ RULES: dict[str, tuple[Edit, ...]] = {
     "a-position-counts-the-records-of-its-source-row": (
         Edit(split_sequence, "_sent_by_position", "return before + again", "return before"),
     ),
+    "an-earlier-prefix-is-read-again-behind-its-fence": (
+        Edit(Takeover, "_claim", "seen = self._take_over_prefix(earlier)", "self._take_over_prefix(earlier)"),
+    ),
     "a-changed-item-is-refused": (
         Edit(Plan, "refuse_changes", 'if self.changed and on_change == "error":', "if False:"),
     ),

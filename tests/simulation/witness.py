@@ -53,6 +53,7 @@ class Witness:
         self.control_offset = -1
         self.claims: dict[int, tuple[dict[str, Any], int]] = {}  # by task: the claim, and its Kafka offset
         self.fenced_below = 0  # runs of a lower number must not commit anything any more
+        self.anew = 0  # the run that last began to send everything again
         self.begun: set[str] = set()  # what runs call themselves that were about to send
         self.ended: set[int] = set()  # numbers of runs that ended in order
         self.numbers: dict[str, int] = {}  # run numbers by what the runs call themselves
@@ -69,7 +70,8 @@ class Witness:
             return
         if self._outlived(name):
             raise NotCoveredError(f"{name}: an orphan of the lost offsets topic commits what it had open")
-        found = _rows_of(entries for (topic, _), entries in partitions.items() if topic == TOPIC)
+        sent = [entries for (topic, _), entries in partitions.items() if topic == TOPIC]
+        found = _rows_of(sent, recreated=self.world.lost == TOPIC)
         for split, rows in found.items():
             if split in self.completed:
                 raise ViolationError("P6", f"{split}: rows {rows} were committed after the job had been complete")
@@ -143,6 +145,7 @@ class Witness:
             self.begun.add(value["started"])
         if begins and self.run_of(value).from_scratch:
             # everything is sent again, in whatever version
+            self.anew = value["run"]
             self.rows = dict.fromkeys(self.rows, 0)
             self.version, self.completed = None, set()
             self.edited.clear()
@@ -218,7 +221,7 @@ class Witness:
 
     def offsets_lost(self) -> None:
         """The offsets topic was deleted: run numbers and sequences begin anew, what was sent stays."""
-        self.fenced_below, self.fenced_at, self.ended = 0, 0.0, set()
+        self.fenced_below, self.fenced_at, self.ended, self.anew = 0, 0.0, set(), 0
         self.lives += 1
         self.offsets.clear()
 
@@ -227,7 +230,7 @@ class Witness:
         code = run.exit_code
         self.world.scheduler.tell(f"exit {code} {run.codes}")
         if code == EXIT_DONE:
-            if self.control["started"] != run.started and self.run_of(self.control).from_scratch:
+            if run.life == self.lives and run.number < self.anew:
                 return  # it was complete when it said so; another run sends everything again
             self.check_complete(run, "P9", "exit 0")
             if self.world.lost != TOPIC or self.world.lost_at <= run.looked_at:
@@ -314,14 +317,19 @@ def _agrees(told: dict[str, Any], rows: int) -> bool:
     return told["position"] == rows * (ROW_BYTES if told["position_kind"] == "bytes" else 1)
 
 
-def _rows_of(logs: Iterable[list[Entry]]) -> dict[Place, list[tuple[int, str]]]:
-    """Return (row, version) by split of a transaction's records; in each partition the rows of a split keep their order."""
+def _rows_of(logs: Iterable[list[Entry]], *, recreated: bool) -> dict[Place, list[tuple[int, str]]]:
+    """Return (row, version) by split of a transaction's records; in each partition the rows of a split keep their order.
+
+    `recreated`: of a batch that was sent again, since its answer was lost, the first copy may have gone with the deleted topic.
+    """
     found: dict[Place, list[tuple[int, str]]] = {}
     for entries in logs:
         last: dict[Place, int] = {}
         for entry in entries:
             file, start, row, version = (entry.value or b"").decode().split("|")
             split = (file, int(start))
+            if recreated and int(row) <= last.get(split, -1):
+                continue
             if int(row) <= last.get(split, -1):
                 raise ViolationError("P2", f"{split}: row {row} came after row {last[split]}")
             last[split] = int(row)
