@@ -50,6 +50,12 @@ _GOING_ON = frozenset(
         TransactionState.PREPARE_EPOCH_FENCE,
     }
 )
+# What says that an id is not known, or that one may not know.
+_NOT_TOLD = (
+    kafka_errors.TransactionalIdNotFoundError,
+    kafka_errors.AuthorizationError,
+    kafka_errors.UnsupportedVersionError,
+)
 
 
 class KafkaPythonAdmin:
@@ -217,12 +223,14 @@ class KafkaPythonAdmin:
                     if time.monotonic() > deadline:
                         raise
                     time.sleep(0.1)
-                except (
-                    kafka_errors.TransactionalIdNotFoundError,
-                    kafka_errors.AuthorizationError,
-                    kafka_errors.UnsupportedVersionError,
-                ):
+                except _NOT_TOLD:
                     return False
+
+    def known_ids(self, stem: str) -> frozenset[str]:
+        """Name the ids that begin so and that coordinators remember, as far as the right to see them goes."""
+        with self._errors("listing transactional ids"):
+            listed = self._client.list_transactions()
+        return frozenset(name for name in _names(listed).values() if name.startswith(stem))
 
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
         """List who holds transactions open in the partition, oldest first.

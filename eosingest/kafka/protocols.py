@@ -191,6 +191,9 @@ class Admin(Protocol):
     def knows_transactional_id(self, transactional_id: str) -> bool:
         """Say whether the transaction coordinator remembers the id (DescribeTransactions, KIP-664)."""
 
+    def known_ids(self, stem: str) -> frozenset[str]:
+        """Name the ids that begin so and that transaction coordinators remember (ListTransactions, KIP-664)."""
+
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
         """List who holds transactions open in a partition (DescribeProducers and ListTransactions, KIP-664)."""
 

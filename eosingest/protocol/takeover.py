@@ -59,7 +59,8 @@ class Takeover:
         earlier = seen.newest
         if earlier is None:
             pinned = self._job.pinned_now(topic_id="", cluster_id="")
-            claim = ControlRecord(1, settings.started, record.CLAIMED, tasks_alive=0, pinned=pinned, pinned_since=1)
+            alive = self._known_tasks() if forgotten else 0
+            claim = ControlRecord(1, settings.started, record.CLAIMED, tasks_alive=alive, pinned=pinned, pinned_since=1)
             claim = replace(claim, forgotten=forgotten)
         else:
             if earlier.pinned.prefix != settings.prefix:
@@ -74,6 +75,12 @@ class Takeover:
 
     def _knows_first_task(self) -> bool:
         return self._job.admin.knows_transactional_id(task_id(self._settings.prefix, self._settings.job, 0))
+
+    def _known_tasks(self) -> int:
+        """Return how many task ids may be alive by what the coordinators remember: no record of the job is left to tell."""
+        stem = f"{self._settings.prefix}{self._settings.job}."
+        numbers = [name.removeprefix(stem) for name in self._job.admin.known_ids(stem)]
+        return max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)
 
     def _refuse_other_partition(self) -> None:
         """Raise ChangedError where the job lies in another partition: the offsets topic had fewer when it was sent."""

@@ -221,6 +221,7 @@ class ClientWalk:
                 (topic.name, topic.partitions),
                 admin.describe_topic("nobody-made-it"),
                 [admin.knows_transactional_id(name) for name in [*self.ids, "nobody"]],
+                sorted(admin.known_ids(self.ids[0][:-1]) & set(self.ids)),
                 [[entry[:2] for entry in admin.open_transactions(self.topic, number)] for number in range(PARTITIONS)],
                 admin.offset_ranges(self.topic, PARTITIONS),
             ]

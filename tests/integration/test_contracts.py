@@ -144,6 +144,7 @@ def test_200_ids_are_fenced_at_once_open_transactions_among_them(
     admin.fence([f"{topic}.{task}" for task in range(200)], timeout_s=30)
     assert time.monotonic() - began < 15
     assert all(admin.knows_transactional_id(f"{topic}.{task}") for task in range(200))
+    assert admin.known_ids(f"{topic}.") == {f"{topic}.{task}" for task in range(200)}
     for producer in producers:
         with pytest.raises(KafkaFailure) as caught:
             producer.commit()

@@ -266,6 +266,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
     "an-earlier-prefix-is-read-again-behind-its-fence": (
         Edit(Takeover, "_claim", "seen = self._take_over_prefix(earlier)", "self._take_over_prefix(earlier)"),
     ),
+    "tasks-of-a-lost-job-are-fenced-too": (Edit(Takeover, "_claim", "self._known_tasks() if forgotten else 0", "0"),),
     "a-changed-item-is-refused": (
         Edit(Plan, "refuse_changes", 'if self.changed and on_change == "error":', "if False:"),
     ),

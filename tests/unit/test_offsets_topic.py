@@ -219,6 +219,9 @@ class Cluster:
     def knows_transactional_id(self, transactional_id: str) -> bool:
         raise AssertionError("not asked for")
 
+    def known_ids(self, stem: str) -> frozenset[str]:
+        raise AssertionError("not asked for")
+
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
         raise AssertionError("not asked for")
 

@@ -285,6 +285,11 @@ class MemoryAdmin(_Client):
         """Say whether the coordinator remembers the id."""
         return self._answer("DescribeTransactions", lambda: self._cluster.knows(transactional_id))
 
+    def known_ids(self, stem: str) -> frozenset[str]:
+        """Name the ids that begin so and that the coordinator remembers."""
+        names = self._answer("ListTransactions", lambda: list(self._cluster.transactions))
+        return frozenset(name for name in names if name.startswith(stem) and self._cluster.knows(name))
+
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
         """List who holds transactions open in the partition, oldest first."""
         found = self._answer("DescribeProducers", lambda: self._cluster.describe_producers(topic, partition))
