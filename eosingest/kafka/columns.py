@@ -1,4 +1,4 @@
-"""A column of byte strings where it lies in memory: what librdkafka reads records from without a Python object each.
+"""A column of byte strings as addresses in memory: librdkafka reads records from it without a Python object for each.
 
 Between the Arrow batches of spark/worker.py and librdkafka. To everybody else it is a sequence of `bytes | None`.
 """
@@ -19,7 +19,7 @@ import numpy.typing as npt
 class BinaryColumn(Sequence[bytes | None]):
     """`addresses` (0 is null; an empty value has one) and `lengths` in bytes, of memory that lives as long as `owner`.
 
-    It is one stretch of memory: all of it between two values may be read.
+    All values lie in one block of memory, so that what is between two of them may be read, too.
     """
 
     owner: object
@@ -65,7 +65,7 @@ class BinaryColumn(Sequence[bytes | None]):
         if not there.any():
             return repeat(None, len(self))
         begin = self.addresses[there].min()
-        starts = (self.addresses - begin).astype(np.int64)  # of a null it is anything
+        starts = (self.addresses - begin).astype(np.int64)  # means nothing where the value is null
         ends = starts + self.lengths
         data = ctypes.string_at(int(begin), int(ends[there].max()))
         slices = zip(starts.tolist(), ends.tolist(), strict=True)

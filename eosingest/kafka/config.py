@@ -1,7 +1,7 @@
 """Client settings: the spec's librdkafka property names, the settings that the guarantee needs, and kafka-python's names.
 
 Stands between the spec and the two clients. One table says which connection property of librdkafka is which of
-kafka-python; a property that only one of the two can honour is refused, because half a connection is none.
+kafka-python; a property that only one of the two can honour is refused, since a run needs both.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ClientSettings:
         return {
             **self.properties,
             "bootstrap.servers": self.bootstrap_servers,
-            # A mere look at a topic would create it, with the wrong cleanup.policy, on a broker with default settings.
+            # To ask for a topic's metadata would create it, with the wrong cleanup.policy, on a broker with default settings.
             "allow.auto.create.topics": False,
         }
 

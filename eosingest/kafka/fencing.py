@@ -1,6 +1,6 @@
 """Fencing transactional ids over kafka-python, hundreds in flight: after it no earlier producer of them can commit.
 
-Below `KafkaPythonAdmin.fence`, which the driver calls at a run's beginning and when its job has ended (docs/protocol.md).
+For `KafkaPythonAdmin.fence`, which the driver calls at a run's beginning and when its job has ended (docs/protocol.md).
 kafka-python has no fence call: its private `_find_coordinator_ids`, `_manager` and `_net` send InitProducerId for each id.
 """
 
@@ -16,7 +16,7 @@ from kafka.protocol.producer.transaction import InitProducerIdRequest
 
 from eosingest.errors import TemporaryError
 
-_AT_ONCE = 500  # ids between two looks for a signal: a broker answers one of a connection after another
+_AT_ONCE = 500  # ids a round: signals are heard between rounds, and a broker answers a connection's requests one by one
 
 
 class Fencing:
@@ -48,7 +48,11 @@ class Fencing:
                 await self._client._net.sleep(0.05)
 
     async def _round(self, wanted: list[str]) -> list[str]:
-        """Ask once for every id; return those to ask again: the coordinator moves, loads or decides (14, 15, 16, 51)."""
+        """Send InitProducerId once for every id; return the ids to ask for again.
+
+        Their coordinator moves or loads (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR), or it still
+        ends a transaction of theirs (CONCURRENT_TRANSACTIONS).
+        """
         try:
             nodes = await self._client._find_coordinator_ids(wanted, key_type=CoordinatorType.TRANSACTION)
         except kafka_errors.RetriableError:
@@ -68,9 +72,9 @@ class Fencing:
 
 
 def _init_producer_id(transactional_id: str) -> InitProducerIdRequest:
-    """Make the request that fences an id: no producer id and no epoch of our own, so that the broker bumps.
+    """Make the request that fences an id: without producer id and epoch, so that the broker bumps the epoch.
 
-    Nothing is ever begun under that epoch; its transaction timeout need only be one that every broker allows.
+    No transaction is ever begun under that epoch; the transaction timeout need only be one that every broker allows.
     """
     return InitProducerIdRequest(
         transactional_id=transactional_id, transaction_timeout_ms=1_000, producer_id=-1, producer_epoch=-1

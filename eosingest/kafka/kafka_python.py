@@ -26,7 +26,7 @@ from eosingest.kafka.fencing import Fencing
 from eosingest.kafka.protocols import OffsetRange, OpenTransaction, TopicDescription
 from eosingest.kafka.unreachable import reasons
 
-logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors say it once, and where to look
+logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors report it once, with a hint
 
 OLDEST = "3.3"  # the oldest that is tested (tests/integration/test_broker_versions.py)
 # Requests without which no run is safe, by API key: transactions, and who holds them open (KIP-664; Kafka 3.0).
@@ -76,7 +76,7 @@ class KafkaPythonAdmin:
             raise
 
     def _refuse_too_old(self, known: Collection[int]) -> None:
-        """Raise FatalError where the broker did not name a request that is needed when it was asked which it knows."""
+        """Raise FatalError where a needed request is not among the API keys that the brokers know (ApiVersions)."""
         missing = [name for key, name in _NEEDED.items() if key not in known]
         if missing:
             raise FatalError(
@@ -86,7 +86,7 @@ class KafkaPythonAdmin:
             )
 
     def _hear_signals(self, manager: Any) -> None:
-        """Ask `check` while any method of the client waits for its answer: all of them wait in this one place."""
+        """Call `check` while any method of the client waits for an answer: all of them wait in the manager's `run`."""
         run = manager.run
         manager.run = lambda step, *arguments: in_thread(lambda: run(step, *arguments), self._check, "kafka-admin")
 
@@ -108,7 +108,7 @@ class KafkaPythonAdmin:
 
     @contextlib.contextmanager
     def _errors(self, doing: str) -> Iterator[None]:
-        """Sort kafka-python's errors into ours."""
+        """Turn kafka-python's errors into TemporaryError, where a retry may help, or FatalError."""
         try:
             yield
         except EosingestError:
@@ -134,7 +134,7 @@ class KafkaPythonAdmin:
             return str(self._client._manager.run(self._cluster_id))
 
     async def _cluster_id(self) -> str:
-        """Ask ourselves: `describe_cluster` of kafka-python 3.0.12 takes only what Kafka 3.7 and newer answer (KIP-919)."""
+        """Send DescribeCluster: `describe_cluster` of kafka-python 3.0.12 needs the answer of Kafka 3.7 or newer (KIP-919)."""
         answer = await self._client._manager.send(DescribeClusterRequest())
         if answer.error_code:
             raise kafka_errors.for_code(answer.error_code)(answer.error_message)
@@ -268,9 +268,9 @@ class KafkaPythonAdmin:
         }
 
     def hanging_transactions(self, topic: str, partitions: int) -> list[tuple[int, OpenTransaction]]:
-        """List those of all partitions of the topic that hang, by partition; nothing where the right to ask is missing.
+        """List the hanging transactions of all partitions of the topic; nothing where the right to ask is missing (READ).
 
-        One question to each leader, and more only about partitions in which some transaction is open. Waits a few seconds for
+        One request to each leader, and more only about partitions in which some transaction is open. Waits a few seconds for
         leaders: a topic that was just created has none for a moment.
         """
         places = [TopicPartition(topic, partition) for partition in range(partitions)]
@@ -290,8 +290,8 @@ class KafkaPythonAdmin:
     def writers(self, topic: str, partitions: int) -> frozenset[str]:
         """Name who wrote to the topic lately, by transactional id where it has one (DescribeProducers, KIP-664).
 
-        Brokers forget a producer after a day (`producer.id.expiration.ms`), and a plain one leaves no trace. Without the
-        right to ask: nobody.
+        Brokers forget a producer after a day (`producer.id.expiration.ms`), and know none that is neither idempotent nor
+        transactional. Without the right to ask: nobody.
         """
         places = [TopicPartition(topic, partition) for partition in range(partitions)]
         try:
@@ -309,7 +309,7 @@ class KafkaPythonAdmin:
 
 
 def _once_led(ask: Callable[[], Any], check: Callable[[], None]) -> Any:
-    """Return the answer; ask again for some seconds while a partition has no leader."""
+    """Return what `ask` returns; call it again, for some seconds, while a partition has no leader."""
     deadline = time.monotonic() + _BOOTSTRAP_S
     while True:
         check()
@@ -323,7 +323,7 @@ def _once_led(ask: Callable[[], Any], check: Callable[[], None]) -> Any:
 
 @contextlib.contextmanager
 def _told_apart(settings: ClientSettings, check: Callable[[], None]) -> Iterator[None]:
-    """Say why no broker answered: exit 7 where it is lasting for every server of the list, 5 where a retry may help."""
+    """Say why no broker answered: FatalError where a retry helps with no server of the list, else TemporaryError."""
     try:
         yield
     except (kafka_errors.KafkaTimeoutError, OSError) as error:

@@ -73,7 +73,7 @@ def failures() -> Iterator[None]:
 
 
 def raise_unless_passing(error: KafkaError) -> None:
-    """Raise for an error that ends the read; a lost connection is librdkafka's to mend, until the deadline."""
+    """Raise KafkaFailure for an error that ends the read. After others, as a lost connection, librdkafka retries itself."""
     failure = classify(error)
     if error.fatal() or failure.kind is not FailureKind.UNCERTAIN or error.name() == "_AUTO_OFFSET_RESET":
         raise failure

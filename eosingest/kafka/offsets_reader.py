@@ -1,6 +1,6 @@
 """The reader of the offsets topic, over confluent-kafka (librdkafka).
 
-Driver and tasks read back through it what is proven to be sent, and an audit its receipts: offsets/topic.py sees it as
+Driver and tasks read the job's progress through it, and an audit its receipts: offsets/topic.py sees it as
 `kafka.protocols.OffsetsReader`.
 """
 
@@ -44,7 +44,7 @@ _LEADER_S = 30.0
 class LibrdkafkaOffsetsReader:
     """Reads one partition of the offsets topic (`kafka.protocols.OffsetsReader`), without a consumer group.
 
-    Two consumers, since the watermarks of a read_committed client end at the last stable offset (measured).
+    It has two consumers, since a read_committed one takes the last stable offset for the high watermark (measured).
     """
 
     def __init__(self, topic: str, partition: int, client: ClientSettings, check: Callable[[], None] = never) -> None:
@@ -85,7 +85,7 @@ class LibrdkafkaOffsetsReader:
         return self._consumers[isolation_level]
 
     def _watermarks(self, isolation_level: str) -> tuple[int, int]:
-        """Ask for low and high watermark. A partition that has no leader just now, or another one, is waited for.
+        """Ask for low and high watermark. Waits, up to 30 s, while the partition has no leader or gets another one.
 
         librdkafka takes "no leader" for lasting and keeps it in its cache for `metadata.max.age.ms`, a quarter of an hour
         (rd_kafka_topic_partition_list_get_leaders): it is made to look again.
@@ -101,7 +101,7 @@ class LibrdkafkaOffsetsReader:
                     raise KafkaFailure(FailureKind.UNCERTAIN, failure.code, failure.detail) from failure
             self._check()
             time.sleep(_POLL_S)
-            with contextlib.suppress(KafkaException):  # what is wrong shows when asked again
+            with contextlib.suppress(KafkaException):  # an error comes again at the next request
                 self._consumer(isolation_level).list_topics(self._topic, timeout=_STEP_S)
 
     def _ask_for_watermarks(self, isolation_level: str) -> tuple[int, int]:
@@ -110,7 +110,7 @@ class LibrdkafkaOffsetsReader:
             with failures():
                 low_high = self._waited_for(lambda: consumer.get_watermark_offsets(at, timeout=_LEADER_S))
         except InterruptedRunError:
-            del self._consumers[isolation_level]  # the thread has it, and it must not be closed under it
+            del self._consumers[isolation_level]  # a thread still uses it, so it must not be closed
             raise
         if low_high is None:
             raise KafkaFailure(FailureKind.UNCERTAIN, "_TIMED_OUT", f"no watermarks of {self._topic}")
@@ -149,7 +149,7 @@ class LibrdkafkaOffsetsReader:
         before, reached, deadline = -1, -1, time.monotonic() + deadline_s
         while reached < end:
             self._check()
-            if reached > before:  # it goes on, however long a million records take whoever folds them
+            if reached > before:  # it got further, however long the caller took for the records
                 before, deadline = reached, time.monotonic() + deadline_s
             if time.monotonic() > deadline:
                 raise KafkaFailure(

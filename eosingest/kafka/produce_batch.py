@@ -73,10 +73,10 @@ class BatchProducer:
     def produce(
         self, topic: str, messages: npt.NDArray[np.void], partition: int | None = None
     ) -> tuple[int, KafkaError | None]:
-        """Hand messages over in their order; return how many of them went before the first that did not, and its error.
+        """Hand messages over in order; return how many were taken before the first that was not, and its error (None: all).
 
-        All of them go to `partition`, whatever they say themselves, or each to its own: which takes longer.
-        A full queue (`_QUEUE_FULL`) stops at the first message that it has no room for: librdkafka takes none behind it.
+        All of them go to `partition`, or where it is None each to its own, which takes longer. Where the queue is full
+        (`_QUEUE_FULL`) librdkafka takes no message after the first that it has no room for.
         """
         how = (ANY_PARTITION, _COPY | _EACH_ITS_PARTITION) if partition is None else (partition, _COPY)
         taken = int(self._library.rd_kafka_produce_batch(self._topic(topic), *how, messages.ctypes.data, len(messages)))
@@ -94,7 +94,7 @@ class BatchProducer:
         return self._topics[name]
 
     def close(self) -> None:
-        """Let go of the topics: librdkafka keeps a producer alive for as long as one is held."""
+        """Destroy the topic handles: librdkafka keeps a producer alive as long as one exists."""
         for made in self._topics.values():
             self._library.rd_kafka_topic_destroy(made)
         self._topics.clear()

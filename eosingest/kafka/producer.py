@@ -37,10 +37,10 @@ from eosingest.kafka.spread import Spread
 
 _T = TypeVar("_T")
 
-# What is said of a producer that is broken already. Purged are the records of a transaction that had failed before.
+# Errors of a producer that had failed before, which do not name the cause. Its transaction's records are purged.
 _NOT_SAID_WHY = frozenset({"_FATAL", "_INCONSISTENT", "_PURGE_INFLIGHT", "_PURGE_QUEUE", "_STATE"})
 _BATCH_BYTES = 1_000_000  # librdkafka's own default
-_LEAST_MESSAGE_MAX_BYTES = 1_000  # it takes no less
+_LEAST_MESSAGE_MAX_BYTES = 1_000  # librdkafka takes no less
 _POLL_S = 0.1
 _INIT_S = 30.0
 _STEP_S = 1.0
@@ -51,7 +51,7 @@ _RETRY_BACKOFF_MS = int(2_000 * REPEATED_COMMIT_S)
 
 @dataclass(frozen=True)
 class ProducerSettings:
-    """How a task's producer is made. Sizes in bytes, times in seconds. `topic` is where it will write first.
+    """How a task's producer is made. Sizes in bytes, times in seconds. `topic` is the one whose metadata it asks for first.
 
     `message_max_bytes` is the topic's max.message.bytes, which is a limit of batches: no batch is made larger.
     """
@@ -75,8 +75,8 @@ class LibrdkafkaProducer:
 
     Any record that fails makes the commit fail (librdkafka >= 1.7). The delivery callback gets errors only, so a delivered
     record costs nothing; of records that went in columns it gets none, and the client is asked what went wrong. Waits are
-    bounded by the transaction timeout: after it nothing can succeed. Where a signal may end them they are waited for in a
-    thread, not repeated in steps: librdkafka advises against other time-outs of a commit than the transaction's.
+    bounded by the transaction timeout: after it nothing can succeed. Where a signal may end a wait, the call runs in a thread,
+    and is not repeated in short steps: librdkafka advises against a commit timeout other than the transaction timeout.
     """
 
     def __init__(self, transactional_id: str, settings: ProducerSettings, check: Callable[[], None] = never) -> None:
@@ -235,7 +235,7 @@ class LibrdkafkaProducer:
             raise KafkaFailure(FailureKind.UNCERTAIN, "_MSG_TIMED_OUT", f"{left} records were not delivered in time")
 
     def commit(self) -> None:
-        """Commit (EndTxn); waits without a limit of its own, as the broker's transaction timeout bounds it."""
+        """Commit (EndTxn). Waits for 10 s longer than the transaction timeout, after which the broker has decided it."""
         producer, timeout_s = self._producer, self._timeout_s + 10
         with self._polling():
             self._waited_for(lambda: producer.commit_transaction(timeout_s))
@@ -245,7 +245,7 @@ class LibrdkafkaProducer:
         return call() if self._check is never else in_thread(call, self._check, "kafka-producer")
 
     def close(self) -> None:
-        """Drop what is queued and let go."""
+        """Drop queued records and close the client. A transaction that is open stays so."""
         if self._batches is not None:
             self._batches.close()
         with contextlib.suppress(KafkaException, RuntimeError, SystemError):

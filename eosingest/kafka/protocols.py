@@ -1,4 +1,4 @@
-"""The seam to Kafka: what the core asks of a producer, of a reader of the offsets topic and of an admin client.
+"""The interfaces to Kafka: what the core needs of a producer, of a reader of the offsets topic and of an admin client.
 
 `driver.py` and `task.py` see Kafka only through these protocols. producer.py and offsets_reader.py implement
 the first two (the data plane), kafka_python.py the third (the control plane).
@@ -50,10 +50,11 @@ NO_PARTITION = -2  # a number that no partition has
 
 @dataclass(frozen=True)
 class Records:
-    """Records of one topic, as columns of equal length. `timestamps_ms` is None where the producer's clock is meant.
+    """Records of one topic, as columns of equal length.
 
-    `headers` holds, per record, a list of (name, value) pairs, or is None where no record has headers. `partitions` are the
-    numbers of their partitions, ANY_PARTITION where the partitioner is to choose, or None where it always is.
+    `timestamps_ms` is in ms since 1970; None, for a record or for all, takes the producer's clock. `headers` holds, per
+    record, a list of (name, value) pairs, or is None where no record has headers. `partitions` are partition numbers,
+    ANY_PARTITION where the partitioner chooses, or None where it chooses for all.
     """
 
     keys: Sequence[bytes | None]
@@ -111,7 +112,7 @@ class Producer(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of the client without waiting for anything; an open transaction stays open until fenced or expired."""
+        """Close the client without waiting for anything; an open transaction stays open until fenced or timed out."""
 
 
 class OffsetsReader(Protocol):
@@ -180,13 +181,16 @@ class Admin(Protocol):
         """Return the description of a topic, None where it does not exist. Never creates it."""
 
     def create_topic(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """Create a topic; one that exists already by now is fine."""
+        """Create a topic; that it exists already is no error."""
 
     def offset_ranges(self, topic: str, partitions: int) -> tuple[OffsetRange, ...]:
         """Return log start and high watermark of each partition of the topic, by number."""
 
     def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
-        """InitProducerId for each id until real success (CONCURRENT_TRANSACTIONS is none: KAFKA-16570)."""
+        """InitProducerId for each id until real success (CONCURRENT_TRANSACTIONS is none: KAFKA-16570).
+
+        Raises TemporaryError where it takes longer than `timeout_s` seconds.
+        """
 
     def knows_transactional_id(self, transactional_id: str) -> bool:
         """Say whether the transaction coordinator remembers the id (DescribeTransactions, KIP-664)."""
@@ -198,7 +202,7 @@ class Admin(Protocol):
         """List who holds transactions open in a partition (DescribeProducers and ListTransactions, KIP-664)."""
 
     def hanging_transactions(self, topic: str, partitions: int) -> list[tuple[int, OpenTransaction]]:
-        """List those of all partitions of the topic that hang, by partition; nothing where the right to ask is missing."""
+        """List the hanging transactions of the topic, with their partitions; nothing where the right to ask is missing."""
 
     def close(self) -> None:
         """Close the connections."""

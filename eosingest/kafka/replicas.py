@@ -20,7 +20,7 @@ _NAMED_AT_MOST = 10
 def too_few_replicas(client: ClientSettings, admin: Admin, topics: Iterable[str]) -> list[str]:
     """Say of each topic which partitions have no leader, or fewer replicas in sync than min.insync.replicas.
 
-    Asked behind a failure, so for seconds only (librdkafka): nothing is said where nobody answers.
+    Called after a failure, so it waits for seconds only; returns nothing where no broker answers.
     """
     asking = AdminClient({**client.librdkafka(), "allow.auto.create.topics": False}, logger=log)
     found: list[str] = []
@@ -36,7 +36,7 @@ def too_few_replicas(client: ClientSettings, admin: Admin, topics: Iterable[str]
 
 
 def too_few_of(topic: str, partitions: Iterable[PartitionMetadata], needed: int) -> Iterator[str]:
-    """Yield what is said of one topic: nothing where each partition can be written."""
+    """Yield a sentence on one topic, none where each partition can be written. `needed` is its min.insync.replicas."""
     stuck = [part for part in partitions if part.leader < 0 or len(part.isrs) < needed]
     if stuck:
         numbers = [str(number) for number in sorted(part.id for part in stuck)]

@@ -1,4 +1,4 @@
-"""Which partition records without a key go to: all of a call to one, for which librdkafka needs less time than for each alone.
+"""Which partition records without a key go to: all records of a call to one, which takes librdkafka less time than one by one.
 
 Between producer.py and produce_batch.py. It is what librdkafka's random partitioners and Java's producer (KIP-480) do with
 null keys, one partition for a while and then another, by calls instead of by milliseconds or bytes.
@@ -14,13 +14,13 @@ from confluent_kafka.admin import ClusterMetadata
 
 from eosingest.kafka.columns import BinaryColumn
 
-# Whose null keys go anywhere. Those of the others all go to one partition, which is for librdkafka to say.
+# Partitioners that spread records with a null key. The others send all of them to one partition, which librdkafka chooses.
 _ANYWHERE = frozenset({"consistent_random", "murmur2_random", "fnv1a_random"})
 _STICKY = "sticky.partitioning.linger.ms"  # a user who sets librdkafka's own rule gets it
 
 
 class Spread:
-    """Takes the partitions of a topic in turns, from a random one on."""
+    """Chooses the partitions of a topic round robin, from a random one on."""
 
     def __init__(self, partitioner: str, properties: Mapping[str, str]) -> None:
         """Take the producer's partitioner and properties, by librdkafka's names."""
@@ -35,7 +35,7 @@ class Spread:
             self._turns[name] = itertools.cycle(led[first:] + led[:first])
 
     def next(self, topic: str, keys: BinaryColumn) -> int | None:
-        """Return the partition for records with these keys, None where each has its own, or none is known."""
+        """Return the partition for records with these keys, None where librdkafka is to choose for each."""
         if not self._chooses or keys.addresses.any():
             return None
         return next(self._turns.get(topic, iter(())), None)

@@ -1,7 +1,7 @@
 """Reads ranges of the sink topic read_committed, in Spark's workers: for the audit of a topic (`eosingest verify`).
 
-Like the reader of the offsets topic it ends by position: aborted records and control records leave gaps. The driver has
-seen every transaction of a range decided before a worker reads it, so nothing is waited for but the brokers.
+Like the reader of the offsets topic it ends by position: aborted records and transaction markers leave gaps. The driver has
+seen every transaction of a range decided before a worker reads it, so no read waits for an open transaction.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TopicReader:
     """A consumer of one topic, without a group. Raises KafkaFailure."""
 
     def __init__(self, topic: str, client: ClientSettings, *, patience_s: float) -> None:
-        """Connect when first asked. `patience_s` is how long a read may stand still, in seconds."""
+        """Connect when first asked. `patience_s` is how long a read may get no further, in seconds."""
         self._topic = topic
         self._patience_s = patience_s
         self._consumer = confluent_kafka.Consumer(
@@ -97,7 +97,7 @@ def _end_of(message: confluent_kafka.Message) -> int:
 
 
 class TopicRecord(NamedTuple):
-    """A record of a topic, as plain values; a time of None is one that the topic does not keep."""
+    """A record of a topic, as plain values. `timestamp_ms` is None where the message has no timestamp."""
 
     partition: int
     offset: int

@@ -1,6 +1,6 @@
-"""Why no broker answers: a name, a port, a listener that speaks TLS or asks for a login, or nobody there.
+"""Why no broker answers: a wrong host name or port, TLS or SASL other than in the spec, or no listener.
 
-Asked behind a failed connect, to tell apart what a retry may mend and what it never will. Plain sockets, for a few seconds.
+Called after a failed connect, to tell what a retry may help with from what it cannot. Plain sockets, for a few seconds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ILLEGAL_SASL_STATE = 34
 
 @dataclass(frozen=True)
 class Reason:
-    """What is wrong with one server; `lasting`: a retry will find it the same."""
+    """What is wrong with one server; `lasting`: a retry cannot help."""
 
     text: str
     lasting: bool
@@ -33,7 +33,7 @@ class Reason:
 
 
 def reasons(settings: ClientSettings) -> list[Reason]:
-    """Look at the first servers of the list, one after the other."""
+    """Try the first servers of the list, one after the other, and return a reason for each."""
     servers = [server.strip() for server in settings.bootstrap_servers.split(",") if server.strip()]
     properties = {name: value.upper() for name, value in settings.properties.items()}
     protocol = properties.get("security.protocol", "PLAINTEXT")
@@ -72,7 +72,7 @@ def _look(server: str, protocol: str, mechanism: str, authority: str | None) -> 
 
 
 def _look_at_listener(at: str, host: str, port: int, protocol: str, mechanism: str, authority: str | None) -> Reason:
-    """Somebody listens: find out whether TLS and login are what the spec says."""
+    """The port is open: find out whether TLS and SASL are what the spec says."""
     wants_tls, wants_login = protocol.endswith("SSL"), protocol.startswith("SASL")
     tls = _speaks_tls(host, port)
     if tls and not wants_tls:
@@ -132,7 +132,7 @@ def _look_at_login(at: str, offered: tuple[int, list[str]] | None, protocol: str
 
 
 def _speaks_tls(host: str, port: int) -> bool:
-    """Say whether a TLS handshake begins, whoever's certificate it is; one that asks for ours speaks it too."""
+    """Say whether a TLS handshake begins, with any certificate; a listener that wants a client certificate counts, too."""
     try:
         with _connected(host, port, tls=True):
             return True

@@ -1,7 +1,7 @@
-"""A changed spec in the middle of a job (`run --accept-change`): what may be taken in, and what has to be proven first. Pure.
+"""A changed spec in the middle of a job (`run --accept-change`): what may change, and what must be proven first. Pure.
 
-Between the driver, which has the old pins and the receipts, and a pass over the source under the new spec: every split of which
-anything was sent since the pins are in force must give its receipt, done ones over their whole length. Nothing is sent before.
+The driver has the old pins and the receipts, and Spark reads the source under the new spec. Every split of which anything was
+sent under the old pins must give its receipt, a done one over its whole length. Nothing is sent before that.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from eosingest.protocol.pins import from_scratch_hint
 from eosingest.protocol.source import SplitId
 from eosingest.records.checksum import Totals
 
-# Where a record went: no receipt says anything of it.
+# What decides a record's partition, which no receipt covers.
 _BEYOND_RECEIPTS = frozenset({"record.partition", "sink.partitioner"})
-# What receipts of earlier releases say nothing of.
+# What receipts of earlier releases do not cover.
 _METADATA = frozenset({"record.headers", "record.timestamp"})
 _NAMED_AT_MOST = 5
 
 
 def sent_since_pinned(control: ControlRecord, offsets: Mapping[SplitId, OffsetRecord]) -> dict[SplitId, OffsetRecord]:
-    """Return the receipts that the changed spec has to give: those of runs since the pins are in force."""
+    """Return the receipts that the changed spec has to give: those of runs since the pins were made."""
     return {split: offset for split, offset in offsets.items() if offset.run >= control.pinned_since}
 
 
 def refuse_unprovable(changed: Iterable[str], sent: Iterable[OffsetRecord], *, has_metadata: bool) -> None:
-    """Raise ChangedError where the receipts of what was sent could not tell whether it stays as it is.
+    """Raise ChangedError where the receipts of what was sent cannot prove that it stays as it is.
 
     `has_metadata`: the records have headers or a timestamp of their own.
     """

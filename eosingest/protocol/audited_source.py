@@ -1,7 +1,7 @@
-"""The source as an audit reads it: the items that receipts speak of, in the splits that were sent, as far as they were. Pure.
+"""The source as an audit reads it: the items that have receipts, in the splits that were sent, up to their positions. Pure.
 
 Between the listing and the offset records on one side, and Spark's reader on the other. What cannot be compared with its
-receipt any more (changed, vanished, sent under an earlier spec) is named, never passed over.
+receipt any more (changed, vanished, sent under an earlier spec) is always named.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from eosingest.records.checksum import Totals
 
 @dataclass(frozen=True)
 class Unit:
-    """What one receipt is compared with: a split, or a whole item where it is cut in another way today. `run` sent it.
+    """What is compared with a receipt: a split, or a whole item where it is cut in another way today.
 
-    `covers_metadata`: the receipt says what headers and timestamps were, too.
+    `run` is the first one that sent any of it. `covers_metadata`: the receipt covers headers and timestamps, too.
     """
 
     name: str
@@ -29,16 +29,16 @@ class Unit:
     covers_metadata: bool = True
 
     def is_given_by(self, rows: Mapping[SplitId, Totals]) -> bool:
-        """Say whether the rows of its splits give the receipt."""
+        """Say whether the sums over its splits' rows equal the receipt."""
         found = sum((rows[split] for split in self.splits), Totals())
         return (found if self.covers_metadata else replace(found, metadata=0)) == self.receipt
 
 
 @dataclass(frozen=True)
 class AuditedSource:
-    """What Spark is to read (`plan`), what to compare it with, and why the rest cannot be read (`unread`).
+    """What Spark is to read (`plan`), what to compare it with (`units`), and why the rest cannot be read (`unread`).
 
-    `elsewhere` are items that were sent and that are not listed now: another day's, where one job sends a day at a time.
+    `elsewhere` are items that were sent and are not listed now, as those of other days where a job sends a day at a time.
     """
 
     plan: Plan
@@ -47,7 +47,7 @@ class AuditedSource:
     elsewhere: tuple[str, ...] = ()
 
     def unlike(self, rows: Mapping[SplitId, Totals]) -> list[Unit]:
-        """Return the units whose rows do not give their receipt."""
+        """Return the units whose receipts do not equal the sums over their rows."""
         return [unit for unit in self.units if not unit.is_given_by(rows)]
 
 
@@ -58,10 +58,10 @@ def audited_source(
     control: ControlRecord,
     as_one: Callable[[Item], bool] = lambda _: False,
 ) -> AuditedSource:
-    """Find what receipts speak of. Reads items only to tell whether they changed; raises what `make_plan` raises.
+    """Match the listing with the receipts. Reads items only to tell whether they changed; raises what `make_plan` raises.
 
-    `as_one` says of which items all splits are one unit, once all of them are done: a reader that is not Spark's cannot
-    tell them apart.
+    `as_one` says of an item whether its splits are one unit once all are done, since the audit's reader, which is not Spark's,
+    cannot tell them apart.
     """
     plan = make_plan(source, offsets, control.split_size, listing)
     receipts: dict[str, list[OffsetRecord]] = {}
@@ -100,7 +100,7 @@ def _units(
             if split.id in by_split
         ]
         return tuple(sent), [_unit(planned.label, (planned.id,), [by_split[planned.id]]) for planned in sent]
-    # All of its rows were sent, also where it was cut by another size once.
+    # All of its rows were sent, even if it was cut by another split size then.
     whole = _unit(entry.item.name, tuple(split.id for split in splits), receipts)
     some = receipts[0]
     return tuple(
@@ -119,12 +119,12 @@ def _unit(name: str, splits: tuple[SplitId, ...], receipts: list[OffsetRecord]) 
 
 
 def covers_metadata(receipt: OffsetRecord) -> bool:
-    """Say whether a receipt tells what headers and timestamps the records had: those of earlier releases do not."""
+    """Say whether a receipt covers headers and timestamps: those of earlier releases do not, unless they are empty."""
     return receipt.metadata_checksum is not None or not receipt.records
 
 
 def _why(name: str, plan: Plan, listing: Listing) -> str:
-    """Say why an item that was sent cannot be compared; nothing where it is not listed now."""
+    """Say why an item that was sent cannot be compared; "" where it is not listed now."""
     if name in plan.changed:
         return "changed since it was sent"
     if any(name in out.names for out in listing.left_out):

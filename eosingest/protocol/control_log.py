@@ -1,8 +1,8 @@
-"""The control record as this driver may write it, and the job's state as the log tells it.
+"""The driver's access to the offsets topic: commits the job's control records, and reads its state back.
 
-The driver's only hand on the offsets topic: claiming the run number, committing control records (with tombstones and
-done marks in the same transaction), and reading back. Every control record is committed by the control producer, so a
-driver that was fenced cannot go on, whatever it believes (docs/protocol.md, The driver).
+The driver reads and writes the offsets topic through this module alone: it claims the run number, commits control records
+(with tombstones and done marks in the same transaction), and reads back. The control producer commits every control
+record, so a driver that was fenced can commit none (docs/protocol.md, The driver).
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class DriverKafka(Protocol):
 class ControlLog:
     """One driver's control producer and its view of the job. `mine` is the last control record it committed.
 
-    Raises FencedError where the log names another run, TemporaryError where the log does not tell what happened.
+    Every method that asks the brokers may raise TemporaryError, where an outcome or the end of the log could not be read, and
+    FatalError, where Kafka refuses. FencedError means that the log names another run.
     """
 
     mine: ControlRecord
@@ -57,7 +58,7 @@ class ControlLog:
         now: Callable[[], float],
         sleep: Callable[[float], None],
     ) -> None:
-        """`deadline_s` gives the bound of a read that begins now; `now` and `sleep` are the clock; all in seconds."""
+        """`deadline_s` gives how long a read may get no further; `now` and `sleep` are the clock; all in seconds."""
         self.state = JobState(job)
         self._job = job
         self._kafka = kafka
@@ -70,16 +71,16 @@ class ControlLog:
         self._producer: Producer | None = None
 
     def fence_earlier_driver(self, prefix: str) -> None:
-        """Init the control producer, once in this driver's life."""
+        """Call `init_transactions` on the control id, once in this driver's life: a second call would fence a successor."""
         with self.kafka_errors("claiming the job"):
             self._producer = self._kafka.control_producer(control_id(prefix, self._job))
             self._producer.init_transactions()
 
     def read_uncommitted(self) -> JobState:
-        """Return what the log holds, decided or not: for claiming only.
+        """Return the job's state with open and aborted transactions, without offset records: for claiming only.
 
-        read_committed would wait behind the very transactions that are fenced next, and a run number or task count from
-        an aborted record is merely too high.
+        A read_committed reader would wait for the very transactions that are fenced next. A run number or a number of tasks
+        from an aborted record is too high at worst, which does no harm.
         """
         return self._read_uncommitted(self.reader)
 
@@ -90,7 +91,10 @@ class ControlLog:
         return seen
 
     def look_elsewhere(self, partitions: int) -> tuple[int, ControlRecord] | None:
-        """Return where the job lies if the offsets topic once had fewer than its `partitions`, and its control record there."""
+        """Look for the job where it would lie if the offsets topic had had fewer than its `partitions`.
+
+        Returns the partition and the control record in it, None where there is none.
+        """
         others = {topic.partition_of(self._job, fewer) for fewer in range(1, partitions)} - {self.partition}
         for partition in sorted(others):
             with contextlib.closing(self._kafka.reader(partition)) as reader:
@@ -100,7 +104,10 @@ class ControlLog:
         return None
 
     def look_for_same_ids(self, prefix: str, partitions: int) -> tuple[str, str] | None:
-        """Return prefix and name of another job of the offsets topic that has the ids which ours has with this prefix."""
+        """Return prefix and name of another job that has the transactional ids which ours has with `prefix`, or None.
+
+        Reads all `partitions` of the offsets topic.
+        """
         prefixes = {record.control_key(name): (other, name) for other, name in sharing(prefix, self._job)}
         for partition in range(partitions):
             with contextlib.closing(self._kafka.reader(partition)) as reader, self.kafka_errors("claiming the job"):
@@ -112,13 +119,16 @@ class ControlLog:
         return None
 
     def read_back(self) -> None:
-        """Read the job's records to the end; the control record there must be ours."""
+        """Read the job's records to the high watermark. Raises FencedError where the control record is another run's."""
         with self.kafka_errors("reading the offsets topic"):
             topic.read_to_high_watermark(self.reader, self.state, deadline_s=self._deadline_s())
         self.refuse_other_run(self.state)
 
     def refuse_other_run(self, state: JobState, own: ControlRecord | None = None) -> None:
-        """Raise FencedError where the state's control record names another run than `own`, which is `mine` by default."""
+        """Raise FencedError where the state's control record is of another run than `own` (by default `mine`).
+
+        Raises FatalError where there is no control record.
+        """
         found, own = state.control, own or self.mine
         if found is None:
             raise FatalError(
@@ -127,7 +137,7 @@ class ControlLog:
                 hint=f"is something deleting records of {self._topic}? Nothing more was sent",
             )
         if (found.run, found.started) != (own.run, own.started):
-            # A run that was fenced before its claim went through has no number, though it asked for this one.
+            # A run that was fenced before its claim was committed has no number: the other run took the one it asked for.
             number = own.run if own.run != found.run else "which had not claimed it yet"
             raise FencedError(
                 f"run {found.run} on {found.host} (pid {found.pid}) has taken job {self._job} over from this run, {number}",
@@ -144,7 +154,8 @@ class ControlLog:
     ) -> None:
         """Commit a control record, with tombstones, done marks and the pieces of a new scope, in one transaction.
 
-        An unknown outcome is resolved by reading: another init of the control id would fence a successor.
+        An unknown outcome is resolved by reading, since another init of the control id would fence a successor. Raises
+        FencedError where another run has claimed, TemporaryError where the outcome stays unknown.
         """
         entries: list[tuple[bytes, bytes | None]] = [(key, None) for key in tombstones]
         entries += [(mark.key(self._job), mark.encode()) for mark in marks]
@@ -158,9 +169,9 @@ class ControlLog:
         self.mine = control
 
     def _control_entries(self, control: ControlRecord) -> list[tuple[bytes, bytes | None]]:
-        """Return the control record, and what no claim overwrites.
+        """Return the control record and, unless it is a claim, its copy under the `settled` key, which no claim overwrites.
 
-        In this order: a reader that finds the second one compacted away finds the first one gone too, and reads on.
+        In this order: where the second one was compacted away, the first one was too, and a reader reads on.
         """
         value = control.encode()
         entries: list[tuple[bytes, bytes | None]] = [(record.control_key(self._job), value)]
@@ -180,9 +191,9 @@ class ControlLog:
         ]
 
     def _run_entries(self, control: ControlRecord) -> list[tuple[bytes, bytes | None]]:
-        """Return the run's own records, of its claim and of its end: each once, so that compaction takes neither.
+        """Return the run record of a claim or of the run's end: each key is written once, so that compaction keeps it.
 
-        With a claim, those of a very old run are dropped.
+        A claim also tombstones the run records of a run 1,000 earlier.
         """
         if control.state == record.CLAIMED:
             return self._claim_entries(control)
@@ -207,7 +218,7 @@ class ControlLog:
         producer.commit()
 
     def _resolve(self, control: ControlRecord, failure: KafkaFailure) -> None:
-        """Read until the log tells whether our commit went through, or who came after us."""
+        """Read, for some seconds, until the log shows that our commit succeeded, or that a later run has claimed."""
         if failure.kind is FailureKind.REFUSED:
             raise _kafka_error("writing the control record", failure)
         until = self._now() + _SUCCESSOR_WAIT_S
@@ -225,7 +236,7 @@ class ControlLog:
 
     @contextlib.contextmanager
     def kafka_errors(self, doing: str) -> Iterator[None]:
-        """Turn KafkaFailure into an error of errors.py, naming the transactions that block a read until its deadline."""
+        """Turn KafkaFailure into an error of errors.py. After a read deadline it names the open transactions in the way."""
         try:
             yield
         except KafkaFailure as failure:
@@ -237,14 +248,14 @@ class ControlLog:
             raise _kafka_error(doing, failure) from failure
 
     def close(self) -> None:
-        """Let go of the clients."""
+        """Close the control producer and the reader."""
         if self._producer is not None:
             self._producer.close()
         self.reader.close()
 
 
 def _kafka_error(doing: str, failure: KafkaFailure) -> EosingestError:
-    """Say what a KafkaFailure of the driver means. Fencing alone is no exit 6: only the control record proves that."""
+    """Return the error for a KafkaFailure. A fence alone is not exit 6 (FencedError): only the control record proves that."""
     if failure.kind is FailureKind.REFUSED:
         return FatalError(f"{doing}: Kafka refused: {failure}", code="kafka-refused")
     hint = "what was committed is kept, nothing was sent twice; run again"

@@ -1,11 +1,11 @@
-"""The driver's way through one run, from top to bottom (docs/protocol.md, The driver).
+"""One run, as the driver performs it, from top to bottom (docs/protocol.md, The driver).
 
     claim ─▶ fence ─▶ read ─▶ plan ─┬─▶ nothing pending: complete, without a JVM
                                     └─▶ running ─▶ Spark job ─▶ settling ─▶ fence own ids ─▶ read back ─▶ verdict
 
     takeover.py: claim, fence, read     planning.py: plan     sending.py: running to verdict
 
-No pyspark here: Spark is behind `Launcher`, Kafka behind `DriverKafka`, time and signals come from outside.
+No pyspark and no Kafka client here: Spark is behind `Launcher`, Kafka behind `DriverKafka`, clock and signals in `Runtime`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from eosingest.report.model import Observer, RunReport
 
 
 class Driver:
-    """One run of one job. Made and run once."""
+    """One run of one job: create one for each run, and call `run` once."""
 
     def __init__(
         self,
@@ -49,7 +49,11 @@ class Driver:
         self._began = runtime.now()
 
     def run(self) -> RunReport:
-        """Go the whole way. Raises the errors of errors.py for what ended before the job; the rest is in the report."""
+        """Perform the run, and return its report, which holds the errors of the Spark job and its tasks.
+
+        Raises the errors of errors.py for any other failure: before the Spark job starts, or where no verdict could be
+        committed (another run has claimed the job, the brokers do not answer).
+        """
         self._source.check()  # before anybody is fenced
         self._job = self._open()
         try:
@@ -59,14 +63,14 @@ class Driver:
             self._job.close()
 
     def _open(self) -> OwnedJob:
-        """Return the job in an offsets topic that is there, made if need be."""
+        """Create the offsets topic if it does not exist, and return the job that is kept in it."""
         description, warnings = topic.ensure_topic(self._kafka.admin, self._settings.offsets_topic)
         for warning in warnings:
             self._observer.note(f"warning: {warning}")
         return OwnedJob(self._settings, self._kafka, self._runtime, description)
 
     def _run_read(self) -> RunReport:
-        """Go on from step 4; an error before the job is said in the control record too, under what is truly pinned."""
+        """Go on after step 4. An error before the Spark job is also committed: `failed`, with the pins that are in force."""
         log = self._job.log
         log.mine = pins.carried_forward(log.mine, log.state.settled)
         try:
@@ -89,7 +93,7 @@ class Driver:
         return self._report(planned.plan, before=before, errors=sending.run())
 
     def _complete(self, planned: Planned) -> None:
-        """Close a job of which nothing is left to send. Raises IncompleteError where something is, and not for this run."""
+        """Commit `complete` where nothing is pending. Raises IncompleteError where an item outside the plan is half sent."""
         half_done = half_done_items(self._source, self._job.log.state.offsets)
         for error in verdict.half_done_error(half_done, planned.plan.wording):
             raise error

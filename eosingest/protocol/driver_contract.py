@@ -1,6 +1,6 @@
-"""What the driver is told, and what it asks of Spark and of its surroundings.
+"""The driver's settings, and what it needs of Spark, of the clock and of signals.
 
-Between settings.py and run.py, which make these values, and driver.py.
+app/settings.py and app/run.py make these values for driver.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eosingest.records.checksum import Totals
 
 @dataclass(frozen=True)
 class TopicCreation:
-    """How the sink topic is made where it does not exist."""
+    """How the sink topic is created where it does not exist."""
 
     partitions: int
     replication_factor: int
@@ -28,12 +28,13 @@ class TopicCreation:
 
 @dataclass(frozen=True)
 class DriverSettings:
-    """What a run is told. Times in seconds, sizes in bytes.
+    """The settings of a run. Times in seconds, sizes in bytes.
 
-    `started` tells this run from any other of the same number. `digests` maps the names of everything that shapes the
-    bytes to a digest of its meaning, by each generation of defaults (spec/generations.py); names that begin with "version."
-    have the version itself. `generation` is the one that the spec asks for. `accept_change`: take a changed spec in where
-    what was sent is proven to stay; `has_metadata`: a record has headers or a timestamp of its own.
+    `started` tells this run from any other of the same number. `digests` has one digest for each generation of defaults
+    (spec/generations.py): it maps the name of everything that shapes the bytes of records to a hash of its meaning, names that
+    begin with "version." to the version itself. `generation` is the one that the spec asks for, None for none.
+    `accept_change`: accept a changed spec where what was sent is proven to stay. `has_metadata`: records have headers or
+    timestamps of their own.
     """
 
     job: str
@@ -71,7 +72,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Proof:
-    """What the rows of splits add up to, as far as their receipts go, and the resolved schema that they were read by (DDL)."""
+    """The sums over each split's rows, up to its committed position, and the resolved schema by which they were read (DDL)."""
 
     sums: Mapping[SplitId, Totals]
     schema: str | None
@@ -83,8 +84,8 @@ class Launcher(Protocol):
     def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool) -> Prepared:
         """Start Spark, make and check the DataFrame. Raises the errors of errors.py.
 
-        `generation` is that of the spec's defaults. `schema` is the pinned one; unless it was held against the `same_items`
-        already, and if it was inferred, ChangedError where the items have columns that it would drop.
+        `generation` is that of the spec's defaults. `schema` is the pinned one, None for none. Where it was inferred, and not
+        from or checked against the `same_items`, raises ChangedError if the items have columns that it would drop.
         """
 
     def prove(self, plan: Plan, generation: int) -> Proof:

@@ -1,6 +1,6 @@
-"""A job as its driver has it: its control log, and what only the owner of the job may do, to fence its ids and to commit.
+"""A job in the hands of its driver: its control log, and what only the job's owner may do: fence its ids, and commit.
 
-What the steps of a run share: takeover.py makes it the driver's own, planning.py and sending.py work on it.
+The steps of a run share it: takeover.py claims the job, planning.py and sending.py go on with it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord, Pinned
 from eosingest.protocol.transactional_ids import control_id, stem_of, task_id
 
-_FENCE_EACH_S = 0.02  # replicas may take so long to agree, and one coordinator may have all ids
-_INTERRUPTED_DEADLINE_S = 4.0  # a signal ends a run within 10 s where the brokers answer, whoever holds a read up
+_FENCE_EACH_S = 0.02  # for each id: replicas may take so long to acknowledge it, and one coordinator may have all ids
+_INTERRUPTED_DEADLINE_S = 4.0  # a signal must end a run within 10 s, even where an open transaction blocks a read
 
 
 class OwnedJob:
-    """One job in one driver's hands. `offsets_topic` is as it was found when the run began.
+    """One job, as its driver holds it. `offsets_topic` is the topic as it was when the run began.
 
-    `running`: such a record of ours is committed, and how the run ended is for the verdict to say.
-    `prefixes` are those that ids which may be alive begin with: of the earlier run, too, where it had another one.
+    `running` is true once this run has committed the control record `running`: from then on only the verdict ends the run.
+    `prefixes` are the transactional id prefixes of producers that may be alive: the spec's, and the earlier run's if it had
+    another one.
     """
 
     def __init__(
@@ -55,13 +56,16 @@ class OwnedJob:
 
     @property
     def deadline_s(self) -> float:
-        """How long a read or a fence may take now, in seconds."""
+        """How long a read may get no further, or a fence may take, in seconds: less once a signal came."""
         if self._runtime.interruption.signal_number is not None:
             return _INTERRUPTED_DEADLINE_S
         return topic.read_deadline_s(self.settings.transaction_timeout_s)
 
     def fence(self, tasks: int) -> None:
-        """Fence the ids of so many tasks, from 0 on: none of them commits anything after this."""
+        """Fence the transactional ids of the tasks 0 to `tasks` - 1: no earlier producer of theirs can commit after this.
+
+        Raises TemporaryError where an id could not be fenced in time, FatalError where Kafka refuses.
+        """
         ids = [task_id(prefix, self.settings.job, task) for prefix in self.prefixes for task in range(tasks)]
         interrupted = self._runtime.interruption.signal_number is not None
         more_s = 0.0 if interrupted else _FENCE_EACH_S * len(ids)
@@ -75,20 +79,20 @@ class OwnedJob:
         marks: Sequence[OffsetRecord] = (),
         scope: Sequence[str] = (),
     ) -> None:
-        """Commit our next control record, and with it what else there is (`ControlLog.commit`)."""
+        """Commit our next control record, and the rest in the same transaction. Raises as `ControlLog.commit` does."""
         assert self.log.mine.may_become(control.state), f"{self.log.mine.state} -> {control.state}"
-        with self._runtime.interruption.armed(False):  # what is begun is ended, where the brokers answer
+        with self._runtime.interruption.armed(False):  # a signal does not interrupt a commit that has begun
             self.log.commit(self.stamped(control), tombstones=tombstones, marks=marks, scope=scope)
 
     def stamped(self, control: ControlRecord) -> ControlRecord:
-        """Return the record with who writes it, and when."""
+        """Return the record with this run's host, process id and versions, and the time."""
         settings = self.settings
         return replace(
             control, host=settings.host, pid=settings.pid, versions=dict(settings.versions), time=self._runtime.utc()
         )
 
     def completed(self, control: ControlRecord, sink: TopicDescription) -> ControlRecord:
-        """Return the record that closes the job: from here on nothing of ours comes behind the sink's ends."""
+        """Return the control record `complete`. The sink's high watermarks end the audit: we write no record after them."""
         audit = control.audit
         if audit.end is None:
             audit = replace(audit, end=sink_topic.ends(self.admin, sink))
@@ -110,19 +114,19 @@ class OwnedJob:
         )
 
     def refuse_other_offsets_topic(self) -> None:
-        """The offset records that prove what was sent must lie in the topic that was read when the run began."""
+        """Raise ChangedError where the offsets topic was deleted or recreated since the run began, and its records with it."""
         found = self.admin.describe_topic(self.settings.offsets_topic)
         if found is None or found.topic_id != self.offsets_topic.topic_id:
             raise pins.offsets_topic_recreated(self.log.mine.run)
 
     def hanging(self, sink: TopicDescription) -> TemporaryError | None:
-        """Return the error where a transaction that we fenced is still open in the sink topic."""
+        """Return the error where a transaction of an id that we fenced is still open in the sink topic, else None."""
         stems = {stem_of(control_id(prefix, self.settings.job)) for prefix in self.prefixes}
         try:
             return sink_topic.hanging(self.admin, sink, stems)
-        except TemporaryError as error:  # a partition without a leader cannot tell, nor take a marker
+        except TemporaryError as error:  # a partition without a leader can neither answer nor take a marker
             return error
 
     def close(self) -> None:
-        """Let go of the clients."""
+        """Close the control producer and the reader."""
         self.log.close()

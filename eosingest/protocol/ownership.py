@@ -1,8 +1,8 @@
-"""May this attempt of a task write, and from where on? Answered by the offsets topic alone: steps 0, 2 and 3 of the task.
+"""Whether an attempt of a task may write, and from which positions on, by the offsets topic alone: its steps 0, 2 and 3.
 
     0 look ─▶ (1 init_transactions: transaction.py) ─▶ 2 read_back ─▶ 3 check
 
-docs/protocol.md, The task, has the steps, and task.py goes them in their order. Nothing is written here.
+The steps are in docs/protocol.md (The task); task.py takes them in order. Nothing is written here.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Ownership:
         self._deadline_s = topic.read_deadline_s(settings.transaction_timeout_s)
 
     def look(self) -> None:
-        """Step 0: stop a zombie by what is readable now, before it fences anybody. Raises as `check`, and KafkaFailure."""
+        """Step 0: read to the last stable offset, and stop a zombie before it fences. Raises as `check`, and KafkaFailure."""
         topic.read_to_last_stable_offset(self._reader, self._state, deadline_s=self._deadline_s)
         self._check_newest_run()
-        if self._state.control is not None:  # None: hidden behind an open transaction, the check after init tells
+        if self._state.control is not None:  # None: hidden behind an open transaction; `check` tells after the init
             self._check_run()
 
     def read_back(self) -> None:
@@ -73,7 +73,7 @@ class Ownership:
         self._reader.close()
 
     def _check_offsets_topic(self) -> None:
-        """Stop where another offsets topic has the name now: what was just read need not be all that is behind the plan."""
+        """Stop where the offsets topic was recreated: what was just read may not be all that was written since the plan."""
         if self._reader.topic_id() != self._settings.offsets_topic_id:
             raise ChangedError(
                 f"the offsets topic {self._settings.offsets_topic} was recreated while the run was at work",

@@ -28,7 +28,7 @@ _NAMES = {
 def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> ControlRecord:
     """Return our control record with the pins of the last committed one that was more than a claim.
 
-    A claim is written from a read_uncommitted look; what it carries may come from an aborted record.
+    A claim is made from a read_uncommitted read: what it carries forward may come from an aborted record.
     """
     if settled is None:
         return mine
@@ -50,12 +50,12 @@ def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> Contr
 
 
 def audit_starts_anew(mine: ControlRecord, topic_id: str, *, from_scratch: bool, sent: bool) -> bool:
-    """Say whether nothing that lies in the sink topic so far is the job's: every earlier task must be fenced already."""
+    """Say whether no record in the sink topic counts as the job's so far. Every earlier task must be fenced already."""
     return from_scratch or topic_id != mine.pinned.topic_id or not (sent or mine.audit.retired_records)
 
 
 def retired(audit: Audit, receipts: Iterable[OffsetRecord]) -> Audit:
-    """Add receipts whose offset records are tombstoned while their records stay in the topic."""
+    """Return the audit with receipts added whose offset records are tombstoned while their records stay in the topic."""
     for receipt in receipts:
         audit = replace(
             audit,
@@ -66,7 +66,7 @@ def retired(audit: Audit, receipts: Iterable[OffsetRecord]) -> Audit:
 
 
 def generation_of(control: ControlRecord, *, sent: bool, asked: int | None, newest: int) -> int:
-    """Return the generation of defaults by which a run reads: as asked, as the job began once it has sent, else the newest.
+    """Return the generation of defaults: the one asked for, else the one the job has sent by, else the newest.
 
     Raises FatalError where a newer release began the job, with defaults that are not known here.
     """
@@ -81,12 +81,12 @@ def generation_of(control: ControlRecord, *, sent: bool, asked: int | None, newe
 
 
 def in_force(control: ControlRecord, offsets: Mapping[SplitId, OffsetRecord]) -> bool:
-    """Say whether the digest binds: an unfinished run has committed something under it."""
+    """Say whether the pins until `complete` bind: the job is not complete, and something was committed under them."""
     return control.pin_open and any(offset.run >= control.pinned_since for offset in offsets.values())
 
 
 def refuse_other_life(old: Pinned, new: Pinned) -> None:
-    """Raise ChangedError where something differs that is pinned for the job's life; the topic's id is judged apart."""
+    """Raise ChangedError where something differs that is pinned for the job's life. Topic ids are checked elsewhere."""
     for name, words in _NAMES.items():
         was, now = getattr(old, name), getattr(new, name)
         if was != now:
@@ -122,7 +122,7 @@ def refuse_other_digest(control: ControlRecord, digest: Mapping[str, str]) -> No
 
 
 def refuse_other_meaning(control: ControlRecord, digest: Mapping[str, str]) -> None:
-    """Raise ChangedError where the source would not give the records that were sent, complete or not: for an audit."""
+    """Raise ChangedError where the source would give other records than were sent: for an audit, of complete jobs too."""
     changed = changed_parts(control.digest, digest)
     if changed:
         raise ChangedError(
@@ -133,7 +133,7 @@ def refuse_other_meaning(control: ControlRecord, digest: Mapping[str, str]) -> N
 
 
 def changed_parts(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """Return the names of what shapes the bytes and differs."""
+    """Return the names of what shapes the bytes of records and differs between two digests."""
     return sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
 
 
@@ -144,12 +144,12 @@ def _what(changed: Iterable[str], old: Mapping[str, str], new: Mapping[str, str]
 
 
 def of_another_offsets_topic(pinned: Pinned, offsets_topic_id: str) -> bool:
-    """Say whether a record was written by a run that found an offsets topic of another id; older records do not tell."""
+    """Say whether a control record was made for an offsets topic of another id; no for older records, which have no id."""
     return pinned.offsets_topic_id not in ("", offsets_topic_id)
 
 
 def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_id: str) -> None:
-    """Raise ChangedError where the offsets topic is not the one the control record was made for, or holds too little."""
+    """Raise ChangedError where the offsets topic was recreated since the control record, or lacks offset records."""
     if of_another_offsets_topic(control.pinned, offsets_topic_id):
         raise offsets_topic_recreated(control.run)
     if state.records_total < control.records_total:
@@ -162,7 +162,7 @@ def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_
 
 
 def offsets_topic_grew(was: int, now: int) -> ChangedError:
-    """Make the error for a job whose records lie where they would in an offsets topic of fewer partitions."""
+    """Make the error for an offsets topic that got more partitions since the job wrote to it: its records lie in another."""
     return ChangedError(
         f"{_NAMES['offsets_partitions']}: was {was} in the job's earlier runs and is {now} now",
         code="pinned",
@@ -201,5 +201,5 @@ def offsets_topic_recreated(run: int) -> ChangedError:
 
 
 def from_scratch_hint() -> str:
-    """Name the way that sends everything again."""
+    """Return the end of a hint: how to send everything again."""
     return "; or send everything again, beside what is in the topic, with: eosingest run SPEC --from-scratch"

@@ -1,7 +1,7 @@
 """Splits and committed positions become a Plan: what is done, what is left, and what stands in the way. Pure.
 
 Between the source's listing and the offset records (which are the only progress there is) on one side, and the
-Spark job on the other. The driver plans after it has fenced and read; the verb `plan` shows the same without either.
+Spark job on the other. The driver plans after it has fenced and read; `eosingest plan` shows a plan and fences nobody.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _NAMED_AT_MOST = 20
 
 @dataclass(frozen=True)
 class PlannedSplit:
-    """A split that a run reads, with the version its item has now and its offset record, None where untouched.
+    """A split that a run reads, with the version that its item has now.
 
-    The plan is made of them, and tasks are told of them. `committed` is as it was when the plan was made.
+    `committed` is its offset record as it was when the plan was made, None where it had none. Tasks get planned splits, too.
     """
 
     split: Split
@@ -48,7 +48,7 @@ class PlannedSplit:
 
 @dataclass(frozen=True)
 class PlannedItem:
-    """A listed item: how many splits it has, which are left to do, and whether some of it is committed already.
+    """A listed item: how many `splits` it has, which are `pending`, and whether some of it is committed (`started`).
 
     `skipped` are the done splits of an item with something left: Spark reads them too, and their rows are passed over.
     """
@@ -72,10 +72,11 @@ class PlannedItem:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would do. `changed` and `vanished` name items that are not what their offset records speak of.
+    """What a run would do. `changed` names sent items that have changed, `vanished` half-sent ones that are not listed.
 
-    `stale` are the keys of offset records of changed items, to be tombstoned before such an item is read anew. `passed` are
+    `stale` are the splits of changed items, whose offset records are tombstoned before the item is read anew. `passed` names
     items that were sent whole and are not listed any more. `left_out` and `notes` are the listing's, `wording` the source's.
+    `split_size` is in bytes; other sizes are in the unit of the kind of source (`wording.unit`).
     """
 
     split_size: int
@@ -111,7 +112,7 @@ class Plan:
 
     @property
     def size_to_send(self) -> int:
-        """The size of the splits that are left: what of the source is behind the records to come, at most."""
+        """The size of the pending splits: no more than this of the source is still to be sent."""
         return sum(planned.split.size for planned in self.pending)
 
     @property
@@ -150,7 +151,7 @@ class Plan:
 
 
 def notes_of(plan: Plan, source: object) -> list[str]:
-    """Return what is to be said of a plan that nothing is wrong with: the listing's notes, sent items that are gone."""
+    """Return what a run says of its plan: the listing's notes, and which sent items are gone."""
     gone = source.missing(plan.passed) if isinstance(source, Rememberable) else []
     return [*plan.notes, *([gone_note(gone, plan.wording)] if gone else [])]
 
@@ -173,7 +174,10 @@ def gone_note(names: Iterable[str], wording: Wording) -> str:
 
 
 def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_size: int, listing: Listing) -> Plan:
-    """Plan the listing against the offset records. Reads items only to tell whether their content changed."""
+    """Plan what of a listing is left to send, by the offset records. Reads items only to tell whether they changed.
+
+    Raises ChangedError where a half-sent item is cut into other splits than those that were sent.
+    """
     recorded = _by_item(source, offsets.values())
     changed: list[str] = [name for out in listing.left_out if out.empty for name in out.names if recorded.get(name)]
     stale: list[SplitId] = [record.split for name in changed for record in recorded[name]]
@@ -208,7 +212,7 @@ def _by_item(source: Source, records: Iterable[OffsetRecord]) -> dict[str, list[
 
 
 def _versions(records: Iterable[OffsetRecord]) -> list[Version]:
-    """Return the versions that records of one item speak of, each once: all of them of one, almost always."""
+    """Return the different versions in the records of one item: almost always one."""
     found: list[Version] = []
     for record in records:
         if record.version not in found:
@@ -222,7 +226,7 @@ def _covered(source: Source, records: Sequence[OffsetRecord]) -> bool:
 
 
 def half_done_items(source: Source, offsets: Mapping[SplitId, OffsetRecord]) -> list[str]:
-    """Return the names of items, listed or not, that some offset record speaks of and that are not done."""
+    """Return the names of items, listed or not, of which some is sent and some is not."""
     return [name for name, records in _by_item(source, offsets.values()).items() if not _covered(source, records)]
 
 
@@ -247,7 +251,7 @@ def _plan_item(source: Source, item: Item, records: Sequence[OffsetRecord], spli
 def _refuse_other_cuts(
     source: Source, item: Item, splits: Iterable[Split], records: Mapping[SplitId, OffsetRecord]
 ) -> None:
-    """Raise ChangedError where a half-done item was cut otherwise: a piece sent under other bounds would go twice."""
+    """Raise ChangedError where a half-done item was cut otherwise: part of a split of other bounds would be sent twice."""
     bounds = {split.id: split.bounds for split in splits}
     for split, record in records.items():
         if bounds.get(split) != record.bounds:

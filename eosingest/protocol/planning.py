@@ -1,7 +1,7 @@
-"""Step 5 of a run: what is pinned must agree, the source is listed, and what is left to do becomes a plan.
+"""Step 5 of a run: check the pins, list the source, and plan what is left to send.
 
-Behind takeover.py, which has read the progress, and before sending.py. Commits nothing: what the run pins is in the control
-record that it commits when it begins to send.
+Between takeover.py, which has read the progress, and sending.py. Commits nothing: what the run pins is committed with the
+control record `running`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from eosingest.report.model import Observer
 class Planned:
     """What a run is going to do: the plan, our next control record, and what is committed with it.
 
-    `tombstones` are keys of offset records to be dropped, `scope` the pieces of a scope that is new. `sink` is the topic as
-    it was found, `generation` that of the defaults by which the source is read.
+    `tombstones` are keys of offset records to be tombstoned, `scope` the pieces of a new scope. `sink` is the sink topic as it
+    was found, `generation` that of the defaults by which the source is read (spec/generations.py).
     """
 
     plan: Plan
@@ -37,10 +37,10 @@ class Planned:
 
 
 class Planning:
-    """The way from what is committed and what the source holds to what is to be sent."""
+    """Makes a plan of what is committed and what the source holds."""
 
     def __init__(self, job: OwnedJob, source: Source, launcher: Launcher, observer: Observer, runtime: Runtime) -> None:
-        """Looks at nothing yet."""
+        """Reads nothing yet."""
         self._job = job
         self._log = job.log
         self._settings = job.settings
@@ -50,7 +50,10 @@ class Planning:
         self._runtime = runtime
 
     def run(self) -> Planned:
-        """Check the pins, list, plan. Raises the errors of errors.py; the log's state is then as the plan takes it."""
+        """Check the pins, list, plan. Raises the errors of errors.py.
+
+        Offset records that are to be tombstoned are taken out of the log's state.
+        """
         state, settings = self._log.state, self._settings
         if not settings.from_scratch:
             if self._log.mine.forgotten:
@@ -80,13 +83,16 @@ class Planning:
         return Planned(plan, replace(control, audit=audit), tombstones, pieces, self._sink, self._generation)
 
     def _forget_progress(self) -> list[bytes]:
-        """Return tombstones for all of the job's offset records, and go on as if there were none."""
+        """Return the keys of all of the job's offset records, to be tombstoned, and go on as if there were none."""
         keys = [record.split_key(self._settings.job, split) for split in self._log.state.offsets]
         self._log.state.offsets.clear()
         return keys
 
     def _check_life(self) -> Pinned:
-        """Return what is pinned for the job's life. It binds once anything was sent: ChangedError where it differs."""
+        """Return what this run pins for the job's life. Raises ChangedError where it differs, once anything was sent.
+
+        Raises TemporaryError where a transaction of ours hangs in the sink topic.
+        """
         settings, old, admin = self._settings, self._log.mine.pinned, self._job.admin
         sent = bool(self._log.state.offsets)
         new = self._job.pinned_now(topic_id=old.topic_id, cluster_id=admin.cluster_id())
@@ -101,9 +107,9 @@ class Planning:
         return replace(new, topic_id=self._sink.topic_id)
 
     def _accept_change(self, listing: Listing) -> None:
-        """Take a changed spec in, behind the proof that all that was sent since the pin stays. Raises ChangedError.
+        """Accept a changed spec, once it is proven to give what was sent since the pin again. Raises ChangedError.
 
-        The new pins are committed with `running` alone: a newer claim in between fences this run, and nothing of it counts.
+        The new pins are committed with `running`, not before: a run that is fenced in between has changed nothing.
         """
         mine, digest = self._log.mine, self._settings.digests[self._generation]
         changed = pins.changed_parts(mine.digest, digest)
@@ -124,7 +130,7 @@ class Planning:
         )
 
     def _split_size(self, in_force: bool) -> int:
-        """Return the split size to cut with: the pinned one in the middle of a job, or done pieces would go twice."""
+        """Return the split size in bytes: in the middle of a job the pinned one, or rows of done splits would go twice."""
         wanted, pinned = self._settings.split_size, self._log.mine.split_size
         if in_force and pinned != wanted:
             self._observer.note(
@@ -135,9 +141,9 @@ class Planning:
         return wanted
 
     def _audit(self, topic_id: str, plan: Plan) -> Audit:
-        """Return from where on the sink topic holds the job's records, with the receipts of what is to be sent again.
+        """Return what an audit must know: where in the sink topic our records begin, and receipts of what is sent again.
 
-        Everything earlier is fenced, so where the audit starts anew the high watermark parts the old from the new.
+        Earlier producers are fenced, so where the audit starts anew, all records of the job come after the high watermarks.
         """
         mine, offsets = self._log.mine, self._log.state.offsets
         scratch = self._settings.from_scratch
@@ -150,8 +156,8 @@ class Planning:
     ) -> tuple[ControlRecord, tuple[str, ...]]:
         """Return our control record with what this run pins, and the pieces of its scope where that is new.
 
-        What was pinned before stays where it is in force, and where nothing is to be sent: it says what the records in the
-        topic were made from.
+        Earlier pins stay where they are in force, and where nothing is to be sent: they say what the records in the topic
+        were made from.
         """
         mine = replace(self._log.mine, pinned=pinned, records_total=self._log.state.records_total)
         if in_force or not plan.pending:

@@ -1,4 +1,4 @@
-"""After a failure of Kafka: is the task tried again from step 0, or does it end? By what failed, and how often in a row."""
+"""Whether a task begins again at step 0 after a KafkaFailure, or ends: by its kind, and by how many there were in a row."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _MOST_WITHOUT_COMMIT = 3
 
 
 class Restarts:
-    """Counts the failures of a task in whole, and since the last commit."""
+    """Counts the failures of a task: `total`, and in a row since its last commit."""
 
     def __init__(self, task: int, run: int) -> None:
-        """Nothing has failed. The numbers of task and run are for messages."""
+        """Nothing has failed yet. `task` and `run` are their numbers, for messages."""
         self._task = task
         self._run = run
         self._without_commit = 0
@@ -32,7 +32,7 @@ class Restarts:
             raise self.given_up(failure)
 
     def committed(self) -> None:
-        """A transaction was committed: the count of failures in a row begins anew."""
+        """Note that a transaction was committed: the count of failures in a row begins anew."""
         self._without_commit = 0
 
     def given_up(self, failure: KafkaFailure) -> FatalError | TemporaryError:

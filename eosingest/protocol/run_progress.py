@@ -1,4 +1,4 @@
-"""How far a run is over its plan, counted from the offset records as they come. Pure.
+"""How far a run has got in its plan, counted from the offset records as they come. Pure.
 
 Between the driver's looks at the offsets topic and what a person is shown. Each record is counted once: a plan of a million
 splits gone through every second would keep the driver busy with nothing else.
@@ -24,11 +24,11 @@ class RunProgress:
         self._size_planned = plan.size_to_send
         self._unit = plan.wording.unit
         self._records_before = plan.committed_records
-        self._under_way: dict[SplitId, OffsetRecord] = {}  # of splits that are not done: no more than tasks, mostly
+        self._under_way: dict[SplitId, OffsetRecord] = {}  # of splits that are not done: mostly one for each task
         self._done = self._records_done = self._rows_done = self._size_done = 0
 
     def take(self, offsets: Iterable[OffsetRecord]) -> None:
-        """Count offset records of this run; the later one of a split goes over the earlier."""
+        """Count offset records of this run, in log order: a later one of a split replaces the earlier one."""
         for offset in offsets:
             split = offset.split
             planned = self._left.get(split)

@@ -1,7 +1,7 @@
-"""The scope of a source: what it froze when it was planned, pinned so that a rerun cuts the same (docs/protocol.md).
+"""The scope of a source: what it froze when its splits were planned, so that a rerun cuts the same (docs/protocol.md).
 
-Between the source, which makes and reads scopes, and the offsets topic, which keeps their text in pieces. Pure, but for the
-source's own look.
+Between the source, which makes and reads scopes, and the offsets topic, which keeps their text in pieces. Pure, except that
+the source is listed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.source import Listing, Scope, Source
 
 MOST_BYTES: Final = 4 << 20
-# The text is ASCII, and as a JSON text once more a byte of it takes two at most: a value stays below 256 KiB.
+# The text is ASCII. Inside a JSON string a byte of it takes two at most, so that a record's value stays below 256 KiB.
 PIECE_BYTES: Final = 120 << 10
 
 
 def listed(source: Source, control: ControlRecord | None, state: JobState) -> Listing:
-    """List the source inside the scope in force; where there is none it may freeze one, of what is not done.
+    """List the source inside the scope in force; where there is none it may freeze one, of what done splits do not cover.
 
     `control` has the pins, None where there are none yet; `state` the offset records and the pieces. Raises ChangedError
     where the scope in force is not whole, or the source does not keep to it.
@@ -65,7 +65,7 @@ def whole(pin: ScopePin, pieces: Mapping[int, bytes]) -> Scope:
 
 
 def _joined(pin: ScopePin, pieces: Mapping[int, bytes]) -> str:
-    """Return the text in the pieces, "" where one of them is none of ours."""
+    """Return the text of all pieces, "" where a piece is not in our format."""
     try:
         return "".join(record.decode_piece(pieces[number]) for number in range(pin.pieces))
     except (ValueError, LookupError, AttributeError, TypeError):

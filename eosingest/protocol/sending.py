@@ -1,7 +1,8 @@
-"""Steps 6 and 7 of a run: the Spark job, watched in the offsets topic, and the verdict on what came of it.
+"""Steps 6 and 7 of a run: run the Spark job, follow its progress in the offsets topic, and commit the verdict.
 
-Behind planning.py. `settling` commits only while the job is ours, so no successor's task is disturbed. After the last fence
-nothing of ours is open, and an orphaned worker commits nothing after the verdict: it was fenced, or finds a run that is over.
+After planning.py. `settling` commits only while the job is ours, so the fence that follows hits no successor's task. After
+that fence no transaction of ours is open, and a zombie task commits nothing after the verdict: it was fenced, or it finds
+that its run has ended.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LOOK_DEADLINE_S = 5.0
 
 
 class Sending:
-    """The way from a plan to what is committed of it."""
+    """Sends what a plan holds, and commits the verdict."""
 
     def __init__(
         self,
@@ -44,7 +45,7 @@ class Sending:
         runtime: Runtime,
         began: float,
     ) -> None:
-        """Starts nothing yet. `began` is when the run did, by the monotonic clock in seconds."""
+        """Starts nothing yet. `began` is when the run began, by the monotonic clock in seconds."""
         self._job = job
         self._log = job.log
         self._settings = job.settings
@@ -57,7 +58,10 @@ class Sending:
         self._began = began
 
     def run(self) -> list[EosingestError]:
-        """Send what is planned; return everything that keeps the run from being complete."""
+        """Send what is planned; return the errors that keep the job from being complete.
+
+        Raises FencedError where another run has claimed the job, and the errors of errors.py where no verdict was committed.
+        """
         digest = self._plan.list_digest
         prepared = self._launcher.prepare(
             self._plan,
@@ -113,7 +117,7 @@ class Sending:
         )
 
     def _watch(self, plan_end: int) -> JobResult:
-        """Wait for the job, showing progress from the offsets topic; cancel it on a signal, or when another run claims."""
+        """Wait for the Spark job, showing progress from the offsets topic; cancel it on a signal, or if another run claims."""
         seen, progress = JobState(self._settings.job, end=plan_end), RunProgress(self._plan)
         looked = self._runtime.now()
         while True:
@@ -128,7 +132,7 @@ class Sending:
                 looked = self._runtime.now()
 
     def _look(self, seen: JobState, progress: RunProgress) -> None:
-        # Only a look: the verdict reads again, and says what fails. Who watches sees the signal that ends one.
+        # A failure is passed by: the verdict reads again, and reports it. `_watch` handles a signal that ends this read.
         with contextlib.suppress(KafkaFailure, InterruptedRunError), self._runtime.interruption.armed(True):
             topic.read_to_last_stable_offset(self._log.reader, seen, deadline_s=_LOOK_DEADLINE_S)
         if seen.control is not None:
@@ -138,11 +142,11 @@ class Sending:
                 self._launcher.cancel()
                 raise
         progress.take(seen.offsets.values())
-        seen.offsets.clear()  # a look costs what is new since the last one, however many splits there are
+        seen.offsets.clear()  # so that each look handles only what is new since the last one
         self._observer.progress(progress.after(self._runtime.now() - self._began))
 
     def _settle(self, tasks: int, result: JobResult) -> list[EosingestError]:
-        """Let no task start any more, fence our own ids, read back, mark what Spark's word proves, say how the run ended."""
+        """Commit `settling`, fence our own ids, read back, mark proven splits as done, commit the verdict; return errors."""
         fail_point("driver-before-verdict")
         try:
             self._job.commit(replace(self._log.mine, state=record.SETTLING))
@@ -170,7 +174,7 @@ class Sending:
         if sink is None or sink.topic_id != self._planned.sink.topic_id:
             errors.append(pins.sink_topic_recreated(self._settings.topic))
         else:
-            hanging = self._job.hanging(sink)  # it may have been given partitions since
+            hanging = self._job.hanging(sink)  # as it is now: partitions may have been added since
             errors += [hanging] if hanging is not None else []
         mine = replace(self._log.mine, records_total=state.records_total)
         ended = replace(mine, state=record.FAILED) if errors else self._job.completed(mine, self._planned.sink)

@@ -1,6 +1,6 @@
-"""The sink topic as a run finds it: there, created where the spec says so, never created anew once earlier runs wrote to it.
+"""The sink topic as a run finds it: opened, or created where the spec says so, but never once earlier runs wrote to it.
 
-Under planning.py, which opens it behind the claim, and owned_job.py; asked for its ends where an audit begins or closes.
+For planning.py, which opens it after the claim, and owned_job.py. An audit begins and ends at its high watermarks.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from eosingest.protocol.transactional_ids import stem_of
 
 
 def opened(admin: Admin, name: str, create: TopicCreation | None, *, may_create: bool) -> TopicDescription:
-    """Return the topic, created if `create` says how; one that earlier runs wrote to (not `may_create`) is never created anew.
+    """Return the topic. Creates one that does not exist, if `create` says how and no earlier run wrote to it (`may_create`).
 
-    Raises ChangedError where that one is gone, FatalError where there is none and the spec does not create it.
+    Raises ChangedError where a topic that earlier runs wrote to is gone, FatalError where there is none and the spec does not
+    create it, TemporaryError where the new topic cannot be seen yet.
     """
     found = admin.describe_topic(name)
     if found is None and not may_create:
@@ -40,9 +41,9 @@ def opened(admin: Admin, name: str, create: TopicCreation | None, *, may_create:
 
 
 def hanging(admin: Admin, sink: TopicDescription, stems: Collection[str]) -> TemporaryError | None:
-    """Return the error where a transaction of ours is open in the topic that its coordinator calls ended; all ids are fenced.
+    """Return the error where a transaction of ours hangs in the topic, else None; to be asked after all ids are fenced.
 
-    `stems` are those of our transactional ids (`stem_of`).
+    It is open in a partition, and its coordinator has ended it. `stems` are those of our transactional ids (`stem_of`).
     """
     ours = [
         (partition, each)
@@ -62,5 +63,5 @@ def hanging(admin: Admin, sink: TopicDescription, stems: Collection[str]) -> Tem
 
 
 def ends(admin: Admin, sink: TopicDescription) -> tuple[int, ...]:
-    """Return the high watermark of each partition."""
+    """Return the high watermark of each partition, by number."""
     return tuple(place.end for place in admin.offset_ranges(sink.name, sink.partitions))

@@ -1,7 +1,7 @@
-"""What a source promises, and the values it hands on: spec -> Source -> items and splits -> Plan.
+"""The interface of a source, and the values it returns: spec -> Source -> items and splits -> Plan.
 
-A split's identity is its `key`, which stands in the key of its offset record as it is; what else the protocol keeps of a source
-(`bounds`, versions, positions) is opaque to it: kinds make it, and compare it.
+A split's identity is its `key`, which is part of the key of its offset record. What else the protocol keeps of a source
+(`bounds`, versions, positions) is opaque to it: the kind of source (files, ...) makes and compares these.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 from eosingest.report.wording import Wording
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
-# A split's key as the offsets topic has it: JSON without a space. What a dict of splits is keyed by, and equal in every run.
+# A split's key as JSON text without spaces, as in the offsets topic: the same in every run. Dicts of splits are keyed by it.
 SplitId: TypeAlias = str
-# What an item was when it was read: "fingerprint" in the offset record. Only the item's kind compares two of them.
+# What an item was when it was read: "fingerprint" in the offset record. Only the kind of source compares two of them.
 Version: TypeAlias = Mapping[str, Json]
-# What a source froze when it was planned, so that a rerun cuts the same: made and read by its kind alone.
+# What a source froze when its splits were planned, so that a rerun cuts the same. Only the kind of source makes and reads it.
 Scope: TypeAlias = Mapping[str, Json]
 # How far a split is committed, as the kind of position says.
 Position: TypeAlias = "int | str | list[Json]"
@@ -45,27 +45,27 @@ class Split(Protocol):
     @property
     @abstractmethod
     def item(self) -> str:
-        """The name of what it is cut from: what changes, vanishes, and is sent again as a whole."""
+        """The name of the item that it is cut from."""
 
     @property
     @abstractmethod
     def key(self) -> dict[str, Json]:
-        """What tells it from every other split of the job, whenever that was made. Stands in the offset record's key."""
+        """Its identity among all splits of the job, of any run: part of its offset record's key. Two names or more."""
 
     @property
     @abstractmethod
     def bounds(self) -> dict[str, Json]:
-        """Where it ends. A split that is resumed must have the bounds that it had."""
+        """Where it ends. A split that is resumed must have the same bounds as before."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """How large it is, in bytes: for dealing out, and for progress."""
+        """How large it is, in the unit of its kind (`Wording.unit`; of files bytes): for progress, and to deal splits out."""
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """What a person calls it."""
+        """Its name in messages."""
 
     @property
     def id(self) -> SplitId:
@@ -74,13 +74,13 @@ class Split(Protocol):
 
     @abstractmethod
     def size_before(self, position: Position) -> int:
-        """How much of `size` lies before a position of the kind's own, which is not a number of rows."""
+        """How much of `size` lies before a position, which is of the kind's own and no number of rows."""
 
 
 class Positions(Protocol):
     """Where each row of a batch is in its split. Positions never go back from one row to the next.
 
-    A column of them, and not a list: the task asks for one of many.
+    A column and not a list, since the task needs few of them.
     """
 
     @property
@@ -97,7 +97,7 @@ class Positions(Protocol):
     def at(self, row: int) -> Position:
         """Return the position of a row of the batch.
 
-        A reader that goes on there begins behind the row; where positions are shared, with the row's source row again.
+        A reader that resumes there begins after the row; where positions are shared, with the row's source row again.
         """
 
     @abstractmethod
@@ -118,7 +118,7 @@ class Item(Protocol):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Its identity, on whatever machine: what splits name, and what a person is told."""
+        """Its identity, the same on every machine: what splits refer to, and messages name."""
 
     @property
     @abstractmethod
@@ -128,15 +128,15 @@ class Item(Protocol):
     @property
     @abstractmethod
     def seen(self) -> Sequence[Json]:
-        """What the listing alone tells of its content: where this differs, the item is not what it was."""
+        """What the listing alone tells of its content, as a file's length and modification time. If it differs, it changed."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a listing passed over, and why, in a word or two of the kind's.
+    """What a listing left out, and `why`, in a word or two.
 
-    `what` are the names of items, sorted: they are there, and have not vanished. Or it is how many there are of what is no
-    item. `empty` items have no rows at all. `note` is what a run says of it, "" for nothing.
+    `what` are the sorted names of items, which exist and have not vanished; or the number of things that are no items.
+    `empty`: these items have no rows at all. `note` is what a run says of them, "" for nothing.
     """
 
     why: str
@@ -146,7 +146,7 @@ class LeftOut:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the items among it."""
+        """The names of the items that were left out."""
         return () if isinstance(self.what, int) else self.what
 
 
@@ -154,8 +154,8 @@ class LeftOut:
 class Listing:
     """What a source holds at one moment. Only `items` has rows to send; they are sorted by name.
 
-    What a kind may leave out is always in `left_out`, also where there is nothing of it. `notes` are what else is to be said
-    of the look. `scope` is what the source has frozen, None for nothing.
+    `left_out` has an entry for all that the kind of source may leave out, even where nothing was. `notes` are what else a run
+    says of the listing. `scope` is what the source has frozen, None for nothing.
     """
 
     items: tuple[Item, ...]
@@ -165,17 +165,17 @@ class Listing:
 
 
 class Source(Protocol):
-    """List, identify, cut and look again. Every method may raise the classes of `errors`, each naming the item."""
+    """Lists its items, tells their versions, and cuts them. Every method may raise the errors of errors.py, naming the item."""
 
     @property
     def wording(self) -> Wording:
-        """The words of its kind, for whoever is told of its items."""
+        """The words for its items in messages."""
 
     def check(self) -> None:
         """Refuse what can be refused at little cost, before the run claims its job: a path that names nothing, say."""
 
     def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
-        """Look at the source once. The plan and everything after it works from this look.
+        """List the items, once in a run: the plan and everything after it rests on this listing.
 
         `scope` is the one in force: list inside it, so that the same splits are cut, and return it with the listing. None: a
         source that must freeze something freezes a new scope (numbers, texts, lists and dicts of them), of what the splits
@@ -183,25 +183,25 @@ class Source(Protocol):
         """
 
     def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Return what the item is now. Where the listing alone tells that it is still one of the `known`, nothing is read."""
+        """Return the item's version now. Where the listing alone tells that it is one of `known`, the item is not read."""
 
     def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
-        """Say whether the item is still what all of these versions say, reading it where the listing alone does not tell."""
+        """Say whether the item still is of all these versions. Reads it where the listing alone does not tell."""
 
     def splits(self, item: Item, split_size: int) -> tuple[Split, ...]:
-        """Cut the item, in order: `split_size` in bytes, where the kind cuts by it. An empty item has no split."""
+        """Cut the item into splits, in order, by `split_size` bytes where its kind has sizes. An empty item has no split."""
 
     def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
         """Return the split that has this identity and these bounds, however its item is cut today."""
 
     def item_of(self, split: SplitId) -> str:
-        """Return the name of what a split was cut from, listed or not."""
+        """Return the name of the item that a split was cut from, listed or not."""
 
     def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
-        """Say whether splits with these bounds are all of an item that was of this version, however it is cut today."""
+        """Say whether `done` splits, each with its bounds, cover an item of the `recorded` version, by whatever split size."""
 
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
-        """Return the names of those that a look tells to be other ones now, or to be gone."""
+        """Return the names of those that have changed or are gone since they were listed, as far as a listing tells."""
 
 
 @runtime_checkable
@@ -209,4 +209,4 @@ class Rememberable(Protocol):
     """A source that can find again what it once listed by its name alone."""
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
-        """Return the names of items that are not there any more, named by the spec or not."""
+        """Return the names of items that do not exist any more, whether the spec names them or not."""

@@ -1,7 +1,6 @@
-"""The progress of one split in a task: rows that came in, were handed to Kafka, are committed, and their receipt. Pure.
+"""The progress of one split in a task: which rows came in, were handed to the producer, are committed; their receipt. Pure.
 
-Kept by split_sequence.py, one for each split that the task's input enters, and written down as the split's offset record with
-each commit.
+split_sequence.py keeps one for each split that the task's input enters. Each commit writes it as the split's offset record.
 """
 
 from __future__ import annotations
@@ -21,14 +20,15 @@ _COUNTED = (POSITION_KIND_ROWS, POSITION_KIND_BYTES)
 
 @dataclass
 class SplitProgress:
-    """The progress of one split: `seen` rows came in, the first `rows` are handed over, `committed` is in the log.
+    """The progress of one split. `seen` rows came in, and the first `rows` of the split are handed over to the producer.
 
-    `position` is that of the last of those rows, of the kind `position_kind`; where rows are all that is counted, their number.
-    `row_records` is how many of them are of the source row at the position, None where a source row is one record.
-    `caught_up`: the input is behind what was committed before this attempt.
-    `checksum` covers the rows handed over, `seen_checksum` those that came in: where as many came in as are handed over the
-    two are equal, or the split's rows are not those that were sent. `metadata` is the same over headers and timestamps, None
-    where the receipt of an earlier release says nothing of them.
+    `committed` is the split's offset record in the log, None where it has none.
+    `position`, of the kind `position_kind`, is that of the last row handed over; of the kind "rows" it equals `rows`.
+    `row_records` is how many of the rows handed over are of the source row at the position, None where a source row is one
+    record. `caught_up`: the input has passed all that was committed before this attempt.
+    `checksum` covers the rows handed over, `seen_checksum` those that came in: when `seen` reaches `rows` the two must be
+    equal, or the split's rows are not those that were sent. `metadata` and `seen_metadata` are the same over headers and
+    timestamps; `metadata` is None where the receipt of an earlier release does not cover them.
     """
 
     planned: PlannedSplit
@@ -49,9 +49,10 @@ class SplitProgress:
 
     @classmethod
     def begin(cls, planned: PlannedSplit, committed: OffsetRecord | None) -> SplitProgress:
-        """Begin with a split, of which so much is committed.
+        """Begin with a split whose last offset record is `committed`, None for none.
 
-        What is found again by its position counts as seen, but the records of its last source row, which come again if any do.
+        Where committed rows are found by position they count as seen, except those of the source row at the position: an input
+        that gives this source row again gives all of its records again.
         """
         made = cls(planned, committed)
         made.resume()
@@ -61,7 +62,7 @@ class SplitProgress:
 
     @property
     def by_position(self) -> bool:
-        """Whether what is committed is found again by its position, and not by counting rows from the first one on."""
+        """Whether committed rows are found by their position, and not by counting rows from the split's first one on."""
         return self.position_kind not in _COUNTED
 
     @property
@@ -71,12 +72,12 @@ class SplitProgress:
 
     @property
     def committed_rows(self) -> int:
-        """How many rows of it the log has as committed."""
+        """How many rows of the split are committed."""
         return self.committed.rows if self.committed is not None else 0
 
     @property
     def dirty(self) -> bool:
-        """Whether the log does not say yet what is known here."""
+        """Whether there is something to commit: rows that were handed over, or the done mark."""
         return not self.done and (self.rows > self.committed_rows or (self.ended and not self.failed))
 
     def resume(self) -> None:
@@ -104,7 +105,7 @@ class SplitProgress:
         """Take the position of the last of `count` rows that are handed over now."""
         counted = self.rows > 0 and not self.by_position
         if positions is None or (counted and positions.kind not in _COUNTED):
-            # What was counted so far is counted on: nobody knows how many of it were of the source row at hand.
+            # A split that was counted in rows goes on so: how many of them were of the present source row is not known.
             self.position, self.position_kind, self.row_records = self.rows + count, POSITION_KIND_ROWS, None
             return
         at, before = positions.at(count - 1), 0
@@ -115,13 +116,13 @@ class SplitProgress:
         self.row_records = before + count - first if positions.shared else None
 
     def place_in(self, positions: Positions) -> tuple[int, int]:
-        """Return how many rows of a batch are of source rows before the one at the position, and how many are of that one."""
+        """Return how many rows of a batch lie before the source row at our position, and how many are of that source row."""
         until = positions.behind(self.position)
         before = _first_at(positions, self.position, until)
         return before, until - before
 
     def pass_over(self, rows: Batch) -> bool:
-        """Count rows that were sent before; say whether they can be those: at their end they have to give the receipt."""
+        """Count rows that were sent before; say whether they can be those: at the position they must give the receipt."""
         self.seen += len(rows.splits)
         self.seen_checksum = checksum.add(self.seen_checksum, rows.hashes)
         if rows.metadata is not None:
@@ -130,7 +131,7 @@ class SplitProgress:
         return self.seen < self.rows or (self.seen == self.rows and given)
 
     def offset_record(self, run: int, task: int) -> OffsetRecord:
-        """Return what a commit of the task writes down for the split."""
+        """Return the offset record that the task's next commit writes for the split."""
         return OffsetRecord(
             split=self.planned.id,
             bounds=self.planned.split.bounds,
@@ -150,7 +151,7 @@ class SplitProgress:
 
 
 def _first_at(positions: Positions, position: Position, end: int) -> int:
-    """Return the first of the rows [0, end) from which on all have the position; `end` where the last one has another."""
+    """Return the first of the last rows of [0, end) that all have the position; `end` where the very last has another."""
     if end and not positions.shared:
         return end - 1 if positions.at(end - 1) == position else end
     return bisect.bisect_left(range(end), True, key=lambda row: positions.at(row) == position)

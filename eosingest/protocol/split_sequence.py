@@ -1,7 +1,8 @@
 """The splits of a task one after another: which one is current, what proves that it has ended, what of it is left to send.
 
 Between the task's input and its transactions (task.py). End of input does not imply end of split: a split has ended when
-rows of the next one arrive, or when an input that reads its bytes says so. No Kafka in here; what is committed is asked for.
+rows of the next one arrive, or when an input that reads its source itself says so. No Kafka client here: a function gives the
+committed offset records.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class SplitSequence:
         self.current: SplitProgress | None = None
 
     def enter(self, split: int, row: int | None) -> SplitProgress:
-        """Return the progress of the split that the next rows are of; the split before it has ended: here is the proof.
+        """Return the progress of the split that the next rows are of. Rows of another split prove that the current one ended.
 
         `row` is how many rows of the split the input has read before; None where it does not say.
         """
@@ -48,16 +49,16 @@ class SplitSequence:
         if self.current is not None and self.current is not progress:
             self._end(self.current)
         self.current = progress
-        if row is not None and not progress.by_position:  # else it began anywhere
+        if row is not None and not progress.by_position:  # else the input may begin at any row
             _check_place(progress, row)
         return progress
 
     def end(self, told: SplitEnd) -> None:
-        """Take a split as ended because the input, which reads its bytes, says so."""
+        """Take a split as ended, because the input, which reads the source itself, says so."""
         self._end(self.enter(told.split, told.rows))
 
     def beyond(self, progress: SplitProgress, rows: Batch) -> Batch:
-        """Return those of the rows that are not handed over yet. The others must be those that were."""
+        """Return those of the rows that are not handed over yet. The others are passed over, and must give the receipt."""
         count = len(rows.splits)
         if progress.failed or (progress.done and progress.by_position):
             return rows.slice(count, count)
@@ -69,7 +70,7 @@ class SplitSequence:
         return rows.slice(skip, count)
 
     def dirty(self) -> list[SplitProgress]:
-        """Return those of which the log does not know all that is known here."""
+        """Return the splits that have something to commit."""
         return [progress for progress in self._met.values() if progress.dirty]
 
     def in_flight(self) -> bool:
@@ -77,7 +78,7 @@ class SplitSequence:
         return any(progress.rows > progress.committed_rows for progress in self._met.values())
 
     def catch_up(self) -> bool:
-        """Take what the log has as committed now; say whether it is other than before: a commit had gone through."""
+        """Take the offset records as they are in the log now; say whether one is new: a commit had gone through."""
         moved = False
         for progress in self._met.values():
             found = self._committed(progress.planned)
@@ -85,11 +86,11 @@ class SplitSequence:
             progress.committed = found
             if progress.committed_rows > progress.rows:
                 progress.resume()
-                progress.caught_up = True  # no looking for that position: `rows` and `seen` tell of somebody else
+                progress.caught_up = True  # not looked for in the input: `rows` above `seen` ends the attempt
         return moved
 
     def _begin(self, split: int) -> SplitProgress:
-        """Begin with a split: what is committed of it is passed over, and proven on the way where it comes in again."""
+        """Begin with a split, from its last offset record. Raises ChangedError for a split that is not in the plan."""
         planned = self._planned.get(split)
         if planned is None:
             item, later = self._wording.item, self._wording.later
@@ -104,7 +105,7 @@ class SplitSequence:
         return self._met[split]
 
     def _end(self, progress: SplitProgress) -> None:
-        """Take the split as ended. Fewer rows than are committed: it is not the split that was sent before."""
+        """Take the split as ended. Raises ChangedError where it gave fewer rows than are committed."""
         if progress.seen < progress.rows:
             raise ChangedError(
                 f"{progress.planned.label} gave {progress.seen} rows, and"
@@ -115,7 +116,7 @@ class SplitSequence:
         progress.ended = True
 
     def _pass_over(self, progress: SplitProgress, rows: Batch) -> None:
-        """Count rows that are committed. Stop where they do not give the receipt: what follows belongs to other rows."""
+        """Pass over rows that are committed. Raises ChangedError where they do not give the receipt: the split is another."""
         if not progress.pass_over(rows):
             edited = f"{self._wording.item} edited and {self._wording.kept} kept"
             raise ChangedError(
@@ -129,13 +130,16 @@ class SplitSequence:
 
 
 def _check_place(progress: SplitProgress, row: int) -> None:
-    """Stop where the input is at another row than we are: rows would be lost or doubled, or an end come too early."""
+    """Raise FatalError where the input is at another row than we are: rows would be lost or doubled, or end too early."""
     if progress.seen != row and not progress.failed:
         raise _out_of_place(f"{progress.planned.label}: row {row} came when {progress.seen} had been seen")
 
 
 def _sent_by_position(progress: SplitProgress, rows: Batch) -> int:
-    """Return how many of the rows were sent, by where they are: before the position's source row, or the first ones of it."""
+    """Return how many of the rows were sent: those before the source row at the position, and its first `row_records`.
+
+    Raises FatalError where positions are missing or go back, ChangedError where that source row gives fewer records now.
+    """
     positions, label = rows.positions, progress.planned.label
     if positions is None or positions.kind != progress.position_kind:
         raise _out_of_place(

@@ -1,7 +1,7 @@
-"""The planned splits as the tasks that Spark gives rows to are told of them: columns of numbers, and bytes. Pure.
+"""The planned splits in a compact form for Spark's tasks: columns of numbers, and compressed bytes. Pure.
 
-Which splits such a task gets Spark alone decides, so each is told of all. As objects a million of them take a GB in each of
-an executor's workers, and seconds to unpickle before the first row; here it is some ten MB, and a copy.
+Spark alone decides which splits a task gets, so every task is given all of them. As objects a million splits take a GB in each
+Python worker of an executor, and seconds to unpickle before the first row; in this form some ten MB, which are only copied.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BLOCK = 64  # texts that are compressed together, and decompressed for one of t
 
 
 class _Texts:
-    """JSON texts by number, in compressed blocks: those of neighbours are alike. None of them holds a zero byte."""
+    """JSON texts by number, in compressed blocks, since neighbours are alike. No text may hold a zero byte."""
 
     def __init__(self, texts: Iterable[bytes]) -> None:
         listed = list(texts)
@@ -36,12 +36,12 @@ class _Texts:
 
 
 class SplitTable(Mapping[int, PlannedSplit]):
-    """Splits by the signed 64-bit hash that their rows carry. Frozen, and pickles as few large pieces."""
+    """Splits by the signed 64-bit hash that their rows carry. Immutable; it pickles as a few large objects."""
 
     def __init__(
         self, splits: Mapping[int, PlannedSplit], restore: Callable[[SplitId, Mapping[str, Json]], Split]
     ) -> None:
-        """Take the splits in; `restore`, a function of a module, makes a split again of its identity and its bounds."""
+        """`restore` makes a split of its identity and its bounds; to be pickled it must be a module's function."""
         keys = np.fromiter(splits, np.int64, len(splits))
         order = np.argsort(keys)
         self._keys, self._place_of = keys[order], order.astype(np.int32)

@@ -1,8 +1,8 @@
-"""Steps 1 to 4 of a run: claim the job, fence all that may still be alive of it, read it back (docs/protocol.md, The driver).
+"""Steps 1 to 4 of a run: claim the job, fence its earlier producers, read its progress (docs/protocol.md, The driver).
 
-Why it is right: the claim is committed before any fence, by a producer whose init fenced the earlier driver; every id
-that may still be alive is fenced before the read; a task reads after its own init. So a task that inits after the fence
-sees the claim and stops, one that did before is fenced, and what the read shows is all there is.
+Why it is correct: the claim is committed before any fence, by a producer whose init fenced the earlier driver; every id
+that may still be alive is fenced before the read; a task reads after its own init. So an earlier run's task that inits after
+the fence sees the claim and stops, one that did before is fenced, and nothing is committed after what the read shows.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from eosingest.report.model import Observer
 
 
 class Takeover:
-    """The way to a job that is nobody else's any more."""
+    """Takes a job over: after `run` no earlier run of it can commit anything."""
 
     def __init__(self, job: OwnedJob, observer: Observer, runtime: Runtime) -> None:
-        """Touches nothing yet."""
+        """Reads and commits nothing yet."""
         self._job = job
         self._log = job.log
         self._settings = job.settings
@@ -32,17 +32,21 @@ class Takeover:
         self._runtime = runtime
 
     def run(self) -> None:
-        """Claim, fence, read. What the log's state holds behind this is the progress, and there is no other."""
+        """Claim, fence, read. The log's state then is the job's progress, and there is no other.
+
+        Raises ChangedError where progress was lost, SpecError where another job has the same transactional ids, FencedError
+        where a newer run has claimed, TemporaryError where the brokers do not answer or a transaction blocks the read.
+        """
         self._claim()
         fail_point("driver-after-claim")
-        # Task 0 always: the id of a job that has claimed is known to the cluster (pins.job_progress_lost).
+        # Always task 0's id, too: so the cluster knows the id of every job that has claimed (pins.job_progress_lost).
         self._job.fence(max(1, self._log.mine.tasks_alive))
         fail_point("driver-after-fence")
         self._log.read_back()
-        self._job.refuse_other_offsets_topic()  # the claim may rest on the one, and lie in the other
+        self._job.refuse_other_offsets_topic()  # the claim may rest on one topic, and lie in another one that was recreated
 
     def _claim(self) -> None:
-        """Fence an earlier driver, then take the job's next run number, carrying forward all that may still be alive."""
+        """Fence an earlier driver, then commit the claim of the next run number, with how many task ids may be alive."""
         settings = self._settings
         self._log.fence_earlier_driver(settings.prefix)
         seen = self._log.read_uncommitted()
@@ -51,9 +55,9 @@ class Takeover:
         forgotten = seen.newest is None and self._knows_first_task()
         if forgotten:
             seen = self._log.read_uncommitted()  # whoever made that id known in the meantime had claimed before
-            forgotten = seen.newest is None and seen.newest_run is None  # compaction leaves the runs' own records
+            forgotten = seen.newest is None and seen.newest_run is None  # compaction keeps the run records
         if forgotten:
-            self._refuse_same_ids()  # whose, if not an earlier run's of ours?
+            self._refuse_same_ids()  # the cluster may know the id from another job that has it
         if forgotten and not settings.from_scratch:
             raise pins.job_progress_lost(settings.job, settings.offsets_topic)
         earlier = seen.newest
@@ -70,7 +74,7 @@ class Takeover:
                 self._observer.note(_takes_over(earlier, self._runtime.now_ms() - seen.last_ms))
             claim = replace(earlier, run=earlier.run + 1, started=settings.started, state=record.CLAIMED)
             lost = pins.of_another_offsets_topic(earlier.pinned, self._job.offsets_topic.topic_id)
-            claim = replace(claim, forgotten=seen.forgotten or lost)  # not as an aborted record has it
+            claim = replace(claim, forgotten=seen.forgotten or lost)  # `earlier` may be an aborted record
         self._log.commit(self._job.stamped(claim))
 
     def _knows_first_task(self) -> bool:
@@ -83,24 +87,25 @@ class Takeover:
         return max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)
 
     def _refuse_other_partition(self) -> None:
-        """Raise ChangedError where the job lies in another partition: the offsets topic had fewer when it was sent."""
+        """Raise ChangedError where the job lies in another partition: the offsets topic had fewer when the job wrote to it."""
         partitions = self._job.offsets_topic.partitions
         found = self._log.look_elsewhere(partitions)
         if found is not None:
             raise pins.offsets_topic_grew(found[1].pinned.offsets_partitions, partitions)
 
     def _refuse_same_ids(self) -> None:
-        """Raise SpecError where another job of the offsets topic has these ids."""
+        """Raise SpecError where another job of the offsets topic has the same transactional ids."""
         settings = self._settings
         other = self._log.look_for_same_ids(settings.prefix, self._job.offsets_topic.partitions)
         if other is not None:
             raise pins.same_ids(settings.prefix, settings.job, *other)
 
     def _take_over_prefix(self, earlier: ControlRecord) -> JobState:
-        """Another transactional_id_prefix than recorded: refuse, or fence what lives under the old one as well.
+        """Refuse another transactional_id_prefix than the recorded one (ChangedError), or fence the ids under the old one.
 
-        The driver now, its tasks behind the claim: one that inits before would find the job its own and go on. Returns what
-        the log holds behind the driver's last commit: until then it may have begun to send, with more tasks than were read.
+        The old driver's id is fenced now, those of its tasks after the claim: a task that inits before the claim would find
+        its own run in the control record, and go on. Returns what the log holds after that fence: until then the old run may
+        have committed `running`, with more tasks than were read.
         """
         old, settings = earlier.pinned.prefix, self._settings
         if not settings.from_scratch:

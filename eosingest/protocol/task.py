@@ -12,17 +12,17 @@ The protocol's steps, in this order at every start and restart of a producer, an
     3. ownership.py      Still this run, and no newer attempt's claim on this task? If not: stop, having written nothing.
     4. transaction.py    begin, produce, flush, offset records last, commit; repeat. An attempt's first transaction claims.
 
-Here is the loop over the input, and what follows a failure; split_sequence.py says which rows are left to send, and
-restarts.py when a failure is the last one.
+In this module are the loop over the input and the recovery from a failure; split_sequence.py says which rows are left to
+send, and restarts.py when to give up.
 
 What it rests on:
 - End of input does not imply end of split: Python sees a normal end also when the JVM failed or the job was cancelled. A
   split has ended when rows of the next one arrive. The last one is reported in the outcome, and the driver believes that only
-  of tasks that Spark calls successful. An input that reads the bytes of its splits itself knows their ends, and says them.
+  of tasks that Spark calls successful. An input that reads its source itself knows where splits end: it gives a SplitEnd.
 - Whatever fails, the producer is closed and the steps begin again at 0. The offset record tells whether a commit with an
   unknown outcome happened. Nothing is sent again from memory, and Spark's input cannot be rewound: where what was in
   flight is gone the attempt ends (AttemptLostError), and Spark's retry starts over.
-- Expected ends are values: an Outcome. Only AttemptLostError and bugs are raised.
+- An expected failure is returned, as an Outcome. Only AttemptLostError and bugs are raised.
 
 Not handled here: that the planned splits are those Spark reads (spark/scan.py), and what a successful job proves (driver.py).
 """
@@ -67,12 +67,12 @@ class AttemptLostError(EosingestError):
     default_code = "attempt-lost"
 
 
-# What ends a task with an outcome. AttemptLostError is none of them: Spark tries the task again.
+# Errors that end a task with an outcome. After an AttemptLostError Spark tries the task again.
 _ENDS = (ChangedError, FatalError, FencedError, IncompleteError, TemporaryError)
 
 
 class Task:
-    """One attempt of one task. Made and run once."""
+    """One attempt of one task: create one for each attempt, and call `run` once."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Task:
             self._commit_if_due()
 
     def _next(self, inputs: Inputs) -> Batch | SplitEnd | Signal:
-        """Return the next item. A changed or unreadable source ends the task; an OSError is retriable and fails the attempt."""
+        """Return what the input gives next. After an OSError Spark tries again, unless this is the last attempt."""
         try:
             return inputs.get(self._transaction.wait_s)
         except OSError as error:
@@ -137,7 +137,7 @@ class Task:
             raise AttemptLostError(f"the source could not be read: {error}") from error
 
     def _report_end(self) -> None:
-        """Report that all input is committed. Only Spark's word on the task tells whether the last split has ended with it."""
+        """Report that all input is committed. The last split has ended with it only if Spark calls the task successful."""
         self._outcome.read_all = True
         last = self._splits.current
         if last is not None and not last.failed and not last.done:
@@ -148,7 +148,7 @@ class Task:
     # ---- steps 0 to 3, and again after a failure -------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Take steps 0 to 3, as often as the bound allows. Raises one of _ENDS where they end otherwise."""
+        """Take steps 0 to 3, and again after a KafkaFailure, until restarts.py gives up. Raises one of _ENDS."""
         while True:
             try:
                 self._start_once()
@@ -252,16 +252,16 @@ class Task:
         try:
             slow = self._commit_once()
         except KafkaFailure as failure:
-            self._recover(failure)  # went through all the same, or the attempt is lost
+            self._recover(failure)  # raises where the commit did not go through and rows are lost
             if self._splits.dirty():
-                self._commit()  # only done marks are left: nothing of it is in memory alone
+                self._commit()  # only done marks are left, which need no rows from memory
             return
         if slow:
             self._transaction.close()
             self._start()
 
     def _commit_once(self) -> bool:
-        """Commit, and note what is committed; return whether it was slow: then the producer must not go on."""
+        """Commit, and note what is committed; return whether it was slow: then another producer must go on."""
         dirty, records = self._splits.dirty(), self._transaction.records
         written = [progress.offset_record(self._settings.run, self._outcome.task) for progress in dirty]
         entries = [(offset.key(self._settings.job), offset.encode()) for offset in written]

@@ -22,16 +22,17 @@ from eosingest.protocol.source import Positions, SplitId
 from eosingest.records.limits import TopicLimits
 from eosingest.report.wording import Wording
 
-BAD_ROWS = "bad-rows"  # the code of an outcome that nothing but bad rows stands against
+BAD_ROWS = "bad-rows"  # the code of an outcome with bad rows and no other error
 
 
 @dataclass(frozen=True)
 class TaskSettings:
     """What every task of a run is told. Frozen and picklable: it travels in the task closure.
 
-    `splits` is keyed by the signed hash in the batches' split column; `plan_end` is the offset up to which the driver
-    read, in the topic with the id `offsets_topic_id`; `max_attempts` is how often Spark tries a task
-    (`spark.task.maxFailures`). `wording` is the source's. Times in seconds, sizes in bytes.
+    `run` and `started` say which run it is. `splits` is keyed by the signed hash in the batches' split column; `plan_end` is
+    the offset up to which the driver read the job's partition of the offsets topic, whose id then was `offsets_topic_id`.
+    `limits` are the sink topic's. `max_records` and `max_bytes` bound a transaction; `max_attempts` is how often Spark tries a
+    task (`spark.task.maxFailures`). `wording` is the source's. Times in seconds, sizes in bytes.
     """
 
     job: str
@@ -55,8 +56,9 @@ class TaskSettings:
 class Batch:
     """Rows as columns of equal length: split hash, record, receipt hash, size in bytes, corrupt text, metadata hash.
 
-    An input that reads the bytes of a split itself gives rows of one split, and says where they are in it: `first_row` is
-    the number of the first one, counted from 0. `positions` say where each row is, of inputs that know it.
+    `corrupt` has the text of each row that could not be parsed, None for the others. `first_row` is the number of the first
+    row in its split, counted from 0: only inputs that read the source themselves say it, and give rows of one split a batch.
+    `positions` has each row's position, from inputs that know it.
     """
 
     splits: npt.NDArray[np.int64]
@@ -91,7 +93,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class SplitEnd:
-    """The proof that a split has ended, of an input that has read it to the end: `rows` came of it, in all."""
+    """The proof that a split has ended, from an input that reads the source itself.
+
+    `split` is its hash, `rows` how many rows it has given in all, committed ones included.
+    """
 
     split: int
     rows: int
@@ -105,18 +110,18 @@ class Signal(enum.Enum):
 
 
 class Inputs(Protocol):
-    """The task's input.
+    """The task's input: the rows of one split after another.
 
-    Splits come one after another, each in its order and from its first row on: what is committed of it is proven by that.
-    Only where the committed position is an offset, a row index or a key a split may begin with the source row at it, or with
-    one before; an input that ends each split with its SplitEnd begins behind it where `row_records` is None. One that reads its
-    source itself does end them so, and gives nothing of a split that is done.
+    A split's rows come in order, and from its first row on, so that the committed ones can be proven. Only where the committed
+    position is an offset, a row index or a key may a split begin later: with the source row at the position or an earlier one.
+    An input that reads the source itself ends each split with a SplitEnd, and gives nothing of a split that is done; where
+    `row_records` is None it begins after such a position.
     """
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
-        """Begin, if not before: the task owns its id now, and `committed` gives the last offset record of a split.
+        """Begin to read, unless begun: the task owns its transactional id now.
 
-        It may be asked later, and in another thread.
+        `committed` gives the last offset record of a split; it may be called later, and in another thread.
         """
 
     def get(self, timeout_s: float) -> Batch | SplitEnd | Signal:
@@ -127,11 +132,11 @@ class Inputs(Protocol):
         """
 
     def stop(self) -> None:
-        """End, whatever was read: the attempt is over."""
+        """Stop reading: the attempt is over."""
 
 
 class TaskKafka(Protocol):
-    """Makes the task's clients. `transactional_id` is derived from job and task number by whoever implements it."""
+    """Makes the task's clients. The implementation derives the transactional id from prefix, job and task number."""
 
     def producer(self, task: int) -> Producer:
         """Make the transactional producer of a task."""
@@ -142,14 +147,15 @@ class TaskKafka(Protocol):
 
 @dataclass
 class Outcome:
-    """How a task ended: what the driver is told. `exit_code` as in errors.py, 0 where all went well.
+    """How a task ended, for the driver. `exit_code` as in errors.py, 0 where all went well.
 
-    `error` is the name of the class of the error that ended it, with its code, message, hint and item, "" where none did: bad
-    rows end splits, not tasks.
+    `error` is the class name of the error that ended the task, beside its code, message, hint and item; "" where none did: a
+    bad row ends its split, not the task.
 
-    `last_split` is (identity, rows seen) of the last split whose input the task saw, None where it is not to be taken as
-    ended. `read_all` says that the input was read to its end and that all of it is committed, but for bad rows.
+    `last_split` is (identity, rows seen) of the last split in the input, None where it is done already or had a bad row.
+    `read_all` says that the input was read to its end and that all of it is committed, except splits with bad rows.
     `bad_rows` are dicts of split (identity), label, row (of the split after `where`, from 1), code, reason.
+    `records` and `transactions` count what was committed, `restarts` the failures after which the task began again.
     """
 
     task: int
@@ -167,7 +173,7 @@ class Outcome:
     restarts: int = 0
 
     def end_with(self, error: EosingestError) -> None:
-        """Note what ended the task."""
+        """Note the error that ended the task."""
         self.exit_code, self.code, self.error = error.exit_code, error.code, type(error).__name__
         self.message, self.hint, self.item = error.message, error.hint, error.item
 

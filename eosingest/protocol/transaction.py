@@ -52,7 +52,7 @@ class Transaction:
         self._bytes = 0
 
     def start(self) -> None:
-        """Step 1: make a producer and fence every earlier one of the task's id; the coordinator ends their transaction."""
+        """Step 1: make a producer and fence every earlier one of the task's id; the coordinator aborts what they left open."""
         assert self.state is ProducerState.CLOSED, self.state
         self._producer = self._kafka.producer(self._task)
         self._producer.init_transactions()
@@ -68,7 +68,8 @@ class Transaction:
     def commit(self, offsets: Iterable[Entry]) -> bool:
         """Step 4: flush, write the offset records last, commit. Return whether it was slow: close the producer then.
 
-        A commit that the client repeated inside may end this producer's next transaction half way (docs/protocol.md).
+        The client may have repeated a slow EndTxn, and the first one, when it arrives late, would end this producer's next
+        transaction half way (docs/protocol.md, The task).
         """
         producer = self._opened()
         producer.flush()
@@ -82,7 +83,7 @@ class Transaction:
         return self._now() - began >= REPEATED_COMMIT_S
 
     def close(self) -> None:
-        """Close the producer, whatever it was about."""
+        """Close the producer in any state. A transaction that is open stays so until the next `start`, or its timeout."""
         self._end(ProducerState.CLOSED)
         if self._producer is not None:
             self._producer.close()
@@ -92,30 +93,30 @@ class Transaction:
 
     @property
     def wait_s(self) -> float:
-        """How long the input may be waited for: while a transaction is open, until half of its timeout has passed."""
+        """How long to wait for the input, in seconds: while a transaction is open, until half of its timeout has passed."""
         if self.state is not ProducerState.OPEN:
             return _IDLE_WAIT_S
         return max(0.0, self._begun_at + self._settings.transaction_timeout_s / 2 - self._now())
 
     @property
     def due(self) -> bool:
-        """Whether it has to be committed by now: it is full, or half of its timeout has passed."""
+        """Whether the transaction must be committed now: it is full, or half of its timeout has passed."""
         if self.records >= self._settings.max_records or self._bytes >= self._settings.max_bytes:
             return True
         return self.state is ProducerState.OPEN and self.wait_s == 0.0
 
     @property
     def timed_out(self) -> bool:
-        """Whether it is older than its timeout: then it was the coordinator, perhaps, who fenced the producer."""
+        """Whether the transaction is older than its timeout: then the coordinator may have fenced the producer."""
         is_open = self.state is ProducerState.OPEN
         return is_open and self._now() - self._begun_at >= self._settings.transaction_timeout_s
 
     def has_room_for(self, size: int) -> bool:
-        """Say whether so many bytes go into it without passing `max_bytes`. An empty one takes more as well."""
+        """Say whether `size` more bytes stay below `max_bytes`. An empty transaction takes rows of any size."""
         return not self.records or self._bytes + size <= self._settings.max_bytes
 
     def pieces(self, rows: Batch) -> Iterator[Batch]:
-        """Cut rows into pieces that fit what is left of it as each is asked for; one record is always a piece."""
+        """Cut rows into pieces that fit into the transaction as it is when each is asked for; of one row at least."""
         ends = np.cumsum(rows.sizes)
         start = 0
         while start < len(ends):

@@ -1,8 +1,8 @@
 """The transactional ids: derived from prefix, job and task number, and from nothing else (their format has a version).
 
-What follows the last dot is a task's number or "control", so that an id tells its stem, prefix and job run together, and all
-jobs with ids of one stem share all of their ids. Of one prefix no two jobs have the same stem; of two prefixes they may:
-"a." and "b.c", "a.b." and "c".
+What follows an id's last dot is a task's number or "control". What stands before it is the id's *stem*: the prefix and the
+job's name, joined. Jobs of one stem share all of their ids. Two jobs have the same stem only if their prefixes differ: the
+prefix "a." with job "b.c", and the prefix "a.b." with job "c".
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def control_id(prefix: str, job: str) -> str:
 
 
 def stem_of(transactional_id: str) -> str:
-    """Return prefix and job run together: what stands before the last dot, behind which a job's ids differ."""
+    """Return the stem of an id: prefix and job joined, which is all that stands before the last dot."""
     return transactional_id.rpartition(".")[0]
 
 
@@ -26,7 +26,7 @@ def task_id(prefix: str, job: str, task: int) -> str:
 
 
 def sharing(prefix: str, job: str) -> Iterator[tuple[str, str]]:
-    """Yield every other (prefix, job) that has the same ids. Not each is a name that a job may have."""
+    """Yield every other (prefix, job) that has the same ids; some are no valid names of jobs."""
     stem = prefix + job
     for cut in range(len(stem)):
         if cut != len(prefix):

@@ -1,7 +1,7 @@
-"""What the end of a Spark job proves, and what is to be said of it. Pure.
+"""What the end of a Spark job proves: which splits are done, and with which errors the run ends. Pure.
 
 After the job: outcomes of the tasks that Spark calls successful, the offset records read back, and the plan go in; done
-marks and errors come out. End of input does not imply end of split (docs/protocol.md): here is decided what does.
+marks and errors come out. End of input does not imply end of split (docs/protocol.md): this module decides what does.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def proven_done(
 ) -> list[OffsetRecord]:
     """Return done marks for the last splits of successful tasks, and for splits that were read and gave no row.
 
-    The second only where the whole job succeeded and each of the `tasks` committed all of its input: every planned split
-    was read then (the scan has checked it on the plan that Spark executed), and one without a row is empty.
-    Items that `changed` meanwhile get none: once such an item is gone, a later run would take it for sent.
+    Splits without a row are marked only where the whole job succeeded and each of the `tasks` committed all of its input:
+    then every planned split was read (the scan has checked it on the plan that Spark executed). Items in `changed`, by
+    name, changed while they were read and get no mark: once such an item is gone, a later run would take it for sent.
     """
     last, bad, all_read = _last_rows(result), _bad_splits(result), _all_read(result, tasks)
     marks = []
@@ -79,7 +79,7 @@ def _all_read(result: JobResult, tasks: int) -> bool:
 
 
 def _empty(planned: PlannedSplit, run: int) -> OffsetRecord:
-    """Make the offset record of a split that has no row; no task wrote for it (-1)."""
+    """Make the offset record of a split that has no row. Its task is -1, since no task wrote for it."""
     return OffsetRecord(
         split=planned.id,
         bounds=planned.split.bounds,
@@ -106,9 +106,9 @@ def errors_of(
     changed: Sequence[str],
     half_done: Callable[[], Sequence[str]],
 ) -> list[EosingestError]:
-    """Return everything that keeps the run from being complete. `state` has the done marks in.
+    """Return the errors that keep the job from being complete. `state` includes the done marks of this run.
 
-    `changed` are names of items; `half_done` gives those of items that some offset record speaks of and that are not done.
+    `changed` are names of items that changed while they were read; `half_done` gives names of items that are half sent.
     """
     errors: list[EosingestError] = []
     if signal_number is not None:
@@ -192,7 +192,7 @@ def _outcome_error(outcome: Outcome) -> EosingestError:
 
 
 def _says_so_too(outcome: Outcome, changed: Sequence[str]) -> bool:
-    """Whether a task has seen itself that one of the `changed` items is another one: that is one error, not two."""
+    """Say whether a task has reported one of the `changed` items itself: that is one error, not two."""
     return outcome.code == _CHANGED and outcome.item in changed
 
 

@@ -2,10 +2,10 @@
 
 Each record hashes to XXH64 over (key is null, key, value), chained with seed 42 as Spark's `xxhash64` chains its
 arguments; a null leaves no trace of its own, the boolean in front tells a null key from a null value. A split's
-checksum is the sum of the unsigned hashes modulo 2^64: never XOR, where a record written twice would cancel. In the
-way of the data Spark computes the hash as a column and the task adds it up; `record_hash` is the same in Python, for
-tests and audits. Headers and timestamp are in a second sum, of a hash that begins with the first one: which record carries
-them counts. It is 0 where a job gives its records neither. Topic and partition are in none.
+checksum is the sum of the unsigned hashes modulo 2^64: never XOR, where a record written twice would cancel. In a run
+Spark computes the hash as a column and the task adds it up; `record_hash` is the same in Python, for tests and audits.
+Headers and timestamp are in a second sum, of a hash over the record's own hash and them, so that it matters which record
+carries them. It is 0 where a job gives its records neither. Topic and partition are in neither sum.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TIMESTAMP_MARK = "timestamp"
 
 @dataclass(frozen=True)
 class Totals:
-    """How many records, and the sum of their hashes modulo 2^64.
+    """How many `records`, and the `checksum` over them: the sum of their hashes modulo 2^64.
 
     `metadata` is the sum over headers and timestamps, where rows of the source are compared with a receipt; 0 elsewhere.
     """

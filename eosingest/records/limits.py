@@ -25,7 +25,8 @@ class TopicLimits:
     """What the topic accepts. Sizes in bytes, times in milliseconds; None where there is no limit, or it is not known.
 
     `retention_ms` is set only where records of a given time are deleted by age (`cleanup.policy` has delete, and the
-    topic keeps the producer's timestamps): then an old timestamp is deleted behind a run that reported success.
+    topic keeps the producer's timestamps): then a record with an old timestamp is deleted after a run reported success.
+    `partitions` is how many the topic has.
     """
 
     max_message_bytes: int
@@ -38,7 +39,7 @@ class TopicLimits:
 
 @dataclass(frozen=True)
 class BadRow:
-    """Why a row cannot be sent: `index` in its batch, a `code` for scripts, and the reason in words."""
+    """A row that cannot be sent: its `index` in the batch, a `code` for scripts, and the `reason` in words."""
 
     index: int
     code: str
@@ -77,7 +78,10 @@ def first_bad_row(
     now_ms: int,
     partitions: npt.NDArray[np.int32] | None = None,
 ) -> BadRow | None:
-    """Return the first row that cannot be sent. All columns have the same length; `sizes` is key, value and headers."""
+    """Return the first row that cannot be sent, None if all can. All columns have the same length.
+
+    `sizes` are in bytes, of key, value and headers; `corrupt` as in `Batch`; `now_ms` is the time of day.
+    """
     found = [
         _first_corrupt(corrupt),
         _first_too_large(sizes, limits),

@@ -1,4 +1,4 @@
-"""Runs of equal values in a column: of a batch's rows those that are of one split, one behind the other."""
+"""Runs of equal values in a column: the consecutive rows of a batch that are of one split."""
 
 from __future__ import annotations
 

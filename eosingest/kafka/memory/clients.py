@@ -71,7 +71,7 @@ class _Client:
         self._network = network
 
     def _ask(self, request: str, apply: Callable[[], _T], timeout_s: float = _REQUEST_S) -> _T:
-        """Ask until there is an answer that is not "a transaction is in the way". Raises KafkaFailure."""
+        """Send a request until its answer is not CONCURRENT_TRANSACTIONS. Raises KafkaFailure after `timeout_s` seconds."""
         deadline, pause = self._network.now() + timeout_s, _AGAIN_S
         while True:
             try:
@@ -177,7 +177,7 @@ class MemoryProducer(_Client):
         return self._who
 
     def close(self) -> None:
-        """Let go of what waits."""
+        """Drop the records that wait."""
         self._waiting.clear()
 
 

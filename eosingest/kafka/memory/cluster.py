@@ -51,7 +51,7 @@ class Offsets(NamedTuple):
 
 @dataclass
 class Transaction:
-    """What the coordinator knows of a transactional id. `partitions` are those of the transaction at work, by name."""
+    """What the coordinator knows of a transactional id. `partitions` are those of the ongoing transaction, with its entries."""
 
     producer_id: int
     epoch: int
@@ -169,7 +169,7 @@ class Cluster:
         return Identity(transactional_id, found.producer_id, found.epoch)
 
     def produce(self, who: Identity, topic: str, partition: int, sequence: int, records: Sequence[LogRecord]) -> None:
-        """Append a batch to the transaction at work, beginning it or taking the partition into it where need be."""
+        """Append a batch to the ongoing transaction; begins one, or adds the partition to it, where needed."""
         self._abort_timed_out()
         log = self.log(topic, partition)
         transaction = self._owned(who)
@@ -182,7 +182,7 @@ class Cluster:
         entries += log.append(who, sequence, records)
 
     def end_txn(self, who: Identity, *, commit: bool) -> None:
-        """Decide the transaction at work. Asked again with the same outcome, it answers as before."""
+        """Decide the ongoing transaction. Asked again with the same outcome, it answers as before."""
         self._abort_timed_out()
         transaction = self._owned(who)
         if transaction.state is State.ONGOING:

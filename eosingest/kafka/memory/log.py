@@ -83,7 +83,7 @@ class Log:
         return {producer: span.first_offset for producer, span in self._open.items()}
 
     def append(self, who: Identity, sequence: int, records: Sequence[LogRecord]) -> list[Entry]:
-        """Append a transactional batch whose first record has this sequence number. A repeated batch is passed over."""
+        """Append a transactional batch whose first record has this sequence number. A repeated batch is ignored."""
         known = self._appended.get(who.producer_id)
         if known and known.epoch == who.epoch and (sequence, len(records)) in known.batches:
             self._verify(who, sequence)

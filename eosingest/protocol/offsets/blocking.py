@@ -1,4 +1,4 @@
-"""The open transactions that block a reader, in words: of the offsets topic (control_log.py), or of the job's (app/verify.py).
+"""Errors that name the open transactions which block a read: of the offsets topic (control_log.py) or the sink (app/verify.py).
 
 A read_committed reader stops at the first open transaction. Most end by themselves, at their timeout at the latest. A
 *hanging* one does not: it is open where its records are, and no coordinator knows of it (KIP-664), as after brokers that
@@ -20,7 +20,7 @@ def blocked_read(
 ) -> TemporaryError:
     """Make the error for a read that open transactions block: their names, and how each of them ends.
 
-    `what` could not be read how far; `again` is what to do then.
+    `what` says what could not be read; `again` says what to do once they have ended.
     """
     found = {partition: admin.open_transactions(topic, partition) for partition in partitions}
     places = "; ".join(f"{topic}-{partition}: {_names(open_there)}" for partition, open_there in found.items())

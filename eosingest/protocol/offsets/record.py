@@ -24,17 +24,18 @@ from eosingest.protocol.source import (
 )
 
 FORMAT_VERSION: Final = 4  # the newest that is read
-_WRITTEN: Final = 1  # the oldest that says all is written, so that an earlier build reads what it can
-_WRITTEN_IN_BYTES: Final = 2  # to version 1 a position is a number of rows
-_WRITTEN_OTHERWISE: Final = 3  # to version 2 it is a number of rows or bytes, of whole rows, and bounds are a length
-_WRITTEN_WITH_SCOPE: Final = 4  # to version 3 a source freezes nothing, and is cut anew by each run
+# A record is written in the oldest version that can express it, so that earlier releases read what they can.
+_WRITTEN: Final = 1
+_WRITTEN_IN_BYTES: Final = 2  # version 1 knows positions in rows only
+_WRITTEN_OTHERWISE: Final = 3  # version 2 knows positions in rows or bytes only, no `row_records`, and bounds that are a length
+_WRITTEN_WITH_SCOPE: Final = 4  # version 3 knows no scope: such a release would cut anew
 ID_FORMAT_VERSION: Final = 1
 
-_LENGTH: Final = "length"  # bounds of this name alone have their place beside the other fields, as ever
+_LENGTH: Final = "length"  # bounds of this one name are written as a field of their own, as in version 1
 
 CLAIMED: Final = "claimed"
 RUNNING: Final = "running"
-SETTLING: Final = "settling"  # the job has ended, whatever came of it: no task may start any more
+SETTLING: Final = "settling"  # the Spark job has ended, successful or not: no task may start any more
 COMPLETE: Final = "complete"
 FAILED: Final = "failed"
 
@@ -58,7 +59,7 @@ def control_key(job: str) -> bytes:
 
 
 def settled_key(job: str) -> bytes:
-    """Return the key of the last control record that was more than a claim, which no claim writes to."""
+    """Return the key under which the last control record is kept that is more than a claim."""
     return _encode([job, {"control": "settled"}])
 
 
@@ -68,7 +69,7 @@ def claim_key(job: str, task: int) -> bytes:
 
 
 def run_key(job: str, run: int, *, ended: bool = False) -> bytes:
-    """Return the key of a run's claim, or of its end: each is written once, by nobody else."""
+    """Return the key of the run record of a run's claim, or of its end: each is written once."""
     return _encode([job, {"ended" if ended else "run": run}])
 
 
@@ -109,7 +110,7 @@ def is_split_id(split: SplitId) -> bool:
 
 def decode_key(key: bytes) -> dict[str, Any]:
     """Return the second element of a key."""
-    second: dict[str, Any] = json.loads(key.decode())[1]  # of bytes json would guess the encoding, half as slow again
+    second: dict[str, Any] = json.loads(key.decode())[1]  # of bytes json would guess the encoding: half as slow again
     return second
 
 
@@ -128,7 +129,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """That a run has claimed the job, or that it has ended: what compaction must not take before a task has read it."""
+    """Says that a run has claimed the job, or has ended, under a key of its own: so compaction does not remove it."""
 
     run: int
     started: str
@@ -147,8 +148,8 @@ class RunRecord:
 class OffsetRecord:
     """How far a split is committed, and the receipt of the records written for it so far.
 
-    `rows` counts rows of the split after `where`; `position` says the same in `position_kind`: "rows"; "bytes", the offset in
-    the file (in what is compressed in it) at which a reader of its bytes goes on; "offset" of a topic, "row-index", "key".
+    `rows` counts rows of the split after `where`; `position` says the same as a `position_kind`: "rows"; "bytes", where in the
+    file, once decompressed, reading goes on; "offset", "row-index" or "key" of the last source row.
     `row_records` is how many records of the source row at the position are sent; None where a source row is one record, or
     where rows are all that is counted. `bounds` and `version` are the source's (protocol/source.py). `records` and `checksum`
     (see checksum.py) cover everything written for the split up to there, and so does `metadata_checksum`, over headers and
@@ -194,7 +195,7 @@ class OffsetRecord:
         return _encode(value)
 
     def _oldest_reader(self, flat: bool) -> int:
-        """Return the format version that says all of it: an earlier build reads what it can."""
+        """Return the oldest format version that can express the record."""
         if not flat or self.row_records is not None:
             return _WRITTEN_OTHERWISE
         kinds = {POSITION_KIND_ROWS: _WRITTEN, POSITION_KIND_BYTES: _WRITTEN_IN_BYTES}
@@ -210,7 +211,7 @@ class Pinned:
     """What stays for the job's life: another value is an error (exit 12), or asks for `--from-scratch`.
 
     `offsets_topic_id` is that of the offsets topic that the run found when it began, "" in older records: a record that lies
-    in another topic was written across a deletion.
+    in a topic of another id was written while the topic was recreated.
     """
 
     format: str
@@ -263,15 +264,15 @@ class ScopePin:
 
 @dataclass(frozen=True)
 class ControlRecord:
-    """The run that owns the job and how far it is. The last committed one is the truth about who may write.
+    """The run that owns the job and how far it is. The last committed one says which run may write.
 
     `generation` is that of the defaults by which the job reads (spec/generations.py); older records are of the first.
     `started` tells two runs of one number apart (UTC time and a random part). `tasks_alive` is how many task ids, from
-    0, may still have a producer. `digest`, `split_size` and `schema` are what shapes the bytes since run `pinned_since`; while
-    `pin_open` (from `running` until `complete`, carried along by runs that fail) they bind, once anything was committed.
-    `schema_files` is a digest of the list of items that the schema was last held against (`Plan.list_digest`), "" in older
+    0, may still have a producer. `digest`, `split_size` (bytes) and `schema` (DDL) are pinned since run `pinned_since`; they
+    bind while `pin_open` (from `running` until `complete`, also over runs that fail), once anything was committed.
+    `schema_files` is a digest of the list of items that the schema was last checked against (`Plan.list_digest`), "" in older
     records: while it is the same, the items need not be looked at again for columns that the schema does not have.
-    `scope` is that of the source's scope, from `running` until `complete`; None for a source that freezes nothing.
+    `scope` pins the source's scope, from `running` until `complete`; None for a source that freezes nothing.
     `forgotten` says that `--from-scratch` claimed a job whose progress was lost: until it sends, only another such run may.
     `records_total` is the sum over the job's offset records at that time: fewer later means that progress was lost.
     """
@@ -298,7 +299,7 @@ class ControlRecord:
     scope: ScopePin | None = None
 
     def encode(self) -> bytes:
-        """Return the wire form. Without a scope it says nothing of one, so that earlier builds read it as ever."""
+        """Return the wire form. Without a scope it has no such field, so that earlier releases can read it."""
         value: dict[str, Any] = {**vars(self), "pinned": vars(self.pinned), "audit": self.audit.to_json()}
         if self.scope is None:
             del value["scope"]
@@ -311,7 +312,7 @@ class ControlRecord:
 
 
 def _load(value: bytes, what: str) -> dict[str, Any]:
-    """Parse a value and check its version. A newer one than ours raises FatalError: it may mean something else."""
+    """Parse a value. Raises FatalError for a newer format version, as every decode_* does: it may mean something else."""
     loaded: dict[str, Any] = json.loads(value.decode())
     version = loaded.pop("v", None)
     if not isinstance(version, int) or version > FORMAT_VERSION:
@@ -365,7 +366,7 @@ def decode_piece(value: bytes) -> str:
 
 
 def writer_of(value: bytes) -> tuple[int, int]:
-    """Return run and task that wrote an offset record, from its value."""
+    """Return the numbers of the run and the task that wrote an offset record, from its value."""
     loaded = _load(value, "offset record")
     return loaded["run"], loaded["task"]
 

@@ -1,7 +1,7 @@
 """A job's state as its records in the offsets topic tell it: folded record by record, in log order.
 
-The driver folds from the log's start, a task from the end of the plan (docs/protocol.md, `TaskState`), the progress
-display from wherever it is.
+The driver folds from the log start on, a task (`TaskState`) from the offset up to which the driver read for the plan, the
+progress display from the offset that it has reached.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class JobState:
     `last_ms` the timestamp of the job's latest record.
 
     `settled` is the latest control record that is more than a claim: what it carries forward was read read_committed. It
-    has a key of its own, or compaction would leave claims only, and those may tell of a record that was aborted.
-    `newest` is the one with the highest run number: the same as `control`, but where undecided records were read.
-    `scope` has the pieces of the source's scope, by number, as they are on the wire.
-    `forgotten` says that some claim is (see ControlRecord). Without `with_offsets` offset records are passed over: a claim
-    asks for none, and of 100,000 files they take seconds.
+    has a key of its own, or compaction would leave claims only, whose pins may come from an aborted record.
+    `newest` is the one with the highest run number: another one than `control` only where uncommitted records were read.
+    `newest_run` is the run record of the highest run number. `scope` has the encoded pieces of the source's scope, by number.
+    `forgotten` says that some claim has it set (see ControlRecord). Without `with_offsets` offset records are left out: a
+    claim needs none, and those of 100,000 files take seconds.
     """
 
     job: str
@@ -51,7 +51,7 @@ class JobState:
                     self._take(record.decode_key(entry.key), entry)
                 elif self.with_offsets:
                     split = record.split_id_of(self.job, entry.key)
-                    if record.is_split_id(split):  # else of a kind that a later release has
+                    if record.is_split_id(split):  # else a kind of record that only a later release has
                         self._take_offset(split, entry)
 
     def _take(self, key: dict[str, object], entry: LogRecord) -> None:
@@ -98,7 +98,7 @@ class JobState:
             return
         new = record.decode_offset(split, entry.value)
         old = self.offsets.get(split)
-        # A newer run's may begin anew, behind a tombstone (`--from-scratch`, reingest) that was compacted away.
+        # That of a newer run may begin at 0 again, after a tombstone (`--from-scratch`, reingest) that was compacted away.
         if old is not None and new.sequence < old.sequence and new.run <= old.run:
             raise FatalError(
                 f"the offset record of {split} went back from sequence {old.sequence} to"
@@ -121,10 +121,10 @@ class JobState:
 
 @dataclass
 class TaskState(JobState):
-    """As a task of a run folds it: of the offset records that other tasks of the run write it keeps who wrote last.
+    """A job's state in a task: of a split that another task of the run wrote it keeps only which one wrote last.
 
-    There may be a million of them behind the plan, as objects of nearly a KB, in each of an executor's workers. The task
-    reads none of these splits; whether it was given one all the same, `elsewhere` tells.
+    A million such records may follow the plan, each an object of nearly a KB in each Python worker of an executor. The task
+    should read none of these splits; `elsewhere` tells if it was given one all the same.
     """
 
     run: int = 0
@@ -139,7 +139,7 @@ class TaskState(JobState):
             super()._take_offset(split, entry)
 
     def _take_scope(self, key: dict[str, object], value: bytes | None) -> None:
-        """Pass it over: a task is told its splits."""
+        """Ignore it: a task gets its splits from the driver."""
 
     def elsewhere(self, split: SplitId) -> int | None:
         """Return which other task of the run wrote an offset record of the split, None where none did."""

@@ -1,4 +1,4 @@
-"""The offsets topic itself: made and checked, the partition of a job, and the read to its end (docs/protocol.md)."""
+"""The offsets topic itself: creates and checks it, finds a job's partition, and reads that to its end (docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def partition_of(job: str, partitions: int) -> int:
 
 
 def ensure_topic(admin: Admin, name: str) -> tuple[TopicDescription, list[str]]:
-    """Return the topic, made if need be, and warnings. Raises FatalError where its cleanup policy would lose progress."""
+    """Return the topic, created if it does not exist, and warnings.
+
+    Raises FatalError where its cleanup.policy would delete progress, TemporaryError where the new topic cannot be seen yet.
+    """
     found = admin.describe_topic(name)
     if found is None:
         admin.create_topic(name, partitions=PARTITIONS, replication_factor=-1, config=_CONFIG)
@@ -70,17 +73,17 @@ def read_to_high_watermark(reader: OffsetsReader, state: JobState, *, deadline_s
     """
     _read(reader, state, reader.high_watermark(), committed=True, deadline_s=deadline_s)
     while state.control is None and (end := reader.high_watermark()) > state.end:
-        # Compacted away while we read: the later one that it gave way to lies behind the end that was taken.
+        # Our control record was compacted away while we read: a later one of its key lies after the end that was taken.
         _read(reader, state, end, committed=True, deadline_s=deadline_s)
 
 
 def read_to_last_stable_offset(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:
-    """Fold what is decided now, without waiting for open transactions: for looking, never for resuming."""
+    """Fold what lies below the last stable offset, waiting for no open transaction: for a look, never to resume from."""
     _read(reader, state, reader.last_stable_offset(), committed=True, deadline_s=deadline_s)
 
 
 def read_uncommitted(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:
-    """Fold everything, aborted and open transactions included: only for what a fence may rest on (The driver, step 2)."""
+    """Fold everything, aborted and open transactions included: for claims only (docs/protocol.md, The driver, step 2)."""
     _read(reader, state, reader.high_watermark(), committed=False, deadline_s=deadline_s)
 
 
