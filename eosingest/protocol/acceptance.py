@@ -30,7 +30,7 @@ def sent_since_pinned(control: ControlRecord, offsets: Mapping[SplitId, OffsetRe
 def refuse_unprovable(changed: Iterable[str], sent: Iterable[OffsetRecord], *, has_metadata: bool) -> None:
     """Raise ChangedError where the receipts of what was sent cannot prove that it stays as it is.
 
-    `has_metadata`: the records have headers or a timestamp of their own.
+    `has_metadata`: records have headers or timestamps of their own.
     """
     old = not all(covers_metadata(receipt) for receipt in sent)
     beyond = sorted((_BEYOND_RECEIPTS | _METADATA if old else _BEYOND_RECEIPTS) & set(changed))

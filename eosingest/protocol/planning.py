@@ -1,7 +1,7 @@
 """Step 5 of a run: check the pins, list the source, and plan what is left to send.
 
-Between takeover.py, which has read the progress, and sending.py. Commits nothing: what the run pins is committed with the
-control record `running`.
+Between takeover.py, which has read the progress, and sending.py. Commits nothing: what the run pins is committed with its next
+control record.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Planning:
     def _accept_change(self, listing: Listing) -> None:
         """Accept a changed spec, once it is proven to give what was sent since the pin again. Raises ChangedError.
 
-        The new pins are committed with `running`, not before: a run that is fenced in between has changed nothing.
+        The new pins are committed with our next control record: a run that is fenced before that has changed nothing.
         """
         mine, digest = self._log.mine, self._settings.digests[self._generation]
         changed = pins.changed_parts(mine.digest, digest)

@@ -1,7 +1,7 @@
-"""What a task is told, what it reads, and what it returns: the values between Spark's workers, task.py and the driver.
+"""A task's settings, input and outcome: the values between Spark's workers, task.py and the driver.
 
-All of it pickles. `TaskSettings` travels in the task closure, batches come from `Inputs` in spark/, the `Outcome` goes back
-to the driver through an accumulator.
+`TaskSettings` is pickled into the task closure, batches come from implementations of `Inputs` in spark/, and the `Outcome` goes
+back to the driver through an accumulator.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BAD_ROWS = "bad-rows"  # the code of an outcome with bad rows and no other error
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """What every task of a run is told. Frozen and picklable: it travels in the task closure.
+    """The settings of every task of a run. Frozen and picklable: they travel in the task closure.
 
     `run` and `started` say which run it is. `splits` is keyed by the signed hash in the batches' split column; `plan_end` is
     the offset up to which the driver read the job's partition of the offsets topic, whose id then was `offsets_topic_id`.

@@ -36,7 +36,7 @@ class ProducerState(enum.Enum):
 class Transaction:
     """The task's producer, and the transaction that is open in it, if one is. Every method may raise KafkaFailure.
 
-    After a KafkaFailure only `close` may follow: what became of the transaction, the offsets topic tells.
+    After a KafkaFailure only `close` may follow: whether the transaction was committed, the offsets topic tells.
     """
 
     def __init__(self, settings: TaskSettings, task: int, kafka: TaskKafka, now: Callable[[], float]) -> None:

@@ -1,7 +1,7 @@
-"""The kinds of sources, each registered once: by which formats a spec names it, and where its parts are.
+"""The kinds of sources, each registered once: by which formats a spec names it, and which modules implement it.
 
-The parts are given as `module:name` and loaded when they are asked for: a run with nothing to do loads no reader, and no
-Spark. What is asked of a kind outside of its folder goes through here.
+These are given as `module:name` and loaded when they are needed: a run with nothing to do loads no reader, and no Spark.
+Code outside of a kind's folder reaches the kind through here alone.
 """
 
 from __future__ import annotations
@@ -19,33 +19,34 @@ from eosingest.sources.files.formats import NAMES
 
 
 class PlannedSource(Source, Protocol):
-    """A source as the verbs know it: beside what the protocol asks for, what people are told."""
+    """A source as the commands use it: what the protocol needs, and what is shown to people."""
 
     @property
     def root_as_written(self) -> str:
-        """What the identities of its items are relative to, for the control record."""
+        """What the names of its items are relative to, as the spec says it, for the control record."""
 
     def unread(self) -> Source:
-        """Return the same source for a look of which nothing is remembered: its items are not read for their versions."""
+        """Return the same source for a plan that is only shown: it reads no item to tell its version."""
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
-        """Return the names of items that are not there any more, whether the spec names them or not."""
+        """Return the names of items that do not exist any more, whether the spec names them or not."""
 
     def columns_beside(self, items: Iterable[Item]) -> tuple[str, ...]:
-        """Return the columns that rows get from where their item lies, not from what is in it, in lower case."""
+        """Return the columns whose values come from an item's place (`k=v` folders), not from its data, in lower case."""
 
     def local_path(self, item: Item) -> Path | None:
-        """Return where an item lies as a file of this machine, for a look into it; None where it is no such file."""
+        """Return the item's path on this machine, None where it is no local file."""
 
     def is_read_as_one(self, item: Item) -> bool:
-        """Say whether the reader that a run does not use cannot tell an item's splits apart."""
+        """Say whether the reader that only an audit uses cannot tell the item's splits apart."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of source. The others are `module:name` of what is behind `table`, `source`, `scan`, `rehearsal`, `wording`.
+    """A kind of source, with the `formats` that belong to it.
 
-    `in_tasks` are the modules that Spark's Python workers load to read.
+    `tabled`, `made`, `scanned`, `rehearsed` and `worded` are the `module:name` behind `table`, `source`, `scan`, `rehearsal`
+    and `wording`. `in_tasks` are the modules that Spark's Python workers load to read.
     """
 
     formats: tuple[str, ...]
@@ -61,7 +62,7 @@ class Kind:
         return _loaded(self.tabled)
 
     def source(self, table: Any, directory: Path, check: Callable[[], None]) -> PlannedSource:
-        """Make the source of a spec's table `[source]`. `directory` is the spec's; `check` raises to end a long look."""
+        """Make the source of a spec's table `[source]`. `directory` is the spec's; `check` raises to end a long listing."""
         made: PlannedSource = _loaded(self.made)(table, directory, check)
         return made
 
@@ -75,7 +76,7 @@ class Kind:
 
     @property
     def wording(self) -> Wording:
-        """How a person is told of its items."""
+        """The words for its items in messages."""
         found: Wording = _loaded(self.worded)
         return found
 

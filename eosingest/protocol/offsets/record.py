@@ -27,7 +27,7 @@ FORMAT_VERSION: Final = 4  # the newest that is read
 # A record is written in the oldest version that can express it, so that earlier releases read what they can.
 _WRITTEN: Final = 1
 _WRITTEN_IN_BYTES: Final = 2  # version 1 knows positions in rows only
-_WRITTEN_OTHERWISE: Final = 3  # version 2 knows positions in rows or bytes only, no `row_records`, and bounds that are a length
+_WRITTEN_OTHERWISE: Final = 3  # version 2 knows whole rows only, positions in rows or bytes, and a length as bounds
 _WRITTEN_WITH_SCOPE: Final = 4  # version 3 knows no scope: such a release would cut anew
 ID_FORMAT_VERSION: Final = 1
 

@@ -1,1 +1,1 @@
-"""Files as a source: found, cut, told apart by content, inspected, and lines of text read without a JVM."""
+"""Files as a source: listing, cutting, fingerprints, inspection, and reading lines of text without a JVM."""

@@ -1,10 +1,12 @@
-"""Avro's object container files: what the header says, and the blocks behind it, proven one after another to the file's end.
+"""Avro's object container files: reads the header, and proves the blocks after it one by one, to the file's end.
 
     header: magic, schema, codec, marker ─▶ block: rows, bytes, data, marker ─▶ … ─▶ end of the file
 
+A marker is what Avro's specification calls the sync marker: 16 bytes, the same after the header and every block of a file.
+
 The header is read without a JVM, for the schemas of all files (reading/columnar.py) and by the inspection (inspection.py). The
-blocks are proven by the inspection: Spark tells a cut or a wrong marker where it meets it, in the middle of a run, and takes
-some of what stands behind the last block for an empty one. What the blocks hold is for Spark to decompress and decode.
+blocks are proven by the inspection: Spark reports a cut or a wrong marker only in the middle of a run, when it gets there, and
+takes some bytes after the last block for an empty one. Spark decompresses and decodes what the blocks hold.
 Source: https://avro.apache.org/docs/1.12.0/specification/#object-container-files
 """
 
@@ -71,8 +73,8 @@ def read_header(file: BufferedReader) -> Header:
 def prove(file: BufferedReader, *, is_cut: bool) -> None:
     """Go from block to block to the end of the file. Raises DamagedError.
 
-    `is_cut`: into several splits. Spark looks for the marker from where a split begins, and would take it in the middle of a
-    block, too.
+    `is_cut`: the file is cut into several splits. Spark looks for the marker from where a split begins, and would take these
+    bytes in the middle of a block for it, too.
     """
     header = read_header(file)
     ends = set(_block_ends(file, header))
@@ -88,7 +90,7 @@ def prove(file: BufferedReader, *, is_cut: bool) -> None:
 
 
 def _block_ends(file: BufferedReader, header: Header) -> Iterator[int]:
-    """Yield where the header and each block end, behind their marker."""
+    """Yield the bytes at which the header and each block end, their marker included."""
     length = file.seek(0, SEEK_END)
     at = file.seek(header.end)
     yield at
@@ -120,7 +122,7 @@ def _found_at(file: BufferedReader, marker: bytes) -> Iterator[int]:
 
 
 def _long(file: BufferedReader) -> int:
-    """Read a number as Avro writes it: seven bits a byte, the lowest first, the sign in the lowest of all."""
+    """Read a long as Avro writes it: variable-length zigzag, seven bits a byte, the lowest first."""
     value = 0
     for place in range(_VARINT_BYTES):
         byte = file.read(1)

@@ -1,8 +1,8 @@
-"""Compressed text files, decompressed and proven: each stream to its last byte, by decoders that take no damage silently.
+"""Compressed text files, decompressed and proven: each stream to its last byte, by decoders that report all damage.
 
-Under the inspection (inspection.py), since Hadoop's decoders do take some, and under the lines that tasks read themselves
-(lines.py) where Hadoop has no decoder. What a format has to prove itself by is checked: magic, structure, lengths and,
-where they are there, checksums (docs/reading.md). Memory is bounded, whatever a file decompresses to.
+For the inspection (inspection.py), since Hadoop's decoders read some damage silently, and for the lines that tasks read
+themselves (lines.py). Checked is all that a format has for it: magic, structure, lengths and, where there are some, checksums
+(docs/reading.md). Memory is bounded, whatever a file decompresses to.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class DamagedError(Exception):
 
 
 def codec_of(path: str) -> str | None:
-    """Return the codec that a name's suffix stands for; None for a plain file, and for a suffix that Hadoop does not know."""
+    """Return the codec of a name's suffix; None for a plain file, and for a suffix that Hadoop does not know."""
     name = path.lower()
     return next((codec for suffix, codec in _CODECS.items() if name.endswith(suffix)), None)
 
 
 def pieces(file: Readable, path: str) -> Iterator[bytes]:
-    """Yield what a file holds, decompressed as its name says. Raises DamagedError, at the latest behind the last piece."""
+    """Yield what a file holds, decompressed as its name says. Raises DamagedError, at the latest after the last piece."""
     codec = codec_of(path)
     if codec is None:
         return _plain(file)
@@ -68,7 +68,7 @@ def pieces(file: Readable, path: str) -> Iterator[bytes]:
 
 
 class Decompressed(BufferedIOBase):
-    """What a compressed file holds, as a file to be read forwards; going back begins anew."""
+    """What a compressed file holds, as a file to be read forwards; to seek back decompresses from the start again."""
 
     def __init__(self, path: str) -> None:
         """Open the file. `read` and `seek` raise DamagedError."""
@@ -124,7 +124,7 @@ class Decompressed(BufferedIOBase):
 
 
 class _Decoder(Protocol):
-    """A decoder of one stream, or frame, as Python's bz2 has it."""
+    """A decoder of one stream, or frame, with the interface of Python's bz2."""
 
     @property
     def eof(self) -> bool: ...
@@ -141,7 +141,7 @@ def _plain(file: Readable) -> Iterator[bytes]:
 
 
 def _decompressed(file: Readable, codec: str, new: Callable[[], _Decoder]) -> Iterator[bytes]:
-    """Yield what one stream after the other holds, until the file ends where one does."""
+    """Yield what one stream after the other holds. Raises DamagedError where the file does not end with a stream's end."""
     decoder, begun, first, at, data = new(), False, True, 0, b""
     while True:
         if not data and decoder.needs_input:
@@ -174,7 +174,7 @@ def _refuse_packed_again(content: bytes) -> None:
 
 
 class _Zlib:
-    """zlib's decoder, of gzip or of bare zlib streams, as bz2's."""
+    """zlib's decoder, of gzip or of bare zlib streams, with the interface of bz2's."""
 
     def __init__(self, window_bits: int) -> None:
         self._decoder = zlib.decompressobj(window_bits)
@@ -196,7 +196,7 @@ class _Zlib:
 
 
 class _Zstd:
-    """zstandard's decoder of one frame, as bz2's: it is given little at a time, and the rest is kept here."""
+    """zstandard's decoder of one frame, with the interface of bz2's: it gets little input at a time, the rest is kept here."""
 
     def __init__(self) -> None:
         self._decoder = zstandard.ZstdDecompressor().decompressobj()
@@ -226,7 +226,7 @@ class _Zstd:
 
 
 class _Lz4:
-    """lz4's decoder of one frame, as bz2's. A frame that names a dictionary is refused by that word, read with it or not."""
+    """lz4's decoder of one frame, with the interface of bz2's. It refuses a frame that names a dictionary."""
 
     def __init__(self) -> None:
         self._decoder = lz4.frame.LZ4FrameDecompressor()

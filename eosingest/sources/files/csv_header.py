@@ -1,7 +1,7 @@
-"""The header of a CSV file, and the names that Spark gives to columns whose names are empty or not their own.
+"""The header of a CSV file, and the names that Spark gives to columns whose names in it are empty or not unique.
 
-For reading/rows.py: Spark names such columns by their places (`_c0`, `a0`, `a1`) and then finds that the file's header is
-another.
+For reading/rows.py: Spark names such columns by their places (`_c0`, `a0`, `a1`), and its check of the header
+(`enforceSchema = false`) then finds other names in the file.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from eosingest.sources.files.whole_csv import first_row
 
 
 def may_be_given(columns: Sequence[str]) -> bool:
-    """Say whether Spark may have made one of these names from an empty one or one that was there twice."""
+    """Say whether Spark may have made one of these names, from one that was empty or not unique."""
     return any(name.endswith(str(place)) for place, name in enumerate(columns))
 
 
 def names_as_given(path: str, options: Mapping[str, str], columns: Sequence[str], *, case_sensitive: bool) -> bool:
-    """Say whether the columns are what Spark makes of this file's header; also where the file has none."""
+    """Say whether these are the names that Spark makes of this file's header; True where the file has no header."""
     header = _header(path, options)
     if header is None:
         return True

@@ -1,11 +1,10 @@
-"""What Spark's CSV reader would make other rows of than the file holds, found before anything is sent.
+"""Finds lines of CSV that Spark would read as other rows than the file holds, before anything is sent.
 
-In the inspection (inspection.py), over the decoded lines of text_blocks.py. Spark cuts lines first and looks at quotes
-afterwards, line by line: a quoted field that goes on in the next line becomes two rows, without a word where the number
-of fields is right. It drops lines of white space, keeps a doubled quote where `escape` is another character and an escape
-outside of quotes, and looks for a header only in the first split. Each of these ends the run here. numpy finds the lines
-whose quotes all stand where quotes of a field stand; any other line with a quote is looked at field by field, as univocity,
-Spark's parser, does.
+For the inspection (inspection.py), over the decoded lines of text_blocks.py. Spark cuts lines first and parses quotes
+afterwards, line by line: a quoted field that goes on in the next line becomes two rows, silently where the number of fields
+is right. It drops lines of white space, keeps a doubled quote where `escape` is another character and an escape outside of
+quotes, and looks for a header only in the first split. Each of these ends the run here. numpy finds the lines in which every
+quote opens or closes a field; any other line with a quote is parsed field by field, as univocity, Spark's parser, does.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class CsvScan:
     def __init__(self, options: Mapping[str, str], first_split: int | None, *, from_start: bool = True) -> None:
         """`first_split` is the length of the file's first split in bytes, None where the file has one split only.
 
-        Not `from_start`: what is looked at is a later part of the file, without the header.
+        Not `from_start`: the blocks are those of a later part of the file, without the header.
         """
         self._dialect = Dialect.of(options)
         self._layout = layout("csv", options)
@@ -77,9 +76,9 @@ class CsvScan:
         self._patterns = _Patterns(self._dialect)
 
     def check(self, blocks: Iterable[Block]) -> bool:
-        """Go through the file; return whether its header was met, if it has one.
+        """Go through the file; return whether its header was in the blocks, True if it has none.
 
-        Raises BadTextError for the first thing that Spark would read otherwise.
+        Raises BadTextError for the first thing that Spark would read as something else.
         """
         for block in blocks:
             if self._layout.separator is None and "\r" in block.text and self._header_found:
@@ -96,7 +95,7 @@ class CsvScan:
         return self._header_found
 
     def _blank_lines(self, block: Block) -> None:
-        """Spark passes over lines of characters up to the space; an empty line is no row, one of tabs may be."""
+        """Raise BadTextError for a line of white space and control characters, which Spark drops; an empty line is no row."""
         text = block.text
         if self._layout.separator is None and "\r" not in text:
             first = _BLANK_FIRST.match(text)
@@ -113,7 +112,7 @@ class CsvScan:
             )
 
     def _find_header(self, block: Block) -> None:
-        """The header must begin in the first split: from another one it would be sent as a row."""
+        """Find the header. Raises BadTextError where it does not begin in the first split: it would be sent as a row."""
         before = 0
         for line in self._layout.lines(block.text):
             if line.strip(CONTROLS) and not (self._dialect.comment and line.startswith(self._dialect.comment)):
@@ -193,7 +192,7 @@ class CsvScan:
         )
 
     def _escapes(self, block: Block, escaped: re.Pattern[str]) -> None:
-        """Spark's `escape` means something in quoted fields only; other readers take it away outside of quotes, too."""
+        """Raise BadTextError for an escape outside of quotes: Spark keeps it, where other readers take it away."""
         for number, line in enumerate(self._layout.lines(block.text), block.line):
             if not escaped.search(line):
                 continue
@@ -209,7 +208,7 @@ class CsvScan:
 
 
 def or_another_escape(dialect: Dialect) -> str:
-    """Return what to do where quotes are escaped otherwise than `escape` says; "" where they are doubled anyway."""
+    """Return the end of a hint, for where quotes are escaped otherwise than `escape` says; "" where they are doubled anyway."""
     if dialect.escape == dialect.quote:
         return ""
     wanted = f"'{dialect.quote}'" if dialect.quote == '"' else f'"{dialect.quote}"'
@@ -217,12 +216,12 @@ def or_another_escape(dialect: Dialect) -> str:
 
 
 def _shown(line: str, at: int) -> str:
-    """Return the place in a line."""
+    """Return the text around a place in a line, for a message."""
     return line[max(0, at - 20) : at + 40]
 
 
 class _Patterns:
-    """The regular expressions of a dialect's fields. What is possessive keeps them linear."""
+    """The regular expressions of a dialect's fields. Their quantifiers are possessive, so that they take linear time."""
 
     def __init__(self, dialect: Dialect) -> None:
         delimiter, quote, escape = map(re.escape, (dialect.delimiter, dialect.quote, dialect.escape))
@@ -243,10 +242,10 @@ class _Patterns:
 
 
 def irregular_lines(text: str, end: str, dialect: Dialect) -> list[int] | None:
-    """Return the numbers of lines with a quote that opens or closes no field, from 0; None: this cannot tell.
+    """Return the numbers, from 0, of lines with a quote that opens or closes no field; None where numpy cannot tell.
 
-    A line is regular where every other quote stands behind a delimiter or at the line's start, and the ones between
-    before a delimiter or at its end; two in a row are one of the field where quotes escape themselves.
+    A line is regular where its first, third, … quote comes after a delimiter or at the line's start, and each quote between
+    before a delimiter or at its end. Where quotes are doubled, two of them in a row belong to the field.
     """
     special = end + dialect.delimiter + dialect.quote + dialect.escape
     if len(end) > 1 or len(dialect.delimiter) > 1 or not special.isascii() or "\r" in text:

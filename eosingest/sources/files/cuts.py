@@ -21,7 +21,7 @@ _UNSPLITTABLE_SUFFIXES = (".gz", ".deflate", ".snappy", ".lz4", ".zst")
 
 @dataclass(frozen=True)
 class FileSplit(Split):
-    """`length` bytes of a file from `start` on. Which rows lie in it is decided by Spark's readers, always alike."""
+    """`length` bytes of a file from `start` on. Spark's readers decide which rows belong to it, and always decide alike."""
 
     file: str
     start: int
@@ -69,7 +69,7 @@ def split_of(split: SplitId, bounds: Mapping[str, Json]) -> FileSplit:
 
 
 def file_split(split: Split) -> FileSplit:
-    """Return a split as the split of a file that it is."""
+    """Return a split as a split of a file: this source has no others."""
     assert isinstance(split, FileSplit), split
     return split
 
@@ -84,7 +84,7 @@ def covered(splits: Iterable[FileSplit], length: int) -> bool:
 
 
 def is_splittable(format: str, options: Mapping[str, str], path: str) -> bool:
-    """Tell whether Spark cuts this file. What compresses inside always, whatever the suffix says, unless it is read whole."""
+    """Tell whether Spark cuts this file: no whole file, and no compressed one, unless its format compresses inside."""
     entry = FORMATS[format]
     if entry.is_whole(options):
         return False
@@ -92,7 +92,7 @@ def is_splittable(format: str, options: Mapping[str, str], path: str) -> bool:
 
 
 def is_cut_by_codec(path: str) -> bool:
-    """Tell whether a compressed text file is cut: of .bz2 only Hadoop knows where a split's rows begin."""
+    """Tell whether this is a compressed text file that is cut (.bz2). Only Hadoop knows where a split's rows begin in it."""
     return path.lower().endswith(".bz2")
 
 

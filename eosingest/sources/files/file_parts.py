@@ -1,6 +1,6 @@
-"""Plain text files in parts of whole lines, so that several tasks look through one large file (inspection.py).
+"""Plain text files in parts of whole lines, so that several tasks can inspect one large file (inspection.py).
 
-A part has the lines that begin in it. Parts are cut behind line feeds alone: a file without any is one part.
+A part has the lines that begin in it. Parts are cut after line feeds only: a file without any is one part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WHOLE = FilePart(0, None)
 
 
 def of_length(length: int, size: int = _PART_BYTES) -> list[FilePart]:
-    """Return the parts of a file of `length` bytes; the last one has what is left, and what the file grew by."""
+    """Return the parts of a file of `length` bytes, of `size` bytes each; the last one goes to the file's end."""
     starts = range(0, max(1, length), size)
     return [FilePart(start, start + size if start + size < length else None) for start in starts]
 
@@ -44,7 +44,7 @@ def pieces(opened: BufferedReader, part: FilePart) -> Iterator[bytes]:
 
 
 def lines_before(opened: BufferedReader, part: FilePart) -> int:
-    """Return how many lines end before a part, at line feeds, carriage returns, or both together."""
+    """Return how many lines end before a part: at a line feed, a carriage return, or both together."""
     left = _line_begin(opened, part.start)
     opened.seek(0)
     lines, returned = 0, False

@@ -1,7 +1,7 @@
-"""Telling a changed file from a copied one: the content hash, as an offset record holds it.
+"""Telling a changed file from a copied one: its fingerprint, which offset records hold as the item's version.
 
-Modification times change with every checkout and copy, lengths agree by chance: so the content decides where the times
-differ. An edit that keeps length *and* modification time is not seen, nor one between the blocks of a sample.
+Modification times change with every checkout and copy, lengths agree by chance: so a hash of the content decides where the
+times differ. An edit that keeps length *and* modification time is not seen, nor one between the blocks of a sample.
 """
 
 from __future__ import annotations
@@ -64,25 +64,25 @@ class Split:
 
 
 class Fingerprints:
-    """What the files of a source are, held against what they were: as versions, which is what the protocol keeps.
+    """The versions of a source's files: made, and compared with recorded ones.
 
-    A file is read once for questions in a row.
+    The fingerprint of the last file is kept, so that calls for one file in a row read it once.
     """
 
     def __init__(self, read: Callable[[SourceFile], Fingerprint]) -> None:
-        """`read` reads as much of a file as tells its content from another one of the same length."""
+        """`read` reads a file, or a sample of it, and returns its fingerprint."""
         self._read = read
         self._last: tuple[SourceFile, Fingerprint] | None = None
 
     def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
-        """Return what a file is now. One of the `known` with its length and modification time stands for it, unread."""
+        """Return a file's version now. A `known` one of its length and modification time is returned without reading it."""
         same = (version for version in known if _is_of(file, Fingerprint.from_json(version)))
         return next(same, None) or self._fingerprint(file).to_json()
 
     def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
-        """Say whether a file has the length and the content of all that was recorded.
+        """Say whether a file has the length and the content of all recorded versions.
 
-        One of them with its modification time stands for what it is now; else it is read.
+        It is read only where none of them has its modification time.
         """
         was = [Fingerprint.from_json(version) for version in recorded]
         if any(one.length != file.length for one in was):

@@ -1,6 +1,6 @@
 """Hadoop's globs, one path segment at a time: `*`, `?`, `[ab]`, `[a-c]`, `[^a]`, `[!a]`, `{a,b/c}`, `\\` to escape.
 
-Pure text; `walk` matches it against the disk. `**` means no more than `*` in Hadoop: refused, not quietly obeyed.
+Pure text; walk.py matches it against the disk. `**` means no more than `*` in Hadoop, so it is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def first_segment(pattern: str) -> tuple[str, str]:
 
 
 def is_plain(segment: str) -> bool:
-    """Tell whether a segment holds nothing that a glob could read otherwise."""
+    """Tell whether a segment has no character that is special in a glob."""
     return _SPECIAL.isdisjoint(segment)
 
 
@@ -53,7 +53,7 @@ def alternatives(segment: str) -> list[str]:
 
 
 def to_regex(segment: str) -> re.Pattern[str]:
-    """Translate a segment without braces. Raises SpecError when it is malformed."""
+    """Translate a segment without braces. Raises SpecError when it is malformed, or has `**`."""
     if re.search(r"(?<!\\)\*\*", segment):
         raise SpecError(
             f"'{segment}' in a path: '**' does not cross folders here, it means the same as '*'.",

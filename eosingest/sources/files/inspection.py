@@ -1,4 +1,4 @@
-"""What a run will read is inspected before anything of it is sent, wherever Spark's and Hadoop's readers take damage silently.
+"""The inspection of files before anything of them is sent, wherever Spark's or Hadoop's readers would read damage silently.
 
 Between the plan and the job (reading/inspect_files.py):
 
@@ -38,7 +38,7 @@ _CORRECT = "correct it, or move it away"
 
 @dataclass(frozen=True)
 class Finding:
-    """Why a file cannot be read exactly: `where` in it (a byte, a line; may be empty), and what to do about this one."""
+    """Why a file cannot be read exactly: `where` in it (a byte, a line, or ""), the `message`, and what to do (`hint`)."""
 
     file: str
     where: str
@@ -51,17 +51,17 @@ class Finding:
 
 
 def needs_inspection(format: str, options: Mapping[str, str], path: str) -> bool:
-    """Say whether Spark cannot be trusted to tell this file's damage, so that it is read before."""
+    """Say whether a file must be read before the run, since Spark would not report damage in it."""
     codec = _codec(format, path)
     # Jackson does not look at the end of a document, and a value has a longest length.
     if codec is not None and is_whole(format, options):
         return True
-    # Of .gz and .deflate Hadoop's decoder tells every damage itself (docs/reading.md).
+    # Hadoop's decoder reports all damage to .gz and .deflate itself (docs/reading.md).
     return format in _CONTAINERS or codec in _PROVEN or needs_text_check(format, options)
 
 
 def look(file: SourceFile, format: str = "text", options: Mapping[str, str] = MappingProxyType({})) -> Finding | None:
-    """Look at a file's length, name and first bytes. Raises as `inspect` does."""
+    """Check a file's length, name and first bytes; return what is wrong, or None. Raises as `inspect` does."""
     if format in _CONTAINERS:
         return _look_at_header(file)
     codec = _codec(format, file.path)
@@ -86,7 +86,7 @@ def _look_at_text(file: SourceFile, codec: str | None) -> Finding | None:
     if refused is not None:
         return Finding(file.name, "", *refused)
     try:
-        if codec in ("gzip", "deflate"):  # nobody of ours may see its content: it is read by Spark
+        if codec in ("gzip", "deflate"):  # Spark reads it: this is our only look at its content
             next(codecs.pieces(io.BytesIO(head), file.path), b"")
     except codecs.DamagedError as damaged:
         if file.length <= len(head) or damaged.hint:
@@ -108,9 +108,9 @@ def inspect(
     split_size: int | None = None,
     part: FilePart = WHOLE,
 ) -> Finding | None:
-    """Read a file, or a part of it, once, through all the checks it needs; return the first thing that is wrong with it.
+    """Read a file, or a part of it, once, through all the checks it needs; return the first thing that is wrong, or None.
 
-    `split_size` is how it will be cut, None: not at all.
+    `split_size`, in bytes, is how it will be cut; None: not at all.
 
     Raises ChangedError where it is not the file that was listed, FatalError where it may not be read.
     """
@@ -135,7 +135,7 @@ def inspect(
             return Finding(file.name, where, bad.message, bad.hint or _CORRECT)
         except codecs.DamagedError as damaged:
             told = codecs.codec_of(file.path) in ("gzip", "deflate") and not is_whole(format, options)
-            if told:  # by Hadoop, at the row: what is before is sent
+            if told:  # Hadoop reports it in the run: the rows before are sent
                 return None
             return _finding(file, damaged)
     return None
@@ -188,7 +188,7 @@ def error_of(findings: Sequence[Finding]) -> FatalError:
 
 
 def refuse_changed(file: SourceFile) -> None:
-    """Raise ChangedError where a file is not the one that was listed, or is gone: what is wrong with it then is no matter."""
+    """Raise ChangedError where a file has changed since it was listed, or is gone: then its content is not to be judged."""
     try:
         now = os.stat(file.path)
     except OSError as error:

@@ -1,9 +1,9 @@
-"""What Spark's JSON reader would make other records of than the file holds, found before anything is sent.
+"""Finds lines of JSON that Spark would read as other records than the file holds, before anything is sent.
 
-In the inspection (inspection.py), over the decoded lines of text_blocks.py. Jackson stops behind the first value of a
-line and says nothing of what follows; half a surrogate pair becomes a question mark; a document over several lines is a
-corrupt row in each, and what it is should be said. Blocks in which every line is plainly one object are passed at the speed of
-numpy; of the others it finds the lines whose brackets close once, at the end, and any other line is walked through.
+For the inspection (inspection.py), over the decoded lines of text_blocks.py. Jackson, Spark's parser, stops after the first
+value of a line and ignores what follows; it makes a question mark of half a surrogate pair; of a document over several lines
+it makes a corrupt row of each, and does not say why. numpy passes blocks in which every line is plainly one object, and in
+other blocks finds the lines whose brackets do not close once, at the line's end: only those are parsed.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class JsonScan:
     """The checks of one file."""
 
     def __init__(self, options: Mapping[str, str], *, from_start: bool = True) -> None:
-        """Take the options given to Spark's reader. Not `from_start`: what is looked at is a later part of the file."""
+        """Take the options given to Spark's reader. Not `from_start`: the blocks are those of a later part of the file."""
         lower = {name.lower(): value.lower() for name, value in options.items()}
         self._layout = layout("json", options)
         self._comments = lower.get("allowcomments") == "true"
         self._begun = not from_start
 
     def check(self, blocks: Iterable[Block]) -> bool:
-        """Go through the file; return whether a line of content was met.
+        """Go through the file; return whether it has a line of content.
 
-        Raises BadTextError for the first thing that Spark would read otherwise.
+        Raises BadTextError for the first thing that Spark would read as something else.
         """
         for block in blocks:
             refuse_zero_bytes(block, self._layout)
@@ -58,7 +58,7 @@ class JsonScan:
         return self._begun
 
     def _first_line(self, block: Block) -> None:
-        """A document over several lines is told by the one it begins with; JSON lines are whole values."""
+        """Raise BadTextError where the first line of content begins a document over several lines."""
         for number, line in enumerate(self._layout.lines(block.text)):
             text = line.strip(_WHITE)
             if not text:
@@ -104,7 +104,7 @@ class JsonScan:
 
 
 def half_pair(text: str, start: int = 0, end: int = sys.maxsize) -> str | None:
-    """Return how half a surrogate pair in a part of a text of JSON begins, None where there is none."""
+    """Return how the escape of half a surrogate pair begins in JSON text[start:end], None where there is none."""
     if not _SURROGATE.search(text, start, end):
         return None
     found = _SURROGATE.search(_PAIRS.sub("", text[start:end]))
@@ -139,7 +139,7 @@ def is_plain(text: str) -> bool:
 
 
 def behind_first_value(line: str, *, comments: bool = False) -> str:
-    """Return what follows the first object or array of a line; nothing where it does not close or is another value."""
+    """Return what follows the first object or array of a line; "" where it does not close or is another value."""
     begin = (_LEADING_COMMENTS if comments else _LEADING).match(line).end()  # type: ignore[union-attr]
     if not line.startswith(("{", "["), begin):
         return ""

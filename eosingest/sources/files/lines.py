@@ -4,8 +4,8 @@ Between a planned split of a file and the task that sends its lines as they are 
 of Hadoop's LineRecordReader, which Spark reads text with; tests/integration/test_lines.py holds the two together:
 
 - A line ends at `\\n`, `\\r` or `\\r\\n`, or at a given byte alone; what follows the last one is a line unless it is empty.
-- A line belongs to the split that it begins in, or at whose very end it begins; so a split that does not begin the file
-  passes its first line over.
+- A line belongs to the split that it begins in, or at whose very end it begins; so every split but a file's first one skips
+  its first line.
 - A byte order mark of UTF-8 at the beginning of a file belongs to no line.
 
 A position is the offset in bytes of the next line's first byte, in what the file holds once it is decompressed.
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from eosingest.sources.files.codecs import Decompressed, codec_of
 
 _BLOCK_BYTES = 1 << 20
-_BEYOND_BYTES = 1 << 14  # what a line may take behind its split, mostly
+_BEYOND_BYTES = 1 << 14  # most lines end no further behind their split
 _LF, _CR = 10, 13
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OUR_CODECS = ("gzip", "zstd", "lz4")
@@ -32,7 +32,7 @@ _OUR_CODECS = ("gzip", "zstd", "lz4")
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines in a row: `data` holds them, [starts, ends) of it each without its end of line; `positions` lie behind each."""
+    """Consecutive lines: each is data[start:end], without its end of line; its position is that after its end of line."""
 
     data: bytes
     starts: npt.NDArray[np.int64]
@@ -60,7 +60,7 @@ class Lines:
 
 
 def open_file(path: str) -> BufferedIOBase:
-    """Open a file to be read from any position; a compressed one gives what is compressed in it.
+    """Open a file to be read from any position; a compressed one is decompressed.
 
     Reading raises DamagedError, or what gzip raises, where the file is not what its name says.
     """
@@ -76,10 +76,10 @@ def is_compressed(path: str) -> bool:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What to read of a file: the split [start, end), None for everything from `start` on.
+    """What to read of a file: the split [start, end), where `end` None is the file's end. All in bytes.
 
-    `length` is the file's as it was listed, None where it is not known; nothing behind it is read. `position` is where an
-    earlier reader of the split stopped, None to begin with it. `longest` is how much of a line without an end is read.
+    `length` is the file's as it was listed, None where it is not known; nothing after it is read. `position` is where an
+    earlier reader of the split stopped, None to begin with the split. A line is not read further than `longest`.
     """
 
     start: int
@@ -92,7 +92,7 @@ class Bounds:
 def read_lines(file: BufferedIOBase, bounds: Bounds, separator: int | None) -> Iterator[Lines]:
     """Yield the lines of a split. `separator` is the byte that ends a line, None for line feeds and carriage returns.
 
-    A line that is longer than `bounds.longest` bytes comes without its rest, as the last one: nobody can send it.
+    A line that is longer than `bounds.longest` bytes is cut off and comes last: it cannot be sent.
     """
     at = file.seek(bounds.start if bounds.position is None else bounds.position)
     passes_over = bounds.position is None and bounds.start > 0
@@ -107,7 +107,7 @@ def read_lines(file: BufferedIOBase, bounds: Bounds, separator: int | None) -> I
         mine = lines.between(0, _beginning_before(bounds.end, begin, lines))
         if passes_over and len(mine):
             mine, passes_over = mine.between(1, len(mine)), False
-        elif passes_over and len(rest) > bounds.longest:  # another split's line: its end is all that is looked for
+        elif passes_over and len(rest) > bounds.longest:  # a line of the split before: only its end is needed
             at, rest = at + len(rest) - 1, rest[-1:]
         if len(mine):
             yield mine
@@ -116,7 +116,7 @@ def read_lines(file: BufferedIOBase, bounds: Bounds, separator: int | None) -> I
 
 
 def _block_bytes(bounds: Bounds, at: int, rest: int) -> int:
-    """Return how much to read: not far beyond the split; as much as a long line has already, or it is copied too often."""
+    """Return how many bytes to read: not far beyond the split; at least as many as a long line has, to copy it less often."""
     wanted = _BLOCK_BYTES
     if bounds.end is not None:
         wanted = min(wanted, max(0, bounds.end - at - rest) + _BEYOND_BYTES)
@@ -145,7 +145,7 @@ def _cut(data: bytes, at: int, separator: int | None, *, ended: bool) -> Lines:
     starts = np.concatenate((np.zeros(min(1, len(ends)), np.int64), behind[:-1]))
     if at == 0 and len(starts) and data.startswith(_BYTE_ORDER_MARK, 0, int(ends[0])):
         starts[0] = len(_BYTE_ORDER_MARK)
-        if len(data) == len(_BYTE_ORDER_MARK):  # Hadoop takes what has no byte for the end of the file
+        if len(data) == len(_BYTE_ORDER_MARK):  # Hadoop gives no line for a file of nothing else
             return Lines(data, starts[:0], ends[:0], behind[:0])
     return Lines(data, starts, ends, behind + at)
 

@@ -11,9 +11,9 @@ import re
 HEAD_BYTES = 4096  # what `refusal` wants to see of a file
 
 RECOMPRESS = "decompress it, or compress it with gzip (.gz), bzip2 (.bz2) or zstd (.zst)"
-_SKIPPABLE = rb"[\x50-\x5f]\x2a\x4d\x18"  # a frame of lz4 or zstd that holds nothing
+_SKIPPABLE = rb"[\x50-\x5f]\x2a\x4d\x18"  # a skippable frame of lz4 or zstd, which holds no data
 
-# What nobody's text begins with, and the suffix it is read by here.
+# Bytes that no text begins with, and the suffix under which such a file is read, "" where it is not.
 _MAGIC: tuple[tuple[str, re.Pattern[bytes], str], ...] = tuple(
     (name, re.compile(pattern, re.DOTALL), suffix)
     for name, pattern, suffix in (
@@ -35,7 +35,7 @@ _MAGIC: tuple[tuple[str, re.Pattern[bytes], str], ...] = tuple(
         ("tar", rb".{257}ustar", ""),
     )
 )
-# Names of what Hadoop has no decoder for. A plain text of such a name is refused with them: it says what it is not.
+# Suffixes for which Hadoop has no decoder. A plain text file with one is refused, too.
 _FOREIGN = {
     **dict.fromkeys((".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.zst", ".tzst"), "a tar archive"),
     **dict.fromkeys((".tar.xz", ".txz", ".tar.lz4", ".tar.lz", ".tlz", ".tar.z", ".taz"), "a tar archive"),
@@ -63,7 +63,7 @@ _BEGINS = {
 
 
 def kind_of(head: bytes) -> str | None:
-    """Return what compressed or packed format some bytes are the beginning of; None where it is none that is known."""
+    """Return the compressed or archive format that these first bytes are of; None where it is none that is known."""
     return next((name for name, pattern, _ in _MAGIC if pattern.match(head)), None)
 
 

@@ -1,6 +1,6 @@
 """Hive-style trees: which `column=value` folders a file's name holds, and whether all files agree about them.
 
-Spark drops the rows of files that do not fit the others without a word, so a tree that does not fit is refused here.
+Spark silently drops the rows of files whose folders do not fit those of the others, so such a tree is refused here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _Layout:
     columns: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Say it in the words of an error message."""
+        """Return it in the words of an error message."""
         return f"columns {', '.join(self.columns)} below {self.base}" if self.columns else "no column=value folder"
 
 

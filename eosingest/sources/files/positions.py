@@ -1,4 +1,4 @@
-"""Where each line of a batch ends: positions in the bytes of a file, or in what is compressed in it."""
+"""Where each line of a batch ends: positions in the bytes of a file, once decompressed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from eosingest.protocol.source import POSITION_KIND_BYTES, Position
 
 @dataclass(frozen=True)
 class BytePositions:
-    """Positions of lines (`protocol.source.Positions`): behind each one's end of line, growing from line to line."""
+    """Positions of lines (`protocol.source.Positions`): the byte after each one's end of line, growing from line to line."""
 
     ends: npt.NDArray[np.int64]
     kind: str = POSITION_KIND_BYTES
     shared: bool = False  # a line is one record
 
     def at(self, row: int) -> Position:
-        """Return the byte behind a line."""
+        """Return the byte after a line's end of line."""
         return int(self.ends[row])
 
     def behind(self, position: Position) -> int:

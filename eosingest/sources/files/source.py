@@ -1,7 +1,7 @@
-"""Files as a source: list them once, give each an identity that outlives machine and checkout, cut and hash them.
+"""Files as a source: lists them once, names each alike on every machine and in every checkout, cuts and hashes them.
 
-Local paths and `file:` URIs. The listing keeps to what Spark would read of the same paths (names that it hides, folders
-that it does not enter) and refuses what it would drop or misread without a word, before a JVM is started.
+Local paths and `file:` URIs. The listing has the files that Spark would read of the same paths (without names that it hides
+and folders that it does not enter), and refuses what Spark would drop or misread silently, before a JVM is started.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
 
 @dataclass(frozen=True)
 class _Written:
-    """A path of the spec: as written, absolute, and as a glob `pattern` below a `folder` that is none.
+    """A path of the spec: as written (`text`), and as a glob `pattern` below an absolute `folder`, which is no glob.
 
     `.` and `..` are taken out of the text, as Hadoop does it, not resolved on the disk.
     """
@@ -85,12 +85,12 @@ class FileSource:
     ) -> None:
         """Take the keys of `[source]`.
 
-        `directory` is the spec's folder: relative paths start there, and without `root` their identities are relative
-        to it; `root` itself may be. Files younger than `min_age_s` seconds by the clock `now` are left alone.
+        `directory` is the spec's folder: relative paths start there, and without `root` the names of their files are relative
+        to it; `root` may be a relative path, too. Files younger than `min_age_s` seconds by the clock `now` are left out.
         `options` are those of the reader.
-        `recursive`: of a folder all files are read, in however many folders below it, and none of them gives columns.
-        With `refuse_empty` somewhere a file must be, unless `allow_empty` (None: where the path that finds none is a glob).
-        `check` is called between files, and raises to end a long look.
+        `recursive`: all files below a folder are read, at whatever depth, and no folder gives a column.
+        With `refuse_empty` a path must find a file, unless `allow_empty` is true (None: unless the path is a glob).
+        `check` is called between files that are hashed, and raises to end it.
         """
         self._format = format
         self._options = options or {}
@@ -108,17 +108,17 @@ class FileSource:
 
     @property
     def root_as_written(self) -> str:
-        """What identities are relative to, for the control record: `root`, else `.` (the spec's folder) or `/`."""
+        """What the names of files are relative to, for the control record: `root`, else `.` (the spec's folder) or `/`."""
         if self._root_text is not None:
             return self._root_text
         return "." if any(path.relative for path in self._paths) else "/"
 
     def check(self) -> None:
-        """Raise what `list` does: all of it is seen at a look, which takes a second for 100,000 files."""
+        """Raise what `list` raises: a listing shows all of it, and takes a second for 100,000 files."""
         self.list()
 
     def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
-        """Look at the disk once. Files freeze nothing: what is done counts wherever it lies.
+        """List the files. They have no scope, and `done` is ignored.
 
         Raises SpecError for a path that names nothing ("path-not-found"), where there is no file at all and that is not
         allowed ("source-empty"), for a file outside `root`, a mixed column=value tree; FatalError for a file that cannot be
@@ -155,7 +155,7 @@ class FileSource:
         )
 
     def _refuse_nothing(self, nothing: Iterable[_Written], hidden: int) -> None:
-        """Raise SpecError where no path names a file, and somebody who waits for data is better told so."""
+        """Raise SpecError where no path names a file and the spec does not allow that."""
         if self._allow_empty or not self._refuse_empty:
             return
         refused = [path for path in nothing if self._allow_empty is False or not path.is_glob]
@@ -168,7 +168,7 @@ class FileSource:
             )
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
-        """Return the names of files that are not there any more, whether `path` names them or not."""
+        """Return the names of files that do not exist any more, whether `path` names them or not."""
         base = self._root if self._root is not None else self._directory
         return [name for name in names if not exists(os.path.normpath(os.path.join(base, name)))]
 
@@ -218,11 +218,11 @@ class FileSource:
         return Path(as_file(item).path)
 
     def is_read_as_one(self, item: Item) -> bool:
-        """Say whether the reader that a run does not use cannot tell a file's splits apart: Python's bz2 cannot."""
+        """Say whether the reader that only an audit uses cannot tell a file's splits apart: Python's bz2 cannot."""
         return self._format == "text" and is_cut_by_codec(as_file(item).path)
 
     def partition_base(self, files: Iterable[SourceFile]) -> str | None:
-        """Return the reader's `basePath` for a column=value tree, None when there is none; not to be escaped."""
+        """Return the reader's `basePath` for a column=value tree, None without one. Spark takes it unescaped."""
         return partition_base(files, recursive=self._recursive)
 
     def _parse(self, text: str) -> _Written:
@@ -288,7 +288,7 @@ class Table(Protocol):
 
 
 def source_of(table: Table, directory: Path, check: Callable[[], None]) -> FileSource:
-    """Make the source of a spec's `[source]`; `check` ends a long look by raising."""
+    """Make the source of a spec's `[source]`; `check` raises to end a long wait."""
     return FileSource(
         format=table.format,
         paths=table.path,

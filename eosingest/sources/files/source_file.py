@@ -1,4 +1,4 @@
-"""A file as an item of its source: what the listing knows of it, and how it is spoken of."""
+"""A file as an item of its source: what the listing knows of it, and the words for files in messages."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ WORDING = Wording(
 class SourceFile:
     """One file as it was listed (a `protocol.source.Item`).
 
-    `name` is its identity: what offset records are keyed by, on whatever machine. `path` is where it lies here,
-    absolute. `length` is in bytes; `mtime_ms` in milliseconds since the epoch, as Spark's `_metadata` has it.
+    `name` is its identity: part of the keys of offset records, the same on every machine. `path` is the absolute path on this
+    one. `length` is in bytes; `mtime_ms` in milliseconds since 1970, as in Spark's `_metadata`. `splittable`: Spark cuts it.
     """
 
     name: str
@@ -45,13 +45,13 @@ class SourceFile:
 
 
 def as_file(item: Item) -> SourceFile:
-    """Return an item as the file that it is: this kind lists no others."""
+    """Return an item as a file: this source lists nothing else."""
     assert isinstance(item, SourceFile), item
     return item
 
 
 def left_out(empty: Sequence[str], too_young: Sequence[str], hidden: int) -> tuple[LeftOut, ...]:
-    """Say what was passed over: files of zero bytes, those that may still be written, names that Spark hides."""
+    """Say what a listing left out: files of zero bytes, those that may still be written, names that Spark hides."""
     are = "1 file is" if len(too_young) == 1 else f"{len(too_young):,} files are"
     young = f"{are} younger than source.min_age: left for a later run" if too_young else ""
     return (

@@ -1,6 +1,6 @@
 """`[source]` of a spec whose source is files: its keys, with type, default and description, and what they mean.
 
-For the spec alone (spec/tables.py): loaded when a spec is, and not by tasks.
+For the spec alone (spec/tables.py): loaded together with a spec, and not by tasks.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class FileTable(SourceTable):
 
     @classmethod
     def problems(cls, source: dict[str, Any]) -> Iterator[Problem]:
-        """Yield reader options that may not stand there, and a schema where the format has none."""
+        """Yield a problem for each reader option that is refused, and for a schema where the format has fixed columns."""
         entry, given = FORMATS.get(str(source.get("format"))), source.get("options")
         if entry is None:
             return
@@ -125,7 +125,7 @@ class FileTable(SourceTable):
 
     @classmethod
     def for_a_look(cls, source: Mapping[str, Any]) -> FileTable | None:
-        """Return what says which files there are."""
+        """Return a table with the keys by which files are listed, None where `path` is missing or no text."""
         paths, root, given = _paths(source), source.get("root"), source.get("options")
         if not paths or not all(isinstance(path, str) for path in paths):
             return None
@@ -153,7 +153,7 @@ class FileTable(SourceTable):
 
     @property
     def given_schema(self) -> str | None:
-        """`schema`."""
+        """The spec's `schema` as DDL, None where it has none."""
         return self.ddl
 
     @property
@@ -162,11 +162,11 @@ class FileTable(SourceTable):
         return self.format == "json" and not FORMATS[self.format].is_whole(self.options)
 
     def schema_note(self) -> str:
-        """Say what the format says."""
+        """Return the format's `schema_note`."""
         return FORMATS[self.format].schema_note
 
     def places(self) -> tuple[str, ...]:
-        """Return the paths."""
+        """Return the paths, without credentials in them."""
         return tuple(re.sub(r"//[^/@]*@", "//…@", path) for path in self.path)
 
     def digest_parts(self) -> dict[str, str]:
@@ -174,7 +174,7 @@ class FileTable(SourceTable):
         meant = options.meaningful_options(self.format, self.options, has_schema=self.ddl is not None)
         return {
             "format": self.format,
-            # Where it is not asked for there is no such part, as in records of earlier releases.
+            # Left out where it is false, so that the digest equals that of earlier releases.
             **({"recursive": "true"} if self.recursive else {}),
             "schema": normalise_ddl(self.ddl or ""),
             "options": json.dumps(meant, sort_keys=True, ensure_ascii=False),
@@ -191,5 +191,5 @@ def _paths(source: Mapping[str, Any]) -> list[Any]:
 
 
 def _says_header(given: Mapping[str, str]) -> bool:
-    """Say whether the options speak of a header, if misspelt: that is a problem of its own."""
+    """Say whether an option is called header, or nearly so: a misspelt one is a problem of its own."""
     return bool(difflib.get_close_matches("header", [name.lower() for name in given], n=1, cutoff=0.8))

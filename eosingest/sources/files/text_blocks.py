@@ -1,8 +1,8 @@
 """A text file's bytes as decoded blocks of whole lines, cut where Spark cuts lines: what the checks of CSV and JSON look at.
 
-Between the decompressed pieces of a file (codecs.py) and csv_scan.py, json_scan.py. Spark replaces what it cannot decode
-without a word; here it ends the run. The names of encodings are those that `spec/options.py` lets through: of each of
-them Python refuses what Java would replace (tests/reading/test_json_csv_rows.py).
+Between the decompressed pieces of a file (codecs.py) and csv_scan.py, json_scan.py. Spark silently replaces what it cannot
+decode; here it ends the run. The encodings are those that formats/encodings.py allows: for each of them Python refuses what
+Java would replace (tests/reading/test_json_csv_rows.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class BadTextError(Exception):
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines: `text` with its ends of line, which is at byte `offset` and begins with line `line`."""
+    """Whole lines: `text` with its ends of line. It begins at byte `offset` and with line number `line`, from 1."""
 
     text: str
     line: int
@@ -44,9 +44,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file's text is encoded and where its lines end; `separator` None: line feeds and carriage returns.
+    """How a file's text is encoded and where its lines end; `separator` None: at line feeds and carriage returns.
 
-    `jackson` says that the parser itself refuses most bytes that are no UTF-8, each as a corrupt row.
+    `jackson`: Jackson, Spark's parser of JSON, reads the bytes itself, and makes a corrupt row of most that are no UTF-8.
     """
 
     encoding: str
@@ -60,7 +60,7 @@ class Layout:
 
     @property
     def width(self) -> int:
-        """Of how many bytes each unit of the encoding is."""
+        """How many bytes a code unit of the encoding has."""
         return next((width for name, width in _WIDTHS.items() if self.encoding.lower().startswith(name)), 1)
 
     def lines(self, text: str) -> list[str]:
@@ -79,14 +79,14 @@ class Layout:
         return text.count("\n") + (returns - text.count("\r\n") if returns else 0)
 
     def count_bytes(self, data: bytes, text: str) -> int:
-        """Return `count` of the text that the data is; several times as fast where line feeds are all there is."""
+        """Return `count` of a text, given its bytes as well: several times as fast where all lines end with a line feed."""
         if self.separator is not None or self.width > 1 or b"\r" in data:
             return self.count(text)
         return int(np.count_nonzero(np.frombuffer(data, np.uint8) == _LF))
 
 
 def layout(format: str, options: Mapping[str, str]) -> Layout:
-    """Return how the reader takes files of a format with these options."""
+    """Return how Spark's reader decodes and cuts files of a format with these options."""
     lower = {name.lower(): value for name, value in options.items()}
     encoding = lower.get("encoding", lower.get("charset"))
     return Layout(
@@ -97,12 +97,12 @@ def layout(format: str, options: Mapping[str, str]) -> Layout:
 
 
 def ambiguous_separator(separator: bytes | None) -> bool:
-    """Say whether Hadoop may cut lines otherwise at a split's border than inside: measured, where the first byte recurs."""
+    """Say whether Hadoop may cut lines otherwise at a split's border than inside: where the first byte recurs (measured)."""
     return separator is not None and separator[:1] in separator[1:]
 
 
 def blocks(pieces: Iterable[bytes], layout: Layout, *, from_start: bool = True) -> Iterator[Block]:
-    """Yield the text, that of a file's later part where not `from_start`: lines and bytes are counted from there then.
+    """Yield the text. Not `from_start`: the pieces are a later part of a file, and lines and bytes are counted from there.
 
     Raises BadTextError for bytes that are not of the encoding.
     """
@@ -130,7 +130,7 @@ def blocks(pieces: Iterable[bytes], layout: Layout, *, from_start: bool = True) 
 
 
 def refuse_zero_bytes(block: Block, layout: Layout) -> None:
-    """Raise BadTextError for a zero byte: mostly it is the half of a character of UTF-16."""
+    """Raise BadTextError for a zero byte: mostly it is half of a UTF-16 character."""
     if "\0" in block.text:
         line = block.line + layout.count(block.text[: block.text.index("\0")])
         raise BadTextError(

@@ -17,14 +17,14 @@ _OF_WHOLE_FILES = {"json": check_json, "csv": check_csv}
 
 
 def needs_text_check(format: str, options: Mapping[str, str]) -> bool:
-    """Say whether files of a format must be looked through: text goes through as it is, but for where it is cut."""
+    """Say whether the text of such files must be checked: of the format text only where lines may be cut wrong."""
     if is_one_value(format, options):
         return False
     return format in ("csv", "json") or (format == "text" and ambiguous_separator(layout(format, options).end))
 
 
 def can_be_parted(format: str, options: Mapping[str, str]) -> bool:
-    """Say whether a file may be looked through in parts that begin behind line feeds."""
+    """Say whether a file may be checked in parts that begin after line feeds."""
     found = layout(format, options)
     lines = format in ("csv", "json") and not is_whole(format, options)
     return lines and found.width == 1 and found.separator is None
@@ -38,11 +38,11 @@ def check_text(
     *,
     from_start: bool = True,
 ) -> bool:
-    """Look through a file's pieces. Raises BadTextError for what Spark would read otherwise than it is written.
+    """Check a file's pieces. Raises BadTextError for the first thing that Spark would read as something else.
 
     `first_split` is the length in bytes of the first of several splits, None where the file has one only. Not `from_start`:
-    the pieces are a later part of the file, and lines are counted from there. Returns whether its first line of content, or
-    its header, was met.
+    the pieces are a later part of the file, and lines are counted from there. Returns whether the first line of content, or the
+    header, was in the pieces.
     """
     if format in _OF_WHOLE_FILES and is_whole(format, options):
         _OF_WHOLE_FILES[format](pieces, options)

@@ -1,4 +1,4 @@
-"""A source whose files are listed and cut, and not read: for a look of which nothing is remembered."""
+"""A source whose files are listed and cut, and not read for their versions: for a plan that is only shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eosingest.sources.files.source_file import WORDING, as_file
 
 
 class Unread:
-    """Gives fingerprints without their content, so that no file need be read for a plan that nothing is sent by."""
+    """A source of files that gives fingerprints without a content hash, since nothing is sent by its plan."""
 
     wording = WORDING
 
@@ -23,11 +23,11 @@ class Unread:
         self._source.check()
 
     def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
-        """Look at the source once."""
+        """List the files."""
         return self._source.list(scope, done)
 
     def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Return what the listing knows."""
+        """Return the file's length and modification time, and no content hash."""
         file = as_file(item)
         return Fingerprint(file.length, file.mtime_ms, "").to_json()
 
@@ -40,7 +40,7 @@ class Unread:
         return self._source.split_of(split, bounds)
 
     def item_of(self, split: SplitId) -> str:
-        """Return the name of what a split was cut from."""
+        """Return the name of a split's file."""
         return self._source.item_of(split)
 
     def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
@@ -52,5 +52,5 @@ class Unread:
         return self._source.splits(item, split_size)
 
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
-        """Return the names of those that are not as they were listed."""
+        """Return the names of those that have changed or are gone since they were listed."""
         return self._source.look_again(items)

@@ -1,6 +1,6 @@
 """Finding files on the local disk as Spark finds them: explicit paths, globs, folders with their `k=v` folders.
 
-One `Walk` is one look: it gives absolute paths and counts what Spark hides. Who asks decides about names and times.
+One `Walk` is one listing: it gives absolute paths and counts what Spark hides. The caller decides about names and times.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Found(NamedTuple):
 
 
 class Walk:
-    """One look at the disk. It counts what was passed over: `hidden` names, files `too_deep` in plain subfolders."""
+    """One listing of the disk. It counts what it leaves out: `hidden` names, files `too_deep` in plain subfolders."""
 
     def __init__(self) -> None:
-        """Begin with nothing passed over."""
+        """Nothing is listed yet."""
         self.hidden = 0
         self.too_deep = 0
         self._names: dict[tuple[int, int], str] = {}
@@ -108,7 +108,7 @@ class Walk:
         above: frozenset[tuple[int, int]],
         meet: Callable[[str, tuple[int, int]], None] = lambda folder, inode: None,
     ) -> Iterator[str]:
-        """Give every file below. Links are followed, but never back up: those files have a shorter name already."""
+        """Yield every file below. Links are followed, but none that leads back up: those files have a shorter name already."""
         here = _inode(folder)
         if here in above:
             return
@@ -123,7 +123,7 @@ class Walk:
 
 
 def exists(path: str) -> bool:
-    """Tell whether something is there, be it a link to nowhere. FatalError when a folder above is closed to us."""
+    """Say whether something is there, even a link to nowhere. Raises FatalError where a folder above may not be read."""
     try:
         os.lstat(path)
     except OSError as error:
@@ -153,7 +153,7 @@ def _inode(folder: str) -> tuple[int, int]:
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # a link that leads to itself: whoever looks at it as a file says so
+    except OSError:  # a link that leads to itself: an error follows when it is looked at as a file
         return False
 
 

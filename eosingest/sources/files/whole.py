@@ -1,6 +1,6 @@
 """Which files are read as a whole: a JSON or CSV file by a parser that does not go line by line, any other as one value.
 
-The format's entry says by which options (formats/). Such a file is one split, whatever its length and its name, and Spark's
+The format's entry says by which options (formats/). Such a file is one split, whatever its length and its suffix, and Spark's
 reader opens it once.
 """
 

@@ -1,9 +1,9 @@
-"""What Spark would make other rows of than a CSV file holds, where rows may go over several lines: `multiLine = true`.
+"""Finds rows of CSV over several lines (`multiLine = true`) that Spark would read as other rows than the file holds.
 
-In the inspection (inspection.py), over the decoded text of whole_text.py. univocity takes a quote that is never closed for a
-field up to the file's end, and whatever ends rows otherwise than `lineSep` says for part of a field. So every row of a file
-must be one by the strict grammar, in which Python's csv reads it alike: a quoted field ends before a delimiter or a row's
-end, and outside of quotes there is no other row's end. Regular expressions pass over whole rows at a time.
+For the inspection (inspection.py), over the decoded text of whole_text.py. univocity, Spark's parser, takes a quote that is
+never closed for a field up to the file's end, and ends of rows other than `lineSep` for part of a field. So every row must
+follow a strict grammar, by which Python's csv reads it alike: a quoted field ends before a delimiter or a row's end, and
+outside of quotes there is no other row's end. Regular expressions match many whole rows at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOOKED_AT = 1 << 20  # so many characters without a whole row are looked at for
 
 
 def check_csv(pieces: Iterable[bytes], options: Mapping[str, str]) -> None:
-    """Go through a file. Raises BadTextError for the first thing that Spark would read otherwise."""
+    """Go through a file. Raises BadTextError for the first thing that Spark would read as something else."""
     grammar = _Grammar.of(options)
     rest, line, waiting, wanted = "", 1, list[str](), 0
     for piece in decoded(pieces, encoding_of(options)):
@@ -56,7 +56,7 @@ def first_row(pieces: Iterable[bytes], options: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class _Grammar:
-    """The regular expressions of a dialect. What is possessive keeps them linear."""
+    """The regular expressions of a dialect. Their quantifiers are possessive, so that they take linear time."""
 
     dialect: Dialect
     end: str
@@ -112,7 +112,7 @@ class _Grammar:
     def look(self, text: str, line: int, *, final: bool) -> None:
         """Look at a text that begins with a row which is not whole. Raises BadTextError for what is wrong with it.
 
-        Not `final`: where it may go on, nothing is.
+        Not `final`: more text follows, and a row that may go on in it is not wrong.
         """
         if self.dialect.comment and text.startswith(self.dialect.comment):
             at = _up_to(text, "\r\n")
@@ -186,5 +186,5 @@ def _up_to(text: str, characters: str) -> int:
 
 
 def _shown(text: str, at: int) -> str:
-    """Return the place in a text."""
+    """Return the text around a place, for a message."""
     return text[max(0, at - 20) : at + 40].strip()

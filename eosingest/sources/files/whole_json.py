@@ -1,8 +1,8 @@
-"""What Spark would make other records of than a JSON document holds, found before anything is sent: `multiLine = true`.
+"""Finds JSON documents (`multiLine = true`) that Spark would read as other records than they hold, before anything is sent.
 
-In the inspection (inspection.py), over the decoded text of whole_text.py. Jackson stops behind the first value of a file, so
-that of one record a line the first is all that is read; a compressed file's end is not looked at; and where one element is
-no object, the whole file is one corrupt row that says nothing. A document must be one object, or an array of objects, that
+For the inspection (inspection.py), over the decoded text of whole_text.py. Jackson stops after the first value of a file, so
+that of a file of one record a line it reads the first only; it does not check a compressed file's end; and where one element is
+no object, the whole file is one corrupt row without a reason. A document must be one object, or an array of objects, that
 Python's json takes: it is read record by record, and memory holds one of them.
 """
 
@@ -23,7 +23,7 @@ _MULTI_LINE = "leave source.options.multiLine out if the file has one record a l
 
 
 def check_json(pieces: Iterable[bytes], options: Mapping[str, str]) -> None:
-    """Go through a document. Raises BadTextError for the first thing that Spark would read otherwise, or not at all."""
+    """Go through a document. Raises BadTextError for the first thing that Spark would read as something else, or not at all."""
     lower = {name.lower(): value.lower() for name, value in options.items()}
     numbers = lower.get("allownonnumericnumbers") != "false"
     reader = _Reader(decoded(pieces, encoding_of(options)), allow_nan=numbers)
@@ -60,7 +60,7 @@ def _elements(reader: _Reader) -> None:
 
 
 class _Reader:
-    """A text that is read forwards, of which no more is kept than the record at hand."""
+    """A text that is read forwards, of which no more is kept than the current record."""
 
     def __init__(self, pieces: Iterator[str], *, allow_nan: bool) -> None:
         self._pieces = pieces
@@ -121,7 +121,7 @@ class _Reader:
         return BadTextError(f"{message}: {shown}" if shown else message, line=line, hint=hint)
 
     def _more(self) -> bool:
-        """Take on at least as much text as is there, and let go of what was passed over; False at the end."""
+        """Drop the text before the present place, and at least double what is left of it; return False at the end."""
         self._line += self._text.count("\n", 0, self._at)
         found = [self._text[self._at :]]
         wanted, length = max(len(found[0]), 1), 0

@@ -1,7 +1,7 @@
 """The text of a file that is read as a whole, decoded piece by piece: what cannot be decoded exactly is refused.
 
-Between the decompressed pieces of a file (codecs.py) and whole_json.py, whole_csv.py. Java replaces what it cannot decode
-without a word; Jackson guesses the encoding where none is named.
+Between the decompressed pieces of a file (codecs.py) and whole_json.py, whole_csv.py. Java silently replaces what it cannot
+decode; Jackson guesses the encoding where none is named.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def encoding_of(options: Mapping[str, str]) -> str:
 def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[str]:
     """Yield the text. UTF-8's byte order mark is taken off, as Spark's readers do.
 
-    Raises BadTextError for bytes that are not of the encoding, for any other mark and for zero bytes.
+    Raises BadTextError for bytes that are not of the encoding, for any other byte order mark and for zero bytes.
     """
     decoder, line, first = codecs.getincrementaldecoder(encoding)("strict"), 1, True
     for piece in itertools.chain(_long_at_first(pieces), (b"",)):
@@ -45,7 +45,7 @@ def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[str]:
 
 
 def _long_at_first(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the pieces that hold anything; the first one holds a mark as a whole."""
+    """Yield the pieces that are not empty; the first one is long enough for a whole byte order mark."""
     begun, head = False, b""
     for piece in pieces:
         head += piece

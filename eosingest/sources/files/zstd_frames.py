@@ -1,6 +1,6 @@
-"""The frames of a zstd file, found without decompressing them: Spark's decoder does not take all that zstd writes.
+"""The frames of a zstd file, found without decompressing them: Spark's decoder does not read all that zstd writes.
 
-For the inspection (inspection.py) of files that Spark reads. The format is RFC 8878's. What is damaged is not judged here.
+For the inspection (inspection.py) of files that Spark reads. The format is that of RFC 8878. Damage is found elsewhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _COMPRESS_AGAIN = "compress it again with zstd as it is by default (no --long, n
 
 
 def unread_by_spark(file: BufferedIOBase) -> tuple[str, str, int] | None:
-    """Return why Spark does not read a file, what to do, and from which byte on; None where it does, or it is damaged."""
+    """Return why Spark cannot read a file, what to do, and at which byte; None where it can, or the file is damaged."""
     at = 0
     while True:
         file.seek(at)

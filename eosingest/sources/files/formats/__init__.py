@@ -1,6 +1,7 @@
-"""The formats that files may have, one entry each: what a spec may say of it, and what the readers have to know.
+"""The formats of files, one entry each: what a spec may say of it, and what the readers have to know.
 
-A format is a module with its entry, and a line here. Nothing is loaded with it: the spec, the listing and the tasks ask it.
+To add a format, write a module with its entry, and name the entry here. The entries import no reader and no Spark, since the
+spec, the listing and the tasks use them.
 """
 
 from __future__ import annotations

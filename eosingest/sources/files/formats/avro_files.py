@@ -8,7 +8,7 @@ from eosingest.sources.files.formats.entry import REBASE_MODE, FileFormat
 
 
 def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
-    """Hadoop's settings may have files whose names do not end in .avro passed over."""
+    """Read every file: with some settings of Hadoop's, Spark would skip files whose names do not end in .avro."""
     return {**options, "ignoreExtension": "true"}
 
 
@@ -16,7 +16,7 @@ AVRO = FileFormat(
     name="avro",
     schema_note="that of the files",
     options={"datetimeRebaseMode": REBASE_MODE},
-    # It lies in Spark's own jars. What the jar spark-avro adds is the short name, and functions.
+    # The class is in Spark's own jars. The jar spark-avro adds only the short name, and functions.
     reader="org.apache.spark.sql.avro.AvroFileFormat",
     is_compressed_inside=True,
     is_in_blocks=True,

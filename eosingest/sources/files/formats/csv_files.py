@@ -1,4 +1,4 @@
-"""CSV, one record a line, or with `multiLine` in as many as it takes: its entry among the formats."""
+"""CSV, one record a line, or with `multiLine` over several lines: its entry among the formats."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _refused_of_whole(options: Mapping[str, str]) -> Refusals:
 def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
     ours = {}
     if options.get("header", "").lower() == "true":
-        ours["enforceSchema"] = "false"  # otherwise reordered columns swap without a word
+        ours["enforceSchema"] = "false"  # otherwise reordered columns swap silently
     if not has_schema and "inferSchema" not in options:
         ours["inferSchema"] = "true"
     if is_whole(options) and "lineSep" not in options:

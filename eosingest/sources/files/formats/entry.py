@@ -1,6 +1,6 @@
-"""What there is to say of a format of files (`FileFormat`), and the shapes that its reader's options may have.
+"""The description of a format of files (`FileFormat`), and the shapes that values of its reader's options may have.
 
-The entries are beside this module; options.py asks them what the spec says of options.
+The formats' entries are in the other modules of this folder; options.py checks a spec's options by them.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-# Pairs of an option and why it may not stand there.
+# Pairs of an option and why it is refused.
 Refusals = Iterator[tuple[str, str]]
 
 BOOLEAN = re.compile(r"true|false", re.IGNORECASE)
 WHOLE_NUMBER = re.compile(r"-?[0-9]+")
 FRACTION = re.compile(r"[0-9]*\.?[0-9]+([eE]-?[0-9]+)?")
 ANY_TEXT = re.compile(r".*", re.DOTALL)
-CHARACTER = re.compile(r"[\u0000-\uffff]?")  # one of Java's
+CHARACTER = re.compile(r"[\u0000-\uffff]?")  # one UTF-16 code unit, Java's char
 UNESCAPED = re.compile(
     r"STOP_AT_CLOSING_QUOTE|BACK_TO_DELIMITER|STOP_AT_DELIMITER|SKIP_VALUE|RAISE_ERROR", re.IGNORECASE
 )
 REBASE_MODE = re.compile(r"CORRECTED|LEGACY|EXCEPTION", re.IGNORECASE)
-# What is said of a value that has not its option's shape.
+# The message for a value that does not have its option's shape.
 SHAPES = {
     CHARACTER: "must be one character, or empty for none",
     UNESCAPED: f"must be one of {', '.join(UNESCAPED.pattern.split('|'))}",
@@ -73,22 +73,22 @@ class FileFormat:
 
     name: as the spec says it.
     schema_note: what `check` says of the columns where the spec has no schema.
-    defaults: the values by which an option means the same as its absence, for digests. Not in it: options whose absence is
-        a mode of its own.
+    defaults: the values of options that mean the same as leaving the option out, for digests. Not in it: options whose
+        absence is a mode of its own.
     reader: what Spark calls its reader, where that is not the format's name.
-    is_text: what lies in it is text, which may be compressed as a whole, by its name's suffix: its bytes are looked at
-        before they are read (inspection.py).
-    is_compressed_inside: whatever its name says, a split of it can be read alone.
-    is_in_blocks: it is one of Avro's container files, whose blocks are gone through before they are read (avro_container.py).
-    is_by_columns: a column is read without the others, by batches of rows.
-    has_footers: the columns and their types stand in the file, at its end or at its begin.
-    has_corrupt_rows: the reader tells a row that it cannot read, in a column.
+    is_text: its files are text, which may be compressed as a whole, by the name's suffix: the inspection (inspection.py)
+        looks at their first bytes.
+    is_compressed_inside: the format compresses its blocks itself, so that a file is cut whatever its suffix.
+    is_in_blocks: its files are Avro's container files, whose blocks the inspection checks (avro_container.py).
+    is_by_columns: the format is columnar: Spark reads a column without the others, in batches of rows.
+    has_footers: each file has its columns and their types, in a footer or header.
+    has_corrupt_rows: the reader puts the text of a row that it cannot parse into a column of its own.
     columns: its only columns, name and type; None where the schema says which there are.
     value: the record's value where the spec has none; None for the row as JSON.
-    is_whole: whether, with these options, a file is one split, since no reader can begin in it.
-    refused: what of the options, by names in lower case, may not stand there for reasons that no shape tells.
+    is_whole: whether, with these options, a file is always one split, since no reader can begin inside of it.
+    refused: the options, by names in lower case, that are refused for reasons other than the shape of their values.
     reader_options: the options for Spark's reader, made of those of the spec.
-    defaults_of: the options that a generation (spec/generations.py) has where the spec says nothing.
+    defaults_of: the options that a generation (spec/generations.py) sets where the spec does not.
     """
 
     name: str

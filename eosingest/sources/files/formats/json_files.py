@@ -34,7 +34,7 @@ def is_whole(options: Mapping[str, str]) -> bool:
 
 
 def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
-    """An encoding that is UTF-8 is not handed on: with any, Spark writes numbers that are read as STRING anew."""
+    """Leave out an encoding that is UTF-8: where one is set, Spark changes the text of numbers that are read as STRING."""
     return {name: value for name, value in options.items() if not encodings.names_utf_8(name, value)}
 
 

@@ -1,6 +1,6 @@
-"""What may stand in `source.options` of files, why the rest may not, and what it means.
+"""Which options may be in `source.options` of files, why others may not, and what they mean.
 
-An allow-list (entry.py): some options of Spark's readers drop files or rows without a word, and the position of a split is a
+An allow-list (entry.py), since some options of Spark's readers drop files or rows silently, and the position of a split is a
 count of rows. Each refusal names the alternative; the loader of the spec puts file and line in front.
 """
 
@@ -93,7 +93,7 @@ def reader_options(format_: str, options: Mapping[str, str], *, has_schema: bool
 
 
 def meaningful_options(format_: str, options: Mapping[str, str], *, has_schema: bool) -> dict[str, str]:
-    """Return the options by meaning: aliases folded, defaults and what a given schema makes idle left out, sorted."""
+    """Return the options by meaning, sorted: without aliases, defaults, and options that a given schema makes useless."""
     entry = FORMATS[format_]
     found = {}
     for name, value in options.items():

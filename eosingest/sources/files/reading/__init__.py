@@ -1,1 +1,1 @@
-"""How files are read, by Spark or by the tasks: loaded only where rows are asked for."""
+"""How files are read, by Spark or by the tasks: loaded only when rows are needed."""

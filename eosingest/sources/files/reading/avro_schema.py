@@ -1,7 +1,7 @@
 """Avro: what each file's own header says its columns are.
 
 As columnar.py for Parquet and ORC: every pending file's header is read before a row is, and the JVM is asked once for each
-schema that it meets. Spark itself would take the schema of one of the files, and pass over the columns that only others have.
+schema that is found. Spark itself would take the schema of one of the files, and drop columns that only others have.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _NO_ROW_SENT = "nothing of this run was sent"
 
 
 def read_headers(spark: SparkSession, files: Iterable[SourceFile]) -> list[Footer]:
-    """Return the schemas of the files. Raises FatalError that names a file which is none of the format, and says why;
-    ChangedError for one that is not as it was listed.
+    """Return the schemas of the files. Raises FatalError that names a file which is not of the format, and says why;
+    ChangedError for one that has changed since it was listed.
     """
     groups: dict[str, list[SourceFile]] = {}
     for file in files:
@@ -56,7 +56,7 @@ def _schema_text(file: SourceFile) -> str:
 def _header(spark: SparkSession, text: str, files: Sequence[SourceFile]) -> Footer:
     jvm: Any = spark._jvm
     try:
-        # As Avro's reader of files does it: names need not be Avro's.
+        # Without validation, as Avro's own file reader does it: names need not follow Avro's rules.
         parser = jvm.org.apache.avro.Schema.Parser(jvm.org.apache.avro.NameValidator.NO_VALIDATION)
         schema = parser.setValidateDefaults(False).parse(text)
     except Py4JJavaError as error:
@@ -78,7 +78,7 @@ def _column(jvm: Any, schema: Any) -> DataType | Unreadable:
 
 
 def merged(spark: SparkSession, headers: Sequence[Footer], *, case: bool) -> StructType:
-    """Return a schema with the columns of all files. Raises Py4JJavaError where two have one of different types."""
+    """Return a schema with the columns of all files. Raises Py4JJavaError where two files have a column of other types."""
     jvm: Any = spark._jvm
     types = jvm.org.apache.spark.sql.types
     merge = getattr(getattr(types, "StructType$"), "MODULE$").merge
@@ -94,7 +94,7 @@ def merged(spark: SparkSession, headers: Sequence[Footer], *, case: bool) -> Str
 
 
 def _has_wide_decimals(kind: Any) -> bool:
-    """Say whether a schema has decimals of few digits that may be written in more bytes than a long has."""
+    """Say whether a schema has decimals of up to 18 digits that may be written in more bytes than a long has."""
     if isinstance(kind, list):
         return any(map(_has_wide_decimals, kind))
     if not isinstance(kind, dict):
@@ -136,7 +136,7 @@ def _readable(header: Footer) -> Iterator[StructField]:
 
 
 def _few_digits(kind: DataType) -> DataType:
-    """Return a type in which only decimals of few digits are called so; the others are exact, and are their bytes here."""
+    """Return the type with BINARY in place of decimals of more than 18 digits, which Spark reads exactly."""
     if isinstance(kind, DecimalType):
         return kind if kind.precision <= _IN_A_LONG else BinaryType()
     if isinstance(kind, StructType):

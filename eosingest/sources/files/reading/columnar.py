@@ -1,7 +1,7 @@
 """Parquet and ORC: what each file's own footer says its columns are.
 
-Called before a row is read (data_schema.py). Every pending file is looked at: pyarrow reads its footer, and the JVM is asked
-once for each schema that it meets, which knows the types as Spark will have them.
+Called before a row is read (data_schema.py). pyarrow reads the footer of every pending file; for each schema that it finds, the
+JVM is asked once for the types that Spark gives the columns.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from eosingest.spark.causes import innermost
 
 _THREADS = 4
 _CPP = "ORC_CPP"
-NUMBERED = "_col"  # how the columns are called in files of old Hive
+NUMBERED = "_col"  # how columns are called in ORC files that old versions of Hive wrote
 FORMAT_NAMES = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}
 # Codecs of Parquet that parquet-mr leaves to classes which pyspark does not bring along.
 _CODEC_CLASSES = {"BROTLI": "org.apache.hadoop.io.compress.BrotliCodec", "LZO": "com.hadoop.compression.lzo.LzoCodec"}
 _GREGORIAN_FROM_DAY = -141_427  # 1582-10-15, in days since 1970
 _DAY_MS = 86_400_000
-# Types of Parquet that Spark has no counterpart for, by a word of their name: what they are stored as can be read.
+# Types of Parquet that Spark has no counterpart for, by a word of their name, and the type as which Spark can read them.
 _STORED_AS: Mapping[str, DataType] = {
     "TIME(MILLIS": IntegerType(),
     "TIME(": LongType(),
@@ -49,7 +49,7 @@ _STORED_AS: Mapping[str, DataType] = {
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A column of a type that Spark does not have: its name in the file's format, what it is `stored` as if that is known."""
+    """A type unknown to Spark: its name in the file's format (`words`), and what it is `stored` as, None if not known."""
 
     words: str
     stored: DataType | None = None
@@ -57,7 +57,7 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Footer:
-    """A schema, and the names of the files that have it. `positional`: old Hive's, whose columns have numbers for names.
+    """A schema, and the names of the `files` that have it. `positional`: Spark matches its columns by position, not by name.
 
     `beyond_type`: values may be larger than their type (avro_schema.py).
     """
@@ -76,9 +76,10 @@ class Footer:
 
 @dataclass(frozen=True)
 class _Peek:
-    """What pyarrow tells of a file: a text that is equal for files of one schema, and what needs another look.
+    """What pyarrow tells of a file. `key` is equal for files of one schema.
 
-    `packed` are columns by a codec that Spark may not have; `cpp_times`: of ORC's C++ library, with dates or times in it.
+    `packed` are pairs of a column and its codec, which Spark may not have; `cpp_times`: ORC's C++ library wrote the file, and
+    it has dates or times.
     """
 
     key: str
@@ -87,8 +88,8 @@ class _Peek:
 
 
 def read_footers(spark: SparkSession, format: str, files: Iterable[SourceFile]) -> list[Footer]:
-    """Return the schemas of the files. Raises FatalError that names a file which is none of the format, and says why;
-    ChangedError for one that is not as it was listed.
+    """Return the schemas of the files. Raises FatalError that names a file which is not of the format, and says why;
+    ChangedError for one that has changed since it was listed.
     """
     listed = list(files)
     for file in listed:

@@ -1,4 +1,4 @@
-"""Which columns the files' data has, and as what types they are read: the given schema, the pinned one, or an inferred one.
+"""Which columns the data of files has, and by which types it is read: the given schema, the pinned one, or an inferred one.
 
 Between the plan and rows.py, which adds what JSON and CSV need. Parquet, ORC and Avro say in each file what they hold, and
 every pending file is asked (columnar.py, avro_schema.py, exact_types.py). The columns of `k=v` folders are no data: Spark
@@ -28,7 +28,7 @@ _CASE = "spark.sql.caseSensitive"
 
 
 class Files:
-    """The pending files of one format, as far as their own words about their columns go."""
+    """The pending files of one format, and what their footers say of their columns."""
 
     def __init__(self, spark: SparkSession, format: str, files: Sequence[SourceFile], folders: Sequence[str]) -> None:
         """Read the footers of formats that have some. `folders` are the columns of the `k=v` folders, in lower case."""
@@ -47,9 +47,9 @@ class Files:
         return read_footers(self._spark, self._format, files)
 
     def infer(self, reader: DataFrameReader, paths: list[str], merge: bool) -> StructType:
-        """Return what Spark infers from all files, without the folders' columns.
+        """Return the schema that Spark infers from all files, without the columns of folders. Raises FatalError.
 
-        `reader` must not know the base of the folders. `merge`: of Parquet and ORC, all files count, not one's footer.
+        `reader` must have no `basePath`. `merge`: of Parquet and ORC, merge the schemas of all files (`mergeSchema`).
         """
         if self._format in WITH_FOOTERS:
             refuse_unreadable(self.footers, self._format)
@@ -64,9 +64,9 @@ class Files:
         return inferred
 
     def _inferred(self, reader: DataFrameReader, paths: list[str]) -> StructType:
-        """JSON's names are told apart by case in the rows, but not when Spark infers: one of `a` and `A` would be dropped.
+        """Infer the schema of JSON with case-sensitive names, and that of Avro from all files.
 
-        Of Avro Spark would take one file's schema for all.
+        Else Spark's inference would take `a` and `A` for one, and drop one of them; of Avro it would take one file's schema.
         """
         if self._format == "avro":
             return avro_schema.merged(self._spark, self.footers, case=self._case)
@@ -96,7 +96,7 @@ class Files:
         )
 
     def _refuse_folder_columns(self, columns: Iterable[str], who: str) -> None:
-        """The folder's value would take the place of the data's, without a word."""
+        """Raise FatalError where the data has a folder's column: the folder's value would silently replace the data's."""
         twice = [name for name in columns if name.lower() in self._folders]
         if twice:
             raise FatalError(
@@ -107,7 +107,7 @@ class Files:
             )
 
     def _refuse_conflict(self) -> None:
-        """Name two files that have a column of one name as two types that have no common one, where there are some."""
+        """Raise FatalError that names two files, where a column of theirs has two types that Spark does not merge."""
         seen: dict[str, list[tuple[Footer, DataType | Unreadable]]] = {}
         for footer in self.footers:
             for name, kind in footer.columns.items():
@@ -155,5 +155,5 @@ def _words(kind: DataType | Unreadable) -> str:
 
 
 def from_ddl(ddl: str) -> StructType:
-    """Return the schema that a DDL stands for; an empty one has no columns."""
+    """Return the schema of a DDL text; an empty text has no columns."""
     return cast(StructType, StructType.fromDDL(ddl)) if ddl else StructType([])

@@ -1,7 +1,7 @@
-"""JSON documents (`multiLine`) that hold a value which is not of its column's type: found, and named, before anything is sent.
+"""Finds JSON documents (`multiLine`) with a value that is not of its column's type, and names it, before anything is sent.
 
-Between the given schema (rows.py) and the rows. Spark says of such a file that all of its rows are bad, and of none why; so
-each document is parsed once before, and the first that does not fit is read again as text, to say which value it is.
+Between the given schema (rows.py) and the rows. Spark calls all rows of such a file bad, and does not say why; so each document
+is parsed once before, and the first one that does not fit is read again as text, to name the value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def refuse_misfits(read: Read, schema: StructType, files: Sequence[SourceFile], 
     if not fields:
         return
     told = read(StructType([*fields, StructField(CORRUPT, StringType())]), files)
-    # All columns are asked for: Spark looks at no other. Only the file is of use: each of its rows is called bad.
+    # With all columns, since Spark parses only those that are selected. Of a bad row only its file is of use.
     names = [quote_name(field.name) for field in fields]
     rows = told.select(*names, CORRUPT, functions.expr("input_file_name()").alias(_FILE))
     found = rows.where(f"{CORRUPT} IS NOT NULL").drop(CORRUPT).limit(1).collect()
@@ -49,7 +49,7 @@ def refuse_misfits(read: Read, schema: StructType, files: Sequence[SourceFile], 
 
 
 def _misfit(read: Read, fields: Sequence[StructField], file: SourceFile) -> str:
-    """Return words for the first value of a document that became null where its text is none."""
+    """Return words for the first value of a document that is null by its type, but not as text."""
     texts = StructType([StructField(field.name, StringType()) for field in fields])
     names = [quote_name(field.name) for field in fields]
     typed = read(StructType(list(fields)), [file]).select(*names)

@@ -1,9 +1,9 @@
-"""Whether a column of Parquet, ORC or Avro would be read exactly: the type that it is read as, held against the file's own.
+"""Whether a column of Parquet, ORC or Avro would be read exactly: compares the type that it is read as with the file's own.
 
 Between the footers (columnar.py, avro_schema.py) and the schema that is given, pinned or inferred (data_schema.py). Spark casts
 ORC to whatever type it is given, with nulls where a value does not fit, reads Parquet's 32-bit integers as shorter ones, as
-dates, and the other way round, and Avro's numbers as dates and times: without a word. Here a type that is not the file's own
-must be one that holds every value of it.
+dates, and the other way round, and Avro's numbers as dates and times, all of it silently. Here a type other than the file's
+own must be one that holds every value of it.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _NANOS_AS_LONG = (
 def refuse_misread(footers: Sequence[Footer], schema: StructType, format: str, *, given: bool, case: bool) -> None:
     """Raise FatalError where a column would be read as a type that does not hold all that its file's own type does.
 
-    `schema` is that of the data, without folder columns. `given`: it is from the spec; else it was inferred, and there is no
-    other to be had. `case`: names are told apart by upper and lower case.
+    `schema` is that of the data, without folder columns. `given`: it is from the spec, else it was inferred. `case`: names are
+    case-sensitive.
     """
     for footer in footers:
         _refuse_packed(footer, schema, case)
@@ -113,7 +113,7 @@ def _problems(footer: Footer, schema: StructType, format: str, given: bool, case
 
 
 def _problems_by_place(footer: Footer, schema: StructType, format: str, given: bool, case: bool) -> list[str]:
-    """As `_problems`, where Spark takes the file's first column for the schema's first, whatever they are called."""
+    """As `_problems`, where Spark matches columns by position: the file's first is the schema's first, whatever its name."""
     if len(footer.columns) > len(schema.fields):
         return [
             f"{footer.example}: it has {len(footer.columns)} columns without names, and is read by their place: the schema has"
@@ -153,7 +153,7 @@ def _narrowed(
 ) -> list[tuple[str, DataType, DataType]]:
     """Return path, own and read type of everything in a column that would not be read exactly."""
     if isinstance(own, StructType) and isinstance(read, StructType):
-        if format == "avro" and _is_union(own) and own.names != read.names:  # which are read by their place
+        if format == "avro" and _is_union(own) and own.names != read.names:  # whose members are read by position
             return [(path, own, read)]
         inner = {_folded(f.name, case): f for f in own.fields}
         found = []

@@ -1,8 +1,8 @@
-"""Hadoop's codecs for compressed text, by suffix: those that a run reads with, and no others.
+"""Sets Hadoop's codecs for compressed text, by suffix: those for which a run's files were proven, and no others.
 
-Under rows.py, and only where such a file is read by Spark. Of two suffixes Hadoop's own codecs do not do: .zst needs a native
-library, .lz4 has a framing of its own. For .zst another one lies among Spark's jars. For .lz4 ours is compiled here, by the
-compiler that Spark brings along for its own code, and sent to the executors: no JDK is needed, and nothing is built.
+For rows.py, where Spark reads such a file. For two suffixes Hadoop's own codecs do not serve: that for .zst needs a native
+library, that for .lz4 has a framing of its own. For .zst another codec is among Spark's jars. For .lz4 ours is compiled here,
+by Janino, the compiler that Spark uses for its own code, and sent to the executors: this needs no JDK and no build.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CODECS = "io.compression.codecs"
 _HADOOPS = "org.apache.hadoop.io.compress."
 _ZSTD, _LZ4 = "io.airlift.compress.zstd.ZstdCodec", "eosingest.codec.Lz4FrameCodec"
 _SOURCE = Path(__file__).parent / "codec" / "Lz4FrameCodec.java"
-# What must read a file, by its codec; of a codec's names any.
+# The classes that may read a file, by its codec.
 _READ_BY = {
     "gzip": (f"{_HADOOPS}GzipCodec",),
     "bzip2": (f"{_HADOOPS}BZip2Codec",),
@@ -34,13 +34,13 @@ _BESIDE = (
     f"{_HADOOPS}Lz4Codec",
     f"{_HADOOPS}SnappyCodec",
     f"{_HADOOPS}ZStandardCodec",
-)  # of these suffixes ours counts
+)  # may be configured, too: for these suffixes ours is used
 
 
 def use(spark: SparkSession, plan: Plan) -> None:
-    """Have the pending text files read by the codecs that they were proven for; may be called again.
+    """Make Spark read the pending text files by the codecs that they were proven for; may be called again.
 
-    Raises SpecError where a codec of the user's would read one of them.
+    Raises SpecError where a codec that the user configured would read one of them.
     """
     used = {codec_of(file.path) for file in pending_files(plan)}
     conf = spark.sparkContext._jsc.hadoopConfiguration()
@@ -59,7 +59,7 @@ def _named(conf: Any) -> list[str]:
 
 
 def _name(conf: Any, codec: str) -> None:
-    """Name a codec as the last one: of those of one suffix it counts."""
+    """Put a codec last in the list: of codecs of one suffix Hadoop uses the last."""
     others = [name for name in _named(conf) if name != codec]
     conf.set(_CODECS, ",".join([*others, codec]))
 
@@ -75,14 +75,14 @@ def _compile_lz4(spark: SparkSession, conf: Any) -> None:
         for name, code in compiler.getBytecodes().items():
             archive.writestr(f"{name.replace('.', '/')}.class", code)
     context._jsc.addJar(jar.as_uri())
-    # Tasks find it by what was added; the driver, which asks the codec whether its files can be cut, by this.
+    # Tasks find the codec in the added jar; the driver, which asks it whether files can be cut, by this class loader.
     urls = context._gateway.new_array(jvm.java.net.URL, 1)  # type: ignore[union-attr]
     urls[0] = jvm.java.net.URL(jar.as_uri())  # type: ignore[union-attr]
     conf.setClassLoader(jvm.java.net.URLClassLoader(urls, conf.getClassLoader()))  # type: ignore[union-attr]
 
 
 def _refuse_others(spark: SparkSession, conf: Any, plan: Plan) -> None:
-    """Raise SpecError where a named codec has such a suffix too, or a longer one: the file was not proven for it."""
+    """Raise SpecError where another codec would read a pending file, by its suffix: the file was not proven for it."""
     hadoop = spark._jvm.org.apache.hadoop  # type: ignore[union-attr]
     factory = hadoop.io.compress.CompressionCodecFactory
     known = {name for names in _READ_BY.values() for name in names} | {*_BESIDE}

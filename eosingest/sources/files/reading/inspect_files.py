@@ -1,4 +1,4 @@
-"""The inspection of what a run will read (sources/files/inspection.py), dealt out to Spark's tasks: a job of plain Python.
+"""The inspection of what a run will read (sources/files/inspection.py), spread over Spark's tasks: a job of plain Python.
 
 Called by the launcher (spark/job.py) before the driver commits `running`. The tasks return what they found as values.
 """
@@ -17,7 +17,7 @@ from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.source_file import SourceFile
 
-_HERE_BYTES, _HERE_FILES = 4 << 20, 100  # so much is inspected sooner than a task begins
+_HERE_BYTES, _HERE_FILES = 4 << 20, 100  # so little is inspected in the driver: a task takes longer to begin
 _TASKS_PER_SLOT = 4  # files are of unlike sizes: many small tasks end at about the same time
 
 
@@ -30,7 +30,7 @@ class Inspection:
     split_size: int
 
     def __call__(self, files: Iterable[tuple[SourceFile, FilePart]]) -> Iterator[Finding | EosingestError]:
-        """Yield what is wrong with the files; an error that is no matter of content as a value, too."""
+        """Yield what is wrong with the files. Errors (a file changed, cannot be read) are yielded, too, and not raised."""
         for file, part in files:
             try:
                 found = inspect(file, self.format, self.options, self.split_size, part)
@@ -44,8 +44,8 @@ class Inspection:
 def inspect_pending(context: Any, read: ReadSettings, plan: Plan, *, as_lines: bool, slots: int) -> None:
     """Inspect the pending files. Raises FatalError for what was found, ChangedError for a file that changed.
 
-    `as_lines`: tasks read them themselves, and tell damage themselves; else Spark's readers do. `slots`: how many tasks run
-    at a time.
+    `as_lines`: the tasks of the run read the lines themselves, and find damage then; only names and first bytes are checked
+    here. `slots`: how many tasks run at a time.
     """
     refused = [found for file in pending_files(plan) if (found := look(file, read.format, read.options)) is not None]
     if refused:

@@ -15,7 +15,7 @@ SCHEMA = "value STRING"  # what Spark would infer of text
 
 
 def takes_lines(settings: ReadSettings, conf: Mapping[str, str], plan: Plan, base_path: str | None) -> bool:
-    """Say whether the records are the lines of text files as they are, in files that are read here as Spark reads them."""
+    """Say whether the records are the lines of text files as they are, and tasks can read all pending files as Spark would."""
     return sends_lines(settings, conf, base_path) and all(_is_readable(file.path) for file in pending_files(plan))
 
 
@@ -37,7 +37,7 @@ def sends_lines(settings: ReadSettings, conf: Mapping[str, str], base_path: str 
 
 
 def _is_readable(path: str) -> bool:
-    """Say whether a file is plain, or compressed and never cut: of bzip2, which can be cut, Hadoop knows more."""
+    """Say whether lines.py can read a file: a plain one, or a compressed one that is not cut. Only Hadoop can cut bzip2."""
     plain = is_splittable("text", {}, path) and not is_cut_by_codec(path)
     return plain or is_compressed(path)
 

@@ -1,8 +1,8 @@
-"""Lines that go to Kafka as they are, read in the task itself: no JVM, no Arrow, no Python object that outlives a batch.
+"""Reads lines that go to Kafka as they are, in the task itself: no JVM, no Arrow, no Python object that outlives a batch.
 
     planned splits ─▶ bytes of the file ─▶ lines (../lines.py) ─▶ addresses and lengths ─▶ task.py
 
-A `DirectReader` (spark/direct.py), with the records and receipts of the way through Spark.
+A `DirectReader` (spark/direct.py). Records and receipts are the same as those of lines that Spark reads.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from eosingest.sources.files.source_file import SourceFile
 
 @dataclass(frozen=True)
 class LineSplit:
-    """A planned split and where it lies (`direct.DirectSplit`); `key` is its hash in the plan of the task."""
+    """A planned split and its file (`direct.DirectSplit`); `key` is its hash in the task's table of splits."""
 
     key: int
     file: SourceFile
@@ -43,7 +43,7 @@ class LineSplit:
 
     @property
     def start(self) -> int:
-        """Where it begins, in bytes."""
+        """The byte of the file at which it begins."""
         return file_split(self.planned.split).start
 
     @property
@@ -59,9 +59,9 @@ class LineReader:
     separator: int | None
 
     def read(self, split: LineSplit, committed: OffsetRecord | None, longest: int) -> Iterator[Batch]:
-        """Yield the lines of a split, also where some are committed; see the protocol.
+        """Yield the lines of a split, also those that are committed; see `DirectReader`.
 
-        A line of more than `longest` bytes is not read whole, but where it was sent.
+        A line of more than `longest` bytes is not read whole, unless it was sent.
         """
         whole, start = is_compressed(split.file.path), split.start
         bounds = Bounds(
@@ -78,7 +78,7 @@ class LineReader:
             _refuse_change(split, file)
 
     def _lines(self, file: BufferedIOBase, bounds: Bounds, sent: int) -> Iterator[Lines]:
-        """Yield the lines. The first `sent` ones are as long as they are: they were sent under another limit, perhaps."""
+        """Yield the lines. The first `sent` ones are read whole: they may have been sent under a larger limit."""
         if sent:
             for lines in read_lines(file, replace(bounds, longest=sys.maxsize), self.separator):
                 before = lines.between(0, sent)
@@ -94,9 +94,9 @@ class LineReader:
 
 @contextmanager
 def _opened(split: LineSplit) -> Iterator[BufferedIOBase]:
-    """Open a split's file. Raises ChangedError where it is not the one that was listed, FatalError where it is no text.
+    """Open a split's file. Raises ChangedError where it has changed since it was listed or is gone.
 
-    Any other OSError may be gone next time.
+    Raises FatalError where it cannot be decompressed or may not be read. Any other OSError may not come again.
     """
     try:
         with open_file(split.file.path) as file:

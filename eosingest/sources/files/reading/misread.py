@@ -1,9 +1,9 @@
-"""Columns of JSON, CSV and folders that Spark fills with another value than the text says, found before anything is sent.
+"""Finds columns of JSON, CSV and folders in which Spark reads a text as another value than it says, before anything is sent.
 
 A text without a date becomes that time of today as TIMESTAMP, `2020-05` the first of May, and `202005` a year; as DATE
 `2020-01-02 x` loses its end and `20200102` is a number of days; 200 as TINYINT is -56; `1,5` as DECIMAL is 15; a folder's
-70000 as SMALLINT is 4464. None of it is a corrupt row. Between the schema (rows.py) and the rows: such columns are read once
-as text, and looked at; a column of none of these types costs nothing.
+70000 as SMALLINT is 4464. None of it is a corrupt row. Between the schema (rows.py) and the rows: columns of these types are
+read once as text, and checked; columns of other types cost nothing.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _BLANKS = r"[\x00-\x20\x7f]*"
 _MIDNIGHT = r"[T ]00:00(?::00(?:\.0+)?)?(?:Z|[+-]00:?00)?"
 _DATE = rf"^{_BLANKS}[+-]?[0-9]{{4,7}}-[0-9]{{1,2}}-[0-9]{{1,2}}(?:{_MIDNIGHT})?{_BLANKS}$"
 _TAKEN_FOR_A_DATE = rf"^{_BLANKS}[+-]?[0-9]+(?:-[0-9]+(?:-[0-9]+(?:[T ].*)?)?)?{_BLANKS}$"
-# `202005`, which would be a year, is a month too; nobody's year is that far away.
+# `202005` is a month too, though Spark reads it as a year.
 _MONTH = rf"^{_BLANKS}(?:[+-]?[0-9]{{4,6}}-[0-9]{{1,2}}|[12][0-9]{{3}}(?:0[1-9]|1[0-2])){_BLANKS}$"
 _DECIMAL_COMMA = r"^(?!\s*[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:[.][0-9]*)?\s*$).*,"
-# By type: what is true of a text that is read as another value.
+# By type: the SQL condition (of «value») for a text that Spark reads as another value.
 _SUSPECTS: Mapping[str, str] = {
     "timestamp": f"{_VALUE} RLIKE '{NO_DATE}' OR {_VALUE} RLIKE '{_MONTH}'",
     "timestamp_ntz": f"{_VALUE} RLIKE '{_MONTH}'",
@@ -48,7 +48,7 @@ IN_FOLDERS = frozenset(("timestamp", "timestamp_ntz", "date", "tinyint", "smalli
 
 
 def suspects(format: str, options: Mapping[str, str], conf_policy: str | None) -> frozenset[str]:
-    """Return the types whose texts must be looked at: of times, those for which no format says what they mean."""
+    """Return the types whose texts must be checked: decimals, JSON's TINYINT, dates and times without a format option."""
     lower = {name.lower(): value.lower() for name, value in options.items()}
     fallback = lower.get("enabledatetimeparsingfallback") == "true" or (conf_policy or "").upper() == "LEGACY"
     found = {kind for kind, option in _FORMATS.items() if fallback or option.lower() not in lower}
@@ -72,7 +72,7 @@ def _inner(kind: DataType) -> list[DataType]:
 
 
 def as_text(kind: DataType, types: frozenset[str], written: DataType | None = None) -> DataType:
-    """Return the type with STRING, or how else they are `written`, in place of these types."""
+    """Return the type with STRING, or the type `written`, in place of these types, at any depth."""
     if _name(kind) in types:
         return written or StringType()
     if isinstance(kind, StructType):
@@ -90,10 +90,10 @@ def misread_columns(
     suspects: Mapping[str, str] = _SUSPECTS,
     written: DataType | None = None,
 ) -> dict[str, str]:
-    """Return the columns in which a text is read as another value, each with the type that it is read as and such a text.
+    """Return the columns in which a text is read as another value, each with its type and such a text: "date 2020-01-02 x".
 
-    One pass for all of them, and none where there is no column of these types. `written`: as what they are looked at, if not
-    as text; `suspects` is by type what is true of one that is read as another value.
+    One pass for all of them, and none where there is no column of these `types`. `written` is the type as which they are read
+    for the check, None for STRING; `suspects` has for each type the SQL condition (of «value») for such a text.
     """
     fields = [field for field in schema.fields if _has(field.dataType, types)]
     if not fields:
@@ -126,7 +126,7 @@ def _first(value: str, kind: DataType, types: frozenset[str], suspects: Mapping[
 
 
 def misread_folders(spark: SparkSession, values: Mapping[str, Collection[str]], schema: StructType) -> dict[str, str]:
-    """Return as `misread_columns` the columns whose `values`, of folders, are read as others; names are in lower case."""
+    """Do as `misread_columns` for folder columns. `values` are the texts in folder names, by column in lower case."""
     found: dict[str, str] = {}
     for field in schema.fields:
         texts = values.get(field.name.lower(), ())
@@ -138,7 +138,7 @@ def misread_folders(spark: SparkSession, values: Mapping[str, Collection[str]], 
 
 
 def refusal(found: Mapping[str, str], *, in_folders: bool = False) -> FatalError:
-    """Make the error for what `misread_columns` found. `in_folders`: no format says how these are written."""
+    """Make the error for what `misread_columns` found. `in_folders`: of folder columns, which have no format option."""
     by_type: dict[str, list[str]] = {}
     for column, said in found.items():
         kind, _, text = said.partition(" ")

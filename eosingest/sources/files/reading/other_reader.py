@@ -1,6 +1,6 @@
-"""Files of lines as an audit reads them without Spark's readers: by `read_lines`.
+"""Files of lines as an audit reads them without Spark's readers: by `lines.read_lines`.
 
-Beside rows.py for an audit of the source, which reads by another reader than the run, where there is one:
+An audit of the source reads by another reader than the run did, where there is one: by rows.py (Spark), or by this module:
 
 - A run that sends lines as they are reads them in its tasks: the audit, by Spark. Only .zst of a window or frame that Spark
   does not know, and .gz with zeros behind it, have no reader but the tasks'.
@@ -37,9 +37,9 @@ _SCHEMA = f"{SPLIT} BIGINT, {CHECKSUM} BIGINT"
 
 
 def parted(context: Any, plan: Plan, slots: int, *, by_another_reader: bool) -> tuple[Plan, Plan]:
-    """Part a plan of lines in what Spark reads, and what is read here; a file that nobody can read is left to Spark.
+    """Divide a plan of lines into what Spark reads, and what is read here; a file that neither can read goes to Spark.
 
-    Not `by_another_reader`: here is read only what Spark cannot read.
+    Not `by_another_reader`: only what Spark cannot read is read here. `slots`: how many tasks run at a time.
     """
     apart = _sent_by_spark(plan) if by_another_reader else set()
     compressed = [file for file in planned_files(plan) if is_compressed(file.path) and file.name not in apart]
@@ -82,7 +82,7 @@ def _read_by_lines_alone(files: Iterable[SourceFile]) -> Iterator[str]:
 
 def _read_by_spark(file: SourceFile) -> bool:
     try:
-        if codec_of(file.path) in ("gzip", "deflate"):  # what Hadoop tells itself the inspection passes over
+        if codec_of(file.path) in ("gzip", "deflate"):  # the inspection leaves out what Hadoop reports itself
             with open(file.path, "rb") as opened:
                 for _ in pieces(opened, file.path):
                     pass
@@ -105,7 +105,7 @@ def _whole(file: SourceFile) -> bool:
 
 
 def line_hashes(spark: SparkSession, splits: Sequence[LineSplit], separator: int | None) -> DataFrame:
-    """Return split and hash of each line; all lines of a compressed file are of its first split."""
+    """Return split and hash of each line; all lines of a compressed file count for its first split."""
     read = tuple(split for split in splits if split.start == 0 or not _is_read_whole(split.file))
     numbers = spark.range(0, len(read), 1, len(read))
     return numbers.mapInArrow(_Hashes(read, separator), _SCHEMA)
@@ -117,13 +117,13 @@ def _is_read_whole(file: SourceFile) -> bool:
 
 @dataclass(frozen=True)
 class _Hashes:
-    """What each task reads. Pickled into the tasks."""
+    """Reads splits and hashes their lines, in a task. Pickled into the tasks."""
 
     splits: tuple[LineSplit, ...]
     separator: int | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the hashes of the splits whose numbers come."""
+        """Yield the hashes of the splits whose numbers are in the batches."""
         for batch in batches:
             for number in batch.column(0).to_numpy():
                 yield from self._of(self.splits[number])

@@ -1,8 +1,8 @@
-"""Whether an inferred schema that is pinned still takes all that the files hold, where other files are pending than it knew.
+"""Whether a pinned schema that was inferred still fits, where files are pending that it was not inferred from.
 
-Called by the launcher in the middle of a job, before anything is sent. Spark drops a field that the schema does not
-have, and a value that does not fit is a corrupt row: the schema is inferred anew over what is pending, and what it would add
-or widen stops the run, with the file and the schema that would take both.
+Called by the launcher in the middle of a job, before anything is sent. Spark drops a field that the schema does not have, and a
+value that does not fit is a corrupt row. So the schema is inferred anew over what is pending: a field that is new, or has a
+wider type, ends the run, with an error that names the file and a schema that fits both.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _WAY_OUT = (
 
 @dataclass(frozen=True)
 class Difference:
-    """A column, or a field in one, that is `found` now; `pinned` is what the schema has of it, None where it is new."""
+    """A column, or a field in one, with the type that is `found` now and the `pinned` one, None where it is new."""
 
     path: str
     found: DataType
     pinned: DataType | None
 
     def __str__(self) -> str:
-        """Say it in the words of an error message."""
+        """Return it in the words of an error message."""
         kind = type_words(self.found)
         if self.pinned is None:
             return f"{self.path} {kind} is new"
@@ -60,7 +60,7 @@ class Difference:
 def refuse_outgrown(
     spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, pinned_ddl: str
 ) -> None:
-    """Raise ChangedError where pending files hold what the pinned schema, which was inferred, would drop or not take."""
+    """Raise ChangedError where the pinned schema, which was inferred, would drop or not fit what pending files hold."""
     pinned = from_ddl(pinned_ddl)
     found = _inferred(spark, settings, plan, base_path)
     differences = list(compare(found, pinned, settings.format))
@@ -81,7 +81,7 @@ def refuse_outgrown(
 
 
 def _for_both(spark: SparkSession, found: StructType, pinned: StructType, format: str) -> str:
-    """Say by which schema everything could be sent again; Parquet and ORC are not read as any type that holds both."""
+    """Return a hint: the schema by which everything could be sent again. For Parquet and ORC there may be none."""
     both = _joined(pinned, found, format)
     if format in WITH_FOOTERS and [*compare(found, both, format), *compare(pinned, both, format)]:
         return "No type holds both: or give these files a job of their own"
@@ -111,7 +111,7 @@ def _with_values_only(
     found: StructType,
     pinned: StructType,
 ) -> StructType:
-    """Return what was found, with the pinned type for all that has no value in these files."""
+    """Return the schema that was found, with the pinned types for columns and fields without any value in these files."""
     if settings.format == "json":
         options = {**settings.options, "dropFieldIfAllNull": "true"}
         return _pinned_where_null(_inferred(spark, replace(settings, options=options), plan, base_path), found, pinned)
@@ -137,7 +137,7 @@ def _pinned_where_null(valued: StructType, found: StructType, pinned: StructType
 def _files_of(
     spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, pinned: StructType
 ) -> list[str]:
-    """Name the pending files that differ, where they are few enough to ask each."""
+    """Return the names of the pending files that differ; none where there are too many to infer each one's schema."""
     if len(plan.pending_items) > _ASKED_AT_MOST:
         return []
     return [
@@ -155,7 +155,7 @@ def _alone(plan: Plan, entry: PlannedItem) -> Plan:
 
 
 def compare(found: DataType, pinned: DataType, format: str, path: str = "") -> Iterator[Difference]:
-    """Yield what a reader by the `pinned` type would drop of what was `found`, or not take."""
+    """Yield the columns and fields of the type that was `found` which a reader by the `pinned` type would drop or not fit."""
     if isinstance(found, StructType) and isinstance(pinned, StructType):
         kinds = {field.name: field.dataType for field in pinned.fields}
         for field in found.fields:
@@ -182,7 +182,7 @@ def _joined(one: StructType, other: StructType, format: str) -> StructType:
 
 
 def joined(one: DataType, other: DataType, format: str) -> DataType:
-    """Return a type that takes both."""
+    """Return a type that holds the values of both."""
     if isinstance(one, StructType) and isinstance(other, StructType):
         return _joined(one, other, format)
     if isinstance(one, ArrayType) and isinstance(other, ArrayType):
@@ -199,7 +199,7 @@ def joined(one: DataType, other: DataType, format: str) -> DataType:
 
 
 def _takes(pinned: DataType, found: DataType, format: str) -> bool:
-    """Say whether what is of type `found` is read by the `pinned` one as inference over both would have it."""
+    """Say whether reading `found` values by the `pinned` type gives what inference over both would give."""
     if pinned == found or holds(found, pinned, format):
         return True
     if format in WITH_FOOTERS:

@@ -1,4 +1,4 @@
-"""A few files read as a run reads them, for the training that Spark's class data archive is written by (spark/training.py)."""
+"""Reads a few files as a run reads them, for the training run that writes the JVM's class data archive (spark/training.py)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FileRehearsal:
     """Implements `training.Rehearsal`."""
 
     def spark_conf(self) -> Mapping[str, str]:
-        """Return what reading files rests on."""
+        """Return the Spark settings that reading files needs."""
         return spark_conf(_SPLIT_SIZE)
 
     def records(self, spark: SparkSession, folder: Path) -> Iterator[DataFrame]:

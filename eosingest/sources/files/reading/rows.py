@@ -1,4 +1,4 @@
-"""From files to rows: which schema the files are read by, and which split each row came from.
+"""From files to rows: by which schema the files are read, and from which split each row came.
 
     files ─▶ reader (PERMISSIVE, our corrupt column) ─▶ FileRows ─▶ record_columns.py: where ─▶ select ─▶ key, value, …
                  └─ block being read ─▶ split hash ────────────────────────────────────────────▶ + checksum of the record
@@ -32,13 +32,13 @@ _WITH_CORRUPT_ROWS = tuple(name for name, entry in FORMATS.items() if entry.has_
 _BY_COLUMNS = tuple(name for name, entry in FORMATS.items() if entry.is_by_columns)
 _INFERENCE_MAX_BYTES = 1 << 30
 _SAMPLE_ROWS = 10_000
-# Spark calls its note of the block that is being read non-deterministic, and moves no filter below it: it comes last.
+# These functions are non-deterministic to Spark, which pushes no filter below them: this column is added last.
 _SPLIT_BY_BLOCK = "xxhash64(input_file_name(), input_file_block_start())"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSettings(RecordSettings):
-    """What of the spec files are read by, and records made; `schema` is DDL, or None to infer it."""
+    """The settings of the spec by which files are read and records made; `schema` is DDL, or None to infer it."""
 
     format: str
     options: dict[str, str]
@@ -49,7 +49,8 @@ class ReadSettings(RecordSettings):
 class FileRows:
     """The rows of the pending files (`scan.SplitFrame`).
 
-    `scheme` is how the path begins that a row's split is hashed from (`splits.planned_splits`).
+    `split` is the column of each row's split hash; `split_last`: it must be added after every filter. `visible` are the columns
+    that a spec may use. `scheme` is how the path begins that the split is hashed from (`splits.planned_splits`).
     """
 
     rows: DataFrame
@@ -62,7 +63,7 @@ class FileRows:
     readable: Callable[[], DataFrame]  # the rows for records that use no column of them
 
     def fitted(self, records: DataFrame) -> FileRows:
-        """Spark refuses to read the corrupt rows alone."""
+        """Return rows that Spark can read for `records`: it refuses to read the column of corrupt rows alone."""
         if CORRUPT not in self.rows.columns or not splits.reads_only(records, CORRUPT):
             return self
         return replace(self, rows=self.readable())
@@ -75,7 +76,7 @@ class FileRows:
 def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> FileRows:
     """Make the DataFrame. Raises SpecError that names the key whose value Spark does not take.
 
-    FatalError where a column of JSON or CSV holds what Spark would read as another value (misread.py).
+    Raises FatalError where a column of JSON or CSV holds what Spark would read as another value (misread.py).
     """
     reader = _reader(spark, settings, base_path)
     paths = [escape_for_spark(file.path) for file in pending_files(plan)]
@@ -121,9 +122,9 @@ def _split_by_metadata(rows: DataFrame) -> Column:
 def _with_something_to_read(
     reader: DataFrameReader, schema: StructType, paths: list[str], needed: list[str]
 ) -> DataFrame:
-    """Return the source for records that use no column of it: Spark refuses to read the corrupt rows alone.
+    """Return the rows for records that use no column of them: Spark refuses to read the column of corrupt rows alone.
 
-    The column of corrupt rows is made to need columns of CSV; of JSON and of an empty schema, one that no file has.
+    That column is made to need the columns of CSV; of JSON and of an empty schema, a column that no file has.
     """
     if not needed:
         schema, needed = StructType([*schema.fields, StructField(NOTHING, StringType())]), [NOTHING]
@@ -142,9 +143,9 @@ def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) 
 
 
 def _has_corrupt_rows(settings: ReadSettings) -> bool:
-    """Say whether the reader tells each bad row in a column.
+    """Say whether the reader is to give the text of each bad row in a column.
 
-    Of a JSON document that is one file it would call every row bad, each time with the whole file's text.
+    Not of files that are one JSON document: every row would be bad, each with the whole file's text.
     """
     return settings.format in _WITH_CORRUPT_ROWS and not _is_document(settings)
 
@@ -156,9 +157,9 @@ def _is_document(settings: ReadSettings) -> bool:
 def _headers_are_the_names(
     spark: SparkSession, settings: ReadSettings, plan: Plan, whole: Callable[[], DataFrame]
 ) -> bool:
-    """Say whether each CSV file's header gives the columns their names by Spark's own rule for empty and doubled ones.
+    """Say whether the columns have the names that Spark makes of each CSV file's header, where names in it are not unique.
 
-    Asked only where Spark may have given a name; else Spark compares the headers itself.
+    False where Spark has made up no name: then it compares the headers itself.
     """
     if settings.format != "csv" or settings.options.get("enforceSchema") != "false":
         return False
@@ -173,7 +174,8 @@ def _headers_are_the_names(
 def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> StructType:
     """Return the schema without our corrupt column: the given one, or what Spark infers of all that is pending.
 
-    Raises FatalError where the files do not fit it: Spark would not say so.
+    Raises FatalError where the files do not fit it, which Spark would not report; SpecError where it would have to be inferred
+    from too much data.
     """
     if FORMATS[settings.format].is_text:
         hadoop_codecs.use(spark, plan)
@@ -254,7 +256,7 @@ def _misread_columns(
     policy = spark.conf.get("spark.sql.legacy.timeParserPolicy", None)
     if settings.format not in _WITH_CORRUPT_ROWS:
         return {}
-    # By their places: what is wrong with a header is said where the rows are read.
+    # Columns by position: what is wrong with a header is reported where the rows are read.
     reader = _reader(spark, settings, base_path).option("enforceSchema", "true")
     types = misread.suspects(settings.format, settings.options, policy)
     return misread.misread_columns(lambda as_text: reader.schema(as_text).load(paths), schema, types)

@@ -25,7 +25,7 @@ from eosingest.spark.scan import Apart, Direct
 
 _READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
 
-_FILES_A_BATCH = "16"  # where a row is a whole file, 10,000 of them are too much for the memory
+_FILES_A_BATCH = "16"  # where a row is a whole file, Arrow batches of 10,000 rows need too much memory
 
 
 def spark_conf(split_size: int) -> dict[str, str]:
@@ -37,19 +37,19 @@ def spark_conf(split_size: int) -> dict[str, str]:
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
         "spark.sql.sources.useV1SourceList": "csv,json,orc,parquet,text",
-        # One listing by us; a job of thousands of tasks to list it again would take longer than the run.
+        # We have listed the files; a Spark job of thousands of tasks that lists them again would take longer than the run.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
         # A flipped bit in a page that carries a checksum would be sent as it is.
         "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
         "spark.sql.csv.parser.columnPruning.enabled": "false",
-        # Hadoop's line reader drops longer lines without a word, wherever this is set lower.
+        # Hadoop's line reader silently drops longer lines.
         "spark.hadoop.mapreduce.input.linerecordreader.line.maxlength": str(2**31 - 1),
     }
 
 
 @dataclass(frozen=True)
 class FileScan:
-    """Files that are read by `read`, in a Spark with the spec's settings `conf`. `recursive`: no folder gives a column."""
+    """How files are read: by the settings `read`, in a Spark with the spec's `conf`. `recursive`: no folder gives a column."""
 
     read: ReadSettings
     conf: Mapping[str, str]
@@ -65,7 +65,7 @@ class FileScan:
         return conf
 
     def direct(self, plan: Plan) -> Direct | None:
-        """Lines that go to Kafka as they are need no Spark to be read."""
+        """Return the tasks' own reader, with its splits, for lines that go to Kafka as they are; None where Spark reads."""
         if not line_jobs.takes_lines(self.read, self.conf, plan, self._base_path(plan)):
             return None
         splits = _line_splits(plan)
@@ -88,7 +88,7 @@ class FileScan:
     def apart(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
     ) -> tuple[Plan, Apart | None]:
-        """See other_reader.py; but for lines there is one reader."""
+        """See other_reader.py. Only lines have another reader."""
         if not line_jobs.sends_lines(self.read, self.conf, self._base_path(plan)):
             return plan, None
         by_spark, alone = other_reader.parted(spark.sparkContext, plan, slots, by_another_reader=by_another_reader)
@@ -99,7 +99,7 @@ class FileScan:
         return by_spark, Apart(hashes, {split.key: split.planned for split in splits})
 
     def blamed(self, plan: Plan, text: str) -> str:
-        """Name the file that Spark was reading, or all that it may have been."""
+        """Return the name of the file that Spark was reading when it failed with `text`, or those that it may have been."""
         names = {metadata_file_path(file.path).removeprefix("file:"): file.name for file in pending_files(plan)}
         found = _READING.search(text)
         if found is not None and found.group(1) in names:

@@ -1,8 +1,8 @@
 """Which splits of files Spark will read, read back from the plan that it will execute.
 
-Spark drops listed files without a word in some cases, and packs the splits as it likes: so the driver asks. Between
-rows.py, which makes the DataFrame, and the task's table of splits. Reached through py4j: nothing of it is public API
-of pyspark, and tests hold it to the one that is pinned.
+Spark drops listed files silently in some cases, and packs splits into partitions as it likes: so the driver checks. Between
+rows.py, which makes the DataFrame, and the task's table of splits. It uses py4j: nothing of this is public API of pyspark,
+and tests hold it to the version that is pinned.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from eosingest.sources.files.source_file import SourceFile, as_file
 from eosingest.spark.narrow import nodes_of
 
 SCAN_NODES = frozenset({"FileSourceScanExec"})
-# How the path of a row's file begins in `_metadata.file_path`, and in what `input_file_name()` says.
+# How the path of a row's file begins in `_metadata.file_path`, and in `input_file_name()`.
 METADATA = "file:"
 BLOCK = "file://"
 _PIECE = re.compile(r"path: file://(\S+), range: (\d+)-(\d+), partition values: ")
-# A `FileStatus` in words. Greedy: what follows the path is Hadoop's own, so the last match is the right one.
+# Hadoop's `FileStatus` as a string. Greedy: a path may hold any text, so the last match of what follows it is the right one.
 _FILE_STATUS = re.compile(
     r"\w+\{path=file:(?P<path>.*); isDirectory=false; length=(?P<length>\d+); replication=\d+; blocksize=\d+; "
     r"modification_time=(?P<mtime>-?\d+); .*\}",
@@ -37,7 +37,7 @@ _FILE_STATUS = re.compile(
 
 
 class Piece(NamedTuple):
-    """A split as Spark has it: path as in `_metadata.file_path` without its scheme, start and length in bytes."""
+    """A split in Spark's plan: path as in `_metadata.file_path` without its scheme, start and length in bytes."""
 
     path: str
     start: int
@@ -45,7 +45,7 @@ class Piece(NamedTuple):
 
 
 def reads_only(frame: DataFrame, column: str) -> bool:
-    """Say whether, of all that the source's files hold, the frame needs this column alone."""
+    """Say whether, of the columns that are read from the files, the frame needs this one at most."""
     plan = frame._jdf.queryExecution().optimizedPlan()
     used = {
         name for node in nodes_of(plan) if not node.children().isEmpty() for name in _names(node.references().toSeq())
@@ -65,7 +65,7 @@ def _names(attributes: Any) -> list[str]:
 
 
 def partitions(frame: DataFrame) -> list[list[Piece]]:
-    """Return the splits of each of Spark's file partitions, in the order of reading; empty where there is no scan."""
+    """Return the splits of each of Spark's file partitions, in the order of reading; empty where the plan has no file scan."""
     jvm: Any = frame.sparkSession._jvm
     leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
     scans = [leaves.apply(index) for index in range(leaves.size())]
@@ -99,8 +99,8 @@ def task_splits(plan: Plan, whole: DataFrame, frame: DataFrame, scheme: str) -> 
 def planned_splits(plan: Plan, scheme: str) -> list[tuple[int, SourceFile, PlannedSplit]]:
     """Return hash, file and split of everything that is to be read, in order; the hash is the one that rows of it carry.
 
-    Of the path as a row spells it, behind `scheme` (METADATA or BLOCK), and the split's start in bytes. Raises FatalError
-    where two hashes are equal.
+    It is the hash of the path as a row spells it, after `scheme` (METADATA or BLOCK), and of the split's start in bytes. Raises
+    FatalError where two hashes are equal.
     """
     found: dict[int, tuple[int, SourceFile, PlannedSplit]] = {}
     for entry in plan.pending_items:
@@ -116,7 +116,7 @@ def planned_splits(plan: Plan, scheme: str) -> list[tuple[int, SourceFile, Plann
 
 
 def _refuse_missing(plan: Plan, paths: Mapping[str, str], executed: set[Piece], whole: DataFrame) -> None:
-    """Every planned split must be one that Spark reads, or would read if no filter spared it the file."""
+    """Raise ChangedError where a planned split is neither executed nor in the plan of `whole`, which has no filters."""
     planned = {
         Piece(paths[as_file(entry.item).path].removeprefix("file:"), split.start, split.length): entry.item.name
         for entry in plan.pending_items
@@ -130,9 +130,9 @@ def _refuse_missing(plan: Plan, paths: Mapping[str, str], executed: set[Piece], 
 
 
 def _refuse_changed(plan: Plan, whole: DataFrame) -> None:
-    """Every planned file must be as long and as old as Spark found it, when it listed it for itself.
+    """Raise ChangedError where Spark's own listing has a planned file with another length or modification time.
 
-    One string for all files: a call of the JVM for each takes 20 s for 100,000. No name holds a zero byte.
+    The JVM gives one string for all files, joined by zero bytes, which no name holds: one call each takes 20 s for 100,000.
     """
     listing = whole._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation().location()
     found = map(_FILE_STATUS.fullmatch, listing.allFiles().mkString("\0").split("\0"))

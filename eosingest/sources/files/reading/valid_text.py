@@ -1,6 +1,6 @@
-"""Strings that are no UTF-8: a row that has one stops the run, since `to_json` would write other characters in their place.
+"""Strings that are no UTF-8: a row that has one ends the run, since `to_json` would write other characters in their place.
 
-Between the reader and the rows (rows.py), for Avro: its reader takes the bytes of a string as they are. Nothing is read twice.
+Between the reader and the rows (rows.py), for Avro, whose reader takes a string's bytes as they are. Nothing is read twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _SAID = "a string of column {} is no UTF-8"
 
 
 def guarded(rows: DataFrame) -> DataFrame:
-    """Return the rows, of which one that has such a string cannot be read."""
+    """Return the rows, with columns that raise an error for a string that is no UTF-8."""
     return rows.selectExpr(*(_guarded(field.name, field.dataType) for field in rows.schema.fields))
 
 
@@ -28,7 +28,7 @@ def _guarded(name: str, kind: DataType) -> str:
 
 
 def _is_valid(value: str, kind: DataType, depth: int = 0) -> str | None:
-    """Return the SQL for whether every string in a value is UTF-8, null for that of null; None where it can have no string."""
+    """Return the SQL that says whether every string in a value is UTF-8 (null of null); None where its type has no string."""
     if isinstance(kind, StringType):
         return f"is_valid_utf8({value})"
     if isinstance(kind, StructType):
