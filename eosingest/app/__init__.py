@@ -1,1 +1,1 @@
-"""Puts the parts of each verb together: the only place that knows spec, protocol, sources, Kafka and Spark all at once."""
+"""Wires the parts of each command together: the only package that imports spec, protocol, sources, Kafka and Spark at once."""

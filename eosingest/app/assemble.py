@@ -1,8 +1,8 @@
-"""From a Spec to the parts that the verbs are put together from, once.
+"""From a Spec to the parts that the commands (verbs) are wired from.
 
     Spec ─▶ assemble ─▶ Parts: source, clients, settings of the driver and of Spark ─▶ run.py, inspect.py, verify.py, preview.py
 
-What the parts are made of is in settings.py and connection.py; what is done with them the verbs say.
+settings.py and connection.py make the parts; the verbs' modules use them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a verb works with. `observer` tells who watches and keeps it for the report; `check` ends a long wait by raising."""
+    """What a verb works with. `observer` shows notes and keeps them for the report; `check` ends waits by raising."""
 
     spec: Spec
     source: PlannedSource
@@ -35,7 +35,7 @@ class Parts:
     check: Callable[[], None]
 
     def connected(self, *, start: bool = True) -> AbstractContextManager[Connection]:
-        """See `connection.connected`: `start` says whether the embedded broker may be started."""
+        """See `connection.connected`; `start`: the embedded broker may be started."""
         return connected(self.spec, self.observer, self.check, start=start)
 
     def driver_settings(
@@ -53,7 +53,7 @@ class Parts:
     def spark_settings(
         self, client: ClientSettings, note: Callable[[str], None], generation: int | None = None
     ) -> SparkSettings:
-        """See `spark.settings.spark_settings`; with the defaults of a generation, None for the spec's own. Loads pyspark."""
+        """See `spark.settings.spark_settings`; with the defaults of a `generation`, None: the spec's own. Imports pyspark."""
         from eosingest.spark.settings import spark_settings
 
         spec = self.spec if generation is None else self.spec.at_generation(generation)
@@ -63,7 +63,7 @@ class Parts:
 def assemble(spec: Spec, observer: Observer, check: Callable[[], None] = never, *, asks_brokers: bool = True) -> Parts:
     """Make the parts. Nothing is connected, listed or started.
 
-    Raises SpecError for a path that no source has, and, where brokers will be asked, for client properties that cannot be used.
+    Raises SpecError for a path that the source cannot use, and, if `asks_brokers`, for client properties that cannot be used.
     """
     if asks_brokers:
         refuse_unusable_properties(spec)

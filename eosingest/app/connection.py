@@ -1,6 +1,6 @@
-"""From a Spec to connected clients: the admin client, and what makes producers and readers. Starts the embedded broker.
+"""From a Spec to connected clients: the admin client, the control producer, readers. Starts the embedded broker if needed.
 
-Used by a run (run.py) and by those who only look (inspect.py).
+Used by runs (run.py), audits (verify.py) and the read-only verbs (inspect.py).
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Connection:
 def connected(
     spec: Spec, observer: Observer, check: Callable[[], None] = never, *, start: bool = True
 ) -> Iterator[Connection]:
-    """Connect, starting the embedded broker where it is asked for. `check` ends waits by raising.
+    """Connect to the cluster; start the embedded broker if the spec names it. `check` ends waits by raising.
 
-    Who only looks starts nothing (`start` False): then an embedded broker that is down is a TemporaryError.
+    With `start` False, for read-only verbs, nothing is started: an embedded broker that is down is a TemporaryError.
     """
     site.refuse_embedded_elsewhere(spec)
     servers = spec.sink.bootstrap_servers
@@ -75,7 +75,7 @@ def connected(
 
 
 def embedded_is_down() -> TemporaryError:
-    """Make the error for a look at an embedded broker that nobody has started."""
+    """Make the error of a read-only verb for an embedded broker that is not running."""
     return TemporaryError(
         "the embedded broker is not running", code="broker-down", hint="start it with: eosingest broker up"
     )
@@ -84,9 +84,9 @@ def embedded_is_down() -> TemporaryError:
 def control_log(
     spec: Spec, kafka: Connection, offsets_topic: TopicDescription, partition: int | None = None
 ) -> ControlLog:
-    """Make a reader of the job's records, for those who only look; to be closed.
+    """Make a reader of the job's records in the offsets topic, for read-only verbs. The caller closes it.
 
-    They lie in the partition that the topic's count gives, unless one is named.
+    It reads `partition`; None: the partition that follows from the job's name and the topic's partition count.
     """
     if partition is None:
         partition = topic.partition_of(spec.name, offsets_topic.partitions)
@@ -102,7 +102,7 @@ def control_log(
 
 
 def refuse_unusable_properties(spec: Spec) -> None:
-    """Raise SpecError for client properties that cannot be used; cheaper than `check`."""
+    """Raise SpecError for client properties that cannot be used. Cheaper than the checks of the verb `check`."""
     problems = refuse_one_sided(resolve_properties(spec))
     if problems:
         raise SpecError("\n".join(problems), code="bad-property", problems=problems)

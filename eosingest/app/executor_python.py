@@ -1,8 +1,8 @@
 """A Python for executors as one archive: interpreter, standard library, and what tasks import (`eosingest package`).
 
-Spark unpacks it on every executor (`spark.archives`, docs/clusters.md). A virtual environment only points to the interpreter
-that made it; here the interpreter lies in the archive and finds its library by its own place. eosingest itself is not in it:
-it is sent with each run, and pyspark lies on the cluster.
+Spark unpacks it on every executor (`spark.archives`, docs/clusters.md). A virtual environment only refers to the interpreter
+that made it; this archive contains the interpreter, which finds its library relative to itself. eosingest is not in it, since
+each run sends it; pyspark is not in it either, since the cluster has it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _LIBRARY = PurePosixPath("lib") / f"python{sys.version_info.major}.{sys.version_
 _LEFT_OUT = frozenset({"site-packages", "dist-packages", "__pycache__"} | {"test", "tests", "include"})
 _NOT_OF_TASKS = frozenset({"idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "pydoc_data"})
 _CHECK_S = 120.0
-_STEP = 200  # files between two looks at whether to go on
-# The interpreter may need its library from beside it; what the executor's environment says of Python is not meant for it.
+_STEP = 200  # files between two calls of `check`
+# The interpreter may need its shared library, beside it; Python's variables of the executor's environment are not for it.
 _START = """\
 #!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd -P)
@@ -48,7 +48,7 @@ print(json.dumps({"prefix": sys.prefix, **{p: importlib.metadata.version(p) for 
 
 @dataclass(frozen=True)
 class Packed:
-    """The archive as it was written and tried: `bytes` long, `packages` by their versions, `runs_on` machine and C library."""
+    """The archive, written and tried: `bytes` is its size, `packages` maps names to versions, `runs_on` is machine and libc."""
 
     file: Path
     bytes: int
@@ -58,14 +58,14 @@ class Packed:
 
 
 def default_name() -> str:
-    """Return how the archive is called where nobody says so."""
+    """Return the default name of the archive."""
     return f"eosingest-python{platform.python_version()}-{platform.machine()}.tar.gz"
 
 
 def pack(file: Path, check: Callable[[], None]) -> Packed:
-    """Write the archive, unpack it elsewhere, and import from it what tasks import; it appears by a rename.
+    """Write the archive, unpack it in another folder and import there what tasks import; then rename it to `file`.
 
-    `check` raises to end the work. Raises FatalError where what is packed does not run by itself.
+    `check` raises to end the work. Raises FatalError if the packed interpreter does not run by itself.
     """
     file = file.absolute()
     try:
@@ -100,7 +100,7 @@ def _of_nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _interpreter() -> Path:
-    """Return the program that this environment, if it is one, was made from."""
+    """Return the interpreter's program; in a virtual environment, that of the Python it was made from."""
     return Path(os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable))
 
 
@@ -111,7 +111,7 @@ def _scripts() -> Iterator[tuple[str, bytes]]:
 
 
 def _files() -> Iterator[tuple[Path, PurePosixPath]]:
-    """Yield every file with its place in the archive."""
+    """Yield every file to pack with its path in the archive."""
     yield _interpreter(), PurePosixPath("bin") / f"{_LIBRARY.name}.bin"
     shared = _shared_library()
     if shared is not None:
@@ -127,7 +127,7 @@ def _files() -> Iterator[tuple[Path, PurePosixPath]]:
 
 
 def _shared_library() -> Path | None:
-    """Return the library that the interpreter is linked with; None where all of it is in the program."""
+    """Return the shared library that the interpreter is linked with; None if it is linked statically."""
     name = sysconfig.get_config_var("INSTSONAME")
     if not sysconfig.get_config_var("Py_ENABLE_SHARED") or not name:
         return None
@@ -147,7 +147,7 @@ def _installed(package: str) -> Distribution:
 
 
 def _files_of(installed: Distribution) -> Iterator[tuple[Path, PurePosixPath]]:
-    """Yield a package's files but its tests, headers and programs."""
+    """Yield a package's files, except its tests, headers and programs."""
     if installed.files is None:
         raise FatalError(
             f"{installed.name} does not say which files it has",

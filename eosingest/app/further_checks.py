@@ -1,7 +1,7 @@
-"""What `check` finds beyond the rules that a spec is loaded by: expressions, paths, servers and properties.
+"""What `check` finds beyond the rules by which every spec is loaded: problems of expressions, paths, servers and properties.
 
-Between the loader, which gives the tables and knows the lines, and those parts that know what a value means. Nothing is
-started and nobody is asked; files are listed where they are there, for the columns that their folders give.
+The loader gives the tables and adds line numbers; the parts that use a value check it. Nothing is started and no broker is
+asked; files are listed, if they exist, for the columns that their folders give.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _QUOTED = re.compile(r'"([^"]+)"')
 
 
 def further_problems(tables: Table, spec: Path) -> Iterator[Problem]:
-    """Yield problems of tables whose references are resolved; tables of a wrong shape are passed over."""
+    """Yield the problems of `tables`, whose references are resolved. Tables of a wrong type are skipped."""
     source = _source(tables, spec)
     if isinstance(source, Problem):
         yield source
@@ -40,7 +40,7 @@ def further_problems(tables: Table, spec: Path) -> Iterator[Problem]:
 
 
 def _source(tables: Table, spec: Path) -> PlannedSource | Problem | None:
-    """Return the source, the problem of a path that this version cannot read, or None."""
+    """Return the source, or the problem of a path that this version cannot read, or None if the table is too incomplete."""
     read = tables.get("source")
     table = source_table(read).for_a_look(read) if isinstance(read, dict) else None
     if table is None or table.format not in formats():
@@ -52,11 +52,11 @@ def _source(tables: Table, spec: Path) -> PlannedSource | Problem | None:
 
 
 def _folders(source: PlannedSource) -> dict[str, str] | None:
-    """Return the columns that rows get from where their item lies, without types; None where nothing is there to tell."""
+    """Return the columns that rows get from their item's path (`k=v`), without types; None if there are no items to list."""
     try:
         items = source.list().items
         return dict.fromkeys(source.columns_beside(items), "") if items else None
-    except EosingestError:  # a run would say it; who writes a spec may not have the data yet
+    except EosingestError:  # a run reports it; while a spec is written the data may be missing
         return None
 
 
@@ -82,13 +82,13 @@ def _server_problems(servers: object) -> Iterator[Problem]:
 
 
 def _property_problems(properties: object) -> Iterator[Problem]:
-    """Ask librdkafka, which tells one mistake at a time, until it has no more to say."""
+    """Ask librdkafka, which reports one mistake at a time, until it reports none."""
     if not isinstance(properties, dict):
         return
     left = {str(name): str(value) for name, value in properties.items()}
     while complaint := check_properties(ClientSettings("", left)):
         named = [name for name in _QUOTED.findall(complaint) if name in left]
         if not named:
-            return  # of no property alone: it is said when the spec is loaded
+            return  # about no single property: reported when the spec is loaded
         del left[named[0]]
         yield Problem(("sink", "properties", named[0]), f"librdkafka says: {complaint}", code="bad-property")

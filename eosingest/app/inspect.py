@@ -1,4 +1,4 @@
-"""Read-only verbs: check, plan and status. No claim, no fence, no topic made, no JVM."""
+"""The read-only verbs check, plan and status: they claim and fence nothing, create no topic, and start no JVM."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ENDED = (record.COMPLETE, record.FAILED)
 
 
 def check(spec: Spec) -> list[str]:
-    """Check what can be checked without a broker, and return notes. Raises SpecError, and FatalError without Java."""
+    """Check what can be checked without a broker, and return notes. Raises SpecError; FatalError if Java is missing."""
     properties = resolve_properties(spec)
     problems = refuse_one_sided(properties)
     complaint = check_properties(ClientSettings("", properties))
@@ -56,7 +56,7 @@ def check(spec: Spec) -> list[str]:
 
 
 def master_of(spec: Spec) -> str:
-    """Return the master that a run would start Spark with, here and now: under spark-submit its own, which its JVM knows."""
+    """Return the master that a run would start Spark with; under spark-submit, that of its JVM."""
     if spec.spark.master is not None or not site.is_submitted():
         return site.spark_master(spec)
     from eosingest.spark.session import submitted_master
@@ -65,7 +65,7 @@ def master_of(spec: Spec) -> str:
 
 
 def _not_lines(spec: Spec) -> list[str]:
-    """Say of the first item, where one is there, that a run would fail at it: JSON that is not one record a line."""
+    """Return a note if a run would fail at the first item because it is JSON that is not one record per line."""
     if not spec.source.is_json_lines:
         return []
     from eosingest.sniff import why_not_json_lines
@@ -75,13 +75,13 @@ def _not_lines(spec: Spec) -> list[str]:
         found = source.list().items
         path = source.local_path(found[0]) if found else None
         error = why_not_json_lines(path) if path is not None else None
-    except EosingestError:  # who writes a spec may not have the data yet
+    except EosingestError:  # while a spec is written the data may be missing
         return []
     return [f"{error.message}; {error.hint}"] if error is not None else []
 
 
 def plan(spec: Spec, observer: Observer) -> PlanReport:
-    """Look at what a run would do. What it would end with is in the report's errors."""
+    """Return what a run would do. The errors with which it would end are in the report."""
     parts = assemble(spec, observer)
     source = parts.source
     source.check()
@@ -102,7 +102,7 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
 
 
 def _first_plan(parts: Parts) -> PlanReport:
-    """Plan as if nothing had been sent: the embedded broker, which would know, is down, and a look does not start it."""
+    """Plan as if nothing had been sent, since the embedded broker is down and a read-only verb does not start it."""
     spec, source = parts.spec, parts.source
     parts.observer.note(
         "the embedded broker is not running, so what was sent to it is not known: this is the plan of a first run"
@@ -119,7 +119,7 @@ def _with_notes(report: PlanReport, made: Plan, parts: Parts) -> PlanReport:
 
 
 def status(spec: Spec, observer: Observer) -> StatusReport:
-    """Say what the offsets topic knows of the job. Raises NoSuchJobError where that is nothing."""
+    """Return what the offsets topic has of the job. Raises NoSuchJobError if that is nothing."""
     parts = assemble(spec, observer)
     source = parts.source
     with parts.connected(start=False) as kafka:
@@ -165,7 +165,7 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
 
 
 def _refused(look: _Look) -> list[EosingestError]:
-    """Return what a run would refuse of the offsets topic itself."""
+    """Return the errors with which a run would refuse the offsets topic."""
     if look.grew is not None:
         return [look.grew]
     errors: list[EosingestError] = []
@@ -177,9 +177,8 @@ def _refused(look: _Look) -> list[EosingestError]:
 
 
 class _Look(NamedTuple):
-    """What is decided of a job, in which partition of the offsets topic, and of how many, 0 where there is no topic.
-
-    `grew` is what a run refuses where the job lies in a partition of a time when there were fewer.
+    """A job's state up to the last stable offset. `partition`: where it is in the offsets topic, which has `partitions`
+    (0: there is no topic). `grew`: the error of a run if partitions were added since the job's records were written.
     """
 
     state: JobState
@@ -189,7 +188,7 @@ class _Look(NamedTuple):
 
 
 def _look(spec: Spec, kafka: Connection, observer: Observer) -> _Look:
-    """Read what is decided of the job, without a claim, a fence, or a topic made."""
+    """Read the job's state up to the last stable offset; claims and fences nothing, creates no topic."""
     found = kafka.admin.describe_topic(spec.sink.offsets_topic)
     if found is None:
         return _Look(JobState(spec.name))
@@ -223,9 +222,9 @@ def _collected(errors: list[EosingestError]) -> Iterator[None]:
 
 
 def _pinned_errors(spec: Spec, admin: Admin, look: _Look, settings: DriverSettings) -> list[EosingestError]:
-    """Return what a run would refuse, as far as looking tells."""
+    """Return the errors with which a run would end before its job, as far as reading alone shows."""
     if look.grew is not None:
-        return [look.grew]  # a run looks no further
+        return [look.grew]  # where a run stops, too
     errors: list[EosingestError] = []
     state = look.state
     control, sink = state.settled, admin.describe_topic(spec.sink.topic)
@@ -287,7 +286,7 @@ def _item_line(entry: PlannedItem, made: Plan) -> dict[str, Any]:
     return {
         "name": entry.item.name,
         "size": entry.item.size,
-        "length": entry.item.size,  # the older name
+        "length": entry.item.size,  # the older name of the size
         "splits": entry.splits,
         "splits_pending": len(entry.pending),
         "state": state,

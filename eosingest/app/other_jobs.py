@@ -1,6 +1,6 @@
-"""The other jobs of ours that wrote to the topic which is audited, by their receipts; and whether one of them writes now.
+"""Other eosingest jobs that wrote to the audited topic: their receipts, and whether one of them is writing now.
 
-Beside verify.py, which asks where more is in the topic than its job has sent. audit/sister_jobs.py says which they are.
+verify.py asks for them if the topic has more records than its job has sent. audit/sister_jobs.py finds them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eosingest.protocol.offsets.state import JobState
 
 
 class OtherJobs:
-    """Every job of the offsets topic but `job`, as far as it wrote to the sink topic."""
+    """All jobs of the offsets topic, except `job`, that wrote to the sink topic."""
 
     def __init__(
         self,
@@ -26,12 +26,12 @@ class OtherJobs:
         sink: TopicDescription,
         patience_s: float,
     ) -> None:
-        """Read nothing yet. A read of the offsets topic may stand still for `patience_s` seconds."""
+        """Read nothing yet. A read of the offsets topic fails after `patience_s` seconds without progress."""
         self._kafka, self._log, self._offsets_topic = kafka, log, offsets_topic
         self._job, self._sink, self._patience_s = job, sink, patience_s
 
     def look(self) -> tuple[tuple[SisterJob, ...], list[OffsetRange]]:
-        """Return the jobs, and then the topic's ends: what their receipts speak of lies before those."""
+        """Return the jobs, and the sink topic's offset ranges, read after them: all records of the receipts lie within."""
         states: list[JobState] = []
         for partition in range(self._offsets_topic.partitions):
             reader = self._kafka.reader(partition)
@@ -46,7 +46,7 @@ class OtherJobs:
         return sister_jobs(states, self._job, self._sink.topic_id, ranges), ranges
 
     def moved(self, before: Iterable[SisterJob]) -> str | None:
-        """Return the name of a job that has written since its receipts were read; None where nothing moved."""
+        """Return the name of a job that has written since its receipts were read; None if there is none."""
         known = tuple(before)
         if not known:
             return None

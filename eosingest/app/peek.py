@@ -1,6 +1,6 @@
-"""A look at the records of a topic as a read_committed consumer sees them (`topic peek`): a few, and in bounded time.
+"""A few records of a topic as a read_committed consumer sees them, in bounded time (`topic peek`).
 
-Reads ranges that are decided already, without a group; commits, claims and creates nothing.
+Reads up to the last stable offset, without a consumer group; commits, claims and creates nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FURTHER_BACK = 4
 
 @dataclass(frozen=True)
 class PeekSettings:
-    """What to look at. `properties` may hold secrets. `last`: the newest records instead of the oldest."""
+    """What to read: `count` records of a topic, the oldest, or with `last` the newest. `properties` may hold secrets."""
 
     topic: str
     servers: str
@@ -39,14 +39,14 @@ class PeekSettings:
 
 
 def settings_of(spec: Spec, servers: str | None, count: int, *, last: bool) -> PeekSettings:
-    """Return what to look at for the topic of a spec; `servers` wins over the spec's."""
+    """Return the settings for the topic of a spec. `servers` overrides the spec's bootstrap servers."""
     refuse_unusable_properties(spec)
     where = servers or spec.sink.bootstrap_servers
     return PeekSettings(spec.sink.topic, where, resolve_properties(spec), count, last)
 
 
 def peek(settings: PeekSettings, check: Callable[[], None] = never) -> PeekReport:
-    """Return the records. Raises FatalError where the topic does not exist, TemporaryError where nobody answers."""
+    """Return the records. Raises FatalError if the topic does not exist, TemporaryError if no broker answers."""
     servers = settings.servers
     if servers == EMBEDDED:
         servers = broker.status().bootstrap_servers
@@ -85,7 +85,7 @@ def peek(settings: PeekSettings, check: Callable[[], None] = never) -> PeekRepor
 
 
 class _Look:
-    """Reads a few records of each partition, and picks among them."""
+    """Reads a few records of each partition, and selects among them."""
 
     def __init__(self, settings: PeekSettings, client: ClientSettings, check: Callable[[], None]) -> None:
         self._settings = settings
@@ -94,7 +94,7 @@ class _Look:
         self._deadline = time.monotonic() + _DEADLINE_S
 
     def records(self, spans: list[tuple[int, int]]) -> tuple[list[ShownRecord], bool]:
-        """Return the records, and whether there was time for all; oldest first, by their timestamps."""
+        """Return the records, oldest timestamp first, and whether there was time to read all partitions."""
         found: list[ShownRecord] = []
         whole = True
         try:
@@ -120,7 +120,7 @@ class _Look:
         return found[: self._settings.count]
 
     def _tail(self, partition: int, start: int, end: int) -> list[ShownRecord]:
-        """Read the last records: markers and aborted records take offsets too, so further back until there are enough."""
+        """Return the last records. Markers and aborted records take offsets too, so read from further back until enough."""
         back = self._settings.count + 10
         while True:
             begin = max(start, end - back)
@@ -142,7 +142,7 @@ def _shown(message: Any) -> ShownRecord:
 
 @contextlib.contextmanager
 def _readable(topic: str) -> Iterator[None]:
-    """Turn a failed read into an error."""
+    """Turn a failure of a read into a TemporaryError or FatalError."""
     try:
         yield
     except KafkaFailure as failure:

@@ -1,10 +1,10 @@
-"""What makes runs begin sooner: the class data archive of Spark (spark/class_archive.py), asked for or not.
+"""Writes the class data archive of Spark (spark/class_archive.py), with which Spark starts sooner: by command, or unasked.
 
     a local Spark ran without one ─▶ begin_in_background ─▶ python -m eosingest.app.prepare ─▶ later runs use it
 
-The process in the background is nobody's child for long: it has a session of its own, no stream, no lock and no folder of
-whoever began it, the lowest priority, and ends within half an hour. One works at a time. It is begun again only a day after it
-failed, or was ended from outside.
+The background process is independent of the run that started it: it has a session of its own, none of the run's streams, locks
+or folders, the lowest priority, and ends within half an hour. There is one at a time. After it failed or was killed, the next
+one is started a day later at the earliest.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 def prepare(*, verbose: bool, interrupted: Callable[[], int | None]) -> tuple[Path, bool]:
-    """Return the archive, and whether it was written now: one that fits may be there. Raises the errors of errors.py."""
+    """Return the archive, and whether it was written now or existed already. Raises the errors of errors.py."""
     log_file = None if verbose else spark_log_file("prepare")
     return _archive(log_file, Interruption(interrupted).check)
 
@@ -53,9 +53,9 @@ def _archive(log_file: Path | None, check: Callable[[], None]) -> tuple[Path, bo
 
 
 def begin_in_background(spec: Spec, note: Callable[[str], None]) -> None:
-    """Begin to write the archive where runs of this spec would use one and there is none, and say so.
+    """Start writing the archive in the background if runs of this spec would use one and there is none; `note` says so.
 
-    For the end of what started Spark. What keeps it from beginning is logged; nothing is raised.
+    Called at the end of verbs that start Spark. A failure to start is logged; nothing is raised.
     """
     from eosingest.spark import class_archive
 
@@ -64,7 +64,7 @@ def begin_in_background(spec: Spec, note: Callable[[str], None]) -> None:
             return
         reason = _why_not(spec)
         if reason is None:
-            class_archive.remember_failure(_NOT_ENDED)  # stays where the process is killed, with its unit or container
+            class_archive.remember_failure(_NOT_ENDED)  # stays if the process is killed, perhaps with its container
             _start()
     except (EosingestError, OSError) as error:
         reason = str(error)
@@ -96,19 +96,19 @@ def _start() -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        cwd="/",  # ours may be removed, or unmounted
+        cwd="/",  # the current folder may be removed or unmounted
         env={**os.environ, "PYTHONPATH": python_path, "EOSINGEST_HOME": str(cache_directory())},
         start_new_session=True,
     )
-    try:  # before it has started a thread or a JVM, which inherit both
+    try:  # before it starts a thread or a JVM, which inherit both
         os.setpriority(os.PRIO_PROCESS, process.pid, _LOWEST_PRIORITY)
-        os.sched_setscheduler(process.pid, os.SCHED_IDLE, os.sched_param(0))  # with which its I/O is idle, too
+        os.sched_setscheduler(process.pid, os.SCHED_IDLE, os.sched_param(0))  # makes its I/O priority idle, too
     except (OSError, AttributeError):  # macOS has no such scheduler
         pass
 
 
 def _in_background() -> None:
-    """Write the archive, as the process that `_start` started; keep the reason where there is none in the end."""
+    """Write the archive; on failure store the reason. The main function of the process that `_start` starts."""
     from eosingest.spark import class_archive
 
     interruption = Interruption(_signals())
@@ -129,11 +129,11 @@ def _in_background() -> None:
 
 
 def _signals() -> Callable[[], int | None]:
-    """Return what gives the first signal that this process has received, if any."""
+    """Install signal handlers; return a function that returns the first signal received, or None."""
     received: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _: received.append(number))
-    signal.alarm(round(_AT_MOST_S) + 60)  # ends the process, and so its JVM, where nothing else has
+    signal.alarm(round(_AT_MOST_S) + 60)  # ends the process, and so its JVM, if nothing else has
     return lambda: received[0] if received else None
 
 

@@ -1,9 +1,9 @@
-"""A look at the records before they are sent for good (`preview`): schema and first records, as a run would make them.
+"""The verb `preview`: schema and first records, as a run would make them; nothing is sent.
 
     listing ─▶ a plan as of a first run ─▶ Spark: record columns of all items ─▶ schema
                                                └─ of one item after the other ─▶ the first rows
 
-The brokers are not asked: what was sent already is not known here, and nothing is claimed, sent or written.
+No broker is asked, so it is not known here what was sent already; nothing is claimed or written.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from eosingest.spark.preview import SparkPreviewer
 
 _KEY = re.compile(r"((?:source|transform|record)\.[\w.]+): ")
-_ITEMS_AT_MOST = 20  # where `where` takes no row of these, somebody who waits for a look has waited enough
+_ITEMS_AT_MOST = 20  # if `where` takes no row of these, stop: the user is waiting
 
 
 def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[], int | None]) -> PreviewReport:
-    """Return schema and first records. Raises what a run would raise before it sends anything."""
+    """Return the schema and the first `rows` records. Raises what a run would raise before it sends anything."""
     parts = assemble(spec, observer, _check_of(interrupted), asks_brokers=False)
     plan = _plan(parts)
     log_file = spark_log_file(spec.name)
@@ -55,16 +55,16 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
 
 
 def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | None]) -> str:
-    """Let Spark resolve schema and expressions over what is there (`check --spark`), and return a note.
+    """Have Spark resolve schema and expressions over the existing data (`check --spark`), and return a note.
 
-    Raises what a run would raise; what a key of the spec is to blame for, with its line.
+    Raises what a run would raise; a SpecError about a key of the spec names its line.
     """
     parts = assemble(spec, observer, _check_of(interrupted), asks_brokers=False)
     plan = _plan(parts)
     if not plan.items:
         return f"Spark was not asked: there is no {plan.wording.item} with anything in it"
     if spec.source.given_schema is not None:
-        plan = replace(plan, items=plan.items[:1])  # the others change nothing
+        plan = replace(plan, items=plan.items[:1])  # more items would not change the result
     observer.note("starting Spark; the brokers are not asked, and nothing is sent")
     spark = _previewer(parts, observer)
     try:
@@ -77,7 +77,7 @@ def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | No
 
 
 def _with_line(error: SpecError, spec: Spec) -> SpecError:
-    """Return the error with file and line, where its text begins with a key of the spec."""
+    """Return the error with file and line added, if its text begins with a key of the spec."""
     found = _KEY.match(error.message)
     line = spec.line_of(found[1]) if found is not None else None
     if found is None or line is None:
@@ -126,7 +126,7 @@ def _look(parts: Parts, rows: int, plan: Plan, report: PreviewReport, observer: 
 
 
 def _one_by_one(plan: Plan) -> Iterator[Plan]:
-    """Yield plans of one item each, in the plan's order: in a plan of many Spark takes the largest first."""
+    """Yield plans of one item each, in the plan's order; of a plan of many items Spark would read the largest first."""
     for entry in plan.items[:_ITEMS_AT_MOST]:
         yield replace(plan, items=(entry,))
 

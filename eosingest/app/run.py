@@ -1,4 +1,4 @@
-"""Puts the parts of a run together: clients, source, driver, and a Spark launcher that imports pyspark when needed."""
+"""Wires the parts of a run together: clients, source, driver, and a Spark launcher that imports pyspark when needed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from eosingest.spec.columns import columns_of
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What the command line says of a run beside the spec. `if_running` None: as the spec says."""
+    """The options of a run that are not in the spec. `if_running` None: use the spec's."""
 
     from_scratch: bool = False
     accept_change: bool = False
@@ -37,10 +37,10 @@ class RunOptions:
 
 
 def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callable[[], int | None]) -> RunReport | None:
-    """Run the job; None where another run is active on this host and `if_running` is "skip".
+    """Run the job; return None if another run is active on this host and `if_running` is "skip".
 
-    Raises the errors of errors.py for what ends a run before its job; what keeps a job from being complete is in the
-    report's errors.
+    Raises the errors of errors.py if the run ends before its Spark job; later errors, for which the job is not complete, are
+    in the report.
     """
     interruption = Interruption(interrupted)
     parts = assemble(spec, observer, interruption.check)
@@ -54,7 +54,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
                     f"another run of {spec.name} is active on this host",
                     hint="nothing was done; wait for it, or run with --if-running fence to take the job over",
                 )
-            lock.keep_trying()  # the next run is to see this one, not only the one that is fenced now
+            lock.keep_trying()  # so that the next run sees this run, not only the one that is fenced now
         launcher = _LazyLauncher(parts, kafka.client, observer)
         runtime = Runtime(
             now=time.monotonic,
@@ -67,7 +67,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
         try:
             report = Driver(settings, kafka, parts.source, launcher, parts.observer, runtime).run()
         except FencedError:
-            raise  # a newer run has the last word
+            raise  # what a newer run keeps must not be overwritten
         except EosingestError as error:
             if interruption.signal_number is None:
                 _name_lost_brokers([error], kafka, spec)
@@ -75,7 +75,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
             raise
         finally:
             launcher.close()
-        if interruption.signal_number is None:  # then there is no time to ask
+        if interruption.signal_number is None:  # after a signal there is no time to ask
             _name_lost_brokers(report.errors, kafka, spec)
         last_words.keep(lock.cluster_id, spec.name, report.errors)
     if launcher.started and report.complete:
@@ -84,7 +84,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
 
 
 def _name_lost_brokers(errors: Sequence[EosingestError], kafka: Connection, spec: Spec) -> None:
-    """Add to errors of Kafka that a retry may mend why it may have failed: replicas that are missing now."""
+    """Add to temporary errors of Kafka their likely cause: replicas that are missing now."""
     temporary = [error for error in errors if isinstance(error, TemporaryError)]
     if temporary:
         topics = (spec.sink.topic, spec.sink.offsets_topic, TRANSACTION_LOG)
@@ -94,7 +94,7 @@ def _name_lost_brokers(errors: Sequence[EosingestError], kafka: Connection, spec
 
 
 class _LazyLauncher:
-    """A SparkLauncher that imports pyspark when it is first asked to prepare: a run with nothing to do never is."""
+    """A SparkLauncher that imports pyspark at the first `prepare`, which a run with nothing pending never calls."""
 
     def __init__(self, parts: Parts, client: ClientSettings, observer: Observer) -> None:
         self._parts = parts
@@ -104,7 +104,7 @@ class _LazyLauncher:
         self.log: str | None = None
 
     def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool) -> Prepared:
-        # To who watches only, not to the report: until records are committed there is nothing else to see.
+        # Shown to the user but not kept in the report: until records are committed there is no other progress.
         self._note_misspelt(plan)
         self._observer.note(f"starting Spark to read {plan.wording.count(len(plan.pending_items))}")
         self._launcher = self._make(generation)
@@ -129,7 +129,7 @@ class _LazyLauncher:
             self._observer.note(found)
 
     def prove(self, plan: Plan, generation: int) -> Proof:
-        """Read what was sent under the spec as it is now, as an audit does, in a Spark of its own."""
+        """Read what was sent again, under the spec as it is now, and compare it with the receipts, in a Spark of its own."""
         from eosingest.audit.session import SparkAuditor
 
         spark = SparkAuditor(self._spark_settings(generation))
@@ -156,7 +156,7 @@ class _LazyLauncher:
 
     @property
     def started(self) -> bool:
-        """Say whether there was anything to start Spark for."""
+        """Say whether Spark was started."""
         return self._launcher is not None
 
     def _make(self, generation: int) -> Any:

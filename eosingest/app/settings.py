@@ -1,4 +1,4 @@
-"""From a Spec to the plain values that source and driver are made with; the core does not know pydantic."""
+"""From a Spec to the plain values that source and driver are made with: the protocol does not import pydantic."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _LOGS_KEPT_S = 7 * 86_400
 
 
 def source_of(spec: Spec, check: Callable[[], None] = never) -> PlannedSource:
-    """Make the source; `check` ends a long look by raising."""
+    """Make the source; `check` ends long listings by raising."""
     return kind_of(spec.source.format).source(spec.source, spec.directory, check)
 
 
 def wording_of(spec: Spec) -> Wording:
-    """Return how a person is told of the source's items."""
+    """Return the words of the source's kind for messages and reports."""
     return kind_of(spec.source.format).wording
 
 
 def scan_of(spec: Spec) -> Scan:
-    """Say how the source is read. Loads pyspark."""
+    """Return how the source is read. Imports pyspark."""
     from eosingest.spark.settings import record_settings, spark_conf
 
     scan: Scan = kind_of(spec.source.format).scan(spec.source, record_settings(spec), spark_conf(spec))
@@ -92,23 +92,23 @@ def _digest(spec: Spec) -> dict[str, str]:
 
 
 def versions_now() -> dict[str, str]:
-    """Return the versions that go into the control record; Java is looked up without starting a JVM where possible."""
+    """Return the versions that the control record pins; Java's is read without starting a JVM if possible."""
     try:
         java = str(java_major_version(find_java()))
     except FatalError:
-        java = "none"  # matters, and is said, only when Spark is to be started
+        java = "none"  # an error only when Spark is to be started
     return {"eosingest": __version__, "spark": version("pyspark"), "python": platform.python_version(), "java": java}
 
 
 def utc_now() -> str:
-    """Return the time in UTC as text, to the second."""
+    """Return the current time in UTC as text, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def spark_log_file(job: str) -> Path | None:
-    """Return where this process's Spark writes, and clear away what is older than a week.
+    """Return the log file for this process's Spark, and remove log files older than a week.
 
-    None under spark-submit: its JVM was there before us, and writes to spark-submit's stderr.
+    None under spark-submit, whose JVM writes to spark-submit's stderr.
     """
     folder = cache_directory() / "logs"
     for old in folder.glob("*.log"):

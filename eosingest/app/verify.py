@@ -1,4 +1,4 @@
-"""Puts an audit together: receipts from the offsets topic, records from the sink topic, rows from the source (`verify`).
+"""Wires an audit together (`verify`): receipts from the offsets topic, records of the sink topic, rows of the source.
 
     receipts ─▶ may this topic be audited? ─▶ sums of the topic, and of the source ─▶ equal: verified
                                                      └─ differ ─▶ hash by hash ─▶ judgement
@@ -46,7 +46,7 @@ _COUNTED = (receipts.LOST, receipts.DOUBLED, receipts.CHANGED, receipts.FOREIGN)
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """What the command line says of an audit beside the spec."""
+    """The options of an audit that are not in the spec."""
 
     against_source: bool = False
 
@@ -54,7 +54,7 @@ class VerifyOptions:
 def verify(
     spec: Spec, options: VerifyOptions, observer: AuditObserver, interrupted: Callable[[], int | None]
 ) -> VerifyReport:
-    """Audit the topic. What was found is in the report's errors; raises the errors of errors.py where it could not look."""
+    """Audit the topic. The findings are in the report; raises the errors of errors.py if the audit itself failed."""
 
     def check() -> None:
         number = interrupted()
@@ -64,7 +64,7 @@ def verify(
 
     parts = assemble(spec, observer, check)
     also = " and source" if options.against_source else ""
-    observer.note(f"reading the receipts, then topic{also} with Spark")  # to who watches: it takes a while
+    observer.note(f"reading the receipts, then topic{also} with Spark")  # not kept in the report
     with parts.connected(start=False) as kafka:
         description = kafka.admin.describe_topic(spec.sink.offsets_topic)
         if description is None:
@@ -80,7 +80,7 @@ def verify(
 
 
 class _Verification:
-    """One audit. Made and run once."""
+    """One audit, used once."""
 
     def __init__(
         self,
@@ -107,11 +107,11 @@ class _Verification:
     # ---- from top to bottom ----------------------------------------------------------------------------------------
 
     def run(self) -> VerifyReport:
-        """Go the whole way."""
+        """Run the audit and return its report."""
         self._read_receipts()
         state = self._log.state
         control = self._refuse_no_progress(state)
-        # A job that has sent nothing yet has pinned no size.
+        # A job that has sent nothing yet has pinned no split size.
         self._control = control = replace(control, split_size=control.split_size or self._spec.source.split_size)
         self._sink = self._refuse_changes(state, control)
         self._other_jobs = OtherJobs(
@@ -135,7 +135,7 @@ class _Verification:
             topic.read_to_high_watermark(self._log.reader, self._log.state, deadline_s=self._patience_s)
 
     def _refuse_no_progress(self, state: JobState) -> ControlRecord:
-        """Return the control record that says what the receipts mean. A claim says nothing yet."""
+        """Return the last settled control record. Raises an error if there is none: a claim alone has no progress to audit."""
         control = state.settled
         elsewhere = self._log.look_elsewhere(self._offsets_topic.partitions) if state.control is None else None
         if elsewhere is not None:
@@ -145,7 +145,7 @@ class _Verification:
         return control
 
     def _refuse_changes(self, state: JobState, control: ControlRecord) -> TopicDescription:
-        """Return the sink topic. Raises ChangedError where it, or what the receipts were made from, is another one."""
+        """Return the sink topic. Raises ChangedError if it was recreated, or if the spec does not agree with the pins."""
         settings = self._parts.driver_settings(self._kafka)
         now = replace(
             control.pinned,
@@ -169,7 +169,10 @@ class _Verification:
         return pins.generation_of(control, sent=True, asked=self._spec.generation, newest=generations.NEWEST)
 
     def _wait_until_decided(self) -> None:
-        """Wait until every transaction in what is to be read is committed or aborted; who does not end it is named."""
+        """Wait until every transaction in the ranges to be read is committed or aborted.
+
+        Raises TemporaryError that names the transactional ids that stay open.
+        """
         deadline = time.monotonic() + self._patience_s
         while True:
             stable = self._kafka.admin.last_stable_offsets(self._sink.name, self._sink.partitions)
@@ -213,7 +216,7 @@ class _Verification:
             return found, judgement.by_receipts(self._expected, found, copies, around)
         compared = replace(
             compared,
-            whole=compared.whole and not self._sisters,  # the source of one job says nothing of the others' records
+            whole=compared.whole and not self._sisters,  # this job's source does not have the other jobs' records
             missing=counted.missing,
             unknown=counted.unknown,
             unknown_examples=counted.unknown_examples,
@@ -221,7 +224,7 @@ class _Verification:
         return found, judgement.by_source(self._expected, found, copies, compared, around)
 
     def _read_source(self, spark: Any, rows: AuditedSource) -> Compared:
-        """Compare the source with the receipts, split by split."""
+        """Read the source's rows and compare each split with its receipt."""
         sums = spark.read_source(rows.plan, self._control.schema, by_another_reader=True) if rows.plan.items else {}
         changed = set(self._source.look_again(entry.item for entry in rows.plan.items))
         unread = [*rows.unread, *(f"{name}: changed while it was read" for name in sorted(changed))]
@@ -250,7 +253,7 @@ class _Verification:
     # ---- other jobs of ours in the topic ---------------------------------------------------------------------------
 
     def _count_sisters(self) -> bool:
-        """Count what other jobs of ours wrote among the job's records, by their receipts; say whether there are any."""
+        """Add the receipts of other eosingest jobs that wrote among this job's records; say whether there are any."""
         sisters, ranges = self._other_jobs.look()
         joined, self._sisters = together(receipts.extents(self._control.audit, ranges), sisters)
         if self._sisters:
@@ -270,7 +273,7 @@ class _Verification:
             self._observer.note(f"{names}: sent, and {wording.not_named}; checked by the receipts alone")
 
     def _live_run(self) -> str | None:
-        """Return which run has written since the receipts were read; None where nothing moved."""
+        """Return the run that has written since the receipts were read; None if there is none."""
         self._read_receipts()
         state = self._log.state
         sink = self._kafka.admin.describe_topic(self._sink.name)

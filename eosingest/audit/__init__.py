@@ -1,1 +1,1 @@
-"""The audit of `verify`: receipts against the topic and the source. Pure but for what reads by Spark (scan.py, session.py)."""
+"""The audit of `verify`: receipts against the topic and the source. Only scan.py and session.py use Spark; the rest is pure."""

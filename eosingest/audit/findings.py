@@ -1,6 +1,6 @@
-"""What an audit found, in words: the error that a verdict is, and what brokers may have removed. Pure.
+"""The texts of an audit: the error for a verdict, and what brokers may have removed. Pure.
 
-Behind judgement.py, which judges by the numbers; app/verify.py puts it into the report.
+judgement.py finds the verdict from the numbers; app/verify.py puts these texts into the report.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NAMED_AT_MOST = 5
 
 
 def still_written(run: str) -> TemporaryError:
-    """Make the error for an audit during which somebody wrote: `run` says who."""
+    """Make the error for an audit during which a run was writing: `run` names it."""
     return TemporaryError(
         f"inconclusive: {run} is writing: the receipts moved while the topic was read",
         code="inconclusive",
@@ -25,7 +25,7 @@ def still_written(run: str) -> TemporaryError:
 
 
 def error_of(verdict: Judgement, topic: str, *, against_source: bool) -> EosingestError | None:
-    """Return the error that a verdict is, or None: verified. `against_source`: the source was read as well."""
+    """Return the error for a verdict, None if it is "verified". `against_source`: the source was read, too."""
     said = [
         f"{found.records:,} {found.kind}: {found.text}" if found.records else found.text for found in verdict.findings
     ]
@@ -44,7 +44,7 @@ def error_of(verdict: Judgement, topic: str, *, against_source: bool) -> Eosinge
 
 
 def removed(sink: TopicDescription, extents: Sequence[Extent]) -> list[str]:
-    """Say what the brokers may have removed of the job's records."""
+    """Return sentences on the job's records that brokers may have removed: retention, deleted records, compaction."""
     found = [
         f"partition {extent.partition} begins at offset {extent.start:,}, {extent.removed:,} offsets behind the job's first:"
         " retention or a deletion of records has removed what was before"
@@ -62,7 +62,7 @@ def removed(sink: TopicDescription, extents: Sequence[Extent]) -> list[str]:
 
 
 def read_of(extent: Extent) -> dict[str, int]:
-    """Return what was read of a partition, as the report has it."""
+    """Return the offsets of a partition that were read, as in the report."""
     return {
         "partition": extent.partition,
         "start": extent.start,

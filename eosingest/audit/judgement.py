@@ -1,7 +1,7 @@
-"""From what was found in the topic to a verdict: no more than the numbers prove. Pure.
+"""From the records found in the topic to a verdict that claims no more than the numbers prove. Pure.
 
-What a consumer could have lost, got twice or got changed is a mismatch; a difference that retention, compaction or
-another writer explains is inconclusive. With the source every record is accounted for; without it, only the sums are.
+Records that are certainly lost, doubled or changed are a mismatch; a difference that retention, compaction or another producer
+may explain is inconclusive. With the source each record is accounted for; without it, only the sums are.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ASK_THE_SOURCE = "--against-source tells which"
 
 
 def by_receipts(expected: Totals, found: Found, copies: Copies, around: Circumstances) -> Judgement:
-    """Judge a topic whose sums are not those of the receipts, from the records in it alone."""
+    """Return the verdict for a topic whose sums differ from the receipts', without the source."""
     judgement = Judgement()
     difference = found.total - expected
     if found.within == expected:
@@ -47,7 +47,10 @@ def by_receipts(expected: Totals, found: Found, copies: Copies, around: Circumst
 
 
 def _judge_late(judgement: Judgement, found: Found, copies: Copies, around: Circumstances) -> None:
-    """Everything of the job is there, and what came after it was complete is not the job's: each record can be told."""
+    """Judge the case that the job's records are all there, once, and others were written after the job was complete.
+
+    Each of these either equals one of the job's records (doubled) or does not (foreign).
+    """
     foreign = found.late.records - copies.late
     if copies.late:
         text = "written again after the job was complete, by another producer"
@@ -83,7 +86,9 @@ def _judge_surplus(judgement: Judgement, surplus: Totals, copies: Copies, around
 
 
 def _judge_deficit(judgement: Judgement, deficit: int, copies: Copies, around: Circumstances) -> None:
-    """As many records as were sent, or fewer, and not the same: some of the job's own are missing, that is certain."""
+    """Judge the case that there are as many records as were sent, or fewer, with other sums: some records of the job are
+    certainly missing or changed.
+    """
     verdict = INCONCLUSIVE if around.removed else MISMATCH
     if deficit:
         text = f"fewer than the receipts speak of, at least ({_ASK_THE_SOURCE})"
@@ -96,13 +101,13 @@ def _judge_deficit(judgement: Judgement, deficit: int, copies: Copies, around: C
 
 
 def by_source(expected: Totals, found: Found, copies: Copies, compared: Compared, around: Circumstances) -> Judgement:
-    """Judge a topic record by record against the rows of the source."""
+    """Return the verdict for a topic that was compared with the source, record by record."""
     judgement = Judgement()
     if compared.whole:
         _judge_doubled(judgement, compared, around)
         changed = _judge_lost(judgement, compared, around)
         _judge_unknown(judgement, changed, compared, around)
-    elif found.total != expected:  # what is too many may belong to rows that could not be read: the sums decide
+    elif found.total != expected:  # surplus records may be of rows that could not be read: the sums decide
         judgement = by_receipts(expected, found, copies, around)
         if compared.of(LOST):
             judgement.findings = [finding for finding in judgement.findings if finding.kind not in (LOST, CHANGED)]
@@ -114,7 +119,7 @@ def by_source(expected: Totals, found: Found, copies: Copies, compared: Compared
     for reason in compared.unread:
         judgement.add(INCONCLUSIVE, Finding(UNREAD, reason))
     if judgement.verdict == VERIFIED and found.total != expected:
-        # The source agrees with the topic, and neither with the receipts.
+        # Source and topic agree with each other, but not with the receipts.
         return by_receipts(expected, found, copies, around)
     if judgement.verdict == INCONCLUSIVE and found.total != expected:
         _name_removed(judgement, around)
@@ -132,7 +137,7 @@ def _judge_doubled(judgement: Judgement, compared: Compared, around: Circumstanc
 
 
 def _judge_lost(judgement: Judgement, compared: Compared, around: Circumstances) -> int:
-    """Judge rows that have no record; return how many of the topic's unknown records are those rows, changed."""
+    """Judge rows without a record; return how many of the topic's unknown records count as these rows, changed."""
     lost = compared.of(LOST)
     number = sum(entry.records for entry in lost)
     if around.removed:

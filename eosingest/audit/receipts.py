@@ -1,12 +1,12 @@
-"""What an audit of the sink topic proves: receipts against records, and what a difference is. Pure.
+"""The values of an audit of the sink topic: what to read, and what was found. Pure.
 
     receipts (+ retired) ─▶ expected ─┐
     topic, [start, end) and later ────┼─▶ verdict: verified | mismatch | inconclusive, with findings
     source, split by split ───────────┘
 
-Receipts are sums, so the job's whole is one count and one checksum. Where those are found there is nothing more to ask.
-Where not, the hashes of the records are counted, against each other or against the source's, and the judgement says no
-more than they prove: what retention, compaction or other writers can explain is inconclusive, never a success.
+Receipts are sums, so everything that the job wrote is one count and one checksum. If the topic gives the same two, it is
+verified. If not, the hashes of its records are counted and compared, among themselves or with the source's, and the verdict
+claims no more than they prove: what retention, compaction or other producers can explain is inconclusive, never a success.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REMOVED = "removed"
 
 
 def expected_of(receipts: Iterable[OffsetRecord], audit: Audit) -> Totals:
-    """Return what the job has written: the receipts of its splits, and of what was sent again as a whole since."""
+    """Return the sum of all that the job has written: its splits' receipts, and the retired ones of items sent again."""
     live = sum((Totals(receipt.records, receipt.checksum) for receipt in receipts), Totals())
     return live + Totals(audit.retired_records, audit.retired_checksum)
 
@@ -44,7 +44,7 @@ def expected_of(receipts: Iterable[OffsetRecord], audit: Audit) -> Totals:
 
 @dataclass(frozen=True)
 class Slice:
-    """Offsets [start, end) of a partition for one task to read. `late`: written after the job was complete."""
+    """Offsets [start, end) of a partition, read by one task. `late`: they were written after the job was complete."""
 
     partition: int
     start: int
@@ -54,10 +54,10 @@ class Slice:
 
 @dataclass(frozen=True)
 class Extent:
-    """A partition as it is to be read: the job's records lie in [start, end), and [end, high_watermark) was written later.
+    """The offsets of a partition to read: the job's records are in [start, end); [end, high_watermark) was written later.
 
-    `begins` is where the job began to write; `start` is above it where the partition no longer holds all of that.
-    `end` is above the high watermark where a part of the log that the job had seen is gone.
+    `begins` is the offset at which the job began to write; `start` is above it if the log no longer begins that early.
+    `end` is above the high watermark if the end of the log, which the job had seen, was lost.
     """
 
     partition: int
@@ -68,11 +68,11 @@ class Extent:
 
     @property
     def removed(self) -> int:
-        """How many offsets from the job's first on the partition no longer holds."""
+        """How many of the job's offsets are no longer in the log."""
         return self.start - self.begins
 
     def slices(self) -> list[Slice]:
-        """Return what there is to read."""
+        """Return the ranges to read: the job's, and the late one."""
         parts = [
             Slice(self.partition, self.start, min(self.end, self.high_watermark)),
             Slice(self.partition, max(self.start, self.end), self.high_watermark, late=True),
@@ -81,7 +81,7 @@ class Extent:
 
 
 def extents(audit: Audit, ranges: Sequence[OffsetRange]) -> list[Extent]:
-    """Return what to read of each partition; one that was added after the job began belongs to it from 0 on."""
+    """Return what to read of each partition. A partition that was added after the job began is read from offset 0."""
     found = []
     for partition, held in enumerate(ranges):
         begins = audit.start[partition] if audit.start is not None and partition < len(audit.start) else 0
@@ -91,7 +91,7 @@ def extents(audit: Audit, ranges: Sequence[OffsetRange]) -> list[Extent]:
 
 
 def shares(parts: Iterable[Slice], tasks: int) -> list[tuple[Slice, ...]]:
-    """Deal slices out to at most so many tasks, as many offsets to each, cutting where need be."""
+    """Assign slices to at most `tasks` tasks, about as many offsets to each; slices are cut where needed."""
     left = list(parts)
     size = -(-sum(part.end - part.start for part in left) // tasks) or 1
     dealt: list[list[Slice]] = []
@@ -114,23 +114,23 @@ def shares(parts: Iterable[Slice], tasks: int) -> list[tuple[Slice, ...]]:
 
 @dataclass(frozen=True)
 class Found:
-    """The records of the topic: within the job's extents, and behind them."""
+    """Sums of the topic's records: `within` the job's extents, and `late`, after them."""
 
     within: Totals
     late: Totals = field(default_factory=Totals)
 
     @property
     def total(self) -> Totals:
-        """Both."""
+        """The sum of both."""
         return self.within + self.late
 
 
 @dataclass(frozen=True)
 class Copies:
-    """What the topic says of itself. `copies` counts and sums up every record but the first of its kind.
+    """Equal records in the topic. `copies` is the sum of all records except the first of each hash.
 
-    `of_the_surplus` is how many records have the hash that would explain one record too many. `late` is how many of those
-    written after the job was complete equal one of its own. `examples` say where the copies are.
+    `of_the_surplus`: if there is one record too many, how many records have the hash that the checksum's difference gives.
+    `late`: how many records written after the job was complete equal one of the job's. `examples`: offsets of copies.
     """
 
     copies: Totals = field(default_factory=Totals)
@@ -141,7 +141,7 @@ class Copies:
 
 @dataclass(frozen=True)
 class Missing:
-    """Records of the source that the topic lacks (lost), or holds too often (doubled): how many, in which split."""
+    """Records of a split that are missing from the topic (`kind` lost), or in it too often (doubled), and how many."""
 
     kind: str
     split: str
@@ -151,10 +151,10 @@ class Missing:
 
 @dataclass(frozen=True)
 class Compared:
-    """What topic and source say of each other. `unknown` counts the topic's records that the source does not have.
+    """The comparison of topic and source. `unknown` is the number of records in the topic that the source does not have.
 
-    `unlike` names splits whose rows do not give their receipt; `unread` says, per item, why the source could not be asked.
-    `whole`: every record that the receipts speak of has its row in the source as it is now.
+    `unlike` names splits whose rows do not give their receipt; `unread` says, per item, why it could not be compared.
+    `whole`: all rows that the receipts cover are still in the source.
     """
 
     missing: tuple[Missing, ...] = ()
@@ -165,15 +165,15 @@ class Compared:
     whole: bool = True
 
     def of(self, kind: str) -> list[Missing]:
-        """Return the entries of one kind: lost, or doubled."""
+        """Return the entries of one kind: lost or doubled."""
         return [entry for entry in self.missing if entry.kind == kind]
 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What else may explain a difference: `removed` in words, `start_known`, `writers` that are not the job's.
-
-    `others` names the jobs of ours that were counted with it.
+    """What else may explain a difference. `removed`: sentences on records that brokers may have removed. `start_known`: the
+    offsets where the job began are known. `writers`: producers in the topic that are not known as the job's. `others`: the
+    eosingest jobs whose receipts were counted too.
     """
 
     removed: tuple[str, ...] = ()
@@ -184,8 +184,8 @@ class Circumstances:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found. `kind` is lost, doubled, changed, foreign, or: surplus (doubled or foreign), unlike (a split
-    that does not give its receipt), unread (an item that could not be compared), removed (by the brokers).
+    """One finding. `kind` is lost, doubled, changed, foreign (another producer's), surplus (doubled or foreign), unlike (a
+    split whose rows do not give its receipt), unread (an item that could not be compared) or removed (by the brokers).
     """
 
     kind: str
@@ -195,7 +195,7 @@ class Finding:
     examples: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form for a report."""
+        """Return the finding as in the JSON report."""
         return {
             "kind": self.kind,
             "text": self.text,
@@ -207,17 +207,17 @@ class Finding:
 
 @dataclass
 class Judgement:
-    """The verdict and what it rests on."""
+    """The verdict of an audit, and its findings."""
 
     verdict: str = VERIFIED
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, verdict: str, finding: Finding) -> None:
-        """Take a finding in. A mismatch that is proven stays one, whatever else is inconclusive."""
+        """Add a finding. A mismatch remains the verdict, whatever inconclusive findings are added."""
         if self.verdict != MISMATCH:
             self.verdict = verdict
         self.findings.append(finding)
 
     def count(self, kind: str) -> int:
-        """Return how many records the findings of a kind speak of: at least so many."""
+        """Return the number of records in the findings of a kind: there are at least so many."""
         return sum(finding.records for finding in self.findings if finding.kind == kind)

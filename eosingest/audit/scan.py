@@ -1,11 +1,11 @@
-"""Reads topic and source for an audit, split over Spark's tasks: sums first, and every record's hash where those differ.
+"""Reads topic and source for an audit, in Spark's tasks: first only sums, and every record's hash if the sums differ.
 
     topic   ranges of offsets, one share a task ─▶ consume read_committed ─▶ hash in Python ─▶ count and checksum
     source  the same DataFrame that a run sends (record_columns.py) ─▶ split and hash ─▶ count and checksum a split
     both    hashes, grouped ─▶ what is missing, what is too many, and where
 
-The hash is computed in the Python worker: that costs 0.2 µs a record beside 1.1 for reading it, and less than handing key
-and value to the JVM would (docs/performance.md).
+The topic's hashes are computed in the Python workers: 0.2 µs per record, beside 1.1 µs for reading it, and less than passing
+key and value to the JVM would cost (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from eosingest.spark.record_columns import CHECKSUM, METADATA, SPLIT
 _EXAMPLES = 10
 _SUMS = "late BOOLEAN, records BIGINT, checksum STRING"
 _SPLIT_SUMS = "split BIGINT, records BIGINT, checksum STRING, metadata STRING"
-# A record of either side. `at` is where: partition and offset, or split and row, in one number.
+# A record of the topic (source = 0) or of the source. `at` is partition and offset, or split and row, in one number.
 _HASHES = "hash BIGINT, source INT, late INT, at BIGINT"
 _PARTITION_BITS = 48
 _SPLIT_BITS = 40
@@ -47,18 +47,18 @@ _LATE_COPY = "late > 0 AND topic > late"  # written after the job was complete, 
 
 @dataclass(frozen=True)
 class ReadTopic:
-    """The function for `mapInArrow` over task numbers: one call reads one share of the topic, to its sums or hashes."""
+    """The function for `mapInArrow` over task numbers: a call reads one share of the topic and yields its sums or hashes."""
 
     topic: str
     client: ClientSettings
     shares: tuple[tuple[Slice, ...], ...]
     patience_s: float
     hashes: bool
-    read: Accumulator[int]  # offsets, of tasks that are done
+    read: Accumulator[int]  # offsets read by finished tasks
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Read the share. Raises KafkaFailure, for Spark to try again."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the driver to handle
+        """Read the share. Raises KafkaFailure, upon which Spark retries the task."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver handles a terminal's Ctrl-C
         tasks: list[int] = [task for batch in batches for task in batch.column("id").to_numpy()]
         reader = TopicReader(self.topic, self.client, patience_s=self.patience_s)
         try:
@@ -91,8 +91,8 @@ class ReadTopic:
 class ReadSource:
     """The function for `mapInArrow` over (split, hash) of the source's rows, in their order; with the metadata hash, if any.
 
-    `limits` says how many rows of a split its receipt covers, by the hash that its rows carry: all where None, none where
-    the split is not in it. `numbers` numbers the splits. `read` counts the rows of tasks that are done.
+    `limits` maps the hash of a split to the number of rows that its receipt covers: None means all; a split that is not in it
+    has none. `numbers` maps it to a small number. `read` counts the rows read by finished tasks.
     """
 
     limits: Mapping[int, int | None]
@@ -101,7 +101,7 @@ class ReadSource:
     read: Accumulator[int] | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Go through the rows of a task's splits."""
+        """Yield the sums or hashes of the rows that receipts cover, of this task's splits."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         seen: dict[int, int] = {}
         sums: dict[int, Totals] = {}
@@ -156,7 +156,7 @@ def _batch(**columns: Any) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class TopicData:
-    """The topic's ranges, ready to be read."""
+    """The offset ranges of the topic, to be read by Spark's tasks."""
 
     spark: SparkSession
     topic: str
@@ -167,18 +167,18 @@ class TopicData:
 
     @property
     def offsets(self) -> int:
-        """How many offsets the ranges hold, markers and aborted records included."""
+        """The number of offsets in the ranges, including markers and aborted records."""
         return sum(part.end - part.start for share in self.shares for part in share)
 
     def sums(self) -> Found:
-        """Return counts and checksums."""
+        """Read the topic and return counts and checksums."""
         totals = {False: Totals(), True: Totals()}
         for row in self._read(_SUMS, hashes=False).collect():
             totals[row.late] += Totals(row.records, int(row.checksum, 16))
         return Found(totals[False], totals[True])
 
     def hashes(self) -> DataFrame:
-        """Return one row a record."""
+        """Return a DataFrame with one row per record: hash and place."""
         return self._read(_HASHES, hashes=True)
 
     def _read(self, schema: str, *, hashes: bool) -> DataFrame:
@@ -189,7 +189,7 @@ class TopicData:
 
 @dataclass(frozen=True)
 class SourceData:
-    """The rows of the source that receipts cover; `splits` by the hash that their rows carry."""
+    """The rows of the source that receipts cover. `splits` maps the hash of a split, which its rows carry, to the split."""
 
     records: DataFrame
     splits: Mapping[int, PlannedSplit]
@@ -198,11 +198,11 @@ class SourceData:
 
     @property
     def rows(self) -> int:
-        """How many rows the receipts cover."""
+        """The number of rows that the receipts cover."""
         return sum(split.committed.rows for split in self.splits.values() if split.committed is not None)
 
     def sums(self) -> dict[SplitId, Totals]:
-        """Return count and checksum of each split's rows, of those that its receipt covers."""
+        """Read the source and return, for each split, count and checksum of the rows that its receipt covers."""
         totals = {split.id: Totals() for split in self.splits.values()}
         for row in self._read(_SPLIT_SUMS, hashes=False).collect():
             split = self.splits.get(row.split)
@@ -211,11 +211,11 @@ class SourceData:
         return totals
 
     def hashes(self) -> DataFrame:
-        """Return one row a row."""
+        """Return a DataFrame with one row per record of the source: hash and place."""
         return self._read(_HASHES, hashes=True)
 
     def name(self, number: int) -> str:
-        """Return the name of a split."""
+        """Return the name of the split with this number."""
         return list(self.splits.values())[number].label
 
     def _read(self, schema: str, *, hashes: bool) -> DataFrame:
@@ -227,7 +227,7 @@ class SourceData:
 
 
 def _limit(split: PlannedSplit) -> int | None:
-    """Return how many rows of a split its receipt covers; None for all."""
+    """Return the number of rows of a split that its receipt covers; None: all."""
     receipt = split.committed
     if receipt is None:
         return 0
@@ -237,9 +237,9 @@ def _limit(split: PlannedSplit) -> int | None:
 def compare(
     spark: SparkSession, topic: TopicData, source: SourceData | None, surplus: Totals, records: int
 ) -> tuple[Copies, Compared]:
-    """Count every hash in topic and source, about so many `records`, and return what one tells of itself and of the other.
+    """Count every hash in topic and source. Return the equal records in the topic, and the comparison with the source.
 
-    `surplus` is by how much the topic exceeds the receipts.
+    `surplus` is the topic's sum minus the receipts'; `records` is about how many records there are, for the partitioning.
     """
     spark.conf.set("spark.sql.shuffle.partitions", str(len(topic.shares) + records // _HASHES_A_PARTITION + 1))
     rows = topic.hashes() if source is None else topic.hashes().unionAll(source.hashes())
@@ -297,7 +297,7 @@ def _compared(counted: DataFrame, source: SourceData) -> Compared:
 
 
 def _examples(differing: DataFrame) -> dict[tuple[str, int | None], tuple[str, ...]]:
-    """Return where some of the differing records are, by kind and split: the row for a lost one, else the offset."""
+    """Return the places of some differing records by kind and split: of a lost one its row, of another one its offset."""
     number = functions.row_number().over(Window.partitionBy("kind", "split").orderBy("row", "at"))
     found: dict[tuple[str, int | None], list[str]] = {}
     rows = differing.withColumn("number", number).where(f"number <= {_EXAMPLES}").orderBy("row", "at")

@@ -1,7 +1,7 @@
-"""Spark as an audit sees it: one session, in which topic and source are read and compared; its failures as our errors.
+"""The Spark session of an audit, in which topic and source are read and compared; Spark's failures are raised as our errors.
 
-Between app/verify.py, which decides what to read, and scan.py, which reads. All of Spark runs in a thread of its own, since
-a JVM at work listens to nobody: a signal ends the wait at once.
+app/verify.py decides what to read; scan.py reads. All calls of Spark are made in a thread of its own, since a call of the JVM
+cannot be interrupted: so a signal ends the wait at once.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from eosingest.spark.record_columns import CHECKSUM, METADATA, SPLIT, record_fra
 _KAFKA_FAILURE = re.compile(r"KafkaFailure: (\w[\w-]*): (.+)")
 _T = TypeVar("_T")
 _TELL_EVERY_S = 1.0
-# What is read is known when a task is done: a few seconds each, beside which its start is little.
+# Progress is known only when a task has finished: so tasks are short, a few seconds, but long compared with their start.
 _READ_A_TASK = 4_000_000  # offsets, or rows
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """What is read now: `count` so much of `planned`, of tasks that are done."""
+    """Progress of the current read: finished tasks have read `count` of `planned` offsets or rows."""
 
     what: str
     unit: str
@@ -48,7 +48,7 @@ class _Reading:
 
 
 def _telling(reading: _Reading, check: Callable[[], None], tell: Callable[[AuditProgress], None]) -> Callable[[], None]:
-    """Return a `check` that also tells how much is read, once a second."""
+    """Return a `check` that also passes the progress to `tell`, once a second."""
     began = told = time.monotonic()
 
     def look() -> None:
@@ -57,27 +57,27 @@ def _telling(reading: _Reading, check: Callable[[], None], tell: Callable[[Audit
         now = time.monotonic()
         if now - told >= _TELL_EVERY_S:
             told = now
-            done = min(reading.count.value, reading.planned)  # a task whose output was lost is done twice
+            done = min(reading.count.value, reading.planned)  # a task whose output was lost runs twice
             tell(AuditProgress(reading.what, reading.unit, done, reading.planned, now - began))
 
     return look
 
 
 class SparkAuditor:
-    """One Spark session for one audit. Raises the errors of errors.py."""
+    """One Spark session for one audit. Its methods raise the errors of errors.py."""
 
     def __init__(self, settings: SparkSettings, tell: Callable[[AuditProgress], None] | None = None) -> None:
-        """Start nothing yet. `tell` is told about once a second how much is read."""
+        """Start nothing yet. `tell` gets the progress about once a second."""
         self._settings = settings
         self._tell = tell
         self._spark: Any = None
         self._session: Any = None
         self._topic: TopicData | None = None
         self._source: SourceData | None = None
-        self.schema: str | None = None  # by which the source was read, as DDL
+        self.schema: str | None = None  # the schema by which the source was read, as DDL
 
     def start(self, split_size: int) -> None:
-        """Start Spark, which cuts the source by `split_size` bytes."""
+        """Start Spark, for a source that is cut into splits of `split_size` bytes."""
         self._in_thread(lambda: self._start(split_size))
 
     def _start(self, split_size: int) -> None:
@@ -87,7 +87,7 @@ class SparkAuditor:
         self._session = self._spark.sql()
 
     def read_topic(self, topic: str, parts: Sequence[Slice], *, patience_s: float) -> Found:
-        """Return count and checksum of what is in the slices; a read may stand still for `patience_s` seconds."""
+        """Return count and checksum of the slices' records. A read fails after `patience_s` seconds without progress."""
         tasks = max(executors.most_tasks(self._spark), sum(part.end - part.start for part in parts) // _READ_A_TASK)
         dealt = tuple(shares(parts, tasks))
         data = TopicData(self._session, topic, self._settings.client, dealt, patience_s, self._counter())
@@ -97,10 +97,10 @@ class SparkAuditor:
         return self._in_thread(data.sums, _Reading("the topic", "offset", data.read, data.offsets))
 
     def read_source(self, plan: Plan, schema: str | None, *, by_another_reader: bool = False) -> dict[SplitId, Totals]:
-        """Return count and checksum of the rows of the plan's splits, each as far as its offset record goes.
+        """Return count and checksum of the rows of each of the plan's splits, up to the position in its offset record.
 
-        `by_another_reader`: than the run read them with, where there is one. The rows of a .bz2 of lines
-        that was sent whole are then all of its first split.
+        `by_another_reader`: use another reader than the run did, if there is one. All rows of a .bz2 file of lines that was
+        sent as a whole are then counted in its first split.
         """
         source = self._in_thread(lambda: self._prepare_source(plan, schema, by_another_reader))
         self._source = source
@@ -130,14 +130,14 @@ class SparkAuditor:
         return replace(source, tasks=max(1, min(partitions, tasks)))
 
     def compare(self, surplus: Totals, records: int) -> tuple[Copies, Compared]:
-        """Compare topic and source, where it was read, hash by hash; see `audit.compare`."""
+        """Compare the topic, hash by hash, with the source if that was read; see `scan.compare`."""
         assert self._topic is not None, "read_topic comes first"
         topic = replace(self._topic, read=self._counter())
         reading = _Reading("the topic again, record by record", "offset", topic.read, topic.offsets)
         return self._in_thread(lambda: compare(self._session, topic, self._source, surplus, records), reading)
 
     def close(self) -> None:
-        """Stop Spark, whatever it is doing."""
+        """Stop Spark, even while a job runs."""
         if self._spark is not None:
             self._spark.stop()
 
@@ -153,11 +153,11 @@ class SparkAuditor:
             return waiting.in_thread(step, check, "spark-audit")
         except failures.FROM_THE_JVM as error:
             raise self._explain(causes.text_of(error)) from error
-        except IncompleteError as error:  # Spark that did not start: what of a run may be incomplete is not asked here
+        except IncompleteError as error:  # Spark did not start; an audit sends nothing that could be incomplete
             raise TemporaryError(error.message, code=error.code, hint=self._again()) from error
 
     def _explain(self, text: str) -> EosingestError:
-        """Turn a failure of Spark into an error: the brokers and the JVM may be better next time, data is not."""
+        """Make the error for a failure of Spark: brokers and the JVM may recover, bad data does not."""
         log = failures.log_hint(self._settings.log_file)
         kafka = _KAFKA_FAILURE.search(text)
         if kafka is not None and kafka.group(1) in REFUSALS:

@@ -1,7 +1,7 @@
-"""Other jobs of ours that wrote to the topic of an audit: what their receipts speak of is not another producer's.
+"""Sister jobs: other eosingest jobs that wrote to the audited topic. Records in their receipts are no other producer's.
 
-Between the offsets topic, which is read whole, and verify.py. A topic of one job a day holds the records of all of them; each
-job's records lie in an extent of its own, so the jobs whose extents run into one another are counted together.
+app/other_jobs.py reads all jobs from the offsets topic. If a new job is run each day, its topic has the records of all these
+jobs; the jobs whose extents (offset ranges) overlap are counted together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eosingest.records.checksum import Totals
 
 @dataclass(frozen=True)
 class SisterJob:
-    """A job that wrote to the same topic: what its receipts add up to, and where in the topic its records lie."""
+    """A job that wrote to the same topic: `expected` is the sum of its receipts, `extents` are where its records are."""
 
     name: str
     prefix: str
@@ -28,7 +28,7 @@ class SisterJob:
 
 
 def fold_jobs(records: Iterable[LogRecord]) -> dict[str, JobState]:
-    """Return the state of every job of which there are records, by name. A job of a newer release is left out."""
+    """Return the state of every job that has records, by name. A job written by a newer release is left out."""
     states: dict[str, JobState] = {}
     newer = set()
     for entry in records:
@@ -43,9 +43,9 @@ def fold_jobs(records: Iterable[LogRecord]) -> dict[str, JobState]:
 def sister_jobs(
     states: Iterable[JobState], mine: str, topic_id: str, ranges: Sequence[OffsetRange]
 ) -> tuple[SisterJob, ...]:
-    """Return the jobs other than `mine` that wrote to the topic with this id, in order of their names.
+    """Return the jobs except `mine` that wrote to the topic with this id, sorted by name.
 
-    One that began under a release that kept no start positions is left out: nobody knows where its records begin.
+    A job that began under a release that kept no start offsets is left out: it is not known where its records begin.
     """
     found = []
     for state in states:
@@ -59,9 +59,10 @@ def sister_jobs(
 
 
 def together(own: Sequence[Extent], sisters: Iterable[SisterJob]) -> tuple[list[Extent], tuple[SisterJob, ...]]:
-    """Return the extents of this job and of all that run into them, directly or by another one, and which jobs these are.
+    """Return the extents of this job joined with those of all jobs that overlap them, directly or through another job, and
+    these jobs.
 
-    What lies behind the job's own end counts as its own here: later jobs wrote there.
+    This job's extents are taken up to the high watermark, since later jobs wrote after its end.
     """
     joined = [replace(extent, end=max(extent.end, extent.high_watermark)) for extent in own]
     left, taken = list(sisters), list[SisterJob]()

@@ -1,2 +1,2 @@
-"""Everything of Spark that knows no source: the session (session.py), what a kind says about how it is read (scan.py), from
-rows to record columns, the job (job.py), and what runs inside its Python workers (worker.py)."""
+"""The Spark side, independent of the kind of source: the session (session.py), how a source is read (scan.py), the record
+columns made of its rows (record_columns.py), the job (job.py), and the code that runs in Python workers (worker.py)."""

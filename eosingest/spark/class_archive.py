@@ -1,8 +1,8 @@
-"""A class data archive of Spark: its classes as the JVM keeps them in memory, mapped by a run instead of loaded and verified.
+"""The class data archive (CDS, JEP 350) of Spark: a JVM maps its classes into memory instead of loading and verifying them.
 
-It is written once for the Java and the pyspark that are here (prepare.py); jvm.py names it to the JVM of every local
-Spark where it is there. Its name says what it was written for, so that another Java or another jar finds none and a new one
-is written; what else makes it unfit the JVM finds by itself, notes it in Spark's log, and loads its classes as ever (JEP 350).
+It is written once for the installed Java and pyspark (prepare.py); jvm.py passes it to the JVM of every local Spark. Its name
+contains a hash of Java and the jars, so that after a change of either no archive is found and a new one is written. If the JVM
+finds the archive unfit for another reason, it says so in Spark's log and loads its classes as usual.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FAILURE_KEPT_S = 86_400.0
 
 
 def find() -> Path | None:
-    """Return the archive for this Java and this pyspark; None where there is none, or not all of it: such a JVM crashes.
+    """Return the archive for this Java and this pyspark. None if there is none, or it is truncated: it would crash the JVM.
 
     Raises FatalError where Java is missing.
     """
@@ -40,9 +40,9 @@ def find() -> Path | None:
 
 
 def keep(fresh: Path) -> Path:
-    """Give a complete archive its name, which says how long it is; return its path.
+    """Rename a complete archive to its final name, which contains its length; return its path.
 
-    Earlier ones for the same are removed, and of others all but those that were used last.
+    Earlier archives for the same Java and pyspark are removed; of all others the most recently used ones are kept.
     """
     place, stem = _place()
     archive = place / f"{stem}-{fresh.stat().st_size}.jsa"
@@ -52,7 +52,7 @@ def keep(fresh: Path) -> Path:
     earlier = [other for other in others if other.stem.rpartition("-")[0] == stem]
     by_use = sorted(set(others) - set(earlier), key=_used, reverse=True)
     for other in (*earlier, *by_use[_KEPT - 1 :]):
-        with contextlib.suppress(OSError):  # somebody else's, in a cache that is shared
+        with contextlib.suppress(OSError):  # another user's, in a shared cache
             other.unlink(missing_ok=True)
     return archive
 
@@ -71,7 +71,7 @@ def folder() -> Path:
 
 
 def failure() -> str | None:
-    """Return why an attempt of the last 24 hours has given no archive; None where there was no such attempt."""
+    """Return why an attempt to write the archive failed within the last 24 hours; None if none failed."""
     file = _failure()
     try:
         text, age_s = file.read_text(encoding="utf-8").strip(), time.time() - file.stat().st_mtime
@@ -81,7 +81,7 @@ def failure() -> str | None:
 
 
 def remember_failure(reason: str) -> None:
-    """Keep why there is no archive, for `failure`. Raises OSError."""
+    """Store why no archive was written, for `failure` to return. Raises OSError."""
     file = _failure()
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"{reason}\n", encoding="utf-8")
@@ -93,7 +93,7 @@ def _failure() -> Path:
 
 
 def _place() -> tuple[Path, str]:
-    """Return the folder, and how the archive's name begins: it changes with all that the JVM holds an archive against."""
+    """Return the folder and the archive's name without its length: it changes with everything that the JVM validates."""
     jars, java = Path(pyspark.__file__).parent / "jars", find_java().resolve()
     parts = [_version_of(java.parent.parent / "lib" / "modules"), *map(_version_of, sorted(jars.glob("*.jar")))]
     named = xxhash.xxh3_64_hexdigest("\0".join([str(java), str(jars), *parts]).encode())
@@ -101,7 +101,7 @@ def _place() -> tuple[Path, str]:
 
 
 def _version_of(file: Path) -> str:
-    """Return name, size and time of a file, as the JVM notes them: in whole seconds, which an image's layers keep."""
+    """Return name, size and modification time of a file as the JVM compares them: whole seconds, as image layers keep them."""
     try:
         status = file.stat()
     except OSError:
@@ -110,20 +110,20 @@ def _version_of(file: Path) -> str:
 
 
 def option_to_write(archive: Path) -> str:
-    """Return the JVM's option that has it write the archive when it ends."""
+    """Return the JVM option for writing the archive at exit."""
     return shlex.quote(f"{_WRITE}{archive}")
 
 
 def option_to_use(given: Iterable[str]) -> str:
-    """Return the JVM's option that has it use the archive; nothing where there is none, or where `given` options name one."""
+    """Return the JVM option for using the archive; "" if there is no archive, or the `given` options name one already."""
     archive = None if is_named(given) else find()
     if archive is None:
         return ""
-    with contextlib.suppress(OSError):  # a cache that is for reading only
+    with contextlib.suppress(OSError):  # a read-only cache
         os.utime(archive)
     return shlex.quote(f"{_USE}{archive}")
 
 
 def is_named(given: Iterable[str]) -> bool:
-    """Say whether options of a JVM name an archive to write or to use."""
+    """Say whether JVM options already name an archive to write or to use."""
     return any(option in text for text in given for option in (_WRITE, _USE))

@@ -1,7 +1,7 @@
-"""A cluster as it is before and beside a run: can it be reached, who has registered, what does Spark's log say of it.
+"""The state of a cluster: is the master reachable, how many executors have registered, what does Spark's log say of failures.
 
-Under session.py, which starts Spark, and executors.py, which waits for executors. Spark tells most of what is wrong with a
-cluster to its log alone, or to nobody: a master that does not answer ends, after minutes, in "stopped SparkContext".
+Used by session.py, which starts Spark, and executors.py, which waits for executors. Spark reports most problems of a cluster
+in its log only, or not at all: with a master that does not answer, it fails after minutes with "stopped SparkContext".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _END_S = 5.0
 _LOG_TAIL = 1 << 18  # bytes
 UNRESPONSIVE = "All masters are unresponsive"
 _NO_HADOOP_CONF = "either HADOOP_CONF_DIR or YARN_CONF_DIR must be set in the environment"
-# The last that matches is the reason; the first pattern that matches anything counts.
+# The first pattern that matches anything is used; its last match in the log is the reason.
 _REASONS = (
     re.compile(rf"({UNRESPONSIVE})"),
     re.compile(rf"({_NO_HADOOP_CONF})"),
@@ -34,7 +34,7 @@ _REASONS = (
     re.compile(r"^(?:Error: |Unrecognized |Invalid )(.+)", re.MULTILINE),
     re.compile(r"KubernetesClientException: .*?Message: (.+?)\.? Received status"),
 )
-# What the client of Kubernetes stumbles over where nobody answers for the API server, in a stack of causes.
+# The cause in the stack trace of the Kubernetes client when the API server does not answer.
 _SILENT = re.compile(
     r"Caused by: [\w.$]*(?:ConnectException|UnknownHostException|NoRouteToHostException|TimeoutException)(?:: (.+))?"
 )
@@ -46,21 +46,21 @@ _MASTER_LOST = re.compile(r"\bWARN \w*AppClient\S*: (Connection to \S+ failed; w
 
 @dataclass(frozen=True)
 class Registered:
-    """The executors that are there, and how many tasks they run at a time."""
+    """How many executors are registered, and how many task slots they have together."""
 
     executors: int
     slots: int
 
 
 def registered(context: Any) -> Registered:
-    """Ask Spark, which counts active executors only; of a cluster."""
+    """Return the active executors and their slots, as Spark counts them. For clusters only."""
     jvm = context._jsc.sc()
     profile = jvm.resourceProfileManager().defaultResourceProfile()
     return Registered(jvm.schedulerBackend().getExecutorIds().size(), jvm.maxNumConcurrentTasks(profile))
 
 
 def refuse_unready(master: str) -> None:
-    """Raise FatalError where YARN cannot be found, TemporaryError where no master of a standalone cluster answers."""
+    """Raise FatalError if YARN is not configured here, TemporaryError if no master of a standalone cluster answers."""
     if master == "yarn":
         _refuse_no_hadoop_conf()
     failures = []
@@ -75,7 +75,7 @@ def refuse_unready(master: str) -> None:
 
 
 def unresponsive(master: str, reason: str) -> TemporaryError:
-    """Make the error for a standalone cluster whose masters do not answer."""
+    """Make the error for a standalone cluster none of whose masters answers."""
     return TemporaryError(
         f"no master of the Spark cluster {master} answers: {reason}",
         code="spark-master",
@@ -84,7 +84,7 @@ def unresponsive(master: str, reason: str) -> TemporaryError:
 
 
 def silent_api_server(master: str, text: str) -> TemporaryError | None:
-    """Return the error for a Kubernetes whose API server did not answer, as `text` of Spark's start tells, or None."""
+    """Return the error for a Kubernetes API server that did not answer; None if the error `text` shows another reason."""
     causes = _SILENT.findall(text) if master.startswith("k8s://") and "KubernetesClientException" in text else []
     if not causes:
         return None
@@ -98,7 +98,7 @@ def silent_api_server(master: str, text: str) -> TemporaryError | None:
 def _refuse_no_hadoop_conf() -> None:
     folder = site.conf_folder()
     named = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
-    if named or (folder is not None and (folder / "spark-env.sh").is_file()):  # which may name it
+    if named or (folder is not None and (folder / "spark-env.sh").is_file()):  # which may set one of them
         return
     raise FatalError(
         f"Spark finds no YARN: {_NO_HADOOP_CONF}",
@@ -108,7 +108,7 @@ def _refuse_no_hadoop_conf() -> None:
 
 
 def reason_in(log_file: Path | None) -> str | None:
-    """Return why Spark ended, as its log says; None where it does not."""
+    """Return why Spark ended, from its log; None if the log gives no reason."""
     text = _tail(log_file)
     for pattern in _REASONS:
         found = pattern.findall(text)
@@ -118,9 +118,10 @@ def reason_in(log_file: Path | None) -> str | None:
 
 
 def starved_in(log_file: Path | None) -> str | None:
-    """Return the last that Spark's scheduler complained of in its log; before all else that the master was lost.
+    """Return the last warning of Spark's scheduler in its log; None if there is none.
 
-    A standalone cluster without its master replaces no executor. Complaints that follow from it come after it.
+    A lost master takes precedence over later warnings, which follow from it: without its master a standalone cluster replaces
+    no executor.
     """
     text = _tail(log_file)
     found = _MASTER_LOST.findall(text) or _STARVED.findall(text)
@@ -137,10 +138,10 @@ def _tail(log_file: Path | None) -> str:
 
 
 class Bound:
-    """Ends a JVM that has not done something in time: who waits for its answer is let go."""
+    """A timeout for a blocking call of the JVM: when it expires the JVM is ended, and so the call returns."""
 
     def __init__(self, process: Any, seconds: float) -> None:
-        """Start no clock yet. `process` None: there is nothing that could be ended."""
+        """Set the timeout; `running` starts it. With `process` None there is no JVM of ours to end, and no timeout."""
         self._process = process
         self.expired = False
         self._timer = threading.Timer(seconds, self._end)
@@ -148,7 +149,7 @@ class Bound:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Let the clock run for as long as the body lasts."""
+        """Apply the timeout to the body. `expired` tells whether it ended the JVM."""
         if self._process is not None:
             self._timer.start()
         try:

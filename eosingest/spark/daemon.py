@@ -1,8 +1,7 @@
-"""The process that a local Spark forks its Python workers from, with everything imported that a task needs.
+"""The daemon from which a local Spark forks its Python workers, with everything that a task needs already imported.
 
-Beside pyspark's own daemon, which imports nothing: there each worker of a run, which may last seconds, spends half a second
-on imports of its own. Named in `spark.python.daemon.module` (jvm.py). No client is made here: librdkafka's threads
-would not live on in a fork.
+pyspark's own daemon imports nothing, so each worker would spend half a second on imports, in a run that may last seconds.
+Set as `spark.python.daemon.module` (jvm.py). No Kafka client is made here: librdkafka's threads do not survive a fork.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ _KEPT_BYTES = 64 << 20
 
 
 def forget_archives() -> None:
-    """Import pyspark from its folder instead of from the archives that Spark puts before it.
+    """Import pyspark from its installed folder, not from the zip archives that Spark puts before it on the path.
 
-    A worker calls `importlib.invalidate_caches()` before each task, and a zipimporter then reads its archive's directory at
-    once, for each package in it (python/cpython#103200): a tenth of a second a task. Archives of another Spark than the
-    folder's stay.
+    A worker calls `importlib.invalidate_caches()` before each task; each zipimporter then reads its archive's directory
+    again, once per package (python/cpython#103200): 0.1 s per task. Archives of a Spark other than the installed one stay.
     """
     found = PathFinder.find_spec("pyspark", [entry for entry in sys.path if not Path(entry).is_file()])
     if found is None or not found.origin:
@@ -37,10 +35,10 @@ def forget_archives() -> None:
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep freed blocks for the next ones: given back to the kernel, their pages are faulted in again each time.
+    """Have glibc reuse freed memory instead of returning it to the kernel, which costs page faults at the next allocation.
 
-    What looks through text in pieces of 256 KiB spends half of its time on that (docs/performance.md). Another C library has
-    no such function, or passes over it.
+    Code that scans text in pieces of 256 KiB spends half of its time on these (docs/performance.md). Another C library has no
+    such function, or ignores it.
     """
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -54,10 +52,10 @@ if __name__ == "__main__":
 
     from pyspark.daemon import manager
 
-    import eosingest.spark.worker  # noqa: F401 - what it is for
+    import eosingest.spark.worker  # noqa: F401 - imported for the workers
     from eosingest.sources.registry import IN_TASKS
 
     for module in IN_TASKS:
         import_module(module)
-    gc.freeze()  # what is imported lives as long as the workers: none of them need look through it behind each task
+    gc.freeze()  # imported modules live as long as the workers: keep them out of every garbage collection
     manager()  # type: ignore[no-untyped-call]

@@ -1,9 +1,9 @@
-"""Splits that tasks read themselves, without a JVM: how they are dealt out, and the loop that gives a task what is read.
+"""Splits that Python tasks read themselves, without the JVM: how splits are assigned to tasks, and the tasks' input.
 
     planned splits ─▶ deal: a tuple of them for each task ─▶ DirectInputs, in the task ─▶ reader.read(split) ─▶ task.py
 
-How a split is read a kind of source says by its `DirectReader`; nothing here knows what a source is. Beside the way through
-Spark (worker.ArrowInputs), with the same records and receipts: such an input knows where a split ends, and says so.
+Each kind of source reads its splits by a `DirectReader`; this module knows no kind. The alternative is worker.ArrowInputs,
+whose rows Spark computes. Both give the same records and receipts; only this one also reports where a split ends.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from eosingest.spark.read_ahead import ReadAhead
 
 
 class DirectSplit(Protocol):
-    """A planned split, and whatever its reader has to know of it beside. Pickled into the task that reads it."""
+    """A planned split with what else its reader needs. Pickled and sent to the task that reads it."""
 
     @property
     def key(self) -> int:
-        """Its hash in the plan of the task, which stands in `Batch.splits`."""
+        """The split's hash in the task's plan, as in `Batch.splits`."""
 
     @property
     def planned(self) -> PlannedSplit:
-        """The split as it is planned."""
+        """The planned split."""
 
 
 class DirectReader(Protocol):
-    """How a task reads a kind's splits. Pickled into the tasks."""
+    """Reads the splits of a kind of source in a task. Pickled and sent to the tasks."""
 
     def read(self, split: Any, committed: OffsetRecord | None, longest: int) -> Iterator[Batch]:
-        """Yield the rows of a DirectSplit of the reader's own, from the first one on, each batch with its `first_row`.
+        """Yield the rows of a split (of the reader's own DirectSplit class) from the first on, each batch with `first_row`.
 
-        The end of the iterator says that the split has ended: whatever else ends the reading is raised. ChangedError where
-        the source is not what was planned, FatalError where it can never be read, OSError where it cannot be read now.
-        What is `committed` already is read as well: the task proves that it is what was sent. Of a row that has more than
-        `longest` bytes, which nobody can send, no more need be read.
+        Rows that are `committed` already are read too: the task proves that they are the rows that were sent. A row longer
+        than `longest` bytes can never be sent, so its rest need not be read. The iterator ends only at the end of the split.
+        Raises ChangedError if the source is not what was planned, FatalError if it can never be read, OSError if it cannot
+        be read now.
         """
 
 
@@ -49,13 +49,13 @@ _S = TypeVar("_S", bound=DirectSplit)
 
 
 def deal(splits: Sequence[_S], most_tasks: int) -> tuple[tuple[_S, ...], ...]:
-    """Deal splits out: neighbours to one task, about as much to read to each."""
+    """Assign splits to at most `most_tasks` tasks: neighbouring splits to one task, about the same total size to each."""
     bounds = _bounds([split.planned.split.size for split in splits], min(most_tasks, len(splits)))
     return tuple(tuple(splits[first:end]) for first, end in pairwise(bounds))
 
 
 def _bounds(sizes: Sequence[int], tasks: int) -> list[int]:
-    """Return where to cut a row of things of these sizes into `tasks` parts of like size, none of them empty."""
+    """Return the indexes that cut a sequence of these sizes into `tasks` parts of about equal size, none of them empty."""
     ends = np.cumsum(sizes)
     wanted = np.searchsorted(ends, ends[-1] * np.arange(1, tasks) / tasks) + 1
     least = np.arange(1, tasks)
@@ -64,26 +64,26 @@ def _bounds(sizes: Sequence[int], tasks: int) -> list[int]:
 
 
 class DirectInputs:
-    """What a task reads of its splits (`task_contract.Inputs`)."""
+    """The input of a task that reads its splits itself (`task_contract.Inputs`)."""
 
     def __init__(self, reader: DirectReader, splits: Sequence[DirectSplit], longest: int) -> None:
-        """Read nothing yet: where to begin is in the offsets topic. `longest` as in `DirectReader.read`."""
+        """Read nothing yet: the committed positions are not known before `begin`. `longest` as in `DirectReader.read`."""
         self._reader = reader
         self._splits = splits
         self._longest = longest
         self._ahead: ReadAhead[Batch | SplitEnd] | None = None
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
-        """Begin to read, knowing what is committed."""
+        """Start reading. `committed` returns the offset record of a split, None if it has none."""
         self._ahead = ReadAhead(self._items(committed))
 
     def get(self, timeout_s: float) -> Batch | SplitEnd | Signal:
-        """Return what comes next; see the protocol."""
+        """Return the next batch or end of a split; see `task_contract.Inputs`."""
         assert self._ahead is not None, "begin comes first"
         return self._ahead.get(timeout_s)
 
     def stop(self) -> None:
-        """End the reading."""
+        """Stop reading."""
         if self._ahead is not None:
             self._ahead.stop()
 

@@ -1,7 +1,7 @@
-"""What is wrong with the Python of executors, as what they told of it (probe.py) or Spark's own error says.
+"""Errors for executors whose Python cannot run our tasks, from the probe's answers (probe.py) or from Spark's own error.
 
-Under executors.py, which asks, and launcher and audit, which meet it in mid-run. Nothing here is mended by running again: it
-is exit 7, and never the data's fault.
+Used by executors.py, which sends the probe, and by launcher and audit, whose jobs may fail of it. A retry does not help: the
+exit code is 7.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from eosingest.errors import FatalError
 from eosingest.spark.probe import Found
 
 _VERSIONS = re.compile(r"Python in worker has different version: (.+?) than that in driver: ([^\s,]+)")
-# ENOENT, EPERM, EACCES and ENOEXEC: the program is not there, or is none. Others (EAGAIN, ENOMEM) may be gone next time.
+# ENOENT, EPERM, EACCES and ENOEXEC: there is no such program. Other errors (EAGAIN, ENOMEM) may be gone at a retry.
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"[^\n]*?error=(?:1|2|8|13), ([^\n]+)')
 _NO_DAEMON = re.compile(r"pyspark\.daemon's (?:stdout|standard output)")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
 def unfit(found: Iterable[Found]) -> FatalError | None:
-    """Return what is wrong with the Pythons that were looked at, or None."""
+    """Return the error for Pythons that lack a module or have too old a version of one, or None."""
     for one in found:
         where = f"the executors' Python ({one.program} on {one.host})"
         if one.missing:
@@ -37,7 +37,7 @@ def unfit(found: Iterable[Found]) -> FatalError | None:
 
 
 def no_start(text: str, program: str) -> FatalError | None:
-    """Return the error where the Python of executors ends before pyspark can speak to it, in the first job, or None."""
+    """Return the error for a first job that failed because the executors' Python did not start, or None."""
     if _NO_DAEMON.search(text) is None:
         return None
     return _environment(
@@ -48,7 +48,7 @@ def no_start(text: str, program: str) -> FatalError | None:
 
 
 def environment_error(text: str, kept: str) -> FatalError | None:
-    """Return the error where Spark failed because executors cannot run our Python, or None. `kept`: what is safe."""
+    """Return the error if Spark failed because executors cannot run our Python, else None. `kept` begins the hint."""
     versions = _VERSIONS.search(text)
     if versions is not None:
         theirs, ours = versions.groups()
@@ -85,7 +85,7 @@ def _environment(message: str, advice: str, kept: str) -> FatalError:
 
 
 def _older(versions: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return name, version and least version of packages that are older than we need."""
+    """Return (name, version, least version) of packages that are older than we require."""
     return [
         (name, have, least)
         for name, least in _least().items()
@@ -108,7 +108,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def differences(found: Iterable[Found]) -> list[str]:
-    """Return a sentence for each library that executors have in another version than this machine."""
+    """Return one sentence per library whose version on executors differs from the driver's."""
     return sorted({sentence for one in found for sentence in _differences(one)})
 
 

@@ -1,9 +1,9 @@
-"""The executors of a cluster: waiting for them, looking at their Python before anything is claimed, and missing them.
+"""The executors of a cluster: wait for them, check their Python, and watch during the job that not all of them are lost.
 
-Between session.py, which has started Spark, and launcher, audit and preview, which call `ready` before they use it. A local
-Spark has none of this: its tasks run in the driver's JVM and in this Python.
+session.py starts Spark; launcher, audit and preview call `ready` before they use it. A local Spark needs none of this: its
+tasks run in the driver's JVM and in this Python.
 
-    one tiny task: asks for an executor, and shows its Python ─▶ wait for as many as were asked for ─▶ a task for each slot
+    a job of one task: starts an executor, checks its Python ─▶ wait for the number requested ─▶ a task for each slot
 """
 
 from __future__ import annotations
@@ -22,21 +22,23 @@ from eosingest.spec.masters import executors_of_local_cluster, is_local
 
 _LOOK_EVERY_S = 0.25
 _SAY_AFTER_S, _SAY_EVERY_S = 3.0, 15.0
-_STABLE_S = 2.0  # a standalone cluster gives what it has at once
+_STABLE_S = 2.0  # a standalone cluster starts all executors it can at once
 _ALL_S = "30s"  # Spark's own default for spark.scheduler.maxRegisteredResourcesWaitingTime
 _WATCH_EVERY_S = 2.0
 _PROBES_AT_MOST = 1000
-UNBOUNDED_TASKS = 1000  # where dynamic allocation names no maxExecutors: each task is a transactional id to fence
+UNBOUNDED_TASKS = 1000  # for dynamic allocation without maxExecutors: each task has a transactional id to fence
 _NO_EXECUTORS = "no-executors"
 _LOST = ("ExecutorLostFailure", "SparkContext was shut down", "stopped SparkContext", "cancelled because SparkContext")
 
 
-# ---- what was asked for ---------------------------------------------------------------------------------------------
+# ---- what was requested ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What Spark was told to get. `executors` and `slots` are None where nothing says how many; `most` is maxExecutors."""
+    """What the settings request of the cluster. `executors` and `slots` are None if no setting gives a number; `most` is
+    maxExecutors of dynamic allocation, `slots_each` the slots of one executor, `words` its size for messages.
+    """
 
     executors: int | None
     slots: int | None
@@ -46,14 +48,14 @@ class Asked:
     words: str
 
     def met_by(self, seen: Registered) -> bool:
-        """Say whether all are there that were asked for by number."""
+        """Say whether the number of executors, or else of slots, that was requested is registered."""
         if self.executors is not None:
             return seen.executors >= self.executors
         return self.slots is not None and seen.slots >= self.slots
 
 
 def asked(master: str, conf: Callable[[str], str | None]) -> Asked:
-    """Return what the settings of a running Spark ask for."""
+    """Return what the settings of a running Spark request."""
 
     def number(key: str) -> int | None:
         text = conf(key)
@@ -91,7 +93,7 @@ def _words(memory: str, cores: int | None) -> str:
 
 
 def most_tasks(spark: session.Spark) -> int:
-    """Return how many tasks can run at a time, now or when dynamic allocation has got all that it may get."""
+    """Return how many tasks can run at a time, with dynamic allocation once it has all executors that it may request."""
     context = spark.context
     if is_local(spark.master) or context._conf.get("spark.default.parallelism") is not None:
         return int(context.defaultParallelism)
@@ -99,7 +101,7 @@ def most_tasks(spark: session.Spark) -> int:
 
 
 def tasks_for(wanted: Asked, seen: Registered) -> int:
-    """Return how many tasks the executors run at a time, once all are there that may come."""
+    """Return how many task slots there are once all executors that may be added have registered."""
     each = seen.slots // seen.executors if seen.executors and seen.slots >= seen.executors else wanted.slots_each
     if not wanted.dynamic:
         return max(1, seen.slots)
@@ -110,7 +112,9 @@ def tasks_for(wanted: Asked, seen: Registered) -> int:
 
 
 class Watch:
-    """Whether any executor is there: TemporaryError where none was for `wait_s` seconds. Says so while it waits."""
+    """Checks that at least one executor is registered; gives up after `wait_s` seconds without one. `note` takes what it
+    says meanwhile.
+    """
 
     def __init__(
         self,
@@ -121,7 +125,7 @@ class Watch:
         reason: Callable[[], str | None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start the clock."""
+        """Start the timeout. `reason` returns why there is no executor, from Spark's log, or None."""
         self._seen, self._wanted, self._wait_s, self._note, self._reason, self._now = (
             seen,
             wanted,
@@ -133,7 +137,7 @@ class Watch:
         self._since = self._said = now()
 
     def look(self) -> Registered:
-        """Return who is there. Raises TemporaryError where nobody was for too long."""
+        """Return the registered executors. Raises TemporaryError after `wait_s` without one, FatalError if none fits a task."""
         seen, now = self._seen(), self._now()
         if seen.executors and seen.slots:
             self._since = self._said = now
@@ -147,7 +151,7 @@ class Watch:
 
     @property
     def number(self) -> str:
-        """How many were asked for."""
+        """How many executors or slots were requested, in words."""
         if self._wanted.executors is not None:
             return str(self._wanted.executors)
         return "as many as the cluster has" if self._wanted.slots is None else f"{self._wanted.slots} slots"
@@ -171,9 +175,9 @@ class Watch:
 
 
 def ready(spark: session.Spark, wait_s: float, note: Callable[[str], None]) -> None:
-    """Wait for the executors that were asked for, and look at their Python; of a local Spark there is nothing to do.
+    """Wait for the requested executors and check their Python; does nothing for a local Spark.
 
-    Raises TemporaryError where no executor comes, FatalError where its Python cannot run our tasks.
+    Raises TemporaryError if no executor registers within `wait_s` seconds, FatalError if its Python cannot run our tasks.
     """
     if is_local(spark.master):
         return
@@ -187,7 +191,7 @@ def ready(spark: session.Spark, wait_s: float, note: Callable[[str], None]) -> N
 
 
 def watch_of(spark: session.Spark, wait_s: float, note: Callable[[str], None]) -> Watch:
-    """Make the watch over a running Spark's executors."""
+    """Make the Watch of a running Spark's executors."""
     return Watch(
         lambda: cluster.registered(spark.context),
         asked(spark.master, spark.context._conf.get),
@@ -198,7 +202,7 @@ def watch_of(spark: session.Spark, wait_s: float, note: Callable[[str], None]) -
 
 
 def _look_around(spark: session.Spark, watch: Watch, tasks: int) -> list[Found]:
-    """Run the probe in so many tasks. Raises what `ready` raises."""
+    """Run the probe in this many tasks and return its answers. Raises what `ready` raises."""
     found: list[Found] = []
     errors: list[Exception] = []
 
@@ -216,7 +220,7 @@ def _look_around(spark: session.Spark, watch: Watch, tasks: int) -> list[Found]:
             break
         try:
             watch.look()
-        except failures.FROM_THE_JVM:  # Spark has stopped: the job knows more
+        except failures.FROM_THE_JVM:  # Spark has stopped: the job's own error says why
             job.join(_SAY_AFTER_S)
             break
     if errors or job.is_alive():
@@ -228,7 +232,7 @@ def _look_around(spark: session.Spark, watch: Watch, tasks: int) -> list[Found]:
 
 
 def _failed(spark: session.Spark, error: Exception) -> Exception:
-    """Make the error for a first job that failed."""
+    """Make the error for a failed probe."""
     if not isinstance(error, (*failures.FROM_THE_JVM, OSError, RuntimeError)):
         return error
     text = causes.text_of(error)
@@ -244,7 +248,7 @@ def _failed(spark: session.Spark, error: Exception) -> Exception:
 
 
 def _all_there(spark: session.Spark, watch: Watch, wait_s: float, note: Callable[[str], None]) -> Registered:
-    """Wait, for a while, until as many are there as were asked for; go on with those that came."""
+    """Wait until all requested executors are registered; after a while go on with those that are."""
     wanted = asked(spark.master, spark.context._conf.get)
     key = "spark.scheduler.maxRegisteredResourcesWaitingTime"
     patience = min(wait_s, spark.context._jsc.sc().conf().getTimeAsSeconds(key, _ALL_S))
@@ -268,17 +272,17 @@ def _all_there(spark: session.Spark, watch: Watch, wait_s: float, note: Callable
 
 
 class LossWatch:
-    """Watches the executors of a job at work, in a thread of its own: `error` where all are lost and none comes again."""
+    """Watches the executors of a running job in a thread of its own: `error` is set if all are lost and none is replaced."""
 
     def __init__(self, watch: Watch, every_s: float = _WATCH_EVERY_S) -> None:
-        """Start to watch."""
+        """Start watching, every `every_s` seconds."""
         self.error: EosingestError | None = None
         self._watch, self._every_s = watch, every_s
         self._ended = threading.Event()
         threading.Thread(target=self._run, name="spark-executors", daemon=True).start()
 
     def end(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._ended.set()
 
     def _run(self) -> None:
@@ -288,10 +292,10 @@ class LossWatch:
             except EosingestError as error:
                 self.error = error
                 return
-            except Exception:  # the JVM is gone, or Spark has stopped: the job's own end says it
+            except Exception:  # the JVM is gone, or Spark has stopped: the job's own error says so
                 return
 
 
 def is_lost(text: str) -> bool:
-    """Say whether a job failed because executors, or Spark as a whole, went away."""
+    """Say whether a job failed because its executors were lost or Spark stopped."""
     return any(words in text for words in _LOST)

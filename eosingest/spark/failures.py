@@ -1,7 +1,7 @@
-"""Failures of Spark as errors of ours: that it did not start, that its JVM ended, that a job failed.
+"""Makes our errors of Spark's failures: it did not start, its JVM ended, a job failed.
 
-Between the JVM's errors and session, launcher, preview and audit, which raise what is made of them here. causes.py finds the
-reason in Spark's words; environment.py knows what is wrong with the Python of executors.
+session, launcher, preview and audit raise the errors that are made here. causes.py finds the reason in Spark's text;
+environment.py recognises a Python on executors that cannot run our tasks.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from eosingest.protocol import pins
 from eosingest.spark import causes, cluster
 from eosingest.spark.environment import environment_error
 
-# What a call of the JVM raises; py4j lets the last one through where no connection is left.
+# What a call of the JVM raises; py4j raises ConnectionError when it has no connection left.
 FROM_THE_JVM = (Py4JError, PySparkException, ConnectionError)
 BAD_HEADER = "CSV header does not conform to the schema"
 NAMES_AS_IN_THE_HEADER = "give source.schema the header's names in their order, or leave it out to have it inferred"
-_END_KNOWN_S = 2.0  # a JVM that was lost over py4j has ended, or is about to
+_END_KNOWN_S = 2.0  # how long to wait for the exit status of a JVM whose py4j connection was lost
 _TOO_NEW = "getSubject is not supported"  # by Java 23 and newer; the Hadoop in pyspark 4.0 needs it (HADOOP-19212)
-_NO_SOCKET = "Connection refused"  # in what pyspark says where the JVM no longer serves a job's result
+_NO_SOCKET = "Connection refused"  # pyspark's text when the JVM no longer serves a job's result
 _OF_A_READER = re.compile(r"\.ReaderError: (\{.*\})$", re.MULTILINE)
 _OF_READERS: dict[str, type[EosingestError]] = {
     known.__name__: known for known in (ChangedError, FatalError, IncompleteError, TemporaryError)
@@ -40,7 +40,7 @@ _FROM_A_WORKER = "Traceback (most recent call last)"
 
 
 def not_started(master: str, log_file: Path | None, error: Exception, process: Any) -> EosingestError:
-    """Make the error for a Spark that did not start: a JVM that a signal ended (no memory left, say) may start next time."""
+    """Make the error for a Spark that did not start. If a signal ended the JVM (out of memory, say), a retry may help."""
     log = log_hint(log_file)
     with contextlib.suppress(subprocess.TimeoutExpired):
         if process is not None and process.wait(_END_KNOWN_S) < 0:
@@ -70,7 +70,7 @@ def not_started(master: str, log_file: Path | None, error: Exception, process: A
 
 
 def not_taken(master: str, log_file: Path | None, seconds: float) -> TemporaryError:
-    """Make the error for a cluster that did not take the application in time."""
+    """Make the error for a cluster that did not accept the application within `seconds`."""
     reason = cluster.reason_in(log_file) or cluster.starved_in(log_file)
     return TemporaryError(
         f"{master} did not take the application within {seconds:.0f} s" + (f": {reason}" if reason else ""),
@@ -80,9 +80,9 @@ def not_taken(master: str, log_file: Path | None, seconds: float) -> TemporaryEr
 
 
 def of_a_run(error: Exception, process: Any, blamed: Callable[[str], str], log_file: Path | None) -> EosingestError:
-    """Make the error for a step or a job of a run that failed: bad data is fatal, most of the rest can be run again.
+    """Make the error for a failed Spark step or job of a run: bad data is fatal, most other failures may be retried.
 
-    `process` is Spark's JVM, None where there is none of ours; `blamed` names what of the source a text speaks of.
+    `process` is Spark's JVM, None if we did not start it; `blamed` returns the items that an error text is about.
     """
     text = causes.text_of(error)
     log = log_hint(log_file)
@@ -121,13 +121,13 @@ def of_a_run(error: Exception, process: Any, blamed: Callable[[str], str], log_f
 
 
 def in_words(error: EosingestError) -> str:
-    """Return an error of a reader as the text of an exception in a worker, for `by_a_reader` to find."""
+    """Return a reader's error as JSON: the message of the worker's exception, which `by_a_reader` reads back in the driver."""
     said = {"error": type(error).__name__, "message": error.message, "code": error.code, "hint": error.hint}
     return json.dumps({**said, "item": error.item})
 
 
 def by_a_reader(text: str) -> EosingestError | None:
-    """Return the error that a reader in a worker raised (`in_words`), where a failure of Spark says one."""
+    """Return the error that a reader raised in a worker (see `in_words`), from the text of Spark's failure; else None."""
     found = _OF_A_READER.search(text)
     if found is None:
         return None
@@ -137,9 +137,9 @@ def by_a_reader(text: str) -> EosingestError | None:
 
 
 def jvm_ended(process: Any, *, wait: bool) -> str | None:
-    """Return words for a JVM that is gone, None where it is not. `process` is None where it is not ours to look after.
+    """Return the text for a JVM that has ended, None if it runs. `process` is None if we did not start it.
 
-    Where it may be what py4j stumbled over (`wait`), a moment is waited for its end to be known.
+    With `wait`, after an error of py4j, wait a moment for the process to end.
     """
     if process is None:  # spark-submit's, or none yet
         return None
@@ -150,19 +150,19 @@ def jvm_ended(process: Any, *, wait: bool) -> str | None:
 
 
 def bug_in_a_task(text: str, hint: str) -> EosingestError | None:
-    """Return the error where a Python worker raised what no error of ours is made from, or None."""
+    """Return the error for an exception of a Python worker that is not one of ours, or None."""
     if _FROM_A_WORKER not in text:
         return None
     return EosingestError(f"a Spark task failed by a bug of ours:\n{text[-3000:]}", hint=hint)
 
 
 def log_hint(log_file: Path | None) -> str:
-    """Return the end of a hint that says where Spark's own output is; nothing where it went to stderr."""
+    """Return the end of a hint that says where Spark's log is; "" if it went to stderr."""
     return f"; Spark's own words are in {log_file}" if log_file else ""
 
 
 def _reason(text: str) -> str:
-    """Return what of a Spark error says why: the innermost cause that has a text."""
+    """Return the reason in a Spark error: the innermost cause that has a message."""
     if BAD_HEADER in text:
         return " ".join(text[text.index(BAD_HEADER) :].split("CSV file:", 1)[0].split())
     return causes.innermost(text)

@@ -31,12 +31,12 @@ _CANCEL_EVERY_S = 0.5
 
 
 def to_nobody(_: str) -> None:
-    """Take a note that nobody watches for."""
+    """Drop a note."""
 
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """How Spark is started and what it reads. `note` takes a line for the person who watches."""
+    """How Spark is started and what it reads. `note` takes one line of progress for the user."""
 
     job: str
     master: str
@@ -64,23 +64,24 @@ class SparkSettings:
 
 
 class SparkLauncher:
-    """One Spark session with one job, made when there is something to send."""
+    """One Spark session with one job, started when there is something to send."""
 
     def __init__(self, settings: SparkSettings) -> None:
         """Start nothing yet."""
         self._settings = settings
         self._spark: Any = None
         self._reading: Reading | None = None
-        self._plan: Plan | None = None  # what Spark reads now
+        self._plan: Plan | None = None  # the plan that is read now
         self._thread: threading.Thread | None = None
         self._outcomes: Any = None
         self._error: EosingestError | None = None
         self._losses: LossWatch | None = None  # on a cluster, while the job runs
 
     def prepare(self, plan: Plan, schema: str | None, *, same_items: bool) -> Prepared:
-        """Start Spark, make the DataFrame, check that it is narrow and reads each planned split once.
+        """Start Spark, make the DataFrame, check that its plan is narrow and reads each planned split once.
 
-        A signal ends the wait at once.
+        `schema` is the pinned one, as DDL. `same_items`: the item list is the one that it was last checked against.
+        A signal ends the wait at once. Raises the errors of errors.py.
         """
         return waiting.in_thread(lambda: self._prepare(plan, schema, same_items), self._settings.check, "spark-prepare")
 
@@ -100,7 +101,7 @@ class SparkLauncher:
                 inspected.result()
                 self._reading = direct_reading(direct, schema, slots)
                 return self._reading.prepared
-            sql = self._spark.sql()  # a second and a half, in which tasks inspect
+            sql = self._spark.sql()  # takes 1.5 s, during which tasks inspect
             inspected.result()
             if schema is not None and not same_items:
                 scan.refuse_outgrown(sql, plan, schema)
@@ -115,7 +116,7 @@ class SparkLauncher:
             raise explained from error
 
     def start(self, task_settings: TaskSettings) -> None:
-        """Start the job in a thread, which also meets a JVM that is gone by now."""
+        """Start the job in a thread of its own; there also a JVM that has ended meanwhile shows as the job's failure."""
         assert self._reading is not None, "prepare comes first"
         settings = self._settings
         if not is_local(settings.master):
@@ -130,7 +131,7 @@ class SparkLauncher:
             self._error = self._explain(error)
 
     def _job(self, task_settings: TaskSettings) -> Any:
-        """Return the DataFrame, or the RDD, of the tasks' outcomes."""
+        """Return the DataFrame or RDD whose rows are the tasks' outcomes."""
         context = self._spark.context
         self._outcomes = context.accumulator([], Outcomes())
         producer_settings = ProducerSettings(
@@ -147,7 +148,10 @@ class SparkLauncher:
         return self._reading.job(context, kafka, self._outcomes)
 
     def poll(self, timeout_s: float) -> JobResult | None:
-        """Wait for the job's end. Its outcomes come from the accumulator: of successful tasks, also when the job failed."""
+        """Wait `timeout_s` seconds for the job's end; None if it still runs.
+
+        The outcomes come from the accumulator, which has those of successful tasks also when the job failed.
+        """
         assert self._thread is not None, "start comes first"
         self._thread.join(timeout_s)
         lost = self._losses.error if self._losses is not None else None
@@ -158,11 +162,11 @@ class SparkLauncher:
         told = self._outcomes.value if self._outcomes is not None else []
         outcomes = {outcome.task: outcome for outcome in map(Outcome.from_json, map(loads, told))}
         if lost is None and self._error is None and is_local(self._settings.master):
-            self._spark.begin_to_stop()  # while the verdict is found, for which Spark is not asked
+            self._spark.begin_to_stop()  # while the driver finds the verdict, which needs no Spark
         return JobResult(list(outcomes.values()), lost or self._error)
 
     def cancel(self) -> None:
-        """Cancel the job, again and again for a few seconds: Spark passes over a job that is not submitted yet."""
+        """Cancel the job, repeatedly for a few seconds: Spark ignores a cancellation before the job is submitted."""
         canceller = threading.Thread(target=self._cancel_all, name="spark-cancel", daemon=True)
         canceller.start()
         canceller.join(_CANCEL_WAIT_S)
@@ -181,7 +185,7 @@ class SparkLauncher:
             self._spark.stop()
 
     def _explain(self, error: Exception) -> EosingestError:
-        """Turn the failure of the job into an error: bad data is fatal, the rest can be run again."""
+        """Make the error for the job's failure: bad data is fatal, most other failures may be retried."""
         return failures.of_a_run(error, self._spark and self._spark.process, self._blamed, self._settings.log_file)
 
     def _blamed(self, text: str) -> str:

@@ -1,7 +1,7 @@
 """How Spark's JVM is started: its options, its environment, and where its output goes.
 
-Under session.py, which starts it, and training.py and prepare.py, which ask whether it takes the class data archive. Zone,
-language and encoding are the same on every machine, since records are computed in this JVM.
+Used by session.py, which starts it, and by training.py and prepare.py, which ask whether it uses the class data archive. Time
+zone, locale and encoding are fixed, since this JVM computes the records.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _AT_START = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "sp
 
 
 def java_options(master: str, conf: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Zone, language and encoding of the JVM are the same everywhere, whatever the machine's are: ours come last.
+    """Return the extraJavaOptions of driver and executors, which fix the JVM's time zone, locale and encoding.
 
-    Before them those of the spec, or of the site's spark-defaults.conf (`defaults`), which ours would else replace.
+    Ours come last, after those of the spec, or of the site's spark-defaults.conf (`defaults`), which ours would replace.
 
-    ORC's timestamps without a zone are read by the JVM's zone, not the session's (measured); upper() follows its language.
+    ORC's timestamps without a zone are read in the JVM's zone, not the session's (measured); upper() follows the JVM's locale.
 
-    A local Spark that runs for seconds in a heap of a gigabyte takes a tenth less time with the parallel collector than with
-    G1, the JVM's choice (docs/performance.md). The user's choice stays: a JVM that is told two collectors does not start.
-    Without a word about the room for classes it collects its whole heap while Spark starts, to make room for some more.
+    A local Spark that runs for seconds in a heap of 1 GiB takes a tenth less time with the parallel collector than with the
+    default, G1 (docs/performance.md). A collector that the user chose stays: a JVM with two collectors does not start.
+    Without an initial metaspace size the JVM does a full collection while Spark starts, to make room for more classes.
     """
     told = {**defaults, **conf}
     options = {key: f"{told.get(key, '')} {SAME_EVERYWHERE}".strip() for key in (_DRIVER_OPTIONS, _EXECUTOR_OPTIONS)}
@@ -52,14 +52,14 @@ def java_options(master: str, conf: Mapping[str, str], defaults: Mapping[str, st
             options[_DRIVER_OPTIONS] += " -XX:+UseParallelGC"
         if not any(_CLASSES_AT_FIRST in text for text in given):
             options[_DRIVER_OPTIONS] += f" {_CLASSES_AT_FIRST}256m"
-        # spark-submit's JVM is there already, and its pyspark is a zip without jars.
+        # spark-submit's JVM runs already, and its pyspark is a zip without jars.
         archive = "" if site.is_submitted() else class_archive.option_to_use(given)
         options[_DRIVER_OPTIONS] = f"{options[_DRIVER_OPTIONS]} {archive}".rstrip()
     return options
 
 
 def _given_to_the_driver(told: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what others than we say to the driver's JVM."""
+    """Return the driver's JVM options that are not ours."""
     settings = ("spark.driver.defaultJavaOptions", _DRIVER_OPTIONS)
     return (
         *(told.get(key, "") for key in settings),
@@ -68,14 +68,14 @@ def _given_to_the_driver(told: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def takes_archive(master: str, conf: Mapping[str, str]) -> bool:
-    """Say whether a JVM that we start with these settings uses our class data archive (class_archive.py) where there is one."""
+    """Say whether a JVM started with these settings would use our class data archive (class_archive.py), if there is one."""
     if not is_local(master) or site.is_submitted():
         return False
     return not class_archive.is_named(_given_to_the_driver({**site.spark_defaults(pip_only=True), **conf}))
 
 
 def local_settings(master: str) -> dict[str, str]:
-    """Return what only a local Spark is told. It talks to itself: no host name must resolve; its workers are forked ready."""
+    """Return the settings of a local Spark only: all on the loopback address, so that no host name must resolve; our daemon."""
     if not is_local(master):
         return {}
     return {
@@ -86,12 +86,12 @@ def local_settings(master: str) -> dict[str, str]:
 
 
 def prepare_environment(master: str, conf: Mapping[str, str]) -> None:
-    """Workers of a local Spark run this interpreter and this package, wherever both were started from.
+    """Set the environment variables of Spark's JVM and its Python workers.
 
-    Those of a cluster run what spark.pyspark.python names, which goes over PYSPARK_PYTHON as with spark-submit: pyspark itself
-    looks at the environment alone.
+    Workers of a local Spark run this interpreter and this package, whatever the working folder. Those of a cluster run
+    spark.pyspark.python, which overrides PYSPARK_PYTHON as with spark-submit: pyspark itself reads the environment only.
 
-    A C locale would hide every file with a non-ASCII name from Java.
+    In a C locale Java would not see files with non-ASCII names.
     """
     if is_local(master):
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -109,9 +109,10 @@ def prepare_environment(master: str, conf: Mapping[str, str]) -> None:
 
 
 def _launcher_options() -> str:
-    """Return the option with which the JVM that composes Spark's command finds its classes in the first jar it opens.
+    """Return the option that puts the launcher's jar on the boot class path of the JVM that composes Spark's command.
 
-    By itself it opens all of 290: 0.17 s of CPU instead of 0.06 s. Spark's script splits options at spaces.
+    Without it that JVM opens all 290 jars: 0.17 s of CPU instead of 0.06 s. "" if the path has characters at which Spark's
+    script, a shell or the JVM would split it.
     """
     jars = [str(jar) for jar in (Path(pyspark.__file__).parent / "jars").glob("spark-launcher_*.jar")]
     fits = len(jars) == 1 and not _SPLIT_BY_SHELL.search(jars[0])
@@ -119,7 +120,7 @@ def _launcher_options() -> str:
 
 
 def for_the_command_line(conf: SparkConf) -> SparkConf:
-    """Return what the JVM must know when it starts. The rest, which may hold secrets, goes over py4j: `ps` shows arguments."""
+    """Return the settings that must be on the JVM's command line, which `ps` shows. The others, secrets too, go over py4j."""
     boot = SparkConf(loadDefaults=False)
     for key, value in conf.getAll():
         if key.startswith(_AT_START):
@@ -128,7 +129,7 @@ def for_the_command_line(conf: SparkConf) -> SparkConf:
 
 
 def folder_that_exists() -> str:
-    """Return the working folder, or the root where it was deleted: the JVM could not start in it."""
+    """Return the working folder, or `/` if it was deleted, since the JVM could not start in it."""
     try:
         return str(Path.cwd())
     except FileNotFoundError:
@@ -137,7 +138,7 @@ def folder_that_exists() -> str:
 
 @contextlib.contextmanager
 def output(log_file: Path | None) -> Iterator[Any]:
-    """Open the file that takes Spark's output, stderr where it is None. Raises FatalError where it cannot be written."""
+    """Open the file for Spark's output, stderr if it is None. Raises FatalError if it cannot be written."""
     if log_file is None:
         yield sys.stderr.fileno() if sys.stderr is not None else subprocess.DEVNULL
         return
@@ -151,6 +152,6 @@ def output(log_file: Path | None) -> Iterator[Any]:
 
 
 def same_everywhere(jvm: Any) -> None:
-    """Give a JVM that runs already our zone and language; its encoding cannot be changed, and is checked."""
+    """Set time zone and locale of a running JVM. Its encoding cannot be changed; required_settings.py checks it."""
     jvm.java.util.TimeZone.setDefault(jvm.java.util.TimeZone.getTimeZone("UTC"))
     jvm.java.util.Locale.setDefault(jvm.java.util.Locale("en", "US"))

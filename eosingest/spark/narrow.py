@@ -1,7 +1,7 @@
-"""That the plan which Spark will execute is narrow, and gives the same rows each time: read back from the plan itself.
+"""Checks, in Spark's own plan, that it is narrow (no shuffle) and deterministic.
 
-Of the plans that record_columns.py makes. Reached through py4j: nothing of it is public API of pyspark, and tests hold it to
-the one that is pinned.
+For the plans that record_columns.py makes. The plan is read through py4j, by Spark's internal API; tests check it against the
+pinned pyspark.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame
 
 from eosingest.errors import SpecError
 
-# What a plan may hold, beside the nodes by which its source is read, so that each row comes from one row, in order. The list
-# is of what is allowed.
+# The only nodes that a plan may have, beside those that read its source: each makes its rows of one row each, in order.
 _NARROW = frozenset(
     {"ColumnarToRowExec", "FilterExec", "GenerateExec", "InputAdapter", "ProjectExec", "WholeStageCodegenExec"}
 )
@@ -36,7 +35,7 @@ def check_narrow(frame: DataFrame, scan_nodes: frozenset[str]) -> None:
 
 
 def check_deterministic(frame: DataFrame) -> None:
-    """Raise SpecError unless the rows of the frame are the same each time that they are computed."""
+    """Raise SpecError unless the frame gives the same rows each time that it is computed."""
     if not frame._jdf.queryExecution().analyzed().deterministic():
         raise SpecError(
             "transform or record holds an expression that Spark calls non-deterministic",
@@ -46,13 +45,13 @@ def check_deterministic(frame: DataFrame) -> None:
 
 
 def generates_rows(frame: DataFrame) -> bool:
-    """Say whether the frame holds a generator such as `explode`, which may make no row of one."""
+    """Say whether the frame has a generator such as `explode`, which may drop a row."""
     nodes = nodes_of(frame._jdf.queryExecution().analyzed())
     return any(node.getClass().getSimpleName() == "Generate" for node in nodes)
 
 
 def nodes_of(plan: Any) -> Iterator[Any]:
-    """Yield a node of a plan and all below it."""
+    """Yield a node of a plan and all its descendants."""
     yield plan
     children = plan.children()
     for index in range(children.size()):

@@ -1,7 +1,7 @@
-"""The first records of a source as a run would send them, made by Spark and looked at: nothing of Kafka is in here.
+"""The first records of a source, as a run would send them: computed by Spark and collected, without Kafka.
 
-Between preview.py, which decides which files are looked at, and record_columns.py, which makes the records: the same way as
-in a run, so that the same mistakes are found. One session serves all looks.
+app/preview.py decides which items are shown; record_columns.py makes the records, as in a run, so that the same mistakes are
+found. One session serves all previews.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eosingest.spark.record_columns import CORRUPT, HEADER, PARTITION, TIMESTAMP
 
 
 class SparkPreviewer(SparkLauncher):
-    """A launcher that launches nothing: it makes the record columns and brings a few rows back."""
+    """A launcher that starts no job of tasks: it makes the record columns and collects a few rows."""
 
     def open(self, plan: Plan) -> str:
         """Start Spark, make the records of the whole plan, and return the resolved schema as DDL."""
@@ -29,7 +29,7 @@ class SparkPreviewer(SparkLauncher):
     def first_records(self, plan: Plan, schema: str, count: int) -> list[ShownRecord]:
         """Return the first records of the plan's items, at most `count`.
 
-        Raises the errors of errors.py where a row cannot be computed.
+        Raises the errors of errors.py if a row cannot be computed.
         """
         return waiting.in_thread(
             lambda: self._first_records(plan, schema, count), self._settings.check, "spark-preview"
@@ -40,7 +40,7 @@ class SparkPreviewer(SparkLauncher):
         try:
             self._spark = settings.start(plan.split_size)
             executors.ready(self._spark, settings.executor_wait_s, settings.note)
-        except IncompleteError as error:  # nothing of a look can be incomplete
+        except IncompleteError as error:  # a preview sends nothing that could be incomplete
             raise TemporaryError(error.message, code=error.code, hint="preview again") from error
         self._plan = plan
         try:
@@ -62,7 +62,7 @@ class SparkPreviewer(SparkLauncher):
         return [_shown(row, item, tuple(settings.records.headers)) for row in rows]
 
     def _explained(self, error: Exception) -> Exception:
-        """Turn a failure of Spark into an error, as a run does; of a look nothing is kept, and nothing goes on."""
+        """Make the error for a failure of Spark, as a run does, without its hints about committed records."""
         explained = self._explain(error)
         if isinstance(explained, IncompleteError):
             again = "preview again" if explained.code == "jvm-ended" else "correct the spec"
@@ -82,7 +82,7 @@ class SparkPreviewer(SparkLauncher):
 
 
 def _shown(row: Any, item: str, headers: tuple[str, ...]) -> ShownRecord:
-    """Return a row of the record columns as what would be sent. A corrupt row has its text, and no record."""
+    """Return the record that a row of the record columns is. For a corrupt row, its text in place of a record."""
     columns = row.asDict()
     corrupt = columns.get(CORRUPT)
     return ShownRecord(

@@ -1,7 +1,7 @@
-"""What a Python on an executor is asked in the first job of a run on a cluster: its version, and what tasks import.
+"""The probe: the first job of a run on a cluster, which returns the Python of executors and the versions of its libraries.
 
-Sent to executors by executors.py. It imports nothing that may be missing there but when it is called, so that what is missing
-comes back as a value, all of it at once.
+executors.py sends it. It imports what may be missing only when it is called, so that all missing modules are reported at once,
+as a value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from eosingest.sources.registry import IN_TASKS
 
-# Import names of what the tasks of a run and of an audit import beside pyspark, and the names that they are installed by.
+# What tasks of runs and audits import beside pyspark: import name to package name.
 MODULES = {
     "confluent_kafka": "confluent-kafka",
     "lz4.frame": "lz4",
@@ -30,7 +30,7 @@ OURS = ("eosingest.spark.worker", "eosingest.audit.scan", *IN_TASKS)
 
 @dataclass(frozen=True)
 class Found:
-    """What one Python worker told of itself. `missing` maps names of modules to why they cannot be imported."""
+    """What one Python worker reported. `missing` maps the names of modules to why they cannot be imported."""
 
     host: str
     program: str
@@ -40,7 +40,7 @@ class Found:
 
 
 def probe(_: Iterable[object]) -> Iterator[Found]:
-    """Look around; for `mapPartitions`."""
+    """Report this worker's Python and libraries. The function for `mapPartitions`."""
     versions, missing = {}, {}
     for name, package in MODULES.items():
         try:

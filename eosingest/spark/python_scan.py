@@ -1,10 +1,10 @@
-"""Sources whose splits are read in Python, as Arrow columns: what of them needs Spark, and what does not.
+"""Sources whose splits are read in Python, as Arrow columns: with Spark SQL only where the spec's expressions need it.
 
     records are bare columns ─▶ straight: the columns of a batch go to the producer from where they lie; no JVM has rows
     anything else ───────────▶ PythonRows: range(n) ─▶ mapInArrow(reader) ─▶ record_columns.py ─▶ mapInArrow(task)
 
-A kind brings an `ArrowReader` and the types of its columns; `PythonScan` is its `scan.Scan`. One expression language for all
-sources: Spark SQL. Which way a job's rows went is not to be seen in its records, positions and receipts.
+A kind provides an `ArrowReader` and the types of its columns; `PythonScan` is its `scan.Scan`. All sources have the same
+expression language, Spark SQL. Both ways give the same records, positions and receipts.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ class PythonSplit:
 
 
 class ArrowReader(Protocol):
-    """How a kind's splits are read. Pickled into the tasks."""
+    """Reads the splits of a kind of source, as Arrow batches. Pickled and sent to the tasks."""
 
     def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a split as the kind's columns, from the first row on, in order, always the same.
+        """Yield the rows of a split as the kind's columns: from the first row on, in order, the same at every call.
 
-        The end of the iterator says that the split has ended: whatever else ends the reading is raised, as by a
-        `direct.DirectReader`. What is `committed`, where that is known, is read as well.
+        The iterator ends only at the end of the split; raises what `direct.DirectReader.read` raises. Rows that are
+        `committed` (None also where that is not known) are read too.
         """
 
 
 @dataclass(frozen=True)
 class PythonScan:
-    """How a kind is read whose splits are read in Python; `columns` are their names and types, as Spark SQL has them."""
+    """The Scan of a kind whose splits are read in Python; `columns` maps their names to their Spark SQL types."""
 
     records: RecordSettings
     reader: ArrowReader
@@ -73,24 +73,24 @@ class PythonScan:
         return ",".join(f"{quote_name(name)} {kind}" for name, kind in self.columns.items())
 
     def spark_conf(self, split_size: int) -> Mapping[str, str]:
-        """Nothing of Spark has to do with how rows are read."""
+        """Return no settings: Spark does not read the source."""
         return {}
 
     def direct(self, plan: Plan) -> Direct | None:
-        """Where the records are bare columns, tasks send them as they are."""
+        """Return how tasks read the splits if the records are bare columns, else None."""
         bare = bare_columns(self.records, self.columns)
         return (
             Direct(StraightReader(self.reader, bare), planned_splits(plan), self.schema) if bare is not None else None
         )
 
     def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
-        """Nothing misreads the columns: they have types."""
+        """Do nothing: columns that have types cannot be misread."""
 
     def refuse_outgrown(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
-        """The columns are the kind's own, and no schema is inferred."""
+        """Do nothing: the columns are the kind's own, and no schema is inferred."""
 
     def frame(self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int) -> PythonRows:
-        """Have the reader read in Spark's tasks; what is done is not read."""
+        """Return rows that the reader reads in Spark's tasks; done splits are not read."""
         pending = {planned.id for planned in plan.pending}
         splits = [split for split in planned_splits(plan) if split.planned.id in pending]
         tasks = deal(splits, most_tasks)
@@ -102,16 +102,16 @@ class PythonScan:
     def apart(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
     ) -> tuple[Plan, Apart | None]:
-        """There is one reader."""
+        """Return the whole plan for Spark, and nothing apart: there is only one reader."""
         return plan, None
 
     def blamed(self, plan: Plan, text: str) -> str:
-        """Name the items that are read: the reader's own errors name theirs."""
+        """Name the pending items; the reader's own errors name theirs."""
         return listed([entry.item.name for entry in plan.pending_items], 10)
 
 
 def planned_splits(plan: Plan) -> list[PythonSplit]:
-    """Return everything planned of what is pending, done splits too. Raises FatalError where two hashes are equal."""
+    """Return all splits, done ones too, of the pending items. Raises FatalError if two have the same hash."""
     found: dict[int, PythonSplit] = {}
     for entry in plan.pending_items:
         for planned in (*entry.pending, *entry.skipped):
@@ -127,7 +127,7 @@ def planned_splits(plan: Plan) -> list[PythonSplit]:
 
 @dataclass(frozen=True)
 class BareColumns:
-    """The columns that records are: of key, value, and each header."""
+    """The source columns that are the records' key, value and headers."""
 
     key: str | None
     value: str
@@ -135,12 +135,12 @@ class BareColumns:
 
 
 def bare_columns(records: RecordSettings, columns: Mapping[str, str]) -> BareColumns | None:
-    """Return the columns that a spec sends as they are, as bytes; None where it asks for anything else of any row."""
+    """Return the columns that a spec sends unchanged as key, value and headers; None if it asks for anything else."""
     if (records.where, records.timestamp, records.partition) != (None, None, None) or records.select != ("*",):
         return None
     names = {name.lower(): name for name, kind in columns.items() if kind in _BYTES}
     if len({name.lower() for name in columns}) < len(columns):
-        return None  # which of two is meant Spark says
+        return None  # names that differ in case only: Spark decides which is meant
 
     def bare(expression: str) -> str | None:
         found = tokens(expression)
@@ -156,13 +156,13 @@ def bare_columns(records: RecordSettings, columns: Mapping[str, str]) -> BareCol
 
 @dataclass(frozen=True)
 class StraightReader:
-    """Sends columns as they are (`direct.DirectReader`), with the hashes that Spark would give their records."""
+    """Yields bare columns as record columns (`direct.DirectReader`), with the same record hashes as Spark's."""
 
     reader: ArrowReader
     bare: BareColumns
 
     def read(self, split: PythonSplit, committed: OffsetRecord | None, longest: int) -> Iterator[Batch]:
-        """Yield the rows of a split; see the protocol."""
+        """Yield the rows of a split; see `direct.DirectReader`."""
         rows = 0
         for found in self.reader.read(split, committed):
             if len(found):
@@ -193,7 +193,7 @@ class StraightReader:
 
 
 def _as_bytes(column: pa.Array[Any]) -> pa.Array[Any]:
-    """Return a column of texts or bytes as bytes, over the same memory."""
+    """Return a string or binary column as binary, without a copy."""
     if pa.types.is_string(column.type):
         return column.cast(pa.binary())
     return column.cast(pa.large_binary()) if pa.types.is_large_string(column.type) else column
@@ -208,7 +208,7 @@ def _signed(hashes: Iterable[int]) -> pa.Array[Any]:
 
 @dataclass(frozen=True)
 class PythonRows:
-    """Rows that Python reads in Spark's tasks (`scan.SplitFrame`): each of `tasks` partitions those of its splits."""
+    """Rows that Python reads in Spark's tasks (`scan.SplitFrame`): each of the `tasks` partitions has its own splits."""
 
     rows: DataFrame
     visible: tuple[str, ...]
@@ -220,15 +220,15 @@ class PythonRows:
 
     @property
     def split(self) -> Column:
-        """The reader's function says it with each row."""
+        """The column in which the reader's function gives each row's split."""
         return functions.col(SPLIT)
 
     def fitted(self, records: DataFrame) -> SplitFrame:
-        """Spark executes any of these plans."""
+        """Return this frame: Spark can execute any plan over it."""
         return self
 
     def verified(self, records: DataFrame) -> tuple[Mapping[int, PlannedSplit], int]:
-        """Each number of the range is in the plan once, in a partition of its own: so each task, and so each split."""
+        """Check that each number of the range is in the plan once, in a partition of its own; so each split is read once."""
         plan = records._jdf.queryExecution().executedPlan()
         found = [
             (node.start(), node.end(), node.step(), node.numSlices())
@@ -245,14 +245,14 @@ class PythonRows:
 
 @dataclass(frozen=True)
 class _RowsOfTasks:
-    """The function for `mapInArrow` over the numbers of tasks. Pickled into the tasks."""
+    """The function for `mapInArrow` over the numbers of tasks. Pickled and sent to the tasks."""
 
     reader: ArrowReader
     tasks: Sequence[tuple[PythonSplit, ...]]
     schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the splits of the tasks whose numbers come, each with the hash of its split."""
+        """Yield the rows of the splits of these tasks, each row with the hash of its split."""
         for batch in batches:
             for number in batch.column(0).to_numpy():
                 for split in self.tasks[number]:
@@ -267,11 +267,11 @@ class _RowsOfTasks:
 
 
 class ReaderError(Exception):
-    """What a reader said in a worker of Spark, which has no other way to the driver than its text (failures.py)."""
+    """A reader's error in a Spark worker. Only its text reaches the driver, which makes the error of it again (failures.py)."""
 
 
 def _told(read: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield what is read. Raises ReaderError for what a reader may raise."""
+    """Yield the batches of a reader; its errors are raised as ReaderError."""
     try:
         yield from read
     except EosingestError as error:

@@ -1,7 +1,7 @@
-"""Reading ahead in a thread of its own: what a task's input comes from, with a bounded queue in between.
+"""A task's input, read ahead in a thread of its own into a bounded queue.
 
-Between an iterator of whatever there is to send (worker.py, direct.py) and the task, which must be able to
-commit in time while nothing comes.
+The iterator of batches (worker.py, direct.py) may block for long; the task must nevertheless commit before the transaction
+timeout.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _T = TypeVar("_T")
 
 
 class ReadAhead(Generic[_T]):
-    """Reads an iterable in a thread; at most two items wait, and the thread holds one more."""
+    """Reads an iterable in a thread; at most two items are queued, and the thread holds one more."""
 
     def __init__(self, items: Iterable[_T]) -> None:
-        """Start at once. A generator is closed where it was read, whenever that ends."""
+        """Start reading at once. A generator is closed in the reading thread, whenever that ends."""
         self._items = items
         self._queue: queue.Queue[_T | Signal | BaseException] = queue.Queue(_QUEUED_ITEMS)
         self._stopped = threading.Event()
@@ -35,10 +35,10 @@ class ReadAhead(Generic[_T]):
                 if not self._put(item):
                     return
             self._put(Signal.END)
-        except BaseException as error:  # handed to the task, which raises it in its own thread
+        except BaseException as error:  # `get` raises it in the task's own thread
             self._put(error)
         finally:
-            close = getattr(self._items, "close", None)  # a generator's: files that it holds open
+            close = getattr(self._items, "close", None)  # a generator may hold files open
             if close is not None:
                 close()
 
@@ -52,7 +52,7 @@ class ReadAhead(Generic[_T]):
         return False
 
     def get(self, timeout_s: float) -> _T | Signal:
-        """Return the next item, TICK after `timeout_s` seconds without one, or END. Raises what reading raised."""
+        """Return the next item, TICK after `timeout_s` seconds without one, or END. Raises what the iterable raised."""
         try:
             item = self._queue.get(timeout=timeout_s) if timeout_s > 0 else self._queue.get_nowait()
         except queue.Empty:
@@ -62,6 +62,6 @@ class ReadAhead(Generic[_T]):
         return item
 
     def stop(self) -> None:
-        """End the thread, and wait for its end."""
+        """Stop the thread and wait until it has ended."""
         self._stopped.set()
         self._thread.join()

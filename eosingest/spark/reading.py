@@ -1,7 +1,7 @@
-"""The two ways from a source to the tasks, each prepared: what the launcher (job.py) runs, and what the driver is told of it.
+"""The two ways from a source to the tasks: the job that the launcher (job.py) runs, and what the driver is told of it.
 
-FrameReading: Spark reads rows and makes the record columns of them. DirectReading: each task reads its splits itself, and no
-JVM has to do with rows.
+FrameReading: Spark reads rows and makes the record columns. DirectReading: each task reads its splits itself, and no row goes
+through the JVM.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ class Reading(Protocol):
 
     @property
     def prepared(self) -> Prepared:
-        """What the driver is told: how many tasks it has, by which schema rows are read, and which splits."""
+        """What the driver is told of the job: the number of tasks, the schema of the rows, and the splits."""
 
     def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]]) -> Any:
-        """Return the DataFrame, or the RDD, of the tasks' outcomes."""
+        """Return the DataFrame or RDD whose rows are the tasks' outcomes."""
 
 
 @dataclass(frozen=True)
 class FrameReading:
-    """Spark reads: `records` are the record columns, with the header of each of the `headers`, in order."""
+    """Spark reads: `records` has the record columns, `headers` the names of its header columns, in order."""
 
     records: DataFrame
     headers: tuple[str, ...]
     prepared: Prepared
 
     def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]]) -> DataFrame:
-        """See the protocol. Every task is told of all splits: which it gets Spark alone decides."""
+        """See `Reading.job`. Every task is told of all splits: only Spark decides which of them a task gets."""
         function = TaskFunction(kafka, self.headers, outcomes)
         return self.records.coalesce(self.prepared.tasks).mapInArrow(function, OUTPUT_SCHEMA)
 
@@ -56,7 +56,7 @@ class DirectReading:
     prepared: Prepared
 
     def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]]) -> Any:
-        """See the protocol."""
+        """See `Reading.job`."""
         kafka = replace(kafka, settings=replace(kafka.settings, splits={}))
         tasks = context.parallelize(self.tasks, len(self.tasks))
         return tasks.mapPartitions(DirectTaskFunction(kafka, self.reader, outcomes))
@@ -65,9 +65,9 @@ class DirectReading:
 def frame_reading(
     scan: Scan, settings: RecordSettings, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int
 ) -> FrameReading:
-    """Make the record columns, check that they are narrow, and that each planned split is read once.
+    """Make the record columns; check that their plan is narrow and reads each planned split once.
 
-    `schema` is the pinned one, as DDL.
+    `schema` is the pinned one, as DDL. Raises SpecError for an expression, ChangedError for a source that has changed.
     """
     frame = record_frame(scan.frame(spark, plan, schema, most_tasks), settings)
     records = frame.records.drop(*null_columns(frame, settings))
@@ -78,7 +78,7 @@ def frame_reading(
 
 
 def direct_reading(direct: Direct, schema: str | None, most_tasks: int) -> DirectReading:
-    """Deal what is not done of the splits out to at most so many tasks."""
+    """Assign the splits that are not done to at most `most_tasks` tasks."""
     tasks = deal([split for split in direct.splits if not split.planned.done], most_tasks)
     splits = {split.key: split.planned for split in direct.splits}
     return DirectReading(direct.reader, tasks, Prepared(len(tasks), schema or direct.schema, splits))

@@ -1,8 +1,8 @@
-"""From a source's rows to the columns of Kafka records: what the spec's expressions make of each row, as bytes.
+"""From a source's rows to the columns of Kafka records: applies the spec's expressions to each row; the results are bytes.
 
     rows ─▶ where ─▶ select ─▶ key, value, headers, timestamp, partition ─▶ + checksum of the record
 
-The rows are those of a `SplitFrame` (scan.py). By the names of these columns the workers, the audit and the preview know them.
+The rows are those of a `SplitFrame` (scan.py). Workers, audit and preview find the record columns by the names below.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ METADATA = "__eosingest_metadata"
 TIMESTAMP = "__eosingest_timestamp"
 PARTITION = "__eosingest_partition"
 NOTHING = "__eosingest_nothing"
-HEADER = "__eosingest_header_"  # followed by the header's place in the spec
+HEADER = "__eosingest_header_"  # followed by the header's index in the spec
 
 _OUR_PREFIX = "__eosingest_"
-# explode of a corrupt row's null gives no row at all: with such a select the JVM has to stop at the row itself.
+# explode of a corrupt row's null gives no row, which would hide it from the task: so the JVM raises at the corrupt row.
 _STOP_AT_CORRUPT_ROW = f"IF({CORRUPT} IS NULL, TRUE, raise_error('corrupt row: ' || {CORRUPT}))"
 _BYTES_TYPES = ("string", "binary", "varchar", "char")
-# How Spark complains of an aggregate among plain columns: its advice, GROUP BY, is not to be had here.
+# Spark's error classes for an aggregate among plain columns. They advise GROUP BY, which a spec cannot have.
 _NOT_OF_ONE_ROW = ("MISSING_GROUP_BY", "MISSING_AGGREGATION", "UNSUPPORTED_EXPR_FOR_OPERATOR")
-_OURS = re.compile(r",? ?`__eosingest_\w+`")  # no column of the user's: not to be suggested
+_OURS = re.compile(r",? ?`__eosingest_\w+`")  # our own columns, in the columns that Spark suggests
 _TIME_TYPES = ("timestamp", "timestamp_ntz", "date")
 _NUMBER_TYPES = ("integer", "long", "short", "byte")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordSettings:
-    """What of the spec records are made by: Spark SQL, over the columns of the source."""
+    """The spec's expressions: Spark SQL, over the columns of the source."""
 
     where: str | None
     select: tuple[str, ...]
@@ -57,14 +57,14 @@ class RecordSettings:
 
 @dataclass(frozen=True)
 class RecordFrame:
-    """`records` are the record columns, made of the rows of `source`."""
+    """`records` has the record columns, computed from the rows of `source`."""
 
     records: DataFrame
     source: SplitFrame
 
 
 def record_frame(source: SplitFrame, settings: RecordSettings) -> RecordFrame:
-    """Make the record columns. Raises SpecError that names the key whose expression Spark does not take."""
+    """Make the record columns. Raises SpecError that names the key of the spec whose expression Spark refuses."""
     records = _composed(source, settings)
     fitted = source.fitted(records)
     if fitted is not source:
@@ -77,14 +77,14 @@ def record_frame(source: SplitFrame, settings: RecordSettings) -> RecordFrame:
 
 
 def null_columns(frame: RecordFrame, settings: RecordSettings) -> tuple[str, ...]:
-    """Name the record columns that hold nothing but nulls; each column costs time in every row on its way to Python."""
+    """Return the names of record columns that are always null; each column costs time per row on its way to Python."""
     key = ("key",) if settings.key is None else ()
     return key if CORRUPT in frame.source.rows.columns else (*key, CORRUPT)
 
 
 def _composed(source: SplitFrame, settings: RecordSettings) -> DataFrame:
     visible = source.visible
-    ours = (CORRUPT,) if source.split_last else (CORRUPT, SPLIT)  # what goes along with the user's columns, behind them
+    ours = (CORRUPT,) if source.split_last else (CORRUPT, SPLIT)  # our columns, after the user's
     with naming("source"):
         rows = _visible_rows(source)
     selected = _selected(_filtered(rows, settings, visible), settings, visible, ours)
@@ -95,7 +95,7 @@ def _composed(source: SplitFrame, settings: RecordSettings) -> DataFrame:
 
 
 def _visible_rows(source: SplitFrame) -> DataFrame:
-    """Select what expressions may see, and what we need."""
+    """Select the columns that expressions may name, and our own."""
     rows = source.rows
     corrupt = functions.col(CORRUPT) if CORRUPT in rows.columns else functions.lit(None).cast("string").alias(CORRUPT)
     split = [] if source.split_last else [source.split.alias(SPLIT)]
@@ -103,7 +103,7 @@ def _visible_rows(source: SplitFrame) -> DataFrame:
 
 
 def _filtered(rows: DataFrame, settings: RecordSettings, visible: Sequence[str]) -> DataFrame:
-    """Keep the rows for which `where` is true, and every corrupt one: a filter must not hide it."""
+    """Keep the rows for which `where` is true, and every corrupt row: a filter must not hide one."""
     if settings.where is None:
         return rows
     _refuse_session_functions("transform.where", settings.where, visible)
@@ -128,7 +128,7 @@ def _selected(rows: DataFrame, settings: RecordSettings, visible: Sequence[str],
 def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -> DataFrame:
     """Compute the record columns, cast them to binary, and hash each record.
 
-    No expression of the user's becomes part of a longer text: a comment or a parenthesis in it would swallow the rest.
+    No expression of the user is concatenated into longer SQL: a comment or a parenthesis in it would swallow the rest.
     """
     columns = rows.columns[: -len(ours)]
     key = functions.lit(None).cast("binary")
@@ -141,7 +141,7 @@ def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -
         computed.append(_time_column(rows, settings.timestamp, columns).alias(TIMESTAMP))
     if settings.partition:
         computed.append(_number_column(rows, settings.partition, columns).alias(PARTITION))
-    # As bytes: the text of a corrupt row need not be UTF-8.
+    # Binary, not string: the text of a corrupt row need not be UTF-8.
     corrupt = functions.col(CORRUPT).cast("binary").alias(CORRUPT)
     split = [functions.col(name) for name in ours if name == SPLIT]
     records = rows.select(*computed, *split, corrupt)
@@ -153,7 +153,7 @@ def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -
 
 
 def _metadata_hash(named: Sequence[tuple[str, Column]]) -> Column:
-    """Hash what a record carries beside key and value, in this order (`checksum.metadata_hash`)."""
+    """Return the hash of these headers and the timestamp, in this order (`checksum.metadata_hash`)."""
     parts = [functions.col(CHECKSUM)]
     for name, value in named:
         parts += [functions.lit(name), value.isNull(), value]
@@ -186,9 +186,9 @@ def _checked(
     types: Sequence[str],
     instead: Callable[[DataType], str],
 ) -> Column:
-    """Return the expression with its star expanded. Raises SpecError where it is none, or of another type.
+    """Return the expression with its star expanded. Raises SpecError if it is not valid, or its type is not in `types`.
 
-    `instead` says what to write where it is of a type.
+    `instead` returns what to write in its place, for the type that it has.
     """
     _refuse_session_functions(where, expression, columns)
     with naming(where):
@@ -204,7 +204,7 @@ def _checked(
 
 
 def refuse_our_names(where: str, names: Sequence[str]) -> None:
-    """Raise SpecError where a column has a name of ours."""
+    """Raise SpecError if a column's name begins with our prefix."""
     for name in names:
         if name.lower().startswith(_OUR_PREFIX):
             raise SpecError(f"{where}: the column name {name} is ours", code="bad-expression")
@@ -222,7 +222,7 @@ def _refuse_session_functions(where: str, expression: str, columns: Sequence[str
 
 @contextlib.contextmanager
 def naming(where: str) -> Iterator[None]:
-    """Turn Spark's complaint about an expression or a schema into a SpecError that names the key."""
+    """Turn Spark's error about an expression or a schema into a SpecError that names `where`, the key of the spec."""
     try:
         yield
     except (AnalysisException, IllegalArgumentException, ParseException) as error:

@@ -1,8 +1,8 @@
-"""The settings that the guarantee rests on: what they must be, and that a Spark which runs has them and no others.
+"""The Spark settings that exactly-once needs: their values, and the checks that a running Spark has them.
 
-Between session.py, which starts Spark with them and calls the checks, and the running Spark. Each setting is here with what
-would go wrong without it. What may change records is in the spec, where it is pinned with the job: the same set elsewhere, in
-spark-defaults.conf, core-site.xml or by spark-submit, is refused.
+session.py starts Spark with them and calls the checks. Comments say what would go wrong without a setting. A setting that may
+change records belongs in the spec, where it is pinned with the job: set elsewhere, in spark-defaults.conf, core-site.xml or
+by spark-submit, it is refused.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from eosingest.errors import FatalError
 from eosingest.spec.options import protects
 
 MAX_ATTEMPTS = 4
-# What the user may set otherwise.
+# Defaults that the user may override.
 DEFAULTS = {
     "spark.ui.enabled": "false",
-    # Else a column of `k=v` folders is a number or a text by which folders are pending, and 02 becomes 2.
+    # Else the type of a `k=v` folder's column depends on which folders are pending, and 02 becomes 2.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    # Else Spark 4 reads no encoding but Latin-1, ASCII and UTF; which may be named is for spec/options.py to say.
+    # Else Spark 4 reads no encoding but Latin-1, ASCII and UTF; spec/options.py says which may be named.
     "spark.sql.legacy.javaCharsets": "true",
 }
-# What the guarantee rests on, whatever is read; a kind of source has more (`Scan.spark_conf`).
+# Required for every source; a kind of source may require more (`Scan.spark_conf`).
 REQUIRED = {
-    # One attempt of a task at a time, in a partitioning that stays as planned.
+    # One attempt of a task at a time, and partitions as planned.
     "spark.speculation": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.task.maxFailures": str(MAX_ATTEMPTS),
@@ -40,18 +40,18 @@ REQUIRED = {
     "spark.sql.variable.substitute": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-# What the JVM has in truth: _JAVA_OPTIONS go over what the command line says, and spark-submit's JVM was there before us.
+# Checked in the JVM itself: _JAVA_OPTIONS override the command line, and spark-submit's JVM was not started by us.
 _LOCALE, _LANGUAGE = "en_US", "the JVM's language"
 _CHARSET, _ENCODING = "UTF-8", "the JVM's encoding"
 _ZONE = "the JVM's time zone"
 _ZONES = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "Etc/UCT", "UCT", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal")
-# The same of executors: these functions are called where the rows are.
+# The same for executors: SQL functions, evaluated where rows are computed.
 _OF_EXECUTORS = {
     _LANGUAGE: "java_method('java.util.Locale', 'getDefault')",
     _ENCODING: "java_method('java.nio.charset.Charset', 'defaultCharset')",
     _ZONE: "java_method('java.time.ZoneId', 'systemDefault')",
 }
-# Settings of Spark SQL that no record depends on: how it plans, caches, lists tables and speaks of itself.
+# Settings of Spark SQL that no record depends on: planning, caching, catalogs, logging and metrics.
 _HARMLESS = re.compile(
     r"spark\.sql\.(?:adaptive\.|artifact\.|autoBroadcastJoinThreshold|broadcastTimeout|catalog\.|catalogImplementation|cbo\.|codegen\.|debug"
     r"|defaultCatalog|event|exchange\.|execution\.|extensions|hive\.|inMemory|join\.|maxPlanStringLength|metadataCache"
@@ -59,8 +59,8 @@ _HARMLESS = re.compile(
     r"|planChangeLog\.|queryExecutionListeners|redaction\.|shuffle|sources\.default$|statistics\.|streaming\.|thriftserver\."
     r"|thriftServer\.|ui\.|warehouse\.dir)"
 )
-# Of Hadoop's settings those by which Spark's readers may find other rows, columns or bytes in a file of this machine. Not among
-# them: textinputformat.record.delimiter, which is for Hadoop's own jobs, and file systems that no source lies on, such as s3a.
+# Hadoop's settings by which Spark's readers may give other rows, columns or bytes of a local file. Not among them are
+# textinputformat.record.delimiter, which only Hadoop's own jobs use, and file systems that no source uses, such as s3a.
 _OF_READERS = (
     r"^(io\.compression\.codecs|fs\.file\.impl|fs\.AbstractFileSystem\.file\.impl|parquet\.(read|private|strings)\..*"
     r"|(hive\.exec\.)?orc\.(skip|tolerate|force|schema|include|kryo|sarg|filter|proleptic|mapred\.input)\..*)$"
@@ -72,9 +72,9 @@ _HADOOP_DEFAULTS = {
 
 
 def check_without_session(context: SparkContext, required: Mapping[str, str]) -> None:
-    """Read back what holds without a session. Raises FatalError where a setting does not hold."""
+    """Check the required settings that need no session. Raises FatalError if one has another value."""
     core = {key: value for key, value in required.items() if not key.startswith("spark.sql.")}
-    live = context._conf  # the JVM's own; getConf() would copy it, in hundreds of calls
+    live = context._conf  # read from the JVM; getConf() would copy it, in hundreds of calls
     _check_settings({key: live.get(key) for key in core}, core)
     jvm: Any = context._jvm
     _check_jvm(
@@ -85,25 +85,25 @@ def check_without_session(context: SparkContext, required: Mapping[str, str]) ->
 
 
 def check_with_session(made: SparkSession, required: Mapping[str, str]) -> None:
-    """Read back all that is required. Raises FatalError where a setting does not hold."""
+    """Check all required settings, in the session. Raises FatalError if one has another value."""
     _check_settings({key: made.conf.get(key, None) for key in required}, required)
 
 
 def check_executors(made: SparkSession, slots: int) -> None:
-    """Read back zone, language and encoding of the JVMs in which the rows are made, by `slots` tasks."""
+    """Check time zone, locale and encoding of the executors' JVMs, by a job of `slots` tasks. Raises FatalError."""
     rows = made.range(0, slots, 1, slots).selectExpr(*_OF_EXECUTORS.values()).collect()
-    for row in set(rows):  # here: Spark would take 200 tasks to find out
+    for row in set(rows):  # not distinct(): Spark would use 200 tasks for it
         _check_jvm(*row, where="an executor's ")
 
 
 def refuse_settings_of_others(context: SparkContext, made: SparkSession, ours: Collection[str]) -> None:
-    """Raise FatalError for a setting of spark-defaults.conf or spark-submit that may change records: it is not pinned.
+    """Raise FatalError for a setting that may change records and is not from us: the job does not pin it.
 
-    `ours` are the keys of all settings that Spark was started with.
+    Such settings come from spark-defaults.conf or spark-submit. `ours` are the keys of all settings we started Spark with.
     """
     jvm: Any = context._jvm
     jvm_conf: Any = context._conf._jconf
-    texts = str(jvm_conf.toDebugString()).splitlines()  # in one call; getAll() is three for each
+    texts = str(jvm_conf.toDebugString()).splitlines()  # one call; getAll() makes three per setting
     keys = {text.partition("=")[0] for text in texts if text.startswith("spark.sql.")}
     for key in sorted(keys.difference(ours)):
         if _HARMLESS.match(key):
@@ -111,7 +111,7 @@ def refuse_settings_of_others(context: SparkContext, made: SparkSession, ours: C
         value = made.conf.get(key, None)
         try:
             default = jvm.org.apache.spark.sql.internal.SQLConf().getConfString(key)
-        except Py4JJavaError:  # no setting of Spark's own: none of the readers looks at it
+        except Py4JJavaError:  # not a setting of Spark itself: no reader uses it
             continue
         if value != default:
             raise _not_pinned(key, value)
@@ -119,7 +119,7 @@ def refuse_settings_of_others(context: SparkContext, made: SparkSession, ours: C
 
 
 def _refuse_hadoop_settings_of_others(context: SparkContext, ours: Collection[str]) -> None:
-    """As above, for Hadoop's settings: core-site.xml may hold them as well."""
+    """The same for Hadoop's settings, which may come from core-site.xml too."""
     found: Any = context._jsc.hadoopConfiguration().getValByRegex(_OF_READERS)
     for key in sorted(found):
         name, value = f"spark.hadoop.{key}", str(found[key])

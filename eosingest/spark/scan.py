@@ -1,9 +1,9 @@
-"""What a kind of source says about how it is read: by Spark (`Scan.frame`), or by the tasks themselves (`Scan.direct`).
+"""How a kind of source is read: by Spark (`Scan.frame`), or by the tasks themselves (`Scan.direct`).
 
     Scan ─▶ SplitFrame: the source's rows, and which split each is of ─▶ record_columns.py ─▶ FrameReading
       └──▶ Direct: planned splits, and who reads them ───────────────────────────────────────▶ DirectReading
 
-The launcher (job.py), previews and audits read by these; nothing in spark/ knows what a source is.
+The launcher (job.py), previews and audits use these protocols; nothing in spark/ knows a kind of source.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from eosingest.spark.direct import DirectReader, DirectSplit
 
 
 class SplitFrame(Protocol):
-    """The rows of a plan's splits, before the spec makes anything of them; those of a split come in its order."""
+    """The rows of a plan's splits, before the spec's expressions are applied; the rows of a split are in its order."""
 
     @property
     def rows(self) -> DataFrame:
-        """The columns of the source; record_columns.CORRUPT too, where a row may be one that its reader cannot read."""
+        """The source's columns, and record_columns.CORRUPT if its reader may meet rows that it cannot parse."""
 
     @property
     def visible(self) -> Sequence[str]:
@@ -35,26 +35,31 @@ class SplitFrame(Protocol):
 
     @property
     def split(self) -> Column:
-        """The hash of the split that a row is of (BIGINT); computed from `rows`."""
+        """The column, over `rows`, with the hash of each row's split (BIGINT)."""
 
     @property
     def split_last(self) -> bool:
-        """Whether `split` is to be computed behind all expressions, since Spark moves no filter below it."""
+        """Whether `split` must be computed after all expressions: it is non-deterministic to Spark, which pushes no filter
+        below such a column.
+        """
 
     def fitted(self, records: DataFrame) -> SplitFrame:
-        """Return the frame to make the records of, which were made of this one: Spark may not execute every plan."""
+        """Return the frame to use in place of this one, given the records made of it, if Spark could not execute their plan.
+
+        Otherwise return this one.
+        """
 
     def verified(self, records: DataFrame) -> tuple[Mapping[int, PlannedSplit], int]:
-        """Return the planned splits by the hashes in their rows, and in how many partitions Spark will read them.
+        """Return the planned splits by the hashes in their rows, and the number of partitions that Spark will read.
 
-        Read back from the plan that is executed: each planned split is in it exactly once, or without any row.
-        Raises ChangedError where the source is not what was planned.
+        Both are read back from the plan that is executed, which has each planned split exactly once, except splits without
+        any row. Raises ChangedError if the source is not what was planned.
         """
 
 
 @dataclass(frozen=True)
 class Direct:
-    """What tasks read themselves: the planned splits, done ones too, their reader, and their columns as DDL."""
+    """How tasks read the source themselves: the planned splits, done ones too, their reader, and the columns as DDL."""
 
     reader: DirectReader
     splits: Sequence[DirectSplit]
@@ -63,33 +68,33 @@ class Direct:
 
 @dataclass(frozen=True)
 class Apart:
-    """Rows that an audit reads by another reader: split and hash of each record, and the splits, as in `SplitFrame`."""
+    """Rows that an audit does not read by Spark's reader: split and hash of each record, and the splits as in `SplitFrame`."""
 
     hashes: DataFrame
     splits: Mapping[int, PlannedSplit]
 
 
 class Scan(Protocol):
-    """How a source is read. Every method may raise the errors of errors.py, each naming what of the source it speaks of."""
+    """How a source is read. Every method may raise the errors of errors.py; each names the item concerned."""
 
     @property
     def scan_nodes(self) -> frozenset[str]:
-        """The nodes of Spark's physical plans by which it may be read."""
+        """The classes of physical plan nodes that may read the source."""
 
     def spark_conf(self, split_size: int) -> Mapping[str, str]:
-        """Return the settings of Spark that its rows rest on; they are set over the user's, and read back."""
+        """Return the Spark settings that reading requires; they override the user's, and are checked in the running Spark."""
 
     def direct(self, plan: Plan) -> Direct | None:
-        """Say how tasks read the pending splits themselves, None where Spark is to read them."""
+        """Return how tasks read the pending splits themselves; None if Spark has to read them."""
 
     def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
-        """Look for what readers would misread, before anything is sent. `slots`: how many tasks run at a time."""
+        """Check, before anything is sent, for data that readers would misread. `slots`: how many tasks run at a time."""
 
     def refuse_outgrown(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
-        """Raise ChangedError where the pinned schema (DDL), if it was inferred, does not take what the plan holds now."""
+        """Raise ChangedError if the `pinned` schema (DDL) was inferred and no longer fits the data of the plan."""
 
     def frame(self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int) -> SplitFrame:
-        """Return the rows of the pending splits, and perhaps of done ones beside them.
+        """Return the rows of the pending splits; rows of done splits may be among them.
 
         `schema`: the pinned one, as DDL. `most_tasks`: how many tasks may read them.
         """
@@ -97,10 +102,11 @@ class Scan(Protocol):
     def apart(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
     ) -> tuple[Plan, Apart | None]:
-        """Return what of the plan an audit has Spark read, and what it reads otherwise.
+        """Return the part of the plan that an audit has Spark read, and the rest, read by another reader.
 
-        `by_another_reader`: than the run, where there is one; else only what Spark cannot read is apart.
+        `by_another_reader`: use another reader than the run did, if the kind has one. Otherwise the rest is only what Spark
+        cannot read.
         """
 
     def blamed(self, plan: Plan, text: str) -> str:
-        """Name the item that an error of Spark speaks of, or all that it may speak of."""
+        """Name the item that the `text` of a Spark error is about, or all items that it may be about."""

@@ -1,11 +1,11 @@
-"""A Spark with the settings that the protocol needs, and quiet: its own output goes to a log file.
+"""Starts and stops Spark with the settings that the protocol needs; Spark's own output goes to a log file.
 
-Started by the launcher (job.py), previews, audits and trainings. The session beside the context, which takes another second
-and a half, only where the JVM reads rows. The settings (required_settings.py) are set last, over the user's and the
-cluster's, and read back.
+Used by the launcher (job.py), previews, audits and trainings. `start` makes the SparkContext only; a SparkSession takes another
+1.5 s and is made only where the JVM reads rows. The required settings (required_settings.py) override the user's and the
+cluster's, and are checked in the running Spark.
 
     jvm.py: options, environment ─▶ start: JVM, context ─▶ Spark ─▶ sql: session ─▶ stop
-                                        └─ required_settings.py: set, read back; failures.py: what is said where it fails
+                                        └─ required_settings.py: set, checked; failures.py: the error if it fails
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from eosingest.host.waiting import begin
 from eosingest.spark import cluster, failures, jvm, required_settings, site
 from eosingest.spec.masters import is_local
 
-_START_S = 60.0  # a JVM starts on a busy machine, and a standalone cluster's masters are asked three times, 20 s apart
+_START_S = 60.0  # for a JVM on a busy machine, and three attempts, 20 s apart, to reach a standalone cluster's masters
 _STOP_S = 3.0
 
 
 @dataclass(frozen=True)
 class Spark:
-    """A Spark that runs: its context, the process of its JVM, and what was required of it."""
+    """A running Spark: its context, the process of its JVM (None if spark-submit started it), and the required settings."""
 
     context: SparkContext
     process: Any
     master: str
     log_file: Path | None
     required: Mapping[str, str]
-    ours: frozenset[str]  # the keys of all settings that it was started with, those of the spec among them
+    ours: frozenset[str]  # the keys of all settings that we started it with, including the spec's
     zips: list[Path] = field(default_factory=list)
-    stopping: list[Future[None]] = field(default_factory=list)  # none, or one
+    stopping: list[Future[None]] = field(default_factory=list)  # at most one
 
     def sql(self) -> SparkSession:
-        """Make the session. Raises as `start` does."""
+        """Make the session and check the required settings in it. Raises what `start` raises."""
         try:
             made = SparkSession(self.context)
             required_settings.check_with_session(made, self.required)
@@ -62,17 +62,17 @@ class Spark:
         return made
 
     def send_package(self) -> None:
-        """Send the package to executors on other machines, which have the libraries but not us."""
+        """Send our package to executors on other machines, which have the libraries but not eosingest."""
         self.zips.append(package_zip(Path(self.context._temp_dir)))
         self.context.addPyFile(str(self.zips[-1]))
 
     def begin_to_stop(self) -> None:
-        """Begin to stop Spark, which takes half a second, in a thread of its own."""
+        """Begin to stop Spark in a thread of its own; it takes half a second."""
         if not self.stopping:
             self.stopping.append(begin(self._stop_quietly, "spark-stop"))
 
     def stop(self) -> None:
-        """Stop Spark within a few seconds, by force where it does not answer."""
+        """Stop Spark within a few seconds; a JVM that does not answer is killed."""
         self.begin_to_stop()
         if not wait(self.stopping, timeout=_STOP_S).done and self.process is not None:
             self.process.kill()
@@ -82,7 +82,7 @@ class Spark:
     def _stop_quietly(self) -> None:
         context: Any = self.context
         with contextlib.suppress(Exception):  # the JVM may be gone: then there is nothing to stop
-            # It looks up once a second whether it is to end, and nobody has to wait for that.
+            # This server polls once a second whether to end: do not wait for it.
             accumulators, context._accumulatorServer = context._accumulatorServer, None
             begin(accumulators.shutdown, "spark-accumulators")
             context.stop()
@@ -97,19 +97,19 @@ def start(
     log_file: Path | None,
     wait_s: float = 120.0,
 ) -> Spark:
-    """Start Spark, without a session. `log_file` takes all of its output; None: stderr.
+    """Start Spark, without a session. Its output goes to `log_file`; None: stderr.
 
-    `of_source` are the settings that reading the source rests on (`scan.Scan.spark_conf`).
-    Not for the main thread: there pyspark would replace the SIGINT handler. Raises FatalError where Java is missing, the
-    JVM does not start, or a required setting does not hold; IncompleteError where a signal ended the JVM; TemporaryError
-    where a cluster does not take us within `wait_s` seconds, beside those that a start takes.
+    `of_source` are the settings that reading the source requires (`scan.Scan.spark_conf`).
+    Do not call it in the main thread, where pyspark would replace the SIGINT handler. Raises FatalError if Java is missing, the
+    JVM does not start, or a required setting has another value; IncompleteError if a signal ended the JVM; TemporaryError if
+    a cluster does not accept the application within `wait_s` seconds, plus the time that a start takes.
     """
     find_java()
     cluster.refuse_unready(master)
-    # pyspark prints every analysis error with its Java stack through loggers of its own; our SpecError says it once.
+    # pyspark logs every analysis error with its Java stack trace through these loggers; our SpecError reports it already.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).disabled = True
-    # As does py4j every call that a lost JVM leaves unanswered, through its own loggers and through the root logger.
+    # py4j logs every call that a lost JVM leaves unanswered, through its own loggers and through the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_of_py4j)
     required = {**required_settings.REQUIRED, **of_source}
@@ -131,12 +131,12 @@ def start(
                 jvm.for_the_command_line(spark_conf),
                 popen_kwargs={"stdout": output, "stderr": output, "cwd": jvm.folder_that_exists()},
             )
-            if gateway.proc is None:  # spark-submit's JVM, which was there before us
+            if gateway.proc is None:  # spark-submit's JVM, not started by us
                 jvm.same_everywhere(gateway.jvm)
             bound = cluster.Bound(None if is_local(master) else gateway.proc, _START_S + wait_s)
             with bound.running():
                 context = SparkContext(conf=spark_conf, gateway=gateway)
-            # A JVM that is killed tears its connection to this server; what that means is said once, by us.
+            # A killed JVM breaks its connection to this server: no traceback of it, our own error reports it.
             context._accumulatorServer.handle_error = _say_nothing  # type: ignore[assignment]
             spark = Spark(context, gateway.proc, master, log_file, required, frozenset(settings))
             required_settings.check_without_session(context, required)
@@ -152,7 +152,7 @@ def start(
 
 
 def submitted_master() -> str | None:
-    """Return the master that spark-submit was given, or took from its own defaults; None where we were started without it."""
+    """Return spark-submit's master, from its arguments or its defaults; None if spark-submit did not start this process."""
     if not site.is_submitted():
         return None
     master = launch_gateway().jvm.System.getProperty("spark.master")  # type: ignore[no-untyped-call]
@@ -160,7 +160,7 @@ def submitted_master() -> str | None:
 
 
 def package_zip(folder: Path) -> Path:
-    """Zip the package into a folder; return the file."""
+    """Write a zip of our package into the folder; return its path."""
     package = Path(eosingest.__file__).parent
     file = folder / "eosingest.zip"
     with zipfile.ZipFile(file, "w") as archive:
@@ -170,9 +170,9 @@ def package_zip(folder: Path) -> Path:
 
 
 def _not_of_py4j(entry: logging.LogRecord) -> bool:
-    """Say whether something that is logged comes from elsewhere than py4j."""
+    """Say whether a log record comes from anything but py4j."""
     return "py4j" not in Path(entry.pathname).parts
 
 
 def _say_nothing(*_: object) -> None:
-    """Take the place of socketserver's handler, which prints a traceback."""
+    """Replace socketserver's error handler, which prints a traceback."""

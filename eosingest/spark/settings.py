@@ -1,4 +1,4 @@
-"""From a Spec to what Spark is started with and what it makes of rows: for the launcher of a run and for an audit."""
+"""From a Spec to the settings of Spark and of the records: for the launcher of a run and for an audit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eosingest.spec import Spec, generations
 
 
 def record_settings(spec: Spec) -> RecordSettings:
-    """Return what the spec makes records by."""
+    """Return the spec's expressions."""
     return RecordSettings(
         where=spec.transform.where,
         select=spec.transform.select,
@@ -27,7 +27,7 @@ def record_settings(spec: Spec) -> RecordSettings:
 
 
 def spark_conf(spec: Spec) -> dict[str, str]:
-    """Return the settings of Spark that the spec asks for."""
+    """Return the spec's Spark settings."""
     return {**generations.spark_conf(spec.defaults_of), **spec.spark.conf}
 
 
@@ -39,7 +39,7 @@ def spark_settings(
     log_file: Path | None,
     note: Callable[[str], None] = to_nobody,
 ) -> SparkSettings:
-    """Make the settings. `log_file` takes Spark's own output, None leaves it on stderr; `note` a line for who watches."""
+    """Make the settings. Spark's output goes to `log_file`, None: stderr; `note` takes one line for the user."""
     master = site.spark_master(spec, session.submitted_master() if spec.spark.master is None else None)
     site.refuse_embedded_elsewhere(spec, master)
     return SparkSettings(

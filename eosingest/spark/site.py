@@ -1,8 +1,7 @@
-"""What this machine's installation of Spark says beside the spec: its spark-defaults.conf, and so the master.
+"""The configuration of this machine's Spark, spark-defaults.conf, and the master that follows from it and the spec.
 
-A leaf under all that need to know where a spec runs (app/, spark/): the file is read here, as Spark reads it, and
-no JVM is started for it. Spark itself reads the same file again; what of it is taken, and what ours goes over, is for
-spark/jvm.py to say.
+For everything that needs to know where a spec runs (app/, spark/): the file is parsed here as Spark parses it, without a JVM.
+Spark reads the same file again when it starts; jvm.py says which of our settings override it.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def is_submitted() -> bool:
-    """Say whether spark-submit started this process: its JVM is there, and waits for us."""
+    """Say whether spark-submit started this process; its JVM then waits for this process to end."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def spark_master(spec: Spec, submitted: str | None = None) -> str:
-    """Return the master to start Spark with: the spec's, else the one that spark-submit was given (`submitted`), else that of
-    spark-defaults.conf, else all of this machine's cores.
+    """Return the master to start Spark with: the spec's, else that of spark-submit (`submitted`), else that of
+    spark-defaults.conf, else a local one with all cores.
 
-    Raises SpecError where it is none that Spark knows.
+    Raises SpecError if Spark knows no such master.
     """
     if spec.spark.master is not None:
         return with_retries(spec.spark.master)
@@ -52,14 +51,14 @@ def spark_master(spec: Spec, submitted: str | None = None) -> str:
 
 
 def refuse_embedded_elsewhere(spec: Spec, master: str | None = None) -> None:
-    """Raise SpecError where executors on other machines are to find the embedded broker."""
+    """Raise SpecError if executors run on other machines: they cannot reach the embedded broker."""
     problem = embedded_problem(master or spark_master(spec), spec.sink.bootstrap_servers)
     if problem is not None:
         raise SpecError(f"sink.bootstrap_servers: {problem}", code="embedded-elsewhere")
 
 
 def spark_defaults(*, pip_only: bool = False) -> dict[str, str]:
-    """Return the settings of spark-defaults.conf; empty where there is none that can be read. `pip_only`: see `conf_folder`."""
+    """Return the settings of spark-defaults.conf; empty if no such file can be read. `pip_only`: see `conf_folder`."""
     file = defaults_file(pip_only=pip_only)
     try:
         text = file.read_text(encoding="utf-8", errors="replace") if file is not None else ""
@@ -69,7 +68,7 @@ def spark_defaults(*, pip_only: bool = False) -> dict[str, str]:
 
 
 def defaults_file(*, pip_only: bool = False) -> Path | None:
-    """Return where spark-defaults.conf is looked for."""
+    """Return the path of spark-defaults.conf, which need not exist; None if there is no Spark."""
     folder = conf_folder(pip_only=pip_only)
     return folder / _FILE if folder is not None else None
 
@@ -77,7 +76,7 @@ def defaults_file(*, pip_only: bool = False) -> Path | None:
 def conf_folder(*, pip_only: bool = False) -> Path | None:
     """Return the folder of Spark's configuration: SPARK_CONF_DIR, SPARK_HOME/conf, or conf beside pip's pyspark.
 
-    `pip_only`: SPARK_HOME does not count, as with a local Spark, which always runs pip's.
+    `pip_only`: ignore SPARK_HOME, as for a local Spark, which always runs pip's pyspark.
     """
     named, home = os.environ.get("SPARK_CONF_DIR"), os.environ.get("SPARK_HOME")
     if named:
@@ -90,7 +89,7 @@ def conf_folder(*, pip_only: bool = False) -> Path | None:
 
 
 def _properties(text: str) -> Iterator[tuple[str, str]]:
-    """Yield key and value of each line, as java.util.Properties reads it; Spark trims the values."""
+    """Yield (key, value) of each line, as java.util.Properties parses it; values are trimmed, as Spark does."""
     for line in _logical_lines(text):
         match = _KEY.fullmatch(line)
         if match is not None:
@@ -98,7 +97,7 @@ def _properties(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Yield lines without comments, those that end with a backslash together with the next."""
+    """Yield the lines except comments; a line that ends with a backslash is joined with the next."""
     open_line: str | None = None
     for line in re.split(r"\r\n|\r|\n", text):
         stripped = line.lstrip(" \t\f")

@@ -1,8 +1,7 @@
-"""spark-submit's JVM, which started us: it passes its signals on to us instead of ending.
+"""Under spark-submit: its JVM forwards SIGINT and SIGTERM to this process instead of ending.
 
-Without that a SIGTERM to spark-submit ends Spark under the run and closes the way to spark-submit's stdout, before the run
-has aborted what is open and said how it ended. With it Python ends the run in order, and spark-submit, which waits for it,
-ends with its exit code.
+Otherwise a SIGTERM to spark-submit would stop Spark and close stdout before the run has aborted its open transactions and
+reported its result. Instead this process ends the run in order, and spark-submit, which waits for it, exits with its exit code.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ _NAMES = {signal.SIGINT: "INT", signal.SIGTERM: "TERM"}
 
 
 class _Handler:
-    """A `sun.misc.SignalHandler` of the JVM; py4j calls it from a thread of its own."""
+    """A `sun.misc.SignalHandler` for the JVM; py4j calls it in a thread of its own."""
 
     def __init__(self, number: int, take: Callable[[int], None]) -> None:
         self._number = number
         self._take = take
 
     def handle(self, _signal: Any) -> None:
-        """Take the signal: the method that Java calls."""
+        """Handle the signal; Java calls this method."""
         self._take(self._number)
 
     class Java:
-        """What py4j asks a class for: the interfaces that it implements."""
+        """The Java interfaces that this class implements, as py4j expects them."""
 
         implements: ClassVar[list[str]] = ["sun.misc.SignalHandler"]
 
 
 def relay_signals(take: Callable[[int], None]) -> None:
-    """Have the JVM that started us hand SIGINT and SIGTERM to `take`; nothing where it does not answer (it is ending).
+    """Have spark-submit's JVM pass SIGINT and SIGTERM to `take`. Does nothing if that JVM does not answer (it is ending).
 
-    Spark's executors stay: the run cancels its job itself. A JVM whose Python is frozen is ended by SIGKILL alone.
+    Executors keep running: the run cancels its job itself. While this process is frozen only SIGKILL ends that JVM.
     """
     with contextlib.suppress(Exception):
         gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]

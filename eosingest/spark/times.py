@@ -1,14 +1,13 @@
-"""Nothing in a record depends on the day of the read: what Spark would fill in from the clock is refused.
+"""Refuses casts to a time whose result would depend on today's date: a retried or resumed split must give the same bytes.
 
-Spark reads a text without a date, `10:30`, as that time of today wherever it casts text to TIMESTAMP, and the words 'now',
-'today', 'tomorrow' and 'yesterday' wherever it casts a constant to a time. A retried or resumed split must give the same
-bytes, on whatever day. Between record_columns.py, which makes the record columns, and the plan that is executed:
+When Spark casts a string without a date, `10:30`, to TIMESTAMP, it fills in today's date; when it casts a constant to a time,
+it also takes the words 'now', 'today', 'tomorrow' and 'yesterday'.
 
-- in expressions every cast is found in Spark's own analyzed plan, however it was written; one of a constant is judged at
-  once, one of a column stops at the row (`guarded`);
-- in columns of type TIMESTAMP that JSON and CSV readers fill, the text is looked at before anything is sent, by the files' own.
+- In expressions, all casts are found in Spark's analyzed plan. The cast of a constant is checked at once; the cast of a column
+  gets a guard, which fails at the row (`guarded`). record_columns.py calls this before the plan is executed.
+- In TIMESTAMP columns that JSON and CSV readers fill, the files' text is checked before anything is sent (sources/files/).
 
-Reached through py4j as in narrow.py: nothing of it is public API of pyspark, and tests hold it to the one that is pinned.
+As in narrow.py the plan is reached through py4j, by Spark's internal API; tests check it against the pinned pyspark.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ from pyspark.sql import DataFrame
 
 from eosingest.errors import SpecError
 
-# As Spark's SparkDateTimeUtils.parseTimestampString tells that there is no date, behind what it trims.
+# A string without a date, as Spark's SparkDateTimeUtils.parseTimestampString finds it after trimming.
 NO_DATE = r"^[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
 _NO_DATE_IN_JSON = r'"[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)'
 _NO_DATE_IN_CSV = r"(?:^|[^0-9A-Za-z.\-])[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
 _SAID = "a time without a date, which Spark would take for today's: "
 _SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
 _OF_THE_DAY = "depends on the day of the run, so a retry would send other bytes"
-# These take from a time what does not depend on its date.
+# The result of these functions does not depend on the date of a time.
 _DATELESS = frozenset({"Hour", "Minute", "Second", "SecondWithFraction"})
 _PARSERS = {"JsonToStructs": _NO_DATE_IN_JSON, "CsvToStructs": _NO_DATE_IN_CSV}
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 
 
 def guarded(frame: DataFrame) -> DataFrame:
-    """Return the frame with every cast of text to TIMESTAMP stopping at a text that has no date.
+    """Return the frame with a guard in every cast of a string to TIMESTAMP, which fails for a string without a date.
 
-    Raises SpecError for a constant that means a time of the run, and for a cast that cannot be guarded.
+    Raises SpecError for a constant whose time depends on when it is read, and for a cast that cannot be guarded.
     """
     jvm: Any = frame.sparkSession._jvm
     analyzed = frame._jdf.queryExecution().analyzed()
@@ -50,7 +49,7 @@ def guarded(frame: DataFrame) -> DataFrame:
 
 
 class _Guards:
-    """Walks a plan and puts guards into its expressions; `made` counts them."""
+    """Walks a logical plan and adds guards to its expressions; `made` counts them."""
 
     def __init__(self, jvm: Any) -> None:
         self._jvm = jvm
@@ -91,7 +90,7 @@ class _Guards:
         return expression.withNewChildren(self._seq(mine)) if made else expression
 
     def _guarded_cast(self, cast: Any, child: Any, parent: str) -> Any | None:
-        """Return what to cast instead, or None where the cast needs no guard."""
+        """Return the guarded expression to cast in place of `child`; None if the cast needs no guard."""
         from_, to = cast.child().dataType().simpleString(), cast.dataType().simpleString()
         if from_ == "variant" and to == "timestamp":
             raise _unguarded("from VARIANT", "CAST(CAST(… AS STRING) AS TIMESTAMP)")
@@ -105,13 +104,13 @@ class _Guards:
         return self._marked(child)
 
     def _marked(self, text: Any) -> Any:
-        """Return the text, where it has no date behind words that no cast takes: it fails, or gives null, as it should."""
+        """Return the string, with a prefix if it has no date. No cast accepts the prefix: it fails, and TRY_CAST gives null."""
         self.made += 1
         marked = self._expressions.Concat(self._seq([self._literal(_SAID, text.dataType()), text]))
         return self._expressions.If(self._matches(text, NO_DATE), marked, text)
 
     def _stopping(self, text: Any, pattern: str) -> Any:
-        """Return the text behind a check that ends the run: a parser makes null of what it cannot read."""
+        """Return the string with a check that raises if it matches: a parser would give null for what it cannot parse."""
         self.made += 1
         said = self._expressions.Concat(self._seq([self._literal(_SAID, text.dataType()), text]))
         untyped = self._expressions.RaiseError(said)

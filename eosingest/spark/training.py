@@ -1,6 +1,6 @@
-"""A training run of Spark, at whose end the JVM writes the class data archive (class_archive.py) of what it has loaded.
+"""A training run of Spark: at its end the JVM writes the class data archive (class_archive.py) of the classes it has loaded.
 
-It does what a run does, but for Kafka: the same session, DataFrame and checks, and tasks in Python workers, over a few rows.
+It does what a run does, without Kafka: the same session, DataFrame and checks, and tasks in Python workers, over a few rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eosingest.spark import causes, class_archive, failures, session
 from eosingest.spark.worker import OUTPUT_SCHEMA
 
 _MASTER = "local[2]"
-_WRITTEN_S = 1_800.0  # seconds on an idle machine; at the lowest priority on one that never is, this long
+_WRITTEN_S = 1_800.0  # takes seconds on an idle machine, up to this at the lowest priority on a busy one
 _PATIENCE = {"spark.python.authenticate.socketTimeout": "600s"}  # JVM and Python may wait for the CPU
 _FOLDERS = "training-"
 _LEFT_BEHIND_S = 7_200.0  # longer than a training runs
@@ -31,29 +31,29 @@ _ROOM = 512 << 20  # the archive takes 160 MiB
 
 
 class Rehearsal(Protocol):
-    """Reads as a run does, a few rows of its own."""
+    """A kind's source for a training: reads a few rows of its own as a run would."""
 
     def spark_conf(self) -> Mapping[str, str]:
-        """Return what the rows rest on; see `scan.Scan`."""
+        """Return the Spark settings that reading requires; see `scan.Scan.spark_conf`."""
 
     def records(self, spark: SparkSession, folder: Path) -> Iterator[DataFrame]:
-        """Make sources in the folder, and yield the record columns of each."""
+        """Write sources into the folder, and yield the record columns of each."""
 
 
 class Training:
-    """One training run. Made and run once."""
+    """One training run, used once."""
 
     def __init__(self, read: Rehearsal, log_file: Path | None, check: Callable[[], None]) -> None:
-        """Start nothing yet. `log_file` takes Spark's output, None leaves it on stderr; `check` raises to end the run."""
+        """Start nothing yet. Spark's output goes to `log_file`, None: stderr; `check` raises to end the run."""
         self._read = read
         self._log_file = log_file
         self._check = check
         self._spark: session.Spark | None = None
 
     def write_archive(self) -> Path:
-        """Write the archive, which takes the place of an earlier one when it is complete; return its path.
+        """Write the archive, which replaces an earlier one when it is complete; return its path.
 
-        Raises FatalError where Java is missing, Spark does not start, or the JVM writes no archive.
+        Raises FatalError if Java is missing, Spark does not start, or the JVM writes no archive.
         """
         folder = class_archive.folder()
         try:
@@ -63,7 +63,7 @@ class Training:
             with tempfile.TemporaryDirectory(prefix=_FOLDERS, dir=folder) as name:
                 fresh = Path(name) / "fresh.jsa"
                 self._in_thread(Path(name), fresh)
-                # Half an archive, of a JVM that was killed or whose disk is full, would crash every run.
+                # A truncated archive, after a killed JVM or a full disk, would crash every run.
                 status = self._spark.process.poll() if self._spark is not None else None
                 if status != 0 or not fresh.is_file():
                     raise self._no_archive(f"the JVM wrote none (status {status})")
@@ -85,7 +85,7 @@ class Training:
             raise self._no_archive(causes.first_line(str(error))) from error
         finally:
             if self._spark is not None:
-                self._spark.process.kill()  # where it has not ended by itself
+                self._spark.process.kill()  # if it has not ended by itself
                 self._spark.process.wait()
 
     def _train(self, folder: Path, fresh: Path) -> None:
@@ -98,13 +98,13 @@ class Training:
         for records in self._read.records(sql, folder):
             records.coalesce(2).mapInArrow(_no_outcome, OUTPUT_SCHEMA).collect()
         spark.stop()
-        spark.process.stdin.close()  # with which it ends, and it writes when it ends
+        spark.process.stdin.close()  # makes it exit; the archive is written at exit
         with contextlib.suppress(subprocess.TimeoutExpired):
             spark.process.wait(_WRITTEN_S)
 
 
 def _clear_away(folder: Path) -> None:
-    """Remove what trainings that were killed have left."""
+    """Remove what killed trainings have left behind."""
     for left in folder.glob(f"{_FOLDERS}*"):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _LEFT_BEHIND_S:
@@ -122,7 +122,7 @@ def _refuse_full_disk(folder: Path) -> None:
 
 
 def _no_outcome(inputs: Iterable[Any]) -> Iterable[Any]:
-    """Take everything, as a task does, and give nothing."""
+    """Consume the input as a task does, and return no outcome."""
     for _ in inputs:
         pass
     return iter(())

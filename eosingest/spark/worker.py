@@ -1,6 +1,6 @@
-"""Inside Spark's Python workers: Arrow batches, or splits to read, in; the task's outcome out. The glue around task.py.
+"""Runs task.py inside Spark's Python workers. Input: Arrow batches, or splits to read; output: the task's outcome.
 
-What the task needs travels in the function objects, secrets included, and nowhere else.
+Everything that a task needs, secrets included, is in the pickled function objects and nowhere else.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _HEADER_OVERHEAD = 10  # bytes: the two lengths of a header, as varints of at mo
 
 
 class Outcomes(AccumulatorParam[list[str]]):
-    """Collects the outcomes of tasks as JSON. Spark sends updates of successful tasks only, also when the job fails."""
+    """Collects the outcomes of tasks as JSON. It has those of successful tasks only, also when the job fails."""
 
     def zero(self, value: list[str]) -> list[str]:
         """Return the empty list."""
         return []
 
     def addInPlace(self, value1: list[str], value2: list[str]) -> list[str]:  # noqa: N802 - pyspark's name
-        """Append."""
+        """Concatenate the two lists."""
         value1.extend(value2)
         return value1
 
@@ -69,23 +69,23 @@ class WorkerKafka:
 
 @dataclass(frozen=True)
 class TaskFunction:
-    """The function for `mapInArrow`: one call is one attempt of one task. `headers` are the header names, in order."""
+    """The function for `mapInArrow`: one call is one attempt of a task. `headers` are the header names, in order."""
 
     kafka: WorkerKafka
     headers: tuple[str, ...]
     outcomes: Accumulator[list[str]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run the task and yield one row: its outcome. Raises AttemptLostError, for Spark to try again."""
+        """Run the task and yield one row, its outcome. Raises AttemptLostError, upon which Spark retries the task."""
         inputs = ArrowInputs(batches, self.headers)
         yield pa.RecordBatch.from_pydict({"outcome": [_run_task(self.kafka, inputs, self.outcomes)]})
 
 
 @dataclass(frozen=True)
 class DirectTaskFunction:
-    """As TaskFunction, for `mapPartitions` over the splits of each task, which it reads itself.
+    """The function for `mapPartitions` over tasks that read their splits themselves; otherwise as TaskFunction.
 
-    A task is told of its own splits only: the plan of 100,000 files takes some 50 MB.
+    A task is sent its own splits only: the plan of 100,000 files takes some 50 MB.
     """
 
     kafka: WorkerKafka
@@ -93,7 +93,7 @@ class DirectTaskFunction:
     outcomes: Accumulator[list[str]]
 
     def __call__(self, tasks: Iterable[tuple[DirectSplit, ...]]) -> Iterator[str]:
-        """Run the task and yield its outcome. Raises AttemptLostError, for Spark to try again."""
+        """Run the task and yield its outcome. Raises AttemptLostError, upon which Spark retries the task."""
         (splits,) = tasks
         settings = replace(self.kafka.settings, splits={split.key: split.planned for split in splits})
         inputs = DirectInputs(self.reader, splits, settings.limits.max_message_bytes)
@@ -101,9 +101,9 @@ class DirectTaskFunction:
 
 
 def _run_task(kafka: WorkerKafka, inputs: Inputs, outcomes: Accumulator[list[str]]) -> str:
-    """Run an attempt of the Spark task at hand; return its outcome as JSON."""
+    """Run this attempt of the current Spark task; return its outcome as JSON."""
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the driver to handle
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver handles a terminal's Ctrl-C
         context = TaskContext.get()
         assert context is not None, "runs in a Spark task only"
         task = Task(
@@ -123,28 +123,28 @@ def _run_task(kafka: WorkerKafka, inputs: Inputs, outcomes: Accumulator[list[str
 
 
 class ArrowInputs:
-    """The rows that Spark computes, as Arrow batches (`task_contract.Inputs`): every split from its first row on."""
+    """The input of a task whose rows Spark computes (`task_contract.Inputs`): every split from its first row on."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], headers: tuple[str, ...]) -> None:
-        """Start reading at once: Spark works while the producer is still being made."""
+        """Start reading at once: Spark computes rows while the producer is being made."""
         self._headers = headers
         self._ahead: ReadAhead[pa.RecordBatch] = ReadAhead(batches)
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
-        """Nothing: it has begun."""
+        """Do nothing: reading has started already."""
 
     def get(self, timeout_s: float) -> Batch | Signal:
-        """Return the next batch; see the protocol."""
+        """Return the next batch; see `task_contract.Inputs`."""
         item = self._ahead.get(timeout_s)
         return item if isinstance(item, Signal) else to_batch(item, self._headers)
 
     def stop(self) -> None:
-        """End the thread. It may be waiting for the JVM's next batch: Spark's own reading must not begin before."""
+        """Stop the thread and wait for its end, also for a batch from the JVM: pyspark reads from the same stream next."""
         self._ahead.stop()
 
 
 def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...]) -> Batch:
-    """Turn an Arrow batch of record columns into the task's form. Columns of nulls need not be there (`read.null_columns`)."""
+    """Make a Batch of an Arrow batch of record columns. Columns of nulls may be missing (`record_columns.null_columns`)."""
     names = batch.schema.names
     key = binary_column(batch.column("key")) if "key" in names else BinaryColumn.nulls(len(batch))
     value = binary_column(batch.column("value"))
@@ -173,7 +173,7 @@ def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...]) -> Batch:
 
 
 def binary_column(column: pa.Array[Any]) -> BinaryColumn:
-    """Return where the values of an Arrow column of type binary or large_binary lie."""
+    """Return the addresses of the values of an Arrow column of type binary or large_binary; nothing is copied."""
     wide = pa.types.is_large_binary(column.type)
     if not wide and not pa.types.is_binary(column.type):
         raise TypeError(f"a column of bytes is needed, not of {column.type}")
@@ -185,7 +185,7 @@ def binary_column(column: pa.Array[Any]) -> BinaryColumn:
     valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
     return BinaryColumn.of(
         column,
-        # Where every value is empty there may be no data: any address tells an empty value from a null.
+        # If every value is empty there may be no data buffer: any address will do to tell an empty value from a null.
         data=(data or offsets).address,
         offsets=numbers[column.offset : column.offset + len(column) + 1],
         valid=valid,
@@ -193,7 +193,7 @@ def binary_column(column: pa.Array[Any]) -> BinaryColumn:
 
 
 def _text(row: bytes | None) -> str | None:
-    """Return the text of a corrupt row for people; bytes that are not UTF-8 as escapes."""
+    """Return the text of a corrupt row for messages; bytes that are not UTF-8 are escaped."""
     return None if row is None else row.decode("utf-8", "backslashreplace")
 
 
@@ -203,7 +203,7 @@ def _lengths(column: Any) -> npt.NDArray[np.int64]:
 
 
 def _partitions(column: Any) -> npt.NDArray[np.int32]:
-    """Return the partitions as `Records` has them: a null is the partitioner's choice, a row's own negative number is not."""
+    """Return the partitions as `Records` has them. Null leaves the choice to the partitioner; a negative number is an error."""
     numbers: npt.NDArray[np.int32] = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
     given = column.is_valid().to_numpy(zero_copy_only=False)
     return np.where(given, np.where(numbers < 0, NO_PARTITION, numbers), ANY_PARTITION).astype(np.int32)
