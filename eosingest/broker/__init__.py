@@ -2,10 +2,10 @@
 
     up ─▶ lock of the folder ─▶ running? ─yes─▶ wait for a metadata answer ─▶ BrokerStatus
                                    └─no─▶ jars ─▶ ports ─▶ format (first time) ─▶ launch ─┘
-    down ─▶ lock ─▶ SIGTERM (SIGKILL when time is up) to a process proven to be ours
+    down ─▶ lock ─▶ SIGTERM (SIGKILL after the timeout) to a process proven to be ours
 
-One node in KRaft mode, on 127.0.0.1 only. It outlives the run that started it, on purpose, and its data outlives
-`down`. `jars` brings Kafka, `server` is one process and its folder, `lock` lets one at a time work on them.
+One node in KRaft mode, on 127.0.0.1 only. It keeps running after the run that started it, on purpose, and its data is kept
+after `down`. `jars` fetches Kafka, `server` is the process and its folder, `lock` lets one process at a time change them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _MAX_STARTS = 3
 
 @dataclass(frozen=True)
 class BrokerStatus:
-    """What is known of the embedded broker.
+    """The state of the embedded broker.
 
     `bootstrap_servers` is empty and `pid` None while it is not running. `version` is Apache Kafka's: of the running
-    broker, or of its last start. `directory` holds its data, `log` is the file it logs to.
+    broker, or of its last start. `directory` has its data, `log` is its log file.
     """
 
     running: bool
@@ -54,11 +54,11 @@ def up(
     properties: Mapping[str, str] | None = None,
     port: int | None = None,
 ) -> BrokerStatus:
-    """Start the broker, or find it running, and return when it answers. However many call at once, there is one broker.
+    """Start the broker, or find it running, and return when it answers. Concurrent calls start only one broker.
 
-    `timeout_s` bounds all of it, with the fetch of Kafka's jars (44 MB) the first time. `directory` is the broker's
-    folder (default: `broker` in the cache). `properties` (Kafka's names) and `port` are read at a start only.
-    Raises TemporaryError when time is up or the jars cannot be fetched, FatalError when the broker cannot start: its
+    `timeout_s` includes the download of Kafka's jars (44 MB) the first time. `directory` is the broker's folder (default:
+    `broker` in the cache). `properties` (Kafka's names) and `port` take effect only if the broker is started now.
+    Raises TemporaryError after the timeout or if the jars cannot be fetched, FatalError if the broker cannot start: its
     log's last lines are in the message.
     """
     deadline = time.monotonic() + timeout_s
@@ -68,18 +68,18 @@ def up(
         with _lock(server, deadline):
             state, pid = server.read_state(), server.running_pid()
             if pid is not None and state is not None:
-                with suppress(ServerDiedError):  # it was just on its way down, or its starter was killed and it failed
+                with suppress(ServerDiedError):  # it was shutting down, or it failed after its starter was killed
                     return _describe(server, state, server.wait_until_it_answers(state, deadline))
-            elif pid is not None:  # without its state nobody knows its port
+            elif pid is not None:  # without the state file its port is not known
                 server.stop(pid, deadline)
             return _start(server, properties or {}, port, deadline)
 
 
 def down(*, timeout_s: float = 30, remove_data: bool = False, directory: Path | None = None) -> BrokerStatus:
-    """End the broker where it runs; its data and ports are kept for the next `up`, or removed with `remove_data`.
+    """Stop the broker if it runs; its data and ports are kept for the next `up`, or removed with `remove_data`.
 
-    After `timeout_s` of patience it is killed, which loses nothing that was acknowledged on this machine.
-    Raises TemporaryError when another process is just starting it and does not finish in time.
+    After `timeout_s` it is killed, which loses no acknowledged record unless the machine fails, too.
+    Raises TemporaryError if another process is starting it and does not finish in time.
     """
     deadline = time.monotonic() + timeout_s
     server = _server(directory)
@@ -95,7 +95,7 @@ def down(*, timeout_s: float = 30, remove_data: bool = False, directory: Path | 
 
 
 def status(*, directory: Path | None = None) -> BrokerStatus:
-    """Say whether the broker's process runs, at once: nothing is started, written, locked or asked."""
+    """Return the broker's state without waiting: nothing is started, written or locked, and the broker is not asked."""
     server = _server(directory)
     return _describe(server, server.read_state(), server.running_pid())
 
@@ -117,7 +117,7 @@ def _describe(server: Server, state: State | None, pid: int | None, *, started_n
 
 
 def _start(server: Server, properties: Mapping[str, str], port: int | None, deadline: float) -> BrokerStatus:
-    """Launch the server; on other ports again where another program took one between our look and the server's."""
+    """Launch the server; if another program takes a port that was found free, launch it again on other ports."""
     libs, version = kafka_libs(deadline)
     for attempt in range(1, _MAX_STARTS + 1):
         client_port, controller_port = choose_ports(server.read_state(), port)
@@ -143,7 +143,7 @@ def _lock(server: Server, deadline: float) -> AbstractContextManager[None]:
 
 
 def _remove(server: Server) -> None:
-    """Remove what is ours in the folder and nothing else, except the lock file that others may be waiting for."""
+    """Remove our files from the folder, and no others; not the lock file, for which another process may be waiting."""
     data = server.directory / "data"
     if data.exists():
         shutil.rmtree(data)

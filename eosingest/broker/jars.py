@@ -1,7 +1,7 @@
 """Apache Kafka's jars: fetched once from Maven Central with the Ivy that pyspark ships, pinned by SHA-256, cached.
 
 `KAFKA_HOME` is used instead where it is set; `EOSINGEST_IVY_SETTINGS` names an ivysettings.xml, for a mirror.
-The folder `kafka-<version>/libs` appears by a rename, complete and checked: a killed fetch leaves nothing half.
+The folder `kafka-<version>/libs` is created by a rename, complete and checked: a killed download leaves no partial one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from eosingest.host.paths import cache_directory
 
 KAFKA_VERSION = "4.3.1"
 _PINS = Path(__file__).parent.parent / "kafka_jars.sha256"
-# Kafka's own pom leaves the logging backend out: without log4j-slf4j-impl the broker would log nothing at all.
+# Kafka's pom has no logging backend: without log4j-slf4j-impl the broker would log nothing.
 _IVY_FILE = """\
 <ivy-module version="2.0">
   <info organisation="eosingest" module="embedded-broker"/>
@@ -44,10 +44,10 @@ _log = logging.getLogger(__name__)
 
 
 def kafka_libs(deadline: float) -> tuple[Path, str]:
-    """Return the folder with Kafka's jars and Kafka's version, fetching the jars where they are not there yet.
+    """Return the folder with Kafka's jars, and Kafka's version; fetch the jars if they are missing.
 
-    `deadline` is in seconds of `time.monotonic()`. Raises TemporaryError when they cannot be fetched now, FatalError
-    when they are not what was pinned or KAFKA_HOME is not a Kafka.
+    `deadline` is in seconds of `time.monotonic()`. Raises TemporaryError if they cannot be fetched now, FatalError if their
+    checksums are wrong or KAFKA_HOME is not a Kafka.
     """
     home = os.environ.get("KAFKA_HOME")
     if home:
@@ -85,7 +85,7 @@ def _usable_in_class_path(libs: Path) -> Path:
 
 
 def _pins() -> dict[str, str]:
-    """Return jar name -> SHA-256."""
+    """Return the pinned SHA-256 of each jar, by its name."""
     lines = _PINS.read_text(encoding="ascii").splitlines()
     return {name: digest for digest, name in (line.split() for line in lines)}
 
@@ -95,11 +95,11 @@ def _is_complete(libs: Path) -> bool:
 
 
 def _fetch(folder: Path, libs: Path, deadline: float) -> None:
-    """Bring the jars into a temporary folder, check them, and rename it to `libs`."""
+    """Download the jars into a temporary folder, check them, and rename it to `libs`."""
     for leftover in folder.glob("fetch-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     _log.info("fetching Apache Kafka %s (44 MB, once) into %s", KAFKA_VERSION, libs)
-    downloads = folder / "ivy-cache"  # kept when a fetch fails, so that the next one goes on from there
+    downloads = folder / "ivy-cache"  # kept after a failure, so that the next download goes on from there
     fresh = Path(tempfile.mkdtemp(prefix="fetch-", dir=folder))
     try:
         _run_ivy(fresh, downloads, deadline)
@@ -137,7 +137,7 @@ def _run_ivy(fresh: Path, downloads: Path, deadline: float) -> None:
 
 
 def ivy_command(fresh: Path, downloads: Path, *, kafka: str, backend: str) -> list[str]:
-    """Return the command that brings a Kafka's jars into `fresh`/libs; `backend` logs for it, named as in an ivy.xml."""
+    """Return the command that downloads Kafka's jars into `fresh`/libs. `backend`: its logging backend, as in an ivy.xml."""
     ivy_file = fresh / "ivy.xml"
     ivy_file.write_text(_IVY_FILE.format(kafka=kafka, backend=backend), encoding="ascii")
     command = [str(find_java()), "-jar", str(_ivy_jar())]
@@ -162,7 +162,7 @@ def _ivy_jar() -> Path:
 
 
 def _check(libs: Path, downloads: Path) -> None:
-    """Compare every jar with its pin; nothing of a fetch that fails this is kept."""
+    """Compare every jar with its pinned checksum; if one differs, the whole download is removed."""
     pins = _pins()
     present = {jar.name for jar in libs.glob("*.jar")}
     wrong = [name for name in sorted(present & pins.keys()) if _sha256(libs / name) != pins[name]]

@@ -1,4 +1,4 @@
-"""One process at a time, across processes and threads: flock, which the kernel gives back even after `kill -9`."""
+"""A lock across processes and threads: flock, which the kernel releases even after `kill -9`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _POLL_S = 0.05
 
 @contextmanager
 def locked(path: Path, deadline: float, *, what: str) -> Iterator[None]:
-    """Hold the lock file `path` for the length of the block; wait for it until `deadline` (`time.monotonic()`).
+    """Context manager: hold a lock on the file `path`; wait for it until `deadline` (`time.monotonic()`).
 
-    The file is never removed: a lock on a removed file excludes nobody. Raises TemporaryError when time is up.
+    The file is never removed: a lock on a removed file excludes nobody. Raises TemporaryError at the deadline.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)  # not inheritable: a child never holds the lock on
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)  # not inheritable: no child process keeps the lock
     try:
         while not _try_lock(descriptor):
             if time.monotonic() > deadline:

@@ -1,6 +1,6 @@
-"""Ports for the embedded broker: those that it had at its last start, where they are free.
+"""Ports for the embedded broker: those of its last start if they are free, since clients may know the address.
 
-Asked before each start by the package's `up`, since clients may know the address already.
+The package's `up` chooses them before each start.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _PATIENCE_S = 2.0
 
 
 def choose_ports(kept: State | None, wanted: int | None) -> tuple[int, int]:
-    """Return free ports for clients and for the controller: the kept ones where they are free.
+    """Return free ports for clients and for the controller: the `kept` ones if they are free.
 
-    A `wanted` port for clients that is taken is a FatalError.
+    Raises FatalError if the `wanted` port for clients is taken.
     """
     if wanted is not None and not _becomes_free(wanted):
         raise FatalError(f"port {wanted} on {HOST} is taken by another program", code="port-taken")
@@ -32,7 +32,7 @@ def choose_ports(kept: State | None, wanted: int | None) -> tuple[int, int]:
 
 
 def _becomes_free(port: int) -> bool:
-    """Be patient: the kernel closes the ports of a killed process a moment after its arguments are gone."""
+    """Wait a moment for the port: the kernel closes a killed process's ports after its command line is gone."""
     deadline = time.monotonic() + _PATIENCE_S
     while not _is_free(port):
         if time.monotonic() > deadline:
@@ -43,7 +43,7 @@ def _becomes_free(port: int) -> bool:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # As Java's server sockets do: a port in TIME_WAIT can be bound, one that is listened on cannot.
+        # As Java's server sockets do: a port in TIME_WAIT can be bound, one in use cannot.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))

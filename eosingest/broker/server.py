@@ -1,11 +1,11 @@
-"""One Kafka server process and its folder: its launch, whether it lives, whether it answers, its end.
+"""One Kafka server process and its folder: launch it, find out whether it runs and answers, stop it.
 
-Under the package's `up` and `down`; server_files.py has what it starts from, ports.py finds it ports.
+Used by the package's `up` and `down`; server_files.py writes the files that it starts from, ports.py chooses its ports.
 
 The folder holds `data/` (the log), `server.properties`, `log4j2.properties`, `log4j.properties`, `broker.log` (bounded),
-`broker.out` (what the JVM itself says), `state.json` (ports and version, kept from start to start), `broker.pid` and `lock`.
-The JVM's working folder is that folder and every path it is given is relative, so that no character in the
-folder's name can break a Java property.
+`broker.out` (the JVM's own output), `state.json` (ports and version, kept between starts), `broker.pid` and `lock`.
+The folder is the JVM's working folder, and every path passed to the JVM is relative, so that no character in the folder's name
+can break a Java property.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ _EXEC_S = 1.0
 _POLL_S = 0.05
 _DEFAULT_HEAP = "-Xmx1g"
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "JAVA_HOME", "JAVA_TOOL_OPTIONS")
-# The outer shell ends at once and leaves the broker to init; the inner one notes its process id and becomes the JVM.
-# So no caller is the broker's parent, and a caller killed at any moment leaves no broker without its pid file.
+# The outer shell ends at once, so that init becomes the broker's parent; the inner shell writes its process id and then becomes
+# the JVM by exec. So the caller is not the parent, and killing it at any moment leaves no broker without a pid file.
 _LAUNCH = """/bin/sh -c 'echo $$ >broker.pid && exec "$@"' sh "$@" </dev/null >broker.out 2>&1 &"""
 
 _REASON = re.compile(r" (ERROR|FATAL) |^Error|^Caused by|Exception: |cannot create|No space left")
 
 
 class ServerDiedError(Exception):
-    """The server process ended while it was starting. The message is what its log says of the reason."""
+    """The server process ended while it was starting. The message is the reason from its log."""
 
     @property
     def port_taken(self) -> bool:
-        """Say whether the log names a port that another program listens on."""
+        """Say whether the reason is a port that another program uses."""
         return "Address already in use" in str(self)
 
 
 @dataclass(frozen=True)
 class Server:
-    """The server of one folder. `directory` is absolute and without symbolic links: it is the server's identity."""
+    """The server of one folder. `directory`, absolute and without symbolic links, identifies the server."""
 
     directory: Path
 
@@ -67,23 +67,23 @@ class Server:
 
     @property
     def _marker(self) -> str:
-        """Return the argument by which a process is known to be this folder's server."""
+        """The command-line argument that identifies a process as this folder's server."""
         return f"-Deosingest.broker={self.directory}"
 
     def read_state(self) -> State | None:
-        """Return the kept state; None where there is none that can be read."""
+        """Return the stored state; None if there is none that can be read."""
         with suppress(OSError, ValueError, TypeError):
             return State(**json.loads((self.directory / "state.json").read_text(encoding="utf-8")))
         return None
 
     def write_state(self, state: State) -> None:
-        """Keep the state, in one step."""
+        """Store the state, atomically."""
         fresh = self.directory / "state.json.new"
         fresh.write_text(json.dumps(asdict(state)) + "\n", encoding="utf-8")
         fresh.replace(self.directory / "state.json")
 
     def running_pid(self) -> int | None:
-        """Return the process id of the server; None where it has ended or its number now belongs to another program."""
+        """Return the process id of the server; None if it has ended, even if another program has its id now."""
         try:
             pid = int(self._read_pid_file())
         except ValueError:
@@ -96,7 +96,7 @@ class Server:
         return ""
 
     def _is_ours(self, pid: int) -> bool:
-        """Look for the marker among the process's arguments; a zombie has none."""
+        """Say whether the process has the marker argument; a process that has ended has no arguments."""
         if platform.system() == "Linux":
             return os.fsencode(self._marker) in _arguments(pid).split(b"\0")
         found = subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, check=False)
@@ -111,10 +111,10 @@ class Server:
         cluster_id: str | None = None,
         heap: str | None = None,
     ) -> None:
-        """Start the server in a session of its own, formatting the data folder first where that was never done.
+        """Start the server in a session of its own; format the data folder first if that was never done.
 
-        It is formatted for a cluster of its own, or as a node of the cluster `cluster_id`. `heap` is the JVM's options
-        for its memory, in place of KAFKA_HEAP_OPTS of the environment.
+        It is formatted for a new cluster, or as a node of the cluster `cluster_id`. `heap` are the JVM's memory options, in
+        place of the environment variable KAFKA_HEAP_OPTS.
         """
         java = str(find_java())
         server_files.write(self.directory, state, properties)
@@ -148,7 +148,7 @@ class Server:
         return None
 
     def _format(self, java: str, libs: Path, deadline: float, cluster_id: str) -> None:
-        """Write the metadata of a new node; harmless where an earlier attempt was killed half way."""
+        """Write the metadata of a new node; may be repeated after an attempt that was killed."""
         command = [java, "-cp", f"{libs}/*", *LOG_OPTIONS, "kafka.tools.StorageTool"]
         command += ["format", "--cluster-id", cluster_id, "--ignore-formatted", "--config", "server.properties"]
         try:
@@ -175,9 +175,9 @@ class Server:
             )
 
     def wait_until_it_answers(self, state: State, deadline: float) -> int:
-        """Wait for a metadata answer from this very cluster and return the server's process id.
+        """Wait for a metadata response with this server's cluster id; return the server's process id.
 
-        Raises ServerDiedError where the process ended, TemporaryError where it lives and has not answered in time.
+        Raises ServerDiedError if the process ended, TemporaryError if it runs and has not answered before the deadline.
         """
         while True:
             pid = self.running_pid()
@@ -195,7 +195,7 @@ class Server:
             time.sleep(_POLL_S)
 
     def stop(self, pid: int, deadline: float) -> None:
-        """End the server: SIGTERM, at the deadline SIGKILL (the data survives it). Waits until it is gone."""
+        """Stop the server: SIGTERM, at the deadline SIGKILL (its data survives that). Waits until it has ended."""
         os.kill(pid, signal.SIGTERM)
         if not self._is_gone(deadline) and self.running_pid() == pid:
             os.kill(pid, signal.SIGKILL)
@@ -215,11 +215,11 @@ class Server:
         return True
 
     def last_lines(self) -> str:
-        """Return the end of what the JVM and the broker said in this start."""
+        """Return the last lines of the JVM's output and the broker's log since this start."""
         return _indented(self._said()[-15:]) or "  (nothing)"
 
     def reasons(self) -> str:
-        """Return the errors among what the JVM and the broker said in this start."""
+        """Return the errors in the JVM's output and the broker's log since this start."""
         return _indented(_reasons(self._said()))
 
     def _said(self) -> list[str]:
@@ -232,9 +232,9 @@ class Server:
 
 
 def _arguments(pid: int) -> bytes:
-    """Return a process's arguments as Linux keeps them, nothing where it has ended.
+    """Return a process's arguments as in /proc/PID/cmdline; empty if it has ended.
 
-    A process that is becoming another program has none for a moment (measured: up to milliseconds on a busy machine).
+    During an exec they are empty for a moment (measured: up to milliseconds on a busy machine).
     """
     patience = time.monotonic() + _EXEC_S
     with suppress(OSError):
@@ -256,12 +256,12 @@ def _indented(lines: list[str]) -> str:
 
 
 def new_cluster_id() -> str:
-    """Return a random cluster id in Kafka's form; Kafka's tools would take one that begins with a dash for an option."""
+    """Return a random cluster id in Kafka's form, not beginning with a dash: Kafka's tools would parse that as an option."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
 
 
 def _answers(port: int, cluster_id: str | None, deadline: float) -> bool:
-    """Ask for metadata. The cluster id must agree: on a port that was lost to another broker, that one would answer."""
+    """Ask for metadata. The response must have this cluster id: another broker may use the port by now."""
     try:
         socket.create_connection((HOST, port), timeout=1).close()
     except OSError:
@@ -275,6 +275,6 @@ def _answers(port: int, cluster_id: str | None, deadline: float) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    """Return the JVM's environment: no secrets of the run that starts it, and a locale in which all file names work."""
+    """Return the JVM's environment: without the run's secrets, and with a locale in which all file names work."""
     kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     return {**kept, "LC_ALL": "C.UTF-8"} if platform.system() == "Linux" else kept

@@ -1,6 +1,6 @@
-"""The files that the embedded broker starts from: its properties, its logging, and what is kept from start to start.
+"""The files that the embedded broker starts from: its properties, its logging configuration, and the state kept between starts.
 
-Below server.py, which launches the server in the folder of these files.
+server.py launches the server in their folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PROPERTIES = {
     "log.dirs": "data",
     "num.partitions": "1",
     "auto.create.topics.enable": "false",
-    # Nothing that a user has written vanishes behind their back; topics that say otherwise keep their word.
+    # By default no record is deleted; a topic may set its own retention.
     "log.retention.ms": "-1",
     "log.retention.bytes": "-1",
     "log.cleaner.enable": "true",
@@ -34,7 +34,7 @@ _PROPERTIES = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "5",
     "group.initial.rebalance.delay.ms": "0",
-    # After a kill the broker may register again only when its last session is over: 4 s instead of 9 s.
+    # After a kill the broker can register again only when its last session has timed out: 4 s instead of 9 s.
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
 }
@@ -55,7 +55,7 @@ appender.file.strategy.type = DefaultRolloverStrategy
 appender.file.strategy.max = 3
 """
 
-# Kafka before 4.0 logs by log4j 1.
+# For Kafka before 4.0, which logs by log4j 1.
 _LOG4J1 = """\
 log4j.rootLogger=INFO, file
 log4j.appender.file=org.apache.log4j.RollingFileAppender
@@ -70,7 +70,7 @@ LOG_OPTIONS = ("-Dlog4j2.configurationFile=log4j2.properties", "-Dlog4j.configur
 
 @dataclass(frozen=True)
 class State:
-    """What is kept from one start to the next."""
+    """What is kept between starts."""
 
     port: int
     controller_port: int
@@ -83,11 +83,11 @@ class State:
 
 
 def write(directory: Path, state: State, properties: Mapping[str, str]) -> None:
-    """Write the files that a server of this folder starts from; `properties` go over ours."""
+    """Write the files that this folder's server starts from; `properties` override ours."""
     clients = f"PLAINTEXT://{HOST}:{state.port}"
     ports = {
         "listeners": f"{clients},CONTROLLER://{HOST}:{state.controller_port}",
-        "advertised.listeners": clients,  # Kafka before 3.9 refuses the controller's here
+        "advertised.listeners": clients,  # Kafka before 3.9 refuses the controller's listener here
         "controller.quorum.voters": f"1@{HOST}:{state.controller_port}",
     }
     lines = [f"{name}={value}\n" for name, value in {**_PROPERTIES, **ports, **properties}.items()]

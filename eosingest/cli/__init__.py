@@ -1,7 +1,7 @@
-"""The command line: the only place that knows Typer and Rich. One file per verb, one renderer for text and JSON.
+"""The command line: the only package that imports Typer and Rich. One module per command (verb), one renderer.
 
     argv ─▶ main (Typer parses) ─▶ Action of a verb ─▶ perform ─▶ Result ─▶ Renderer ─▶ stdout, exit code
                                                          └─ notes, progress ─▶ Renderer ─▶ stderr
 
-What a verb needs is imported when it is performed: `--help` loads neither Spark nor Kafka nor pydantic.
+A verb imports what it needs when it is performed: `--help` imports neither pyspark nor a Kafka client nor pydantic.
 """

@@ -51,7 +51,7 @@ def check(
 
 
 def _ask_spark(spec: Spec, renderer: Renderer) -> str:
-    """Return what Spark made of the spec, as a note. Raises SpecError with the line where Spark does not take it."""
+    """Return a note on what Spark resolved. Raises SpecError, with the line, for what Spark refuses."""
     from eosingest.app.preview import ask_spark
 
     signals = Signals(renderer.line_from_signal_handler)
@@ -61,7 +61,7 @@ def _ask_spark(spec: Spec, renderer: Renderer) -> str:
 
 
 def _values(spec: Spec) -> dict[str, Any]:
-    """Return the effective values that cannot be secrets: no properties, no settings, no expressions."""
+    """Return the effective values that cannot be secrets: no client properties, Spark settings or expressions."""
     return {
         "name": spec.name,
         "format": spec.source.format,

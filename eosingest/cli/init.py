@@ -80,7 +80,7 @@ def init(
 
 
 def _spec_file(path: str) -> Path:
-    """Return the file to write: in a folder where one is there, or where the path ends like one; then it is made."""
+    """Return the file to write: the path itself, or a file in it if it is a folder or ends with a slash (then it is made)."""
     if path.endswith(os.sep):
         try:
             Path(path).mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def _spec_file(path: str) -> Path:
 
 
 def _for_file(data: Path, spec: Path) -> tuple[str, tuple[str, ...]]:
-    """Return a spec for a data file, and what there is to say of it."""
+    """Return the text of a spec for a data file, and notes about it."""
     from eosingest.sniff import sniff
     from eosingest.spec import spec_for
 
@@ -118,7 +118,7 @@ def _for_file(data: Path, spec: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def _path_from(data: Path, folder: Path) -> str:
-    """Return the path as it stands in a spec of the folder: relative where the file lies below it."""
+    """Return the data file's path for a spec in the folder: relative if the file is below it, else absolute."""
     absolute, base = os.path.abspath(data), os.path.abspath(folder)
     return os.path.relpath(absolute, base) if absolute.startswith(base.rstrip("/") + "/") else absolute
 
@@ -128,7 +128,7 @@ def _kept(schema: Path) -> str:
 
 
 def _write(file: Path, text: str, *, force: bool) -> bool:
-    """Write the file, and return whether it was written: one that is there is left alone without `force`."""
+    """Write the file; return whether it was written. Without `force` an existing file is not overwritten."""
     try:
         with file.open("w" if force else "x", encoding="utf-8") as stream:
             stream.write(text)

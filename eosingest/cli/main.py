@@ -1,7 +1,7 @@
-"""The entry point: arguments to a verb's Action, its Result to the renderer, the exit code to the shell.
+"""The entry point: parses arguments to a verb's Action, performs it, renders its Result, and returns the exit code.
 
-Typer only parses. A verb is performed outside of it, because Typer takes any EPIPE for a closed stdout, also that of a
-broker's socket, and any EOFError for the end of a terminal.
+Typer only parses. A verb is performed outside of Typer, which treats every EPIPE as a closed stdout, even that of a broker's
+socket, and every EOFError as the end of the terminal's input.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ Exit codes, the same for every verb:
    5  temporary: a retry may help    128+N  ended by a signal, cleanly
    6  fenced by a newer run
 """
-# 100,000 files are millions of objects that stay to the end: with Python's 700 a run looks through them again and again.
+# 100,000 files are millions of objects that live to the end: with Python's default, 700, garbage collection takes much time.
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 _T = TypeVar("_T")
 
 
 def main() -> None:
-    """Run the command line of this process and exit with its exit code."""
+    """Run this process's command line and exit with its exit code."""
     _fill_closed_streams()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     exit_code = exit_code_of(sys.argv[1:])
@@ -86,16 +86,16 @@ def main() -> None:
 
 
 def _fill_closed_streams() -> None:
-    """Put the null device where a standard stream is closed: else a socket takes its number, and words end in it."""
+    """Open the null device for each closed standard stream: else a socket gets its descriptor, and output goes into it."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor: this one
 
 
 def exit_code_of(arguments: Sequence[str]) -> int:
-    """Run a command line and return its exit code; whatever happens is said, and nothing is raised."""
+    """Run a command line and return its exit code. Every failure is printed; nothing is raised."""
     renderer = Renderer(output_asked_for(arguments))
     parsed = _guarded(renderer, PROGRAM, lambda: _parse(behind_the_verb(arguments)))
     if not isinstance(parsed, Action):
@@ -106,7 +106,7 @@ def exit_code_of(arguments: Sequence[str]) -> int:
 
 
 def _parse(arguments: Sequence[str]) -> Action | Result | int:
-    """Return the Action of a verb, a Result of a usage error, or the exit code where Typer has said all (`--help`)."""
+    """Return the Action of a verb, the Result of a usage error, or the exit code if Typer has printed all (`--help`)."""
     try:
         parsed: Action | int | None = typer.main.get_command(_app()).main(
             list(arguments), prog_name=PROGRAM, standalone_mode=False
@@ -121,7 +121,7 @@ def _parse(arguments: Sequence[str]) -> Action | Result | int:
 def _usage_error(error: typer.TyperException) -> Result:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else PROGRAM
-    message = error.format_message().replace("Value error, ", "")  # pydantic's words, which Typer passes on
+    message = error.format_message().replace("Value error, ", "")  # pydantic's prefix, which Typer keeps
     if message.startswith("Usage:"):  # a group without a verb: Typer's message is the whole help
         message = f"no verb given\n{message}"
     spec_error = SpecError(message, code="usage", hint=f"{command} --help")
@@ -129,7 +129,7 @@ def _usage_error(error: typer.TyperException) -> Result:
 
 
 def _guarded(renderer: Renderer, command: str, step: Callable[[], _T]) -> _T | Result:
-    """Return what a step returns, or its failure as a Result."""
+    """Return what the step returns; if it raises, the error as a Result."""
     try:
         return step()
     except EosingestError as error:
@@ -144,7 +144,7 @@ def _guarded(renderer: Renderer, command: str, step: Callable[[], _T]) -> _T | R
 
 
 class _VersionAskedError(Exception):
-    """Raised out of Typer by --version, so that no verb behind it is performed."""
+    """Raised through Typer by --version, so that a verb after it is not performed."""
 
 
 def _ask_version(asked: bool) -> None:
@@ -164,7 +164,7 @@ def _root(
 
 
 def _example(verb: str) -> str:
-    """Return the end of a verb's help."""
+    """Return the end of a verb's help: its examples."""
     lines = "".join(f"  {PROGRAM} {example}\n" for example in _EXAMPLES[verb])
     return f"\b\nExample:\n{lines}"
 
@@ -179,7 +179,7 @@ def _version() -> Action:
 
 
 def _app() -> typer.Typer:
-    """Return the grammar of the command line. Plain help: nothing that a CI log would show as escape codes."""
+    """Return the Typer application. Its help is plain text, without escape codes that a CI log would show."""
     app = typer.Typer(
         help="One-shot, exactly-once ingestion runs into Apache Kafka.",
         epilog=_EXIT_CODES,

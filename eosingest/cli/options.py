@@ -1,7 +1,7 @@
-"""The arguments and flags that verbs share, and the way from them to a Spec.
+"""The arguments and flags that verbs share, and loading a Spec from them.
 
-Every flag has an environment variable, `EOSINGEST_` and its name; the flag wins. `--param` and `--set` add to theirs,
-which hold one NAME=VALUE a line: values may have spaces and commas in them.
+Every flag has an environment variable, `EOSINGEST_` and its name; the flag takes precedence. `--param` and `--set` instead add
+to their variables, which hold one NAME=VALUE per line, since values may contain spaces and commas.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _BEFORE_A_VERB = ("-v", "--verbose", "-q", "--quiet")
 
 
 def behind_the_verb(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with flags of every verb that stand before the verb put behind it."""
+    """Return the arguments with the flags that all verbs have moved from before the verb to after it."""
     moved, rest = list[str](), list(arguments)
     at = 0
     while at < len(rest) and rest[at].startswith("-") and rest[at] != "--":
@@ -120,7 +120,7 @@ def behind_the_verb(arguments: Sequence[str]) -> list[str]:
 
 
 def output_asked_for(arguments: Sequence[str]) -> str:
-    """Return what `--output` says, looked up before the arguments are parsed: a usage error is JSON too."""
+    """Return the value of `--output`, read before the arguments are parsed, so that a usage error is rendered as JSON too."""
     asked = os.environ.get(OUTPUT_VARIABLE, "")
     for at, argument in enumerate(arguments):
         if argument == "--":
@@ -133,7 +133,7 @@ def output_asked_for(arguments: Sequence[str]) -> str:
 
 
 def spec_file(file: Path | None) -> Path:
-    """Return the spec's file: the one that is named, or the one of the usual name. Raises SpecError without either."""
+    """Return the spec's file: the given one, or the one with the default name. Raises SpecError if there is neither."""
     if file is None and not Path(DEFAULT_SPEC).is_file():
         raise SpecError(
             f"Missing argument 'SPEC': there is no {DEFAULT_SPEC} in this folder either",
@@ -146,9 +146,9 @@ def spec_file(file: Path | None) -> Path:
 def load_spec(
     file: Path | None, params: Sequence[str] | None, overrides: Sequence[str] | None, *, thorough: bool = False
 ) -> Spec:
-    """Return the spec as the command line and the environment have it. Raises SpecError.
+    """Load the spec with the parameters and overrides of the command line and the environment. Raises SpecError.
 
-    `thorough` looks for mistakes too that a run would meet later.
+    `thorough` also finds mistakes at which a run would fail later.
     """
     from eosingest.spec import load
 
@@ -169,7 +169,7 @@ def load_spec(
 
 
 def _refuse_data(file: Path) -> None:
-    """Raise SpecError where a data file is named instead of a spec."""
+    """Raise SpecError if the file is a data file, not a spec."""
     if file.suffix.lower() in _DATA and file.is_file():
         raise SpecError(
             f"{file} is data, not a spec",
@@ -183,7 +183,7 @@ def _lines(variable: str) -> list[str]:
 
 
 def _pairs(params: Sequence[str]) -> dict[str, str]:
-    """Return the parameters by name. A value may be a secret: no message repeats what was given."""
+    """Return the parameters by name. Raises SpecError, whose message shows no value: it may be a secret."""
     pairs = {}
     for number, param in enumerate(params, start=1):
         name, equals, value = param.partition("=")

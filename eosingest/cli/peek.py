@@ -61,7 +61,7 @@ def peek(
 def _settings(
     target: str, servers: str | None, number: int, param: Params, set_: Overrides, *, last: bool
 ) -> PeekSettings:
-    """Return what to look at: a spec where the target is a file, or is called like one; else a topic."""
+    """Return what to read: the spec's topic if the target is a file or has a spec's suffix, else the topic of that name."""
     from eosingest.app.peek import PeekSettings, settings_of
 
     if target.endswith(".toml") or Path(target).is_file():
@@ -72,7 +72,7 @@ def _settings(
 
 
 def result_of(report: PeekReport) -> Result:
-    """Return a look as a result; an empty topic is no error."""
+    """Return the report as a Result; an empty topic is no error."""
     return Result("topic peek", data=report.to_json(), lines=tuple(_lines(report)), notes=report.notes)
 
 

@@ -45,7 +45,7 @@ def plan(
 
 
 def result_of(report: PlanReport, *, exit_code: bool, verbose: bool) -> Result:
-    """Return a plan as a result. With `exit_code`, pending work is exit 20; errors keep their own codes."""
+    """Return the plan as a Result. With `exit_code`, pending work gives exit code 20; errors keep their own codes."""
     code = worst_exit_code(error.exit_code for error in report.errors)
     if code == EXIT_DONE and exit_code and report.work_pending:
         code = EXIT_WORK_PENDING
@@ -95,7 +95,7 @@ def _rows(report: PlanReport) -> list[tuple[str, str]]:
 
 
 def _at_most(states: Counter[str]) -> str:
-    """A split that is half committed counts as a whole: how much is left of it is known to its reader alone."""
+    """Return "at most " if items are half done: a half committed split counts whole, as only its reader knows what is left."""
     return "at most " if states["half done"] else ""
 
 

@@ -44,7 +44,7 @@ def preview(
 
 
 def result_of(report: PreviewReport) -> Result:
-    """Return a preview as a result; a corrupt row in it is an error, as it would be for a run."""
+    """Return the preview as a Result; a corrupt row in it is an error, as in a run."""
     return Result(
         "preview",
         data=report.to_json(),

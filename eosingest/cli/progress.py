@@ -1,8 +1,7 @@
-"""The Observer of a run or an audit: a live bar where a person watches the terminal, else one plain line every 30 seconds.
+"""The Observer of a run or an audit: a live progress bar on a terminal, else one plain line every 30 seconds.
 
-The driver tells the progress about once a second, from the offsets topic, and an audit from what its tasks have read; nothing
-here has a thread or a clock of its own. A bar that cannot be drawn any more (the terminal is gone) is given up; the rest goes
-on.
+The driver reports progress about once a second, from the offsets topic; an audit reports what its tasks have read. This module
+has no thread or timer of its own. If the bar can no longer be drawn (the terminal is gone), the run goes on without it.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ _INTERVAL_S = 30.0
 
 
 class Watcher:
-    """Shows notes and progress on stderr (`report.AuditObserver`). A context: leaving it takes the bar away."""
+    """Shows notes and progress on stderr (`report.AuditObserver`). A context manager, which removes the bar at its end."""
 
     def __init__(self, renderer: Renderer, *, now: Callable[[], float] = time.monotonic) -> None:
-        """Raises SpecError where EOSINGEST_PROGRESS_SECONDS is no number of seconds."""
+        """Draw nothing yet. Raises SpecError if EOSINGEST_PROGRESS_SECONDS is not a number of seconds."""
         self._renderer = renderer
         self._now = now
         self._interval_s = _interval()
@@ -45,16 +44,16 @@ class Watcher:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        """Take the bar away, so that what follows stands on lines of its own."""
+        """Remove the bar, so that what follows is printed on lines of its own."""
         if self._bar is not None:
             self._draw(self._bar.stop)
 
     def note(self, text: str) -> None:
-        """Say one line, above the bar where there is one."""
+        """Print one line, above the bar if there is one."""
         self._renderer.note(text)
 
     def progress(self, progress: Progress) -> None:
-        """Show how far a run is."""
+        """Show the progress of a run."""
         if self._live:
             line = line_of(progress, with_size=True)
             self._draw(lambda: self._move(line, progress.size_done, progress.size_planned))
@@ -62,7 +61,7 @@ class Watcher:
             self._say(line_of(progress))
 
     def audited(self, progress: AuditProgress) -> None:
-        """Show how far an audit is."""
+        """Show the progress of an audit."""
         line = audit_line(progress)
         if self._live:
             self._draw(lambda: self._move(line, progress.done, progress.planned))
@@ -70,13 +69,13 @@ class Watcher:
             self._say(line)
 
     def _say(self, line: str) -> None:
-        """Say a line when it is time."""
+        """Print the line if the interval since the last one has passed."""
         if not self._renderer.quiet and self._now() - self._said >= self._interval_s:
             self._said = self._now()
             self._renderer.line(line)
 
     def _move(self, line: str, done: int, planned: int) -> None:
-        """Move the bar."""
+        """Update the bar."""
         if self._bar is None:
             self._bar = _new_bar(self._renderer)
             self._bar.add_task("")
@@ -91,7 +90,7 @@ class Watcher:
 
 
 def line_of(progress: Progress, *, with_size: bool = False) -> str:
-    """Return the progress in one line; the time left is said once there is a pace to tell it from."""
+    """Return the progress in one line, with the time left once records were committed."""
     parts = [f"{progress.splits_done:,} of {words.count(progress.splits_planned, 'split')}"]
     if with_size:
         planned = words.amount(progress.size_planned, progress.unit)
@@ -131,7 +130,7 @@ def _new_bar(renderer: Renderer) -> Bar:
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
-    # No refresh thread: Spark and its JVM are started from this process. Rich puts stderr's lines above the bar.
+    # No refresh thread, since this process starts Spark and its JVM. Rich prints stderr's lines above the bar.
     return Bar(
         BarColumn(bar_width=24),
         TextColumn("{task.description}", markup=False),

@@ -1,4 +1,4 @@
-"""Records as a person reads them, for `preview` and `topic peek`: bytes as text where they are text, long values cut."""
+"""Records as readable text, for `preview` and `topic peek`: bytes as text if they are UTF-8, long values cut."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lines_of(record: ShownRecord, title: str) -> Iterator[str]:
 
 
 def text_of(value: bytes | None, *, absent: str) -> str:
-    """Return bytes as text where they are some, as hexadecimal where not; what is long is cut, and says so."""
+    """Return bytes as text if they are text, else as hexadecimal, `absent` for None; a long value is cut, and marked so."""
     if value is None:
         return absent
     if not value:

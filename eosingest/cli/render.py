@@ -1,7 +1,7 @@
-"""The one place that writes: results to stdout, as text or as one line of JSON; everything else to stderr.
+"""The only module that prints: results to stdout, as text or as one line of JSON; everything else to stderr.
 
-Nothing is wrapped, coloured or cut here, so that a cron mail and a terminal show the same. Control characters of data
-(a corrupt row, the name of a file) are shown escaped, and never reach the terminal as such.
+Nothing is wrapped, coloured or cut, so that a cron mail and a terminal show the same. Control characters in data (a corrupt
+row, a file's name) are escaped.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _ESCAPED = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)
 
 
 class Renderer:
-    """Writes what a verb says. `output` is text or json; stdout holds the result and nothing else.
+    """Prints a verb's notes and its result. `output` is "text" or "json"; only the result goes to stdout.
 
-    A `quiet` one says errors only; what is written as JSON is asked for, and comes all the same.
+    With `quiet`, only errors are printed; a result as JSON is printed nevertheless.
     """
 
     def __init__(self, output: str, *, quiet: bool = False) -> None:
@@ -41,31 +41,31 @@ class Renderer:
     # ---- stderr ----------------------------------------------------------------------------------------------------
 
     def note(self, text: str) -> None:
-        """Say what the person who watches should know."""
+        """Print a note for the user, unless quiet."""
         if not self.quiet:
             self.line(f"note: {text}")
 
     def line(self, text: str) -> None:
-        """Write a plain line to stderr. Nobody listening there any more is no reason to end a run."""
+        """Write a plain line to stderr. A failure to write there is ignored: it must not end a run."""
         try:
             _write(sys.stderr, text.translate(_ESCAPED) + "\n")
         except OSError:
             _forget(sys.stderr)
 
     def line_from_signal_handler(self, text: str) -> None:
-        """Write a line to stderr past Python's buffers, which the interrupted code may be in the middle of."""
+        """Write a line to stderr, bypassing Python's buffers: the interrupted code may be writing to them."""
         with contextlib.suppress(OSError):
-            # On a terminal the cursor stands behind the bar, or behind the ^C that the terminal has echoed.
+            # On a terminal the cursor is after the bar, or after the ^C that the terminal has echoed.
             os.write(2, f"{os.linesep if os.isatty(2) else ''}{text}{os.linesep}".encode())
 
     def bug(self) -> None:
-        """Write the traceback of the exception at hand, and where to go with it."""
+        """Write the traceback of the current exception, and where to report it."""
         self.line(f"{traceback.format_exc()}{REPORT_A_BUG}")
 
     def watched(self) -> bool:
-        """Whether a person watches stderr, so that a live bar helps.
+        """Whether stderr is a terminal on which to show a live bar.
 
-        Asked of the terminal itself: FORCE_COLOR and GITHUB_ACTIONS make Rich take a log file for one.
+        The terminal itself is asked: with FORCE_COLOR or GITHUB_ACTIONS set, Rich treats a log file as a terminal.
         """
         return (
             self.output == "text"
@@ -77,7 +77,7 @@ class Renderer:
         )
 
     def console(self) -> Console:
-        """Return Rich's console on the terminal at stderr, for live bars only; it honours NO_COLOR."""
+        """Return Rich's console on stderr, for live bars only; it respects NO_COLOR."""
         from rich.console import Console
 
         return Console(stderr=True, force_terminal=True, force_interactive=True)
@@ -85,7 +85,7 @@ class Renderer:
     # ---- stdout ----------------------------------------------------------------------------------------------------
 
     def result(self, result: Result) -> int:
-        """Write the result, and return the exit code: the result's own, 7 where a good one could not be written."""
+        """Write the result; return its exit code, or 7 if a successful result could not be written."""
         try:
             if self.output == "json":
                 _write(sys.stdout, _envelope(result) + "\n")
@@ -113,7 +113,7 @@ class Renderer:
 
 
 class LogHandler(logging.Handler):
-    """Shows log records of the package on stderr: as notes what the embedded broker says, the rest with `verbose`."""
+    """Shows the package's log records on stderr: those of the embedded broker as notes, the others only with `verbose`."""
 
     def __init__(self, renderer: Renderer, *, verbose: bool) -> None:
         super().__init__(logging.DEBUG)
@@ -122,7 +122,7 @@ class LogHandler(logging.Handler):
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record, or pass it over."""
+        """Write the record, or ignore it."""
         if record.name.startswith(_NOTEWORTHY) and record.levelno >= logging.INFO:
             self._renderer.note(record.getMessage())
         elif self._verbose:
@@ -131,7 +131,7 @@ class LogHandler(logging.Handler):
 
 @contextlib.contextmanager
 def logging_to(renderer: Renderer, *, verbose: bool) -> Iterator[None]:
-    """Show the package's log on stderr inside this context."""
+    """Context manager: show the package's log on stderr."""
     logger, handler = logging.getLogger("eosingest"), LogHandler(renderer, verbose=verbose)
     level = logger.level
     logger.addHandler(handler)
@@ -158,9 +158,9 @@ def _envelope(result: Result) -> str:
 
 
 def _errors(error: EosingestError, *, each: bool) -> list[dict[str, Any]]:
-    """Return an error as an object; with `each` the problems of a spec each as one, with its place, for annotations.
+    """Return the error as a JSON object; with `each`, for `check`, one object per problem of the spec, with its place.
 
-    That is what `check` is for; the other verbs end with one error, as they always have.
+    (CI annotations use these.) The other verbs report one error.
     """
     if each and isinstance(error, SpecError) and error.details:
         places = ("code", "message", "hint", "file", "line", "key")
@@ -169,7 +169,7 @@ def _errors(error: EosingestError, *, each: bool) -> list[dict[str, Any]]:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    """Write and flush. What the stream's encoding lacks, such as a file name's stray byte, is written escaped."""
+    """Write and flush. Characters that the stream's encoding lacks, such as a file name's stray byte, are escaped."""
     if stream is None:  # closed by the caller, as in `eosingest … >&-`
         return
     encoding = stream.encoding or "utf-8"
@@ -178,6 +178,6 @@ def _write(stream: TextIO | None, text: str) -> None:
 
 
 def _forget(stream: TextIO) -> None:
-    """Let what is still in the stream's buffer, and Python's own flush at exit, go nowhere."""
+    """Redirect the stream to the null device, so that Python's flush at exit does not fail."""
     with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())

@@ -1,4 +1,4 @@
-"""What a verb is, and what it ends with: plain values between the verbs, `main` and the renderer."""
+"""Action, a parsed verb, and Result, how it ended: plain values passed between the verbs, `main` and the renderer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """How a verb ended. `data` is the JSON envelope's, `lines` are the same for people; `notes` go to stderr as text."""
+    """How a verb ended. `data` is that of the JSON envelope, `lines` the same as text; `notes` go to stderr in text output."""
 
     command: str
     data: Any = None
@@ -25,13 +25,13 @@ class Result:
 
     @property
     def status(self) -> str:
-        """The envelope's `status`: "success", also where work is pending, or "error"."""
+        """The envelope's `status`: "success" (also if work is pending) or "error"."""
         return "success" if self.exit_code in (EXIT_DONE, EXIT_WORK_PENDING) else "error"
 
 
 @dataclass(frozen=True)
 class Action:
-    """A verb with its arguments, parsed and not yet performed. `output` None: not said, so text."""
+    """A verb with its parsed arguments, not yet performed. `output` None: not given, so text."""
 
     command: str
     perform: Callable[[Renderer], Result]

@@ -80,19 +80,19 @@ def run(
 
 
 def skipped(job: str) -> Result:
-    """Return the result of a run that left the field to another one."""
+    """Return the Result of a run that was skipped because another run is active."""
     line = f"{job}: skipped, another run of it is active on this host; nothing was sent."
     return Result("run", data={"job": job, "skipped": True, "records_sent": 0}, lines=(line,))
 
 
 def interrupted(error: EosingestError, number: int) -> Result:
-    """Return the result of a run that was told to stop and then met an error: the signal wins, both are said."""
+    """Return the Result of a run that met an error after a signal: the exit code is the signal's, both are reported."""
     stopped = InterruptedRunError(f"stopped by {signal.Signals(number).name}", signal_number=number)
     return Result("run", exit_code=stopped.exit_code, errors=(stopped, error))
 
 
 def result_of(report: RunReport, *, verbose: bool = False) -> Result:
-    """Return the report of a run as a result."""
+    """Return the report of a run as a Result."""
     return Result(
         "run",
         data={**report.to_json(), "skipped": False},
@@ -126,7 +126,7 @@ def _lines(report: RunReport, *, verbose: bool) -> Iterator[str]:
 
 
 def _resent(report: RunReport) -> str:
-    """Say what else of the job lies in the topic: the old records of items that were sent again as a whole."""
+    """Return the text for the job's other records in the topic: the old ones of items that were sent again as a whole."""
     if not report.records_resent:
         return ""
     records = words.count(report.records_resent, "record")

@@ -1,8 +1,8 @@
-"""SIGINT and SIGTERM during a run: the first is written down for the driver to see, the second ends the process at once.
+"""SIGINT and SIGTERM during a run: the first is recorded for the driver, the second ends the process at once.
 
-The driver asks `received` between its steps and ends the run in order: Spark job cancelled, open transactions aborted,
-the verdict written. Behind the result there is nothing to end any more: a signal is ignored. Under spark-submit its JVM
-passes on what it receives: a signal to spark-submit alone ends the run as one to the run does.
+The driver calls `received` between its steps and ends the run in order: it cancels the Spark job, aborts open transactions and
+commits the verdict. Once the result is printed, signals are ignored. Under spark-submit its JVM forwards its signals, so that a
+signal to spark-submit alone has the same effect.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from eosingest.errors import EXIT_SIGNAL_BASE
 HANDLED = (signal.SIGINT, signal.SIGTERM)
 FIRST_WORDS = "note: stopping after a clean abort; a second signal ends at once"
 
-# A parent that forwards the terminal's Ctrl-C to its whole process group makes two of one.
+# One Ctrl-C arrives twice if a parent process forwards it to the process group.
 _SAME_SIGNAL_S = 0.5
 
 _relay: Callable[[Callable[[int], None]], None] | None = None
-_over = False  # the result is told
+_over = False  # the result is printed
 
 
 def relay_by(relay: Callable[[Callable[[int], None]], None]) -> None:
-    """Have signals that another process receives for us handed on by `relay`, which is given who takes their numbers."""
+    """Call `relay` with the function that takes the numbers of signals which another process receives for us."""
     global _relay
     _relay = relay
 
 
 class Signals:
-    """Remembers the first signal. `say` writes a line from inside a signal handler."""
+    """Records the first signal. `say` writes a line, and is called in a signal handler."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -43,7 +43,7 @@ class Signals:
         self._relays = False
 
     def install(self) -> None:
-        """Put our handlers in place; again where somebody has replaced them. Main thread only."""
+        """Install our handlers, also again after another library has replaced them. Main thread only."""
         if not self._relays:
             self._relays = True
             if _relay is not None:
@@ -53,16 +53,16 @@ class Signals:
                 signal.signal(number, self._handle)
 
     def received(self) -> int | None:
-        """Return the number of the first signal received, None while there is none.
+        """Return the number of the first signal received, or None.
 
-        In the main thread it also looks after our handlers: pyspark replaces the one for SIGINT when it makes a context.
+        In the main thread it also reinstalls our handlers: pyspark replaces the one for SIGINT when it makes a context.
         """
         if threading.current_thread() is threading.main_thread():
             self.install()
         return self._received
 
     def take_relayed(self, number: int) -> None:
-        """Take a signal that spark-submit's JVM received; a terminal's Ctrl-C has reached us, too, and is the same one."""
+        """Record a signal that spark-submit's JVM received. A terminal's Ctrl-C reaches this process too: it counts once."""
         if _over:
             return
         if self._relayed is not None:
@@ -83,8 +83,8 @@ class Signals:
 def ignore_signals() -> None:
     """Ignore further signals. Main thread only.
 
-    Python puts the default handlers back while it ends, which takes a while, unless the signals are ignored: a command
-    that has told its success would die of a signal that comes then.
+    While Python ends, which takes a while, it restores the default handlers unless the signals are ignored: a signal would
+    then kill a command that has already printed its success.
     """
     global _over
     _over = True

@@ -35,7 +35,7 @@ def status(
 
 
 def result_of(report: StatusReport) -> Result:
-    """Return a status as a result. A job that is not complete is no error of this verb."""
+    """Return the status as a Result. A job that is not complete is no error of this verb."""
     return Result("status", data=report.to_json(), lines=tuple(_lines(report)))
 
 
@@ -59,7 +59,7 @@ def _lines(report: StatusReport) -> Iterator[str]:
 
 
 def _alive(report: StatusReport) -> str:
-    """Say of a run that has not ended whether it can still do so."""
+    """Return the text on whether the process of a run without a verdict is still alive."""
     if report.alive is None:
         return ""
     if report.alive:

@@ -53,7 +53,7 @@ def verify(
 
 
 def result_of(report: VerifyReport, *, verbose: bool = False) -> Result:
-    """Return an audit as a result."""
+    """Return the audit as a Result."""
     return Result(
         "verify",
         data=report.to_json(),

@@ -1,4 +1,4 @@
-"""Numbers as people read them: counts, sizes, times. Sizes in the spec's own units (1 KiB = 1024 bytes)."""
+"""Counts, sizes and times as readable text. Sizes are in the spec's units (1 KiB = 1024 bytes)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def size(number: int) -> str:
 
 
 def amount(number: int, unit: str) -> str:
-    """Return a size of the source in its unit: `32 MiB`, `1,200 rows`."""
+    """Return a size in the source's unit: `32 MiB`, `1,200 rows`."""
     return size(number) if unit == "bytes" else count(number, unit.removesuffix("s"))
 
 
 def duration(seconds: float) -> str:
-    """Return a time that has passed: `0.3 s`, `12 min 04 s`, `2 h 00 min 09 s`."""
+    """Return an elapsed time: `0.3 s`, `12 min 04 s`, `2 h 00 min 09 s`."""
     if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -33,13 +33,13 @@ def duration(seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Return a time to come as `00:01:20`."""
+    """Return a remaining time as `00:01:20`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours:02}:{minutes:02}:{rest:02}"
 
 
 def table(rows: list[tuple[str, str]]) -> list[str]:
-    """Return rows of (name, text) as aligned, indented lines."""
+    """Return (name, text) rows as aligned, indented lines."""
     width = max((len(name) for name, _ in rows), default=0)
     return [f"  {name:<{width}}  {text}" for name, text in rows]

@@ -1,1 +1,1 @@
-"""This machine and this process: Java, folders, the lock of a host, signals, fail points, what the last run said."""
+"""This machine and this process: Java, folders, the host lock, signals, fail points, the errors of the last run."""

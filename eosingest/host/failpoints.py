@@ -1,9 +1,9 @@
 """Named fail points: places in the protocol where a test may kill the process, stop it, or make it wait.
 
-No-op unless `EOSINGEST_FAILPOINTS` is set, to a comma-separated list of `name=action[@hit]`: at the hit-th time (1 by
-default) that this process comes by `name`, do `kill` (SIGKILL to itself), `group-kill` (SIGKILL to the driver's whole
-process group, named by `EOSINGEST_FAILPOINT_GROUP`), `stop` (SIGSTOP to itself), `raise`, or `sleep:SECONDS`. A name
-acts once per machine where `EOSINGEST_FAILPOINT_DIR` names a folder: the marker file in it says that it has.
+No-op unless `EOSINGEST_FAILPOINTS` is set, to a comma-separated list of `name=action[@hit]`: the hit-th time (default: the
+first) that this process passes the point `name`, do `kill` (SIGKILL to itself), `group-kill` (SIGKILL to the driver's process
+group, whose id is `EOSINGEST_FAILPOINT_GROUP`), `stop` (SIGSTOP to itself), `raise`, or `sleep:SECONDS`. If
+`EOSINGEST_FAILPOINT_DIR` is a folder, each point acts only once per machine, which a marker file in the folder records.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class FailPointError(Exception):
 
 
 def fail_point(name: str) -> None:
-    """Do what the environment asks for at this point; nothing in production."""
+    """Perform the action that the environment sets for this point; nothing in production."""
     if _handler is not None:
         _handler(name)
 
 
 def handle_with(handler: Callable[[str], None] | None) -> None:
-    """Call `handler` with the name of each point that is passed: for simulations, which share one process. None: nobody."""
+    """Call `handler` with the name of each point passed, for simulations in one process. None: call no handler."""
     global _handler
     _handler = handler
 
@@ -79,7 +79,7 @@ def _do(action: str, name: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     elif action == "group-kill":
         os.killpg(int(os.environ["EOSINGEST_FAILPOINT_GROUP"]), signal.SIGKILL)
-        time.sleep(60)  # a worker outside the group goes down with the JVM; until then it must not go on
+        time.sleep(60)  # a worker outside the group ends with the JVM, and must do nothing until then
     elif action == "stop":
         os.kill(os.getpid(), signal.SIGSTOP)
     elif action.startswith("sleep:"):

@@ -1,7 +1,8 @@
-"""One run of a job at a time on this host, as far as courtesy goes: what `if_running` asks. The truth is fencing.
+"""An advisory lock for one run of a job at a time on this host, for `if_running`. Correctness does not depend on it but on
+fencing.
 
-A kernel lock (flock) on a file named after cluster and job: released also by `kill -9`, so there is nothing stale and
-no command to unlock. A run that takes the job over has it as soon as the earlier one lets go.
+A kernel lock (flock) on a file named after cluster and job: the kernel releases it even after `kill -9`, so that no lock is
+stale and no unlock command is needed. A run that takes the job over gets the lock when the earlier run releases it.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ _AGAIN_S = 0.2
 
 
 class HostLock:
-    """Holds the lock while entered; `acquired` says whether it was free."""
+    """Context manager that holds the lock; `acquired` says whether it has it."""
 
     def __init__(self, cluster_id: str, job: str) -> None:
-        """Name the lock; nothing is locked yet."""
+        """Set the lock's file; nothing is locked yet."""
         self.cluster_id = cluster_id
         digest = hashlib.sha256(f"{cluster_id}\0{job}".encode()).hexdigest()[:16]
         self._path = cache_directory() / "locks" / f"{job}-{digest}.lock"
@@ -31,7 +32,7 @@ class HostLock:
         self.acquired = False
 
     def __enter__(self) -> HostLock:
-        """Try to lock, without waiting. Raises FatalError where the lock's file cannot be made."""
+        """Try to lock, without waiting. Raises FatalError if the lock file cannot be created."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -48,7 +49,7 @@ class HostLock:
             self.acquired = False
 
     def keep_trying(self) -> None:
-        """Lock in the background, once whoever holds it has let go, for as long as this context lasts."""
+        """Acquire the lock in the background as soon as its holder releases it, until this context ends."""
         self._waiting = threading.Thread(target=self._wait, name="host-lock", daemon=True)
         self._waiting.start()
 
@@ -59,7 +60,7 @@ class HostLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Release. The file stays: to remove it would let two runs lock two files of one name."""
+        """Release the lock. The file is not removed: otherwise two runs could lock two files of the same name."""
         self._left.set()
         if self._waiting is not None:
             self._waiting.join()

@@ -1,8 +1,8 @@
-"""A signal as the run sees it: noted by the command line's handler, turned into an error between two steps.
+"""Signals during a run: recorded by the command line's handler, raised as an error by `check`.
 
-Long waits of the driver (open transactions, fencing, a JVM that starts, brokers that do not answer) call `check`, so that a
-run ends within seconds. Once the job runs the driver looks at `signal_number` itself and goes on to the verdict: then
-`disarm`. What is begun has some seconds to be ended, whether armed or not; a run that no broker answers is not held for longer.
+Long waits of the driver (open transactions, fencing, the start of a JVM, brokers that do not answer) call `check`, so that a
+run ends within seconds. Once the Spark job runs, the driver reads `signal_number` itself and goes on to the verdict: it calls
+`disarm`, after which `check` raises only if the run has not ended SETTLE_S seconds after the signal.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterator
 
 from eosingest.errors import InterruptedRunError
 
-SETTLE_S = 6.0  # with what comes before and behind it a run ends within 10 s of its signal
+SETTLE_S = 6.0  # with the steps before and after, a run ends within 10 s of its signal
 RUN_AGAIN = "what was committed is kept, nothing was sent twice; run again: it goes on from here"
 
 
 class Interruption:
-    """Whether a signal came; `received` returns its number or None, `now` is a monotonic clock in seconds."""
+    """Whether a signal was received; `received` returns its number or None, `now` is a monotonic clock in seconds."""
 
     def __init__(self, received: Callable[[], int | None], now: Callable[[], float] = time.monotonic) -> None:
-        """Start armed."""
+        """Start armed: `check` raises as soon as a signal was received."""
         self._received = received
         self._now = now
         self._armed = True
@@ -37,12 +37,12 @@ class Interruption:
         return number
 
     def disarm(self) -> None:
-        """From here on a signal ends no wait at once: whoever calls this ends the run in order, within SETTLE_S."""
+        """From now on `check` raises only SETTLE_S seconds after a signal: the caller ends the run in order meanwhile."""
         self._armed = False
 
     @contextlib.contextmanager
     def armed(self, armed: bool) -> Iterator[None]:
-        """Be armed, or not, for as long as the body lasts."""
+        """Context manager: be armed, or not, during the body."""
         before, self._armed = self._armed, armed
         try:
             yield
@@ -50,7 +50,7 @@ class Interruption:
             self._armed = before
 
     def check(self) -> None:
-        """Raise InterruptedRunError if a signal came; unless armed, if it was seen more than SETTLE_S ago."""
+        """Raise InterruptedRunError if a signal was received; if not armed, only if it was seen more than SETTLE_S ago."""
         number = self.signal_number
         if number is None or self._seen_at is None:
             return
@@ -68,7 +68,7 @@ def interrupted_by(number: int) -> InterruptedRunError:
 
 
 def _unsettled(number: int) -> InterruptedRunError:
-    """Make the error for a run that could not write down how it ended. It does not know what is open, or was committed last."""
+    """Make the error for a run that could not commit its verdict: it does not know what is open, or was committed last."""
     return InterruptedRunError(
         f"stopped by {signal.Signals(number).name}; {SETTLE_S:.0f} s later the brokers had not told how the run ended, and it"
         " is not recorded",
@@ -79,4 +79,4 @@ def _unsettled(number: int) -> InterruptedRunError:
 
 
 def never() -> None:
-    """The check of those whom no signal reaches: Spark's workers."""
+    """A `check` that never raises, for code that no signal reaches: Spark's workers."""

@@ -1,7 +1,7 @@
-"""Which Java to start, for Spark and for the embedded broker: looked up without starting one where that is possible.
+"""Finds the Java for Spark and for the embedded broker, and its version, without starting a JVM if possible.
 
-Order: `$JAVA_HOME/bin/java`, as Spark does it, then `java` on the PATH. Spark 4 and Kafka 4 need Java 17
-(KIP-1013). Of one that is too new for Spark, Spark tells when it starts (spark/failures.py).
+Order: `$JAVA_HOME/bin/java`, as in Spark, then `java` on the PATH. Spark 4 and Kafka 4 need Java 17 (KIP-1013). A Java that is
+too new for Spark is reported when Spark starts (spark/failures.py).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ MINIMUM_JAVA = 17
 
 
 def find_java() -> Path:
-    """Return the `java` program to use, which is of version 17 or newer.
+    """Return the path of the `java` program to use, version 17 or newer.
 
-    Raises FatalError: `java-missing` where there is none (or none that works), `java-too-old`.
+    Raises FatalError: `java-missing` if there is none that works, `java-too-old`.
     """
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
@@ -48,8 +48,8 @@ def find_java() -> Path:
 def java_major_version(java: Path) -> int:
     """Return the feature version of a `java` program: 8 for 1.8.0_392, 17 for 17.0.15.
 
-    Read from the `release` file of its folder; only where there is none does a JVM start (`java -version`).
-    Raises FatalError (`java-missing`) where the program does not say: macOS has a /usr/bin/java that is none.
+    Read from the JDK's `release` file; a JVM is started (`java -version`) only if there is none.
+    Raises FatalError (`java-missing`) if the program prints no version: the /usr/bin/java of macOS is only a stub.
     """
     text = _release_file(java) or _java_version_output(java)
     # `release` says JAVA_VERSION="17.0.15"; `java -version` says: openjdk version "17.0.15".
@@ -64,7 +64,7 @@ def java_major_version(java: Path) -> int:
 
 
 def _release_file(java: Path) -> str:
-    """Return the text of the JDK's `release` file, or nothing (JDK 8 keeps it one folder above its jre folder)."""
+    """Return the text of the JDK's `release` file, or "" (in JDK 8 it is one folder above the jre folder)."""
     home = java.resolve().parent.parent
     for release in (home / "release", home.parent / "release"):
         try:
@@ -87,7 +87,7 @@ def _java_version_output(java: Path) -> str:
 
 
 def _install_command() -> str:
-    """Return what to run to get a Java, by the package manager that is here."""
+    """Return the command that installs a Java, for this machine's package manager."""
     if platform.system() == "Darwin":
         return f"brew install openjdk@{MINIMUM_JAVA}"
     if shutil.which("dnf"):

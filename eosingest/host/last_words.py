@@ -1,6 +1,6 @@
-"""What the last run of a job on this host said when it failed, for `status` to say again; and whether a run still lives.
+"""The errors of the last run of a job on this host, kept for `status`; and whether a run's process is alive.
 
-A convenience beside the offsets topic, which alone is the truth: it may be missing, and nothing rests on it.
+A convenience only: the state of a job is in the offsets topic alone. This file may be missing; nothing depends on it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _KEPT_AT_MOST = 10
 
 
 def keep(cluster_id: str, job: str, errors: Iterable[EosingestError]) -> None:
-    """Keep what this process's run of the job ended with; without an error what was kept is forgotten."""
+    """Store the errors with which this process's run of the job ended, in place of earlier ones."""
     said = [{"code": each.code, "message": each.message, "hint": each.hint} for each in errors]
     file = _file(cluster_id, job)
-    with contextlib.suppress(OSError):  # a full disk: the errors are on stderr all the same
+    with contextlib.suppress(OSError):  # a full disk, say: the errors are on stderr nevertheless
         if not said:
             file.unlink(missing_ok=True)
             return
@@ -36,7 +36,7 @@ def keep(cluster_id: str, job: str, errors: Iterable[EosingestError]) -> None:
 
 
 def recall(cluster_id: str, job: str, host: str, pid: int) -> list[dict[str, str]]:
-    """Return what a run that was this process of this host said at its end; nothing where that is not known."""
+    """Return the errors (code, message, hint) of the run with this host and process id; empty if they are not known here."""
     if host != socket.gethostname():
         return []
     try:
@@ -47,7 +47,7 @@ def recall(cluster_id: str, job: str, host: str, pid: int) -> list[dict[str, str
 
 
 def lives(host: str, pid: int) -> bool | None:
-    """Say whether a run's process is alive; None where it is, or was, on another host."""
+    """Say whether a run's process is alive; None if it was started on another host."""
     if host != socket.gethostname() or pid <= 0:
         return None
     try:
@@ -55,12 +55,12 @@ def lives(host: str, pid: int) -> bool | None:
     except ProcessLookupError:
         return False
     except OSError:
-        return True  # somebody else's
+        return True  # another user's process
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return True
-    return not arguments or b"eosingest" in arguments or b"python" in arguments  # its number may be another's by now
+    return not arguments or b"eosingest" in arguments or b"python" in arguments  # else another program has the id now
 
 
 def _file(cluster_id: str, job: str) -> Path:

@@ -1,4 +1,4 @@
-"""Where eosingest keeps jars, the embedded broker, locks and logs: a leaf but for its error."""
+"""The folder in which eosingest keeps jars, the embedded broker, locks and logs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eosingest.errors import FatalError
 def cache_directory() -> Path:
     """Return the user's folder for eosingest: `$EOSINGEST_HOME`, or `eosingest` in `$XDG_CACHE_HOME` or `~/.cache`.
 
-    The path is absolute. The folder need not exist: who writes into it creates it.
+    The path is absolute. The folder need not exist: code that writes into it creates it.
     """
     own = os.environ.get("EOSINGEST_HOME")
     if own:
@@ -22,7 +22,7 @@ def cache_directory() -> Path:
 
 
 def unusable(folder: Path, error: OSError) -> FatalError:
-    """Make the error for a folder of ours that cannot be made or written."""
+    """Make the error for such a folder that cannot be created or written."""
     return FatalError(
         f"{folder} cannot be used: {error.strerror}",
         code="cache-folder",

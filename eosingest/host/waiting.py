@@ -1,8 +1,7 @@
-"""Waiting for what does not wait in steps by itself: a JVM that starts, a client's call that no broker answers.
+"""Makes blocking calls interruptible: the start of a JVM, a client's call that no broker answers.
 
-The call goes on in a thread of its own, and who waits for it hears of a signal meanwhile. Nothing is asked twice, so a slow
-answer is no lost one. A call that was given up goes on until its own time-out, or until the process ends, as its thread is a
-daemon.
+The call runs in a thread of its own; the waiting thread sees a signal meanwhile. The call is made once only, so a slow answer
+is not lost. A call that was given up goes on until its own timeout, or until the process ends, since its thread is a daemon.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _TICK_S = 0.1
 
 
 def in_thread(step: Callable[[], _T], check: Callable[[], None], name: str) -> _T:
-    """Return what a step returns, and raise what it raises. Meanwhile `check` is asked, which raises to end the wait."""
+    """Run `step` in a thread, and return or raise its result. `check` is called meanwhile, and raises to end the wait."""
     future = begin(step, name)
     while not wait([future], timeout=_TICK_S).done:
         check()
@@ -26,7 +25,7 @@ def in_thread(step: Callable[[], _T], check: Callable[[], None], name: str) -> _
 
 
 def begin(step: Callable[[], _T], name: str) -> Future[_T]:
-    """Begin a step in a thread of its own; what it returns or raises is the future's result."""
+    """Start `step` in a daemon thread; what it returns or raises is the future's result."""
     future: Future[_T] = Future()
     threading.Thread(target=_into, args=(future, step), name=name, daemon=True).start()
     return future
@@ -35,5 +34,5 @@ def begin(step: Callable[[], _T], name: str) -> Future[_T]:
 def _into(future: Future[_T], step: Callable[[], _T]) -> None:
     try:
         future.set_result(step())
-    except BaseException as error:  # raised again where the result is asked for
+    except BaseException as error:  # `result()` raises it
         future.set_exception(error)

@@ -1,1 +1,1 @@
-"""What a run reports (model.py): plain values, which cli/ renders."""
+"""What the verbs report (model.py): plain values, which cli/ renders."""

@@ -1,4 +1,4 @@
-"""What a run reports: its progress while it goes on, and its result. Plain values; cli/ renders them as text or JSON."""
+"""Progress and results of the verbs. Plain values; cli/ renders them as text or JSON."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from eosingest.report.wording import Wording
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is, as the offsets topic tells it. `seconds` since the run began, sizes are the source's, in its `unit`.
+    """Progress of a run, from the offsets topic. `seconds` is the time since the run began; sizes are in the source's `unit`.
 
-    `size_done` is of done splits, and of others as far as they are committed: where they are read by rows, by the size of a
-    row so far. `records_before` is what earlier runs have sent.
+    `size_done` is the size of done splits and of the committed part of others, estimated from the mean row size if positions
+    are in rows. `records_before` is the number of records sent by earlier runs.
     """
 
     records_sent: int
@@ -30,7 +30,7 @@ class Progress:
 
     @property
     def records_per_second(self) -> float:
-        """Records committed per second since the run began."""
+        """Records committed per second, over the time since the run began."""
         return self.records_sent / self.seconds if self.seconds > 0 else 0.0
 
     @property
@@ -43,9 +43,9 @@ class Progress:
 
 @dataclass(frozen=True)
 class AuditProgress:
-    """How much of what an audit reads now is read, in `unit`s (offset, row), as finished Spark tasks have counted it.
+    """Progress of an audit's current read: `done` of `planned` `unit`s (offset, row) were read by finished Spark tasks.
 
-    `what` is read now; `seconds` since that began.
+    `what` is being read; `seconds` is the time since that read began.
     """
 
     what: str
@@ -56,7 +56,7 @@ class AuditProgress:
 
     @property
     def per_second(self) -> float:
-        """Read per second so far."""
+        """Units read per second so far."""
         return self.done / self.seconds if self.seconds > 0 else 0.0
 
     @property
@@ -66,24 +66,24 @@ class AuditProgress:
 
 
 class Observer(Protocol):
-    """Where a run says what it sees."""
+    """Receives the notes and the progress of a run."""
 
     def note(self, text: str) -> None:
-        """Take one line for the person who watches."""
+        """Receive one line for the user."""
 
     def progress(self, progress: Progress) -> None:
-        """Take the state of the offsets topic, about once a second."""
+        """Receive the progress, about once a second."""
 
 
 class AuditObserver(Observer, Protocol):
-    """Where an audit says what it sees."""
+    """Receives the notes and the progress of an audit."""
 
     def audited(self, progress: AuditProgress) -> None:
-        """Take how much is read, about once a second."""
+        """Receive the progress, about once a second."""
 
 
 class RecordingObserver:
-    """Keeps the notes for the report, and passes all on (an `Observer`)."""
+    """An `Observer` that keeps the notes for the report, and passes everything on to another one."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
@@ -101,9 +101,9 @@ class RecordingObserver:
 
 @dataclass(frozen=True)
 class RunReport:
-    """The result of a run. `records_sent` by this run, `records_total` by all runs of the job, as the offset records say;
-    `records_resent` lie in the topic beside them: of items as they were before they were sent again as a whole.
-    `notes` is what the observer was told on the way, `log` the file with Spark's own words, None where it was not started.
+    """The result of a run. `records_sent` counts the records of this run, `records_total` those of all runs of the job, by the
+    offset records; `records_resent` counts other records in the topic: the old ones of items that were sent again as a whole.
+    `notes` are those of the observer, `log` is Spark's log file, None if Spark was not started.
     """
 
     job: str
@@ -153,11 +153,11 @@ class RunReport:
 
 @dataclass(frozen=True)
 class PlanReport:
-    """What a run would do now, from a look at the offsets topic that disturbs nobody. Sizes in the source's unit.
+    """What a run would do now, by the offsets topic up to its last stable offset. Sizes are in the source's unit.
 
-    `items` holds, per listed item, its name, size, splits, pending splits and state (done | half done | new | changed).
-    `size_to_read` is at least `size_to_send`: the finished splits of a half-done item are read again to get past them.
-    `left_out` is what the listing passed over, by the reason: the names, or how many there are.
+    `items` has, per listed item, its name, size, splits, pending splits and state (done | half done | new | changed).
+    `size_to_read` is at least `size_to_send`: done splits of a half done item may be read again.
+    `left_out` maps a reason to what the listing ignored for it: the names, or their number.
     """
 
     job: str
@@ -208,10 +208,11 @@ class PlanReport:
 
 @dataclass(frozen=True)
 class StatusReport:
-    """What the offsets topic says of a job. `state` as in the control record, of run `run`; times as text in UTC.
+    """What the offsets topic has of a job. `state` is that of the control record, of run number `run`; times are UTC, as text.
 
-    `alive`: whether the run's process is, where it goes on and is of this host. `said`: the errors that it ended with, where
-    this host knows them (code, message, hint). `refused`: for what reason the next run would refuse to begin, in the same form.
+    `alive`: whether the process of a run without a verdict is alive, None if it is not on this host. `said`: the errors with
+    which the run ended, if this host has them (code, message, hint). `refused`: the error with which the next run would refuse
+    to begin, in the same form, or None.
     """
 
     job: str
@@ -245,9 +246,9 @@ class StatusReport:
 class VerifyReport:
     """What an audit of the sink topic found. `verdict` is verified, mismatch or inconclusive.
 
-    `expected` and `found` hold records and checksum (hex); `found_late` is what of it was written after the job was complete.
-    `counts` says how many records are lost, doubled, changed, foreign: at least so many. `findings` and `partitions` are
-    tables for JSON. `source_splits` is how many splits were compared with the source, None without it.
+    `expected` and `found` are number of records and checksum (hex); `found_late` is the part of `found` that was written after
+    the job was complete. `counts` has the least number of records lost, doubled, changed, foreign. `findings` and `partitions`
+    are tables for JSON. `source_splits` is the number of splits compared with the source, None if it was not read.
     """
 
     job: str
@@ -269,7 +270,7 @@ class VerifyReport:
 
     @property
     def records_per_second(self) -> float:
-        """Records read from the topic per second, from the beginning of the audit to its end."""
+        """Records read from the topic per second, over the whole audit."""
         return float(self.found["records"]) / self.seconds if self.seconds > 0 else 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -281,9 +282,9 @@ class VerifyReport:
 
 @dataclass(frozen=True)
 class ShownRecord:
-    """A record that somebody looks at: of a preview (of an `item`, maybe `corrupt`), or of a topic (`offset`).
+    """A record to show: of a preview (it has an `item`, and may be `corrupt`) or of a topic (it has an `offset`).
 
-    A `timestamp_ms` of None is the time of sending, a `partition` of None the partitioner's choice.
+    `timestamp_ms` None: the time of sending. `partition` None: the partitioner will choose.
     """
 
     key: bytes | None
@@ -297,13 +298,13 @@ class ShownRecord:
 
     @property
     def size(self) -> int:
-        """Return the bytes of key, value and headers."""
+        """Return the size of key, value and headers in bytes."""
         headers = sum(len(name.encode()) + len(value or b"") for name, value in self.headers)
         return len(self.key or b"") + len(self.value or b"") + headers
 
     @property
     def time(self) -> str | None:
-        """Return the timestamp in UTC, None where it is the time of sending, or none that a calendar has."""
+        """Return the timestamp as UTC text; None if it is the time of sending, or out of the calendar's range."""
         if self.timestamp_ms is None:
             return None
         try:
@@ -313,7 +314,7 @@ class ShownRecord:
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record whole. Bytes that are UTF-8 are a string, others {"base64": …}."""
+        """Return the whole record. Bytes are a string if they are UTF-8, else {"base64": …}."""
         data: dict[str, Any] = {} if self.offset is None else {"offset": self.offset}
         if self.corrupt is not None:
             return {**data, "corrupt": self.corrupt}
@@ -329,7 +330,7 @@ class ShownRecord:
 
 
 def _counts(wording: Wording, items: int, done: int | None = None) -> dict[str, Any]:
-    """Return how many items there are, under a name that all kinds have and under the noun of this one."""
+    """Return the number of items under two names: `items`, as for all kinds, and this kind's own noun."""
     data: dict[str, Any] = {"item": wording.item, "items": items, wording.items: items}
     return data if done is None else {**data, "items_done": done, f"{wording.items}_done": done}
 
@@ -345,9 +346,9 @@ def _json_of(value: bytes | None) -> str | dict[str, str] | None:
 
 @dataclass(frozen=True)
 class PreviewReport:
-    """What a first run would send: the resolved schema (DDL) and the first records. `items` is how many there are.
+    """What a first run would send: the resolved schema (DDL) and the first records. `items` is the number of items.
 
-    `log` is the file with Spark's own words.
+    `log` is Spark's log file.
     """
 
     job: str
@@ -371,7 +372,7 @@ class PreviewReport:
 
 @dataclass(frozen=True)
 class PeekReport:
-    """Records of a topic as read_committed shows them. `offsets` is how many the partitions hold, markers included."""
+    """Records of a topic as a read_committed consumer sees them. `offsets` is their number in the log, markers included."""
 
     topic: str
     bootstrap_servers: str

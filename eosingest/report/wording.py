@@ -1,4 +1,4 @@
-"""How a person is told of the items of a source: each kind brings its own words, which the rest puts in sentences."""
+"""The words for a source's items in messages and reports: each kind of source provides its own."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Wording:
-    """The words of a kind of source. They stand in sentences of the kind's, in reports, and as names in JSON.
+    """The words of a kind of source: used in messages and reports, and as names in JSON.
 
-    `item` and `items` are the noun, which takes the article "a": file, table, partition; `unit` is what sizes are counted in:
-    bytes, rows, records. `not_named` says of an item that it is not listed now. `kept` is what an edit has to leave as it is
-    so that nobody sees it. `later` is the key of the spec that leaves items for a later run, "" where no key does.
-    `on_executors` is what a cluster's machines must do to read the items.
+    `item` and `items` are the noun, one that takes the article "a": file, table, partition. `unit` is the unit of sizes: bytes,
+    rows, records. `not_named` says that an item is not listed now. `kept` is what an edit must leave unchanged to go unnoticed.
+    `later` is the key of the spec that leaves items for a later run, "" if there is none. `on_executors` is what the machines
+    of a cluster must do to read the items.
     """
 
     item: str
@@ -29,5 +29,5 @@ class Wording:
 
     @property
     def left_alone(self) -> str:
-        """Say of an item that is there that this run does not take it."""
+        """Return the words for an existing item that this run does not read."""
         return f"left alone by {self.later}" if self.later else "left alone by this run"

@@ -1,4 +1,4 @@
-"""What a data file is, found out by looking at it: format, options, schema. For `init --from`; no Spark, no Kafka.
+"""Detects format, options and schema of a data file from its contents, for `init --from`; without Spark or Kafka.
 
 sniff(file) ─▶ codec by name and first bytes ─▶ format ─▶ csv.py | json_lines.py | footers.py | Avro | lines ─▶ Found
 """
@@ -36,7 +36,7 @@ _NOT_READ = {
 
 
 def sniff(file: Path) -> Found:
-    """Find out what a file is. Raises FatalError for one that this version does not read, or that is damaged."""
+    """Detect what a file is. Raises FatalError for one that this version does not read, or that is damaged."""
     data = opened(file)
     kind = next((kind for magic, kind in _MAGIC.items() if data.head.startswith(magic)), None)
     what = next((what for magic, what in _NOT_READ.items() if data.head.startswith(magic)), None)
@@ -48,7 +48,7 @@ def sniff(file: Path) -> Found:
         )
     by_name = _BY_SUFFIX.get(data.inner_suffix)
     if kind == "avro":
-        return Found("avro")  # it carries its schema, which is for a run to read
+        return Found("avro")  # the file has its schema, which a run reads
     if kind is not None:
         from eosingest.sniff import footers
 
@@ -63,7 +63,7 @@ def sniff(file: Path) -> Found:
 
 
 def why_not_json_lines(file: Path) -> FatalError | None:
-    """Return the error for a JSON file that is an array, or has records over several lines; None where it may be lines."""
+    """Return the error for a JSON file that is an array, or whose records span lines; None if it may be one record per line."""
     from eosingest.sniff import json_lines
 
     return json_lines.why_not_lines(opened(file))

@@ -1,4 +1,4 @@
-"""CSV, found out with Python's csv: encoding, delimiter, quotes, header, and types that every row fits."""
+"""Detects a CSV file's encoding, delimiter, quotes, header, and the types that all rows fit, with Python's csv."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _NUMERIC = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _LEADING_ZERO = re.compile(r"-?0[0-9]")
 _NAME = re.compile(r"[^\W\d][^\r\n]{0,99}")
 _MARKS = ("NA", "N/A", "n/a", "NULL", "null", "\\N", "None", "NaN", "nan")
-# Dates and times stay strings: their text is what JSON has of them anyway.
-# A value stays what it is only where its text can be told from its type: no leading zeros, no plus, no spaces.
+# Dates and times stay strings: they are strings in JSON anyway.
+# A type fits only values whose text can be restored from it: no leading zeros, no plus sign, no spaces.
 _TYPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("BIGINT", re.compile(r"-?(?:0|[1-9][0-9]{0,17})")),
     ("DOUBLE", re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,10})?(?:[eE][+-]?[0-9]{1,2})?")),
@@ -31,7 +31,7 @@ _TYPES: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 
 def look(data: Opened) -> Found:
-    """Find out what a CSV file is. Raises FatalError for what this version cannot read row by row."""
+    """Detect options and schema of a CSV file. Raises FatalError for one that this version cannot read row by row."""
     raw, whole = data.bytes()
     text, encoding, notes = _decoded(data, raw)
     delimiter, escape = _dialect(data, text)
@@ -83,14 +83,14 @@ def _decoded(data: Opened, raw: bytes) -> tuple[str, str, list[str]]:
 
 
 def _rows(text: str, delimiter: str, escape: str) -> Iterator[list[str]]:
-    """Yield the rows that are not empty, as Spark passes over empty lines."""
+    """Yield the rows except empty ones: Spark ignores empty lines."""
     backslash = {"escapechar": "\\", "doublequote": False} if escape == "\\" else {}
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=False, **backslash)  # type: ignore[arg-type]
     return (row for row in reader if row)
 
 
 def _dialect(data: Opened, text: str) -> tuple[str, str]:
-    """Return delimiter and escape: those by which the rows have most columns, and all the same number of them."""
+    """Return the delimiter and escape with which all rows have the same number of columns, and the most."""
     escapes = ('"', "\\") if '\\"' in text else ('"',)
     wanted = (
         ("\t",) if data.inner_suffix in (".tsv", ".tab") else ("|",) if data.inner_suffix == ".psv" else _DELIMITERS
@@ -108,9 +108,9 @@ def _dialect(data: Opened, text: str) -> tuple[str, str]:
 
 
 def _has_header(first: list[str], text: str, delimiter: str, escape: str) -> tuple[bool, bool]:
-    """Say whether the first row names the columns, and whether that is more than a guess: words over values.
+    """Return whether the first row is a header, and whether that is certain: words above values that are not words.
 
-    Names are words, or a row of years or numbers behind words.
+    A header consists of words, perhaps followed by consecutive years or numbers.
     """
     cells = [cell.strip() for cell in first]
     if not any(cells) or all(_TYPES[2][1].fullmatch(cell) for cell in cells):
@@ -140,7 +140,7 @@ def _is_typed(cell: str) -> bool:
 
 
 def _counts_up(numbers: list[str]) -> bool:
-    """Say whether numbers are names: years, one after the other, or a long row that counts on."""
+    """Say whether numbers look like column names: consecutive years, or ten or more consecutive numbers."""
     if len(numbers) < 3 or not all(_TYPES[0][1].fullmatch(number) for number in numbers):
         return False
     years = all(1500 <= int(number) <= 2500 for number in numbers)
@@ -148,14 +148,14 @@ def _counts_up(numbers: list[str]) -> bool:
 
 
 def _fits(type_: str, pattern: re.Pattern[str], cell: str) -> bool:
-    """Say whether a cell is a value of a type; of DOUBLE also one of many digits that is what such a number is written as."""
+    """Say whether a cell fits a type. DOUBLE also fits a number of many digits if it is exactly how a double is written."""
     if pattern.fullmatch(cell):
         return True
     return type_ == "DOUBLE" and _NUMERIC.fullmatch(cell) is not None and repr(float(cell)) == cell
 
 
 class _Tally:
-    """What the values of one column have in common. `marked` counts words that stand for no value, as R and others write."""
+    """What a column's values have in common. `marked` counts words that mean "no value", such as R's NA."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -180,7 +180,7 @@ class _Tally:
 
     @property
     def type(self) -> str:
-        """The narrowest type of the values, marks left out; STRING where there is none."""
+        """The narrowest type that fits all values except marks; STRING if none does."""
         return self.left[0][0] if self.values and self.left else "STRING"
 
     def column(self) -> Column:
@@ -190,7 +190,7 @@ class _Tally:
 def _columns(
     data: Opened, names: list[str], text: str, delimiter: str, escape: str, *, header: bool
 ) -> tuple[tuple[Column, ...], list[str]]:
-    """Return the columns with the narrowest types that every value has, and what there is to say of them."""
+    """Return the columns, with the narrowest types that fit all values, and notes. Raises FatalError for a broken row."""
     tallies = [_Tally(name) for name in names]
     for number, row in enumerate(islice(_rows(text, delimiter, escape), int(header), None), start=1 + int(header)):
         if len(row) != len(names):
@@ -212,7 +212,7 @@ def _columns(
 
 
 def _notes_of_digits(tallies: list[_Tally]) -> Iterator[str]:
-    """Say where numbers have more digits than a type keeps: whether that matters is the user's to say."""
+    """Yield a note on numbers with more digits than a type keeps exactly: only the user knows whether that matters."""
     columns = [tally for tally in tallies if tally.values and tally.numeric and tally.long]
     if columns:
         named = listed([f"{tally.name} ({tally.long})" for tally in columns], _NAMED_AT_MOST)
@@ -223,7 +223,7 @@ def _notes_of_digits(tallies: list[_Tally]) -> Iterator[str]:
 
 
 def _notes_of_marks(tallies: list[_Tally]) -> Iterator[str]:
-    """Say where a word keeps a column from being one of numbers: what it means is the user's to say."""
+    """Yield a note for each mark because of which a column stays a string: only the user knows what the mark means."""
     for mark in _MARKS:
         columns = [
             f"{tally.name} {tally.type}" for tally in tallies if list(tally.marked) == [mark] and tally.type != "STRING"

@@ -1,4 +1,4 @@
-"""Parquet and ORC: the columns that their footers name, as Spark will have them, and what Spark does not read."""
+"""Parquet and ORC: the columns in the file's footer, with Spark's types, and types that Spark does not read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PLAIN: tuple[tuple[Any, str], ...] = (
 
 
 def look(data: Opened, kind: str) -> Found:
-    """Read the footer. Raises FatalError where there is none that can be read."""
+    """Return the columns in the footer. Raises FatalError if the footer cannot be read."""
     if data.codec is not None:
         raise FatalError(
             f"{data.file}: a {kind} file that is compressed as a whole cannot be read",
@@ -58,7 +58,7 @@ def look(data: Opened, kind: str) -> Found:
 
 
 def names(data: Opened, kind: str) -> list[str]:
-    """Return the names of the columns. Raises what pyarrow raises."""
+    """Return the names of the columns. Raises pyarrow's errors."""
     return list(_schema(data, kind).names)
 
 

@@ -1,4 +1,4 @@
-"""What was found out of a file, and how columns are written as Spark DDL."""
+"""What was detected of a file; columns as Spark DDL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its type as DDL, and whether every row has a value in it (None: not known)."""
+    """A column: its type as DDL, and whether every row has a value (None: not known)."""
 
     name: str
     type: str
@@ -22,9 +22,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Found:
-    """What a file is. `columns` None: Spark is to look for itself, or the format has none.
+    """What was detected. `columns` None: Spark has to infer them, or the format has none.
 
-    `conf` are settings of Spark without which the file cannot be read. `whole` says that all of the file was looked at.
+    `conf` are Spark settings without which the file cannot be read. `whole`: the whole file was read, not only its beginning.
     """
 
     format: str
@@ -41,7 +41,7 @@ class Found:
 
     @property
     def key(self) -> str | None:
-        """An expression for the record's key: a column of strings or whole numbers that looks like an id, in every row."""
+        """An expression for the record's key: a column of strings or whole numbers that looks like an id and is never empty."""
         fit = [each for each in self.columns or () if each.always is not False and _LIKE_AN_ID.fullmatch(each.name)]
         fit = [each for each in fit if each.type == "STRING" or each.type in _WHOLE]
         best = min(fit, key=lambda each: each.name.lower() not in ("id", "key", "uuid"), default=None)
@@ -51,12 +51,12 @@ class Found:
 
 
 def quoted(name: str) -> str:
-    """Return a column name as an expression has it: in back-quotes where it must be."""
+    """Return a column name for use in an expression, in back-quotes if it needs them."""
     plain = _PLAIN_NAME.fullmatch(name) and not _RESERVED.fullmatch(name.lower())
     return name if plain else "`" + name.replace("`", "``") + "`"
 
 
-# Names that mean something else without back-quotes, in some place of an expression.
+# Names that may mean something else in an expression without back-quotes.
 _RESERVED = re.compile(
     r"user|current_\w+|localtimestamp|session_user|from|where|order|group|select|case|when|end|not|and|or|in|is|null|true|false"
     r"|interval|exists|any|all|some|distinct|struct|array|map|cast|date|timestamp|time|values|table|with|on|using"
@@ -64,5 +64,5 @@ _RESERVED = re.compile(
 
 
 def same_but_for_case(names: Sequence[str]) -> bool:
-    """Say whether two of the names are one to Spark, which does not tell upper from lower case."""
+    """Say whether two of the names are equal to Spark, which ignores case."""
     return len({name.lower() for name in names}) < len(names)

@@ -1,4 +1,4 @@
-"""JSON, one record a line: the types that every row fits; an array, or a record over many lines, gets the way out."""
+"""JSON, one record per line: the types that all rows fit. Other JSON (an array, records over several lines) is an error."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class _Struct(dict[str, Any]):
 
 
 class _Array(list[Any]):
-    """The type of the elements, alone in a list."""
+    """A list with one element: the type of the array's elements."""
 
 
 class _NotOneTypeError(Exception):
-    """Fields that Spark would take for one."""
+    """Field names that are equal to Spark."""
 
 
 def look(data: Opened) -> Found:
-    """Find out the schema of JSON lines. Raises FatalError where it is JSON of another form, or none."""
+    """Detect the schema of JSON lines. Raises FatalError if the file is other JSON, or not JSON."""
     raw, whole = data.bytes()
     try:
         text = raw.decode("utf-8-sig")
@@ -59,7 +59,7 @@ def look(data: Opened) -> Found:
 
 
 def why_not_lines(data: Opened) -> FatalError | None:
-    """Return the error for JSON that is certainly not one record a line, by its first bytes; None where it may be."""
+    """Return the error for JSON that is certainly not one record per line, by its first bytes; None if it may be."""
     text = data.head.decode(errors="replace").lstrip("\ufeff \t\r\n")
     first, newline, _ = text.partition("\n")
     if not newline or first.strip() not in ("[", "{", "[{"):
@@ -90,7 +90,7 @@ def _refuse_other_forms(data: Opened, text: str) -> None:
         try:
             json.JSONDecoder().raw_decode(text.lstrip())
         except ValueError:
-            return  # not JSON at all: said with its line
+            return  # not JSON at all: `_parsed` reports it with the line
         raise FatalError(
             f"{data.file} has records over several lines; they are read one a line",
             code="json-lines",
@@ -117,7 +117,7 @@ def _parsed(data: Opened, number: int, line: str) -> dict[str, Any]:
 
 
 class _Number(str):
-    """A number as it is written: whether a type holds it exactly depends on its digits."""
+    """A number as it is written in JSON: whether a type holds it exactly depends on its digits."""
 
     __slots__ = ()
 
@@ -130,7 +130,7 @@ def _type_of(value: Any) -> Any:
     if isinstance(value, bool):
         return "BOOLEAN"
     if isinstance(value, float):
-        return "DOUBLE"  # NaN and its like
+        return "DOUBLE"  # NaN, Infinity
     if isinstance(value, list):
         merged: Any = _NULL
         for each in value:
@@ -146,11 +146,11 @@ def _number_type(text: str) -> str:
         return "BIGINT" if -(2**63) <= int(text) < 2**63 else "STRING"
     mantissa = re.split("[eE]", text)[0]
     digits = "".join(_DIGITS.findall(mantissa)).strip("0")
-    return "DOUBLE" if len(digits) <= 15 else "STRING"  # as a string it stays as it is written
+    return "DOUBLE" if len(digits) <= 15 else "STRING"  # a string keeps it as it is written
 
 
 def _merged(one: Any, other: Any) -> Any:
-    """Return the type that holds both; STRING, which holds any text of JSON, where no other does."""
+    """Return the type that holds both; STRING if no other does, since it holds any JSON text."""
     if one == other or other == _NULL:
         return one
     if one == _NULL:

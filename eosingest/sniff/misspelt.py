@@ -1,6 +1,7 @@
-"""Columns of a given schema that the data does not have, where it has one of a like name: misspelt, most likely.
+"""Finds columns of a given schema that the data does not have although it has one of a similar name: probably misspelt.
 
-Asked by a run before Spark starts (run.py): Spark's readers take such a column for null in every row, without a word.
+A run asks for them before Spark starts (app/run.py): Spark's readers give null for such a column in every row, without an
+error.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from eosingest.sniff.opened import Opened, opened
 
 _LOOKED_AT_BYTES = 1 << 20
 _ALIKE = 0.75
-_BY_CASE = "json"  # Spark tells its fields apart by case, too; columns of Parquet and ORC not
+_BY_CASE = "json"  # Spark matches its fields by case; columns of Parquet and ORC not
 
 
 def misspelt(file: Path, format: str, columns: Sequence[str]) -> str | None:
-    """Return what to say of a file's first rows; None where nothing is wrong, or the file is for the run to refuse.
+    """Return a note on misspelt columns, by the file's first rows; None if there are none, or the file cannot be read.
 
     `columns` are the names of the schema, without those that folders give.
     """
@@ -55,7 +56,7 @@ def _columns(data: Opened, format: str) -> list[str]:
 
 
 def _fields(data: Opened) -> tuple[list[str], str]:
-    """Return the names of the fields in the first rows, in their order; a row that is no object is not asked."""
+    """Return the field names in the first rows, in their order, and words for these rows. Other rows are ignored."""
     with data.stream() as stream:
         head = stream.read(_LOOKED_AT_BYTES)
     lines = head.decode("utf-8-sig", "replace").split("\n")

@@ -1,4 +1,4 @@
-"""A data file, decompressed as it is read: gzip, bzip2, zstd and lz4 by the name that Spark goes by."""
+"""A data file, decompressed as it is read: gzip, bzip2, zstd or lz4, by its suffix, as in Spark."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from eosingest.errors import FatalError, SpecError
 
 CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4"}
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst", b"\x04\x22\x4d\x18": ".lz4"}
-_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # a frame of zstd or lz4 that holds nothing
+_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # a skippable frame of zstd or lz4, which has no data
 _HEAD = 4096
 LOOKED_AT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A file and its first bytes, decompressed. `inner_suffix` is that of the name without the codec's."""
+    """A file and its first bytes, decompressed. `inner_suffix` is the suffix before the codec's: .csv of a.csv.gz."""
 
     file: Path
     codec: str | None
@@ -33,12 +33,12 @@ class Opened:
 
     @contextmanager
     def stream(self) -> Iterator[BinaryIO]:
-        """Give the decompressed bytes. Damage is a FatalError."""
+        """Context manager: the decompressed bytes as a stream. Raises FatalError for damaged data."""
         with _clear_errors(self.file), _decompressed(self.file, self.codec) as stream:
             yield stream
 
     def bytes(self) -> tuple[bytes, bool]:
-        """Return the bytes up to a bound, up to a line's end there, and whether they are all."""
+        """Return at most LOOKED_AT_BYTES decompressed bytes, cut at the end of a line, and whether these are all."""
         with self.stream() as stream:
             data = stream.read(LOOKED_AT_BYTES + 1)
         if len(data) <= LOOKED_AT_BYTES:
@@ -47,7 +47,7 @@ class Opened:
 
 
 def opened(file: Path) -> Opened:
-    """Look at the beginning of a file. Raises SpecError where there is none, FatalError where it cannot be read."""
+    """Read the beginning of a file. Raises SpecError if there is no such file, FatalError if it cannot be read."""
     if file.is_dir():
         raise SpecError(f"{file} is a folder", code="not-a-file", hint="name one of its files")
     if not file.exists():
@@ -85,7 +85,7 @@ def _decompressed(file: Path, codec: str | None) -> BinaryIO:
     if codec == "bz2":
         return cast(BinaryIO, bz2.open(file))
     if codec == "zstd":
-        import pyarrow  # a fifth of a second, which a run that only looks for misspelt columns need not spend
+        import pyarrow  # 0.2 s, which a run that only looks for misspelt columns need not spend
 
         return cast(BinaryIO, io.BufferedReader(pyarrow.CompressedInputStream(pyarrow.OSFile(str(file), "rb"), "zstd")))
     if codec == "lz4":

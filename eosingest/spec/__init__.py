@@ -1,7 +1,7 @@
-"""The job spec: TOML → frozen `Spec`. Every rule about a spec is in here; nothing else of the package knows TOML.
+"""The job spec: TOML → frozen `Spec`. All rules about a spec are in this package, the only one that parses TOML.
 
-`loader.py` is the way from file to Spec; `model.py` has every key. Names are imported on first use, so that
-`eosingest.spec.expressions` and `.options`, which Spark's side needs, come without pydantic.
+`loader.py` loads a file; `model.py` has all keys. Names are imported on first use, so that `eosingest.spec.expressions` and
+`.options`, which the Spark side needs, can be imported without pydantic.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The columns of a schema as Spark writes it (DDL), for the offline check: names, types, and words that are no type.
+"""Parses a schema (Spark DDL) for the offline check: names, types, and words that are no type.
 
-Spark is the judge of a schema; what is not understood here passes. The way is schema → `Columns` → lint.py.
+Only Spark decides whether a schema is valid; one that is not understood here is accepted. lint.py uses the result, `Columns`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PLAIN = (
 )
 _NESTED = ("array", "map", "struct")
 _TYPES = (*_PLAIN, *_NESTED)
-# What other systems call a type.
+# Types by their names in other systems.
 _ELSEWHERE = {
     **dict.fromkeys(("text", "str", "utf8", "nvarchar", "uuid", "object", "json", "varchar2"), "STRING"),
     **dict.fromkeys(("datetime", "datetime64", "timestamptz"), "TIMESTAMP"),
@@ -36,35 +36,35 @@ _ELSEWHERE = {
 
 @dataclass
 class Columns:
-    """What expressions may name. `types` maps lower-case names to (name, type in lower case, "" where it is not known).
+    """The columns that expressions may name. `types` maps a lower-case name to (name, lower-case type; "" if not known).
 
-    `sure`: there is no other column. Otherwise a name may be one that is not known here.
+    `sure`: there are no other columns. Otherwise an unknown name may be a column that is not known here.
     """
 
     types: dict[str, tuple[str, str]] = field(default_factory=dict)
     sure: bool = True
 
     def add(self, name: str, type_: str) -> None:
-        """Take a column."""
+        """Add a column."""
         self.types[name.lower()] = (name, type_)
 
     @property
     def names(self) -> list[str]:
-        """The names as they are written."""
+        """The names as written."""
         return [name for name, _ in self.types.values()]
 
     def with_types(self, others: Mapping[str, str]) -> Columns:
-        """Return these columns and others."""
+        """Return these columns and `others`, which maps names to types."""
         more = {name.lower(): (name, type_) for name, type_ in others.items()}
         return Columns({**more, **self.types}, self.sure)
 
 
 class _NotUnderstoodError(Exception):
-    """What stands there is not understood: no word is said about it."""
+    """The schema is not understood here: nothing is reported."""
 
 
 def columns_of(ddl: str) -> tuple[Columns | None, list[str]]:
-    """Return the columns of a schema and what is wrong with it; None where it is not understood."""
+    """Return the columns of a schema (None if it is not understood) and its problems."""
     try:
         reader = _Reader(tokens(ddl))
         columns = reader.columns()
@@ -145,7 +145,7 @@ class _Reader:
             raise _NotUnderstoodError
 
     def _rest_of_column(self) -> None:
-        """Pass over NOT NULL, COMMENT '…', COLLATE … and the units of an interval."""
+        """Skip NOT NULL, COMMENT '…', COLLATE … and the units of an interval."""
         depth = 0
         while self._at < len(self._found):
             text = self._text()

@@ -1,4 +1,4 @@
-"""A schema as Spark DDL, in one spelling: what the digest of a spec is made of, without Spark."""
+"""Normalises the spelling of a schema (Spark DDL) for the digest of a spec, without Spark."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _TYPES = {
 
 
 def normalise_ddl(ddl: str) -> str:
-    """Return a schema in one spelling: types in upper case and by one name, `name: TYPE` as `name TYPE`.
+    """Return the schema in its normal form: types in upper case and without aliases, `name: TYPE` as `name TYPE`.
 
-    Names keep their case, because JSON fields and Parquet columns are told apart by it.
+    Names keep their case, since the names of JSON fields and Parquet columns may differ in case only.
     """
     words: list[str] = []
-    inside = ["struct"]  # what encloses the token: only in a struct does a comma begin a new name
+    inside = ["struct"]  # the types around the token: only in a struct does a name follow a comma
     at_name = True
     for token in tokens(ddl):
         if token.text == "<":

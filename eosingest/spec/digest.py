@@ -1,8 +1,7 @@
-"""What shapes the bytes, by meaning: the parts of the digest that is pinned while any split is half done.
+"""The digest of a spec: all that shapes the records' bytes. It is pinned while any split is half done.
 
-Two specs that give the same records have the same parts, however they are written: defaults are filled in, white space
-and comments dropped, aliases folded. Where files lie, how they are cut and where records go is not in it: source root,
-split size and topic are pinned on their own.
+Specs that differ in spelling only have the same digest: defaults are filled in, white space and comments removed, aliases
+replaced. Source root, split size and topic are not in it: they are pinned separately.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from collections.abc import Mapping
 from eosingest.spec.expressions import normalise
 from eosingest.spec.model import Spec
 
-# Credentials shape no bytes: one that was renewed must not stop a half done job.
+# Credentials do not shape bytes: a renewed one must not stop a half done job.
 _CREDENTIAL = re.compile(r"secret|password|token|credential|access\.?key|account\.key|\.sas\.", re.IGNORECASE)
 
 
 def digest_parts(spec: Spec) -> dict[str, str]:
-    """Return the named parts of all that shapes the bytes, each as a normal form that is equal for equal meaning.
+    """Return all that shapes the bytes, as named parts in a normal form, which is equal for equal meaning.
 
-    Absent expressions are empty strings. The values may hold what references gave: hash them, do not print them.
+    An absent expression is an empty string. Values may contain secrets from references: hash them, do not print them.
     """
     record = spec.record
     return {

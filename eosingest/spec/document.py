@@ -1,6 +1,6 @@
-"""The spec as a document: TOML text to a dict, `--set` overrides, flat tables, and the line each key stands on.
+"""The spec as a document: TOML text to a dict, `--set` overrides, flat tables, and the line number of each key.
 
-tomli keeps no positions, so the lines are found again by cutting the text into statements, each parsed by tomli itself.
+tomli gives no line numbers, so the text is cut into statements, each parsed by tomli, to find them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eosingest.errors import SpecError, SpecProblem
 KeyPath = tuple[str | int, ...]
 Table = dict[str, Any]
 
-# Tables whose keys are names of others' settings. TOML makes nested tables of their dots; they are made flat again.
+# Tables whose keys are settings of Spark, Kafka or readers. TOML parses their dots as nested tables; these are flattened.
 FLAT_TABLES: tuple[KeyPath, ...] = (
     ("source", "options"),
     ("sink", "create", "config"),
@@ -30,9 +30,9 @@ FLAT_TABLES: tuple[KeyPath, ...] = (
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong with the value at a key path. `text` holds names and rules; a value only where it is an expression.
+    """A problem with the value at a key path. `text` shows no value, which may be a secret, except expressions.
 
-    `code` is that of the error where all problems have it.
+    `code` becomes the error's code if all problems have the same one.
     """
 
     path: KeyPath
@@ -43,7 +43,7 @@ class Problem:
 
 @dataclass
 class Document:
-    """A parsed spec: `tables` after overrides, and where every key came from."""
+    """A parsed spec: `tables` after the overrides, and the origin of every key."""
 
     file: Path
     tables: Table
@@ -52,13 +52,13 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
 
     def describe(self, problem: Problem) -> str:
-        """Return `orders.toml:12: sink.topci: …`, or `--set sink.topci: …` for what the command line gave."""
+        """Return `orders.toml:12: sink.topci: …`, or `--set sink.topci: …` for a key of the command line."""
         line = self._line(problem.path)
         where = "--set " if self._is_overridden(problem.path) else f"{self.file}:{line}: " if line else f"{self.file}: "
         return f"{where}{dotted(problem.path)}: {problem.text}" if problem.path else f"{where}{problem.text}"
 
     def detail(self, problem: Problem) -> SpecProblem:
-        """Return the problem as one object, with its place."""
+        """Return the problem as a SpecProblem, with its file and line."""
         overridden = self._is_overridden(problem.path)
         return SpecProblem(
             message=self.describe(problem),
@@ -70,18 +70,18 @@ class Document:
         )
 
     def lines_by_key(self) -> dict[str, int]:
-        """Return the lines of the keys that the file, and not the command line, gives, by their dotted names."""
+        """Return the line numbers of the keys in the file, by dotted name; keys that `--set` overrides are left out."""
         return {dotted(path): line for path, line in self.lines.items() if not self._is_overridden(path)}
 
     def position(self, problem: Problem) -> tuple[bool, int]:
-        """Return a sort key: the file's problems in the order of their lines, those of the command line last."""
+        """Return a sort key: the file's problems by line, those of the command line last."""
         return self._is_overridden(problem.path), self._line(problem.path)
 
     def _is_overridden(self, path: KeyPath) -> bool:
         return any(prefix in self.overridden for prefix in _prefixes(path))
 
     def _line(self, path: KeyPath) -> int:
-        """Return the line of the key, or of the nearest table around it; 0 where there is none."""
+        """Return the line number of the key, or else of the nearest enclosing table; 0 if there is none."""
         return next((self.lines[prefix] for prefix in _prefixes(path) if prefix in self.lines), 0)
 
 
@@ -90,7 +90,7 @@ def _prefixes(path: KeyPath) -> Iterator[KeyPath]:
 
 
 def dotted(path: KeyPath) -> str:
-    """Return a key path as a person writes it: `source.path[1]`."""
+    """Return a key path as text: `source.path[1]`."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -98,7 +98,7 @@ def dotted(path: KeyPath) -> str:
 
 
 def get(tables: Mapping[str, Any], *path: str) -> Any:
-    """Return the value at a path, or None where it or a table above it is absent."""
+    """Return the value at a path, or None if it or an enclosing table is absent."""
     value: Any = tables
     for part in path:
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -106,7 +106,7 @@ def get(tables: Mapping[str, Any], *path: str) -> Any:
 
 
 def read_document(file: Path, overrides: Sequence[str]) -> Document:
-    """Read the file and apply the overrides. Raises SpecError for a file that cannot be read or is no TOML."""
+    """Read the file and apply the overrides. Raises SpecError for a file that cannot be read or is not TOML."""
     try:
         raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
         text = raw.decode("utf-8-sig").replace("\r\n", "\n")
@@ -134,7 +134,7 @@ def _unreadable(message: str, code: str, hint: str) -> SpecError:
 
 
 def lines_of_keys(text: str) -> dict[KeyPath, int]:
-    """Return the line of every key and table of a valid TOML text; keys of one statement share its first line."""
+    """Return the line number of every key and table of a valid TOML text; all keys of a statement have its first line."""
     found: dict[KeyPath, int] = {}
     header: KeyPath = ()
     lines = text.split("\n")
@@ -173,7 +173,7 @@ def _paths(table: Mapping[str, Any]) -> Iterator[KeyPath]:
 
 
 def _flatten_in_place(document: Document, path: KeyPath) -> None:
-    """Make the table at `path` flat: `{linger: {ms: 5}}` becomes `{"linger.ms": "5"}`."""
+    """Flatten the table at `path`: `{linger: {ms: 5}}` becomes `{"linger.ms": "5"}`."""
     parent = get(document.tables, *map(str, path[:-1]))
     if isinstance(parent, dict) and isinstance(parent.get(str(path[-1])), dict):
         parent[str(path[-1])] = _flat(document, path, parent[str(path[-1])])
@@ -211,7 +211,7 @@ def as_text(value: object) -> str | None:
 
 
 def _apply(document: Document, override: str) -> None:
-    """Apply one `--set key=value`: the value as TOML where it is TOML, as plain text otherwise."""
+    """Apply one `--set key=value`: the value is parsed as TOML if it is TOML, else it is a string."""
     key, equals, text = override.partition("=")
     path = _key_path(key)
     if not equals or not path:
@@ -231,7 +231,7 @@ def _apply(document: Document, override: str) -> None:
     document.overridden.add(path)
     if flat is not None:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            value = text.strip()  # a password of digits stays as it was typed: 0123, 1_000, 1e5
+            value = text.strip()  # as it was typed, for passwords such as 0123, 1_000, 1e5
         _set_flat(document, flat, table, str(path[-1]), value)
     else:
         table[str(path[-1])] = value
@@ -248,7 +248,7 @@ def _set_flat(document: Document, flat: KeyPath, table: Table, name: str, value:
 
 
 def _key_path(key: str) -> KeyPath | None:
-    """Return the parts of a dotted TOML key, or None where it is none."""
+    """Return the parts of a dotted TOML key, or None if it is not one."""
     parsed = _parse(f"{key.strip()} = 0") if "\n" not in key else None
     paths = list(_paths(parsed or {}))
     return paths[-1] if paths and not key.lstrip().startswith(("#", "[")) else None

@@ -1,8 +1,8 @@
-"""Spark SQL expressions as far as a spec needs them: one tokenizer, three uses.
+"""A tokenizer for Spark SQL expressions, with three uses.
 
-At load time expressions that would give other bytes at a retry are refused by name; before Spark sees a record
-expression its stars become the visible columns; and digests are made from the normal form. Spark is the only judge of
-syntax: what is not understood here passes. `eosingest.spark` uses this module, so it imports nothing but the errors.
+When a spec is loaded, functions that would give other bytes at a retry are refused by name; before Spark gets an expression
+its stars are replaced by the visible columns; and the normal form is for digests. Only Spark decides on syntax: what is not
+understood here is accepted. `eosingest.spark` uses this module, so it imports nothing but the errors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A significant piece of an expression and where it stands: string, quoted (`name`), word, operator or symbol."""
+    """A token of an expression with its position. Its kind: string, quoted (`name`), word, operator or symbol."""
 
     kind: str
     text: str
@@ -40,19 +40,19 @@ class Token:
 
     @property
     def name(self) -> str:
-        """The lower-case name a word or back-quoted name stands for; empty for anything else."""
+        """The name, in lower case, of a word or back-quoted name; "" for other tokens."""
         if self.kind == "quoted":
             return self.text[1:-1].replace("``", "`").lower()
         return self.text.lower() if self.kind == "word" else ""
 
 
 def tokens(expression: str) -> list[Token]:
-    """Return the significant tokens: no white space, no comments. Raises SpecError for an unclosed quote or comment."""
+    """Return the tokens without white space and comments. Raises SpecError for an unclosed quote or comment."""
     found: list[Token] = []
     at = 0
     while at < len(expression):
         match = _TOKEN.match(expression, at)
-        assert match is not None and match.lastgroup is not None  # the last alternative takes any character
+        assert match is not None and match.lastgroup is not None  # the last alternative matches any character
         kind, end = match.lastgroup, match.end()
         if kind == "unclosed":
             raise SpecError(f"the {match[0]} at character {at + 1} is not closed", code="bad-expression")
@@ -65,7 +65,7 @@ def tokens(expression: str) -> list[Token]:
 
 
 def _end_of_comment(expression: str, start: int) -> int:
-    """Return the end of a bracketed comment; Spark nests them."""
+    """Return the index after a /* comment */, which may be nested in Spark."""
     depth = 0
     for match in re.finditer(r"/\*|\*/", expression[start:]):
         depth += 1 if match[0] == "/*" else -1
@@ -75,7 +75,7 @@ def _end_of_comment(expression: str, start: int) -> int:
 
 
 def normalise(expression: str) -> str:
-    """Return the expression without comments, with one space between tokens: equal for equal meaning, for digests."""
+    """Return the normal form, for digests: without comments, with one space between tokens."""
     return " ".join(token.text for token in tokens(expression))
 
 
@@ -85,9 +85,9 @@ def quote_name(name: str) -> str:
 
 
 def expand_star(expression: str, columns: Sequence[str]) -> str:
-    """Return the expression with each star argument replaced by the columns: `struct(*)` sees no hidden column.
+    """Return the expression with each star argument replaced by the columns, so that `struct(*)` has no hidden column.
 
-    A star argument is a `*` between `(`, `,` or the start and `)`, `,` or the end; a multiplication and `s.*` stay.
+    A star argument is a `*` after `(`, `,` or the start, and before `)`, `,` or the end; multiplications and `s.*` stay.
     Raises SpecError for `* EXCEPT (…)`.
     """
     found = tokens(expression)
@@ -117,7 +117,7 @@ _ALTERNATIVES = {
     _PLACE: "use the columns of the row",
 }
 
-# Refused when called. From Spark 4.0's function registry: all that is not a function of its arguments alone.
+# Calls that are refused: all functions of Spark 4.0's registry that depend on more than their arguments.
 _FUNCTIONS = {
     **dict.fromkeys(("now", "current_timestamp", "current_date", "curdate", "localtimestamp", "current_time"), _TIME),
     **dict.fromkeys(("uuid", "rand", "randn", "random", "randstr", "uniform", "shuffle", "aes_encrypt"), _RANDOM),
@@ -129,26 +129,26 @@ _FUNCTIONS = {
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id", "input_file_name"), _PLACE),
     **dict.fromkeys(("input_file_block_start", "input_file_block_length"), _PLACE),
 }
-# Spark takes these without parentheses too. `user` is not among them: it is far more often a column.
+# Functions that Spark accepts without parentheses, too. Not `user`, which is far more often a column.
 _BARE = frozenset(
     {"current_timestamp", "current_date", "current_time", "localtimestamp", "current_user", "session_user"}
 )
-# What a file is called and how long it is stays the same wherever the file lies; its other fields do not.
+# Fields of _metadata that stay the same when a file is moved.
 _STABLE_METADATA = frozenset({"file_name", "file_size"})
 
-# Spark reads these strings as times wherever a date is wanted: TIMESTAMP 'now', but also ts < 'today' (measured).
+# Spark reads these strings as times wherever it expects a date: TIMESTAMP 'now', but also ts < 'today' (measured).
 _SPECIAL_DATE = re.compile(r"""['"]\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*['"]""", re.IGNORECASE)
-# A literal without a date is one of today: Spark's parser makes it before anybody could see.
+# Spark's parser itself fills in today's date in a literal without a date: afterwards it cannot be found in the plan.
 _NO_DATE = re.compile(r"""[rR]?['"][\x00-\x20\x7f]*(T[0-9]|[0-9]+:).*""", re.DOTALL)
 _TAKES_A_DATE = re.compile(r"(try_)?((to_)?(date|timestamp|timestamp_ntz|timestamp_ltz)|cast)|in|between|and")
 _COMPARES = frozenset({"=", "==", "<=>", "<", ">", "<=", ">=", "!=", "<>"})
 
 
 def unstable(expression: str) -> list[str]:
-    """Return a sentence for each thing in the expression that would give other bytes at a retry.
+    """Return a sentence for each part of the expression that would give other bytes at a retry.
 
-    A retried or resumed split must give the same rows and bytes again (docs/protocol.md), and Spark calls `now()`
-    deterministic: hence by name. Raises SpecError for an unclosed quote or comment.
+    A retried or resumed split must give the same rows and bytes again (docs/protocol.md). To Spark `now()` is deterministic,
+    so such functions are found by name. Raises SpecError for an unclosed quote or comment.
     """
     found = tokens(expression)
     sentences = [_unstable_string(found, index) or _unstable_name(found, index) for index in range(len(found))]
@@ -156,10 +156,10 @@ def unstable(expression: str) -> list[str]:
 
 
 def literal_functions(expression: str, columns: Sequence[str]) -> list[str]:
-    """Return the names that Spark would read as functions of the session because no column is called so.
+    """Return the names that Spark would resolve to functions because there is no column of that name.
 
-    `user` without parentheses is a column where there is one, and silently current_user() where there is none, even in
-    back-quotes (measured). Only who knows the columns can tell. Raises SpecError for an unclosed quote or comment.
+    `user` without parentheses is the column if there is one, else silently current_user(), even in back-quotes (measured).
+    Raises SpecError for an unclosed quote or comment.
     """
     found = tokens(expression)
     known = {column.lower() for column in columns}
@@ -174,12 +174,12 @@ def literal_functions(expression: str, columns: Sequence[str]) -> list[str]:
 
 
 def _text(found: list[Token], index: int) -> str:
-    """Return the lower-case text of the token at a place, or nothing where there is none."""
+    """Return the text of the token at an index, in lower case; "" if there is none."""
     return found[index].text.lower() if 0 <= index < len(found) else ""
 
 
 def _is_a_value(found: list[Token], index: int) -> bool:
-    """Say whether a name stands for a value: it is no field of another, no alias, no call."""
+    """Say whether a name is a value: not a field of another name, an alias or a call."""
     return _text(found, index - 1) not in (".", "as") and _text(found, index + 1) not in (".", "(")
 
 
@@ -224,7 +224,7 @@ def _sentence(what: str, reason: str) -> str:
 
 
 def as_time(expression: str, *, is_whole: bool) -> str:
-    """Return what makes a time of an expression that is none; of a whole number it depends on the unit."""
+    """Return advice on how to write an expression that is not a time as one; of a whole number the user knows the unit."""
     if not is_whole:
         return f"CAST({expression} AS TIMESTAMP)"
     return (

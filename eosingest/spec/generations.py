@@ -1,7 +1,7 @@
-"""Which defaults a job goes by: they changed once, and a job that has sent something keeps those that it began with.
+"""Generations of defaults: the defaults changed once, and a job that has sent something keeps those that it began with.
 
-Between the loaded spec, which is of the newest generation or of the one that it names, and whoever knows from the control
-record which one the job has (docs/protocol.md, What is pinned).
+A spec is loaded with the newest generation, or with the one that it names; the control record pins a job's generation
+(docs/protocol.md, What is pinned).
 
 | generation | `escape` of csv | `record.value` where the spec has none | columns of `k=v` folders without a type |
 |---|---|---|---|
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-FIRST: Final = 1  # control records that name none are of it
+FIRST: Final = 1  # that of control records that name none
 NEWEST: Final = 2
 KNOWN: Final = range(FIRST, NEWEST + 1)
 
@@ -25,10 +25,10 @@ _VALUES = {
 
 
 def default_value(generation: int) -> str:
-    """Return `record.value` where the spec has none: the row as JSON. A source may have a value of its own."""
+    """Return the default of `record.value`: the row as JSON. A kind of source may have another default."""
     return _VALUES[generation]
 
 
 def spark_conf(generation: int) -> dict[str, str]:
-    """Return the settings of Spark that the generation asks for; the spec's own go over them."""
+    """Return the generation's Spark settings; the spec's own override them."""
     return {"spark.sql.sources.partitionColumnTypeInference.enabled": "true"} if generation == 1 else {}

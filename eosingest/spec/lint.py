@@ -1,9 +1,9 @@
-"""What can be said of a spec's expressions without Spark: syntax, columns that are not there, types that cannot be.
+"""Checks a spec's expressions without Spark: syntax, unknown columns, types that are impossible where they are used.
 
     schema ─▶ columns ─▶ where ─▶ select ─▶ columns of the record ─▶ key, value, headers, timestamp, partition
 
-For `check`, which is offline. sqlglot parses Spark's dialect; it is not Spark, so only what is certain is said, and whatever
-it does not understand in a way that is known passes: no spec that Spark takes may be refused.
+For `check`, which is offline. sqlglot parses Spark's dialect, but not exactly as Spark does: so only certain problems are
+reported, and syntax with which sqlglot has known difficulties is accepted. No spec that Spark accepts may be refused.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _TIMES = ("date", "timestamp", "timestamp_ntz", "timestamp_ltz")
 _NESTED = ("array", "map", "struct")
 _TEXTS = ("string", "varchar", "char", "character", "binary")
 _KNOWN_TYPES = (*_NUMBERS, *_TIMES, *_NESTED, *_TEXTS, "boolean")
-# What stands where an expression could, and is none: units of time, sides of trim.
+# Words that sqlglot may parse as columns, and that are none: units of time, sides of trim.
 _UNITS = re.compile(
     r"year|years|quarter|quarters|month|months|week|weeks|day|days|dayofyear|hour|hours|minute|"
     r"minutes|second|seconds|millisecond|milliseconds|microsecond|microseconds|nanosecond|both|leading|"
     r"trailing"
 )
-# Known to be Spark's and not sqlglot's, beside shifts without sign and X '00' with a space: a:b of variants, parameters.
+# Syntax of Spark that sqlglot does not know: a:b of variants, parameters. (Also >>>, and X '00' with a space.)
 _NOT_ITS_OWN = frozenset(":?@$#")
-_NEARLY = 0.75  # how alike a name must be to be taken for a slip where there may be columns that are not known
-# Names that a column may have, and that begin something else for sqlglot.
+_NEARLY = 0.75  # least similarity of a name to count as misspelt if there may be unknown columns
+# Names that a column may have in Spark, and that are keywords to sqlglot.
 _WORDS_OF_SQL = re.compile(
     r"all|any|case|comment|cross|describe|distinct|end|exists|explain|from|full|group|having|inner|"
     r"into|join|lateral|left|limit|natural|on|order|outer|right|select|set|show|table|then|truncate|"
@@ -45,9 +45,9 @@ _WORDS_OF_SQL = re.compile(
 
 
 def expression_problems(tables: Table, folders: Mapping[str, str] | None) -> Iterator[Problem]:
-    """Yield what is wrong with schema and expressions. `folders`: types by k=v column of the files, None: not known.
+    """Yield the problems of schema and expressions. `folders` maps the files' k=v columns to types; None: not known.
 
-    Tables of a wrong shape and unclosed quotes are passed over: the rules of the model report them.
+    Tables of a wrong type and unclosed quotes are ignored here: the rules of the model report them.
     """
     columns, wrong = _source_columns(tables, folders)
     yield from wrong
@@ -64,7 +64,7 @@ def expression_problems(tables: Table, folders: Mapping[str, str] | None) -> Ite
 
 
 def _source_columns(tables: Table, folders: Mapping[str, str] | None) -> tuple[Columns | None, list[Problem]]:
-    """Return the columns that expressions see, None where only Spark can tell, and what is wrong with the schema."""
+    """Return the columns that expressions may name (None if only Spark can tell), and the problems of the schema."""
     source = tables.get("source")
     source = source if isinstance(source, dict) else {}
     columns, wrong = source_table(source).columns(source)
@@ -121,7 +121,7 @@ _RULES = {
 
 
 class _Expression:
-    """One expression of the spec, parsed where it can be."""
+    """One expression of the spec, parsed by sqlglot if it can."""
 
     def __init__(self, path: KeyPath, text: str, columns: Columns | None) -> None:
         self._path = path
@@ -133,7 +133,10 @@ class _Expression:
             self.tree, self.syntax_error = None, ""
 
     def problems(self, rule: Any = None, aliases: Collection[str] = ()) -> Iterator[Problem]:
-        """Yield what is wrong; `rule` says whether a type can be meant. Nothing where it was not understood."""
+        """Yield the problems; none if the expression was not understood.
+
+        `rule` returns what is wrong with a result of that type, if anything; `aliases` are names that it may use, too.
+        """
         columns = self._columns
         if self.syntax_error:
             yield self._problem(f"not an expression of Spark SQL: {self.syntax_error}", code="bad-expression")
@@ -177,7 +180,7 @@ class _Expression:
 
 
 class _Select:
-    """The expressions of `select`, and the columns that the record's expressions see behind them."""
+    """The expressions of `select`, and the columns that they make, for the record's expressions."""
 
     def __init__(self, expressions: Sequence[str], source: Columns | None) -> None:
         self.problems: list[Problem] = []
@@ -185,14 +188,14 @@ class _Select:
         aliases: list[str] = []
         for index, text in enumerate(expressions):
             expression = _Expression(("transform", "select", index), text, source)
-            # Of names given before, a later expression may make use.
+            # An expression may use the aliases of the expressions before it.
             self.problems += expression.problems(aliases=aliases)
             self._see(text, expression.tree, source)
             if expression.tree is not None and _alias(expression.tree) is not None:
                 aliases.append(str(_alias(expression.tree)))
 
     def _see(self, text: str, tree: Any, source: Columns | None) -> None:
-        """Add the column, or columns, that an expression makes; where it is not known which, none is known."""
+        """Add the columns that an expression makes. If these are not known, all columns become unknown."""
         if self.columns is None:
             return
         name = _output_name(tree)
@@ -206,7 +209,7 @@ class _Select:
 
 
 def _parsed(text: str, columns: Columns | None) -> tuple[Any, str]:
-    """Return sqlglot's tree, or None; and what is wrong where an expression is certainly none."""
+    """Return sqlglot's tree, or None; and the syntax error, "" unless it is certain."""
     from sqlglot.errors import ParseError, TokenError
 
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
@@ -223,7 +226,10 @@ def _parsed(text: str, columns: Columns | None) -> tuple[Any, str]:
 
 
 def _one_expression(text: str, dialect: str) -> Any:
-    """Parse as what stands behind SELECT: alone, a column named `use` or `comment` would begin a statement."""
+    """Parse the text after SELECT: by itself, a column named `use` or `comment` would be parsed as a statement.
+
+    Raises sqlglot's errors.
+    """
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import ParseError
@@ -238,7 +244,7 @@ def _one_expression(text: str, dialect: str) -> Any:
 
 
 def _with_quoted_names(text: str, columns: Columns | None) -> str:
-    """Return the expression with the names of columns that are words of SQL in back-quotes: Spark takes them as they are."""
+    """Return the expression with columns that have the names of keywords in back-quotes, which Spark does not need."""
     found = tokens(text)
     pieces, copied = [], 0
     for index, token in enumerate(found):
@@ -252,14 +258,14 @@ def _with_quoted_names(text: str, columns: Columns | None) -> str:
 
 
 def _is_sparks_own(text: str) -> bool:
-    """Say whether there is something in the text that Spark takes and sqlglot is known not to."""
+    """Say whether the text has syntax of Spark that sqlglot is known not to accept."""
     found = tokens(text)
     after_x = any(token.kind == "string" and before.text.lower() == "x" for before, token in pairwise(found))
     return after_x or ">>>" in text or any(token.text in _NOT_ITS_OWN for token in found)
 
 
 def _in_words(failure: Exception) -> str:
-    """Return sqlglot's complaint without its class names."""
+    """Return sqlglot's message without its class names."""
     details = (getattr(failure, "errors", None) or [{}])[0]
     near = str(details.get("highlight") or "").strip()
     where = f" at {near!r}" if near else ""
@@ -277,7 +283,7 @@ def _alias(tree: Any) -> str | None:
 
 
 def _output_name(tree: Any) -> str | None:
-    """Return the name of the one column that an expression of `select` makes, None where it is not certain."""
+    """Return the name of the column that an expression of `select` makes; None if it is not certain that there is one."""
     from sqlglot import exp
 
     if tree is None or tree.find(exp.Star, exp.Explode, exp.Inline, exp.Posexplode) is not None:
@@ -289,7 +295,7 @@ def _output_name(tree: Any) -> str | None:
 
 
 def _roots(tree: Any, text: str) -> list[str]:
-    """Return the names that must be columns: of `a.b.c` the first; no parameters of lambdas, no units, no subqueries."""
+    """Return the names that must be columns: of `a.b.c` the first; not parameters of lambdas, units, or in subqueries."""
     from sqlglot import exp
 
     if tree.find(exp.Select, exp.Subquery, exp.Placeholder, exp.Parameter, exp.Kwarg) is not None:
@@ -306,7 +312,7 @@ def _roots(tree: Any, text: str) -> list[str]:
 
 
 def _stands_in(text: str, name: str) -> bool:
-    """Say whether a name is one of the text's words: sqlglot makes columns of other things too."""
+    """Say whether a name is a word in the text: sqlglot makes columns of other tokens, too."""
     return any(token.name == name.lower() for token in tokens(text))
 
 
@@ -327,7 +333,7 @@ def _lambda_parameters(text: str) -> set[str]:
 
 
 def _type_of(tree: Any, columns: Columns) -> str:
-    """Return the type of what is simple enough, in lower case; "" for all else."""
+    """Return the type of a simple expression in lower case; "" for others."""
     from sqlglot import exp
 
     if isinstance(tree, exp.Paren):

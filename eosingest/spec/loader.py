@@ -42,7 +42,7 @@ def load(
 ) -> Spec:
     """Return the spec in a file. `params` are the values of `${param:…}`, `overrides` are `key=value` of `--set`.
 
-    `more` looks for further problems in the tables, with references resolved (for `check`, which takes its time).
+    `more` yields further problems of the tables, whose references are resolved (for `check`).
     Raises SpecError with all problems, one line each; exit 2.
     """
     document = read_document(path, overrides)
@@ -79,7 +79,7 @@ def _all_problems(document: Document, problems: list[Problem], hints: Mapping[st
 
 
 def _source(tables: Table) -> dict[str, Any]:
-    """Return the table [source], an empty one for what is none."""
+    """Return the table [source]; an empty one if it is not a table."""
     source = tables.get("source")
     return source if isinstance(source, dict) else {}
 
@@ -89,7 +89,7 @@ def _source_table(tables: Table) -> type[SourceTable]:
 
 
 def _resolve(value: Any, path: KeyPath, references: References, problems: list[Problem]) -> Any:
-    """Return the tables with the references in every string resolved; one that cannot be is a problem."""
+    """Return the value with the references in every string resolved; add a problem for each that cannot be."""
     if isinstance(value, dict):
         return {key: _resolve(inner, (*path, key), references, problems) for key, inner in value.items()}
     if isinstance(value, list):
@@ -104,7 +104,7 @@ def _resolve(value: Any, path: KeyPath, references: References, problems: list[P
 
 
 def _keep_late(tables: Table, resolved: Table) -> Table:
-    """Put the unresolved text of `sink.properties` back: it may hold secrets and is resolved at the last moment."""
+    """Put the unresolved text of `sink.properties` back: it may have secrets, so it is resolved only when it is used."""
     late, sink = get(tables, *map(str, _LATE)), resolved.get("sink")
     return (
         {**resolved, "sink": {**sink, "properties": late}} if late is not None and isinstance(sink, dict) else resolved
@@ -112,7 +112,7 @@ def _keep_late(tables: Table, resolved: Table) -> Table:
 
 
 def _refusals(tables: Table) -> Iterator[Problem]:
-    """Yield what the types cannot say. Tables of a wrong shape are passed over here: pydantic reports them."""
+    """Yield the problems that types cannot express. Tables of a wrong type are ignored here: pydantic reports them."""
     properties, conf = get(tables, "sink", "properties"), get(tables, "spark", "conf")
     if isinstance(properties, dict):
         for key, text in refused_properties(properties, _timeout(tables)):
@@ -138,7 +138,7 @@ def _timeout(tables: Table) -> float:
 
 
 def _validate(tables: Table, table: type[SourceTable]) -> tuple[Spec | None, list[Problem]]:
-    """Make the Spec, or tell what is wrong with it; `table` is that of the source's kind."""
+    """Return the Spec, or None, and its problems. `table` is the class of [source] for its kind."""
     problems: list[Problem] = []
     if isinstance(tables.get("source"), dict):
         source, problems = _validated(table, tables["source"], table, ("source",))
@@ -153,7 +153,7 @@ def _validated(
     try:
         return model.model_validate(values), []
     except ValidationError as error:
-        # include_input: the default prints the whole table around a missing key, passwords and all.
+        # include_input=False: by default the whole table around a missing key is printed, with passwords.
         details = error.errors(include_input=False, include_url=False)
         return None, [_problem(detail, path, table) for detail in details]
 
@@ -164,7 +164,7 @@ def _problem(detail: ErrorDetails, above: KeyPath, table: type[SourceTable]) -> 
 
 
 def _path(detail: ErrorDetails) -> KeyPath:
-    """Return the key path of an error; pydantic marks dict keys with a part of its own."""
+    """Return the key path of an error, without the part that pydantic adds for dict keys."""
     return tuple(part for part in detail["loc"] if part != "[key]")
 
 
@@ -191,7 +191,7 @@ def _text(detail: ErrorDetails, path: KeyPath, table: type[SourceTable]) -> str:
 
 
 def _did_you_mean(path: KeyPath, table: type[SourceTable]) -> str:
-    """Return the hint for an unknown key: a similar one beside it, or the table that it belongs to."""
+    """Return the hint for an unknown key: a similar key of its table, or the table that it belongs to."""
     key, known = str(path[-1]), {**_keys(), **_keys(table, ("source",))}
     here = known.get(path[:-1], [])
     close = difflib.get_close_matches(key.lower(), here, n=1)

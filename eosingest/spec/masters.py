@@ -1,6 +1,6 @@
-"""Spark's masters, as text: which ones there are, and with what a local one is started. Pure, and a leaf of the spec.
+"""Spark's master URLs: which are valid, and how a local one is started. Pure.
 
-Beside model.py, which checks the key with it, and site.py, which says which master holds where the spec names none.
+model.py checks the spec's key with it; spark/site.py finds the master if the spec has none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FAILURES = 4
 
 
 def master_problem(master: str) -> str | None:
-    """Return why a text is no master that a run can be started with, or None."""
+    """Return why a run cannot be started with this master, or None."""
     if master.startswith("sc://"):
         return "Spark Connect is not supported; name a master such as local[*] or spark://host:7077"
     if master.startswith("mesos://"):
@@ -36,7 +36,7 @@ def master_problem(master: str) -> str | None:
 
 
 def check_master(value: str) -> str:
-    """Return the master. Raises ValueError where it is none."""
+    """Return the master. Raises ValueError if a run cannot be started with it."""
     problem = master_problem(value)
     if problem is not None:
         raise ValueError(problem)
@@ -44,7 +44,7 @@ def check_master(value: str) -> str:
 
 
 def with_retries(master: str) -> str:
-    """Return the master to start Spark with: a local one always with retries, `local[N,4]` (`local[N]` has none)."""
+    """Return the master to start Spark with: a local one gets task retries, `local[N,4]`, as `local[N]` has none."""
     match = LOCAL_MASTER.fullmatch(master)
     if match is None:
         return master
@@ -58,24 +58,24 @@ def is_local(master: str) -> bool:
 
 
 def attempts_of_tasks(master: str) -> int | None:
-    """Return how often a local master tries a task; None where it does not say so, or is none."""
+    """Return how many attempts of a task a local master allows; None if it gives no number, or is not local."""
     match = LOCAL_MASTER.fullmatch(master)
     return int(match["failures"]) if match is not None and match["failures"] else None
 
 
 def executors_of_local_cluster(master: str) -> int | None:
-    """Return how many executors a `local-cluster` starts; None where the master is another one."""
+    """Return how many executors a `local-cluster` starts; None for other masters."""
     match = _LOCAL_CLUSTER.fullmatch(master)
     return int(match["executors"]) if match is not None else None
 
 
 def on_other_machines(master: str) -> bool:
-    """Say whether executors run elsewhere, where 127.0.0.1 is another host."""
+    """Say whether executors may run on other machines, where 127.0.0.1 is another host."""
     return not is_local(master) and executors_of_local_cluster(master) is None
 
 
 def addresses(master: str) -> list[tuple[str, int]]:
-    """Return hosts and ports of the masters of a standalone cluster; nothing where it is another kind of master."""
+    """Return (host, port) of the masters of a standalone cluster; empty for other masters."""
     match = _STANDALONE.fullmatch(master)
     if match is None:
         return []
@@ -84,7 +84,7 @@ def addresses(master: str) -> list[tuple[str, int]]:
 
 
 def embedded_problem(master: str, bootstrap_servers: str) -> str | None:
-    """Return why executors cannot find the brokers that a spec names, or None: the embedded one listens on this host alone."""
+    """Return why executors cannot reach the spec's brokers, or None. The embedded broker listens on this host only."""
     if bootstrap_servers != "embedded" or not on_other_machines(master):
         return None
     return (

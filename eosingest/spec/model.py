@@ -1,7 +1,7 @@
 """The frozen job spec: every key with its type, default and description. The JSON Schema is made from this file.
 
-What a value may be is in values.py. Values come in with references resolved, except those of `sink.properties`, which
-stay text until `resolve_properties`. No repr shows a value: any string may have come out of `${env:…}` or `${file:…}`.
+values.py checks values. References in values are resolved before, except those of `sink.properties`, which
+`resolve_properties` resolves. No repr shows a value, since any string may come from `${env:…}` or `${file:…}`.
 """
 
 from __future__ import annotations
@@ -167,12 +167,12 @@ class Spec(Table):
     _file: Path = PrivateAttr(default=Path())
     _params: dict[str, str] = PrivateAttr(default_factory=dict)
     _root_as_written: str | None = PrivateAttr(default=None)
-    _written: Spec | None = PrivateAttr(default=None)  # without the defaults of a generation
+    _written: Spec | None = PrivateAttr(default=None)  # the spec before a generation's defaults were set
     _defaults_of: int = PrivateAttr(default=generations.NEWEST)
     _lines: Mapping[str, int] = PrivateAttr(default_factory=dict)
 
     def at_generation(self, generation: int) -> Spec:
-        """Return the spec as it was written, with the defaults of a generation (spec/generations.py) where it says nothing."""
+        """Return the spec as written, with the defaults of a generation (spec/generations.py) for keys that are not given."""
         written = self._written or self
         source, record = written.source.at_generation(generation), written.record
         if "value" not in record.model_fields_set:
@@ -193,9 +193,9 @@ class Spec(Table):
         root_as_written: str | None,
         lines: Mapping[str, int] = MappingProxyType({}),
     ) -> Spec:
-        """Note what is not in the TOML: the file, the parameters (for late references), the root before references.
+        """Set what is not in the TOML: the file, the parameters (for late references), the root before references.
 
-        `lines` says where the keys stand, for errors that come later.
+        `lines` has the keys' line numbers, for later errors.
         """
         self._file = file.absolute()
         self._lines = lines
@@ -205,25 +205,25 @@ class Spec(Table):
 
     @property
     def file(self) -> Path:
-        """The spec's file, absolute."""
+        """The absolute path of the spec's file."""
         return self._file
 
     @property
     def directory(self) -> Path:
-        """The folder of the spec's file, absolute: what relative paths are relative to."""
+        """The absolute path of the spec's folder, to which relative paths in the spec refer."""
         return self._file.parent
 
     def line_of(self, key: str) -> int | None:
-        """Return the line of a dotted key in the file, None where it is not there."""
+        """Return the line number of a dotted key in the file, None if the key is not in it."""
         return self._lines.get(key)
 
     @property
     def root_as_written(self) -> str | None:
-        """`source.root` before references were resolved: what is pinned in the control record."""
+        """`source.root` before references were resolved, as the control record pins it."""
         return self._root_as_written
 
     def references(self) -> References:
-        """Return what resolves the references of this spec."""
+        """Return the resolver for this spec's references."""
         return References(self._params, self.directory)
 
     def __repr__(self) -> str:
@@ -233,9 +233,9 @@ class Spec(Table):
 
 
 def resolve_properties(spec: Spec) -> dict[str, str]:
-    """Return `sink.properties` with references resolved: call late, keep in memory only, never print.
+    """Return `sink.properties` with references resolved. They may be secrets: keep them in memory only, never print them.
 
-    Relative paths in `ssl.*.location` become absolute from the spec's folder. Raises SpecError for an unset reference.
+    Relative paths in `ssl.*.location` are resolved against the spec's folder. Raises SpecError for a reference without value.
     """
     references, resolved, problems = spec.references(), {}, []
     for name, text in spec.sink.properties.items():

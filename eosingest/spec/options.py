@@ -1,7 +1,7 @@
-"""What may stand in `sink.properties` and `spark.conf`, and why the rest may not.
+"""Which settings `sink.properties` and `spark.conf` may have, and why others are refused.
 
-Producer and Spark settings are refused where the guarantee rests on them; each refusal names the alternative. Every function
-yields (key, text) pairs; `load` puts file and line in front. What may stand in `[source]` its kind says (sources/).
+Producer and Spark settings on which exactly-once depends are refused; each message names the alternative. The functions yield
+(key, text) pairs, to which `load` adds file and line. The keys of `[source]` are checked by its kind (sources/).
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _RETRIES = ("retries", "message.send.max.retries")
 
 
 def refused_properties(properties: Mapping[str, str], timeout: float) -> Refusals:
-    """Yield the producer properties that would break the guarantee. `timeout`: transaction.timeout in seconds.
+    """Yield the producer properties that would break exactly-once. `timeout`: transaction.timeout in seconds.
 
-    Which connection properties both clients can honour is for `kafka.config`, whether a name exists for librdkafka.
+    `kafka.config` checks which connection properties both clients support; librdkafka checks whether a property exists.
     """
     for name, value in properties.items():
         key = name.lower()
@@ -72,7 +72,7 @@ def _whole(value: str, otherwise: int) -> int:
     return int(value) if _WHOLE.fullmatch(value.strip()) else otherwise
 
 
-# Spark settings that the protocol owns: an entry that ends with `.` or `*` stands for all keys that begin so.
+# Spark settings that only the protocol may set: an entry that ends with `.` or `*` means all keys with that prefix.
 _OWNED = {
     "spark.speculation*": "two attempts of one task would fence each other",
     "spark.sql.adaptive.*": "it would move rows between tasks",
@@ -102,7 +102,7 @@ _OF_THE_MACHINE = re.compile(r"-D(user\.(language|country|region|variant|script|
 
 
 def protects(key: str) -> str | None:
-    """Return why a Spark setting is not the user's to set, or None. Upper and lower case are one here."""
+    """Return why the user may not set a Spark setting, or None. Case is ignored."""
     lower = key.lower()
     for pattern, reason in _OWNED.items():
         stem = pattern.lower().removesuffix("*")
@@ -112,7 +112,7 @@ def protects(key: str) -> str | None:
 
 
 def refused_conf(conf: Mapping[str, str]) -> Refusals:
-    """Yield the Spark settings that the protocol owns, and keys that are none of Spark's."""
+    """Yield the Spark settings that only the protocol may set, and keys that are not Spark settings."""
     for key in conf:
         reason = protects(key)
         if reason is not None:

@@ -1,7 +1,7 @@
 """References: `${param:x}`, `${env:X}`, `${file:path}` in any string of the spec; `$${` is a literal `${`.
 
-Used twice: at load time for all that is not secret, and by `resolve_properties` at the last moment for what may be.
-What a reference gives is taken as it is: it is not looked through for further references, and never printed.
+Used at load time for all keys that hold no secrets, and by `resolve_properties`, when they are used, for those that may.
+The value of a reference is used literally: references in it are not resolved, and it is never printed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-# The literal comes first: `$${env:X}` must not be seen as `$` and a reference. A reference that is not closed matches
-# with no colon or no brace, so that it is reported instead of passing as text.
+# The literal comes first: `$${env:X}` must not match as `$` and a reference. A malformed reference, without colon or closing
+# brace, matches too, so that it is reported instead of being taken for text.
 _REFERENCE = re.compile(r"(?P<literal>\$\$\{)|\$\{(?P<kind>[a-z]*)(?P<colon>:?)(?P<name>[^{}]*)(?P<close>\}?)")
 
 
@@ -30,7 +30,7 @@ class References:
         self.used_params: set[str] = set()
 
     def resolve(self, text: str) -> str:
-        """Return the text with every reference replaced. Raises UnresolvedError naming all that have no value."""
+        """Return the text with every reference replaced. Raises UnresolvedError that names all references without a value."""
         problems: list[str] = []
 
         def replace(match: re.Match[str]) -> str:
@@ -75,6 +75,6 @@ class References:
 
 
 def leading_reference(text: str) -> str | None:
-    """Return the reference a text begins with, as written, or None. An escaped `$${` is no reference."""
+    """Return the reference with which a text begins, as written, or None. An escaped `$${` is not a reference."""
     match = _REFERENCE.match(text)
     return match[0] if match and not match["literal"] else None

@@ -1,6 +1,6 @@
-"""The JSON Schema of a spec, for editors: made from the model, so that the two cannot differ.
+"""The JSON Schema of a spec, for editors: generated from the model, so that the two cannot differ.
 
-Draft 07, without references inside: Taplo and other TOML servers read that, and show the descriptions on hover.
+Draft 07, without `$ref`: this is what Taplo and other TOML language servers read, and they show the descriptions on hover.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _REFERENCE: dict[str, Any] = {"type": "string", "pattern": r"\$\{"}
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the schema of the TOML by its own key names."""
+    """Return the schema, with the keys as in TOML."""
     schema = _plain_of(Spec)
     kinds = [_plain_of(table) for table in source_tables()]
     described = {"description": schema["properties"]["source"]["description"]}
@@ -33,7 +33,7 @@ def _plain_of(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _plain(node: Any, definitions: dict[str, Any]) -> Any:
-    """Return a schema with references put in their place, without pydantic's titles, and open to `${…}` in values."""
+    """Return the schema with each `$ref` replaced by its target, without pydantic's titles, and with `${…}` allowed."""
     if isinstance(node, list):
         return [_plain(item, definitions) for item in node]
     if not isinstance(node, dict):
@@ -51,7 +51,7 @@ def _plain(node: Any, definitions: dict[str, Any]) -> Any:
 
 
 def _or_reference(node: dict[str, Any]) -> dict[str, Any]:
-    """Let a reference stand where only certain strings or numbers may: what it gives is not known to an editor."""
+    """Allow a `${…}` reference in place of a number or of certain strings: an editor does not know its value."""
     notes: dict[str, Any] = {key: node[key] for key in ("description", "default") if key in node}
     rule = {key: value for key, value in node.items() if key not in notes}
     if rule.get("pattern") == _REFERENCE["pattern"]:
@@ -62,7 +62,7 @@ def _or_reference(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_null(node: dict[str, Any]) -> dict[str, Any]:
-    """Drop `null` from the alternatives, which TOML has not, and alternatives inside alternatives."""
+    """Remove `null`, which TOML does not have, from the alternatives, and flatten nested alternatives."""
     if "anyOf" not in node:
         return node
     choices: list[Any] = []

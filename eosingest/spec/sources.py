@@ -1,4 +1,4 @@
-"""Which kind's table `[source]` is: between the loader and the kinds' own tables (sources/registry.py)."""
+"""Finds the class of the table `[source]` by its kind: the loader's access to sources/registry.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eosingest.spec.tables import SourceTable
 
 
 def source_table(source: Mapping[str, Any]) -> type[SourceTable]:
-    """Return the kind's table for a `[source]` as it was read; where its format is of no kind, one that says so."""
+    """Return the class of a `[source]` by its `format`; for an unknown format, a class that reports that."""
     named = source.get("format")
     kind = registry.kind_of(named) if isinstance(named, str) and named in registry.formats() else registry.FILES
     table: type[SourceTable] = kind.table()
@@ -18,5 +18,5 @@ def source_table(source: Mapping[str, Any]) -> type[SourceTable]:
 
 
 def source_tables() -> list[type[SourceTable]]:
-    """Return the tables of all kinds."""
+    """Return the classes of `[source]` of all kinds."""
     return [kind.table() for kind in registry.KINDS]

@@ -1,7 +1,7 @@
-"""What all tables of a spec have in common, and what a kind of source says of its own table `[source]`.
+"""The base classes of all tables of a spec, and of the table `[source]`, of which each kind of source has its own.
 
-Under model.py. A kind's table lies in the kind's folder and is loaded through sources/registry.py: what its keys are, what they
-mean and what of them is in the digest is said there.
+Used by model.py. A kind's table is in the kind's folder, and loaded through sources/registry.py: it defines its keys, what they
+mean, and which of them are in the digest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eosingest.spec.values import OnChange, Size, one_of
 
 
 def shown(text: str) -> dict[str, Any]:
-    """Put a default into the JSON Schema as a person writes it."""
+    """Return the extra JSON Schema that shows a default as it is written in TOML."""
     return {"default": text}
 
 
@@ -57,30 +57,30 @@ class SourceTable(Table):
 
     @classmethod
     def problems_as_written(cls, source: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield what is wrong with a table whose references are not resolved."""
+        """Yield the problems of a table as it is in the file, with unresolved references."""
         yield from ()
 
     @classmethod
     def problems(cls, source: dict[str, Any]) -> Iterator[Problem]:
-        """Yield what is wrong that the types of the keys do not say; put names into the spelling that is meant."""
+        """Yield the problems that the keys' types do not find; normalise the spelling of names in place."""
         yield from ()
 
     @classmethod
     def columns(cls, source: Mapping[str, Any]) -> tuple[Columns | None, list[Problem]]:
-        """Return the columns that expressions may name, None where the spec does not say, and what is wrong with them."""
+        """Return the columns that expressions may name (None if the spec does not give them), and problems with them."""
         return None, []
 
     @classmethod
     def for_a_look(cls, source: Mapping[str, Any]) -> SourceTable | None:
-        """Return what of a table is enough to look where its source lies, None where not even that is there."""
+        """Return a table that is complete enough to list the source, None if it cannot be."""
         return None
 
     def at_generation(self, generation: int) -> SourceTable:
-        """Return the table with the defaults of a generation (spec/generations.py) where it says nothing."""
+        """Return the table with the defaults of a generation (spec/generations.py) for keys that are not given."""
         return self
 
     def default_value(self, generation: int) -> str:
-        """Return `record.value` where the spec has none."""
+        """Return the default of `record.value`."""
         return generations.default_value(generation)
 
     @property
@@ -90,17 +90,17 @@ class SourceTable(Table):
 
     @property
     def is_json_lines(self) -> bool:
-        """Whether what is read must be JSON, one record a line: `check` looks at it."""
+        """Whether the data must be JSON, one record per line: `check` tests the first item."""
         return False
 
     def schema_note(self) -> str:
-        """Say to a person what columns the rows have, where the spec gives none."""
+        """The text on where the rows' columns come from if the spec gives none."""
         return "that of the source"
 
     def places(self) -> tuple[str, ...]:
-        """Return where the source lies, for a person to see: without passwords."""
+        """The locations of the source, to be shown: without passwords."""
         return ()
 
     def digest_parts(self) -> dict[str, str]:
-        """Return the named parts of what shapes the rows' bytes, each as a normal form; with `format`."""
+        """Return the keys that shape the rows' bytes, as named parts in a normal form; `format` is one of them."""
         return {"format": self.format}

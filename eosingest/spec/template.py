@@ -1,4 +1,4 @@
-"""The specs that `eosingest init` writes: short, valid, and explained where they stand."""
+"""The specs that `eosingest init` writes: short, valid, and explained by comments."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ create = { partitions = 3 }         # only when the topic does not exist
 
 
 def toml_string(text: str) -> str:
-    """Return a text as a basic string of TOML: JSON's escapes are TOML's, but for DEL."""
+    """Return a text as a basic string of TOML: its escapes are those of JSON, and DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -78,7 +78,7 @@ def spec_for(
     conf: Mapping[str, str],
     notes: Sequence[str],
 ) -> str:
-    """Return a spec for a file that was looked at. `data` is how it was named, `key` an expression."""
+    """Return the text of a spec for a data file, from what `sniff` found. `data` is the file's name, `key` an expression."""
     lines = [
         "#:schema eosingest.schema.json",
         f"# Written by: eosingest init --from {' '.join(data.split())}",
@@ -93,7 +93,7 @@ def spec_for(
     if options:
         lines.append(f"options = {_inline(options)}")
     if schema is not None:
-        own = format_ in ("parquet", "orc")  # the files carry it
+        own = format_ in ("parquet", "orc")  # the files have their schema
         lines.append(
             f"{'# the schema of the files: ' if own else 'schema = '}{toml_string(schema.replace('${', '$${'))}"
         )

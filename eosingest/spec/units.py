@@ -1,7 +1,7 @@
-"""Sizes and durations as people write them: `32MiB`, `1h30m`. Numbers are bytes and seconds.
+"""Parses sizes and durations such as `32MiB` and `1h30m`. Plain numbers are bytes and seconds.
 
-pydantic's own types do not fit: ByteSize reads `4g` as 4·10⁹ where Spark reads 4·2³⁰, its timedelta refuses `60s`.
-Messages never hold the text itself: it may have come out of a reference.
+pydantic's own types do not fit: ByteSize reads `4g` as 4·10⁹ where Spark reads 4·2³⁰; its timedelta refuses `60s`.
+Messages never show the text itself, which may come from a reference.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SIZE_UNITS = {
     "GiB": 1024**3,
     "TiB": 1024**4,
 }
-# What Spark's JavaUtils.byteStringAs takes besides the upper case forms that are ours.
+# Units of Spark's JavaUtils.byteStringAs in lower case: in any case but our own they are ambiguous, and refused.
 _SPARKS_UNITS = frozenset({"k", "m", "g", "t", "p", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib"})
 _DURATION_UNITS = {
     "ms": 0.001,
@@ -52,7 +52,7 @@ _NOT_A_DURATION = 'not a duration; write "500ms", "60s", "5 min", "1h30m" or a n
 
 
 def parse_size(value: object) -> int:
-    """Return a size in bytes from `"32MiB"`, `"500kB"` or a number of bytes. Raises ValueError, without the text."""
+    """Return bytes from `"32MiB"`, `"500kB"` or a number of bytes. Raises ValueError, without the text."""
     if isinstance(value, int) and not isinstance(value, bool):
         if value < 0:
             raise ValueError(_NOT_A_SIZE)

@@ -1,7 +1,7 @@
-"""What a value in a spec may be: types with their checks, which say what is wrong in words of the spec.
+"""The types of values in a spec, with validators whose messages use the spec's words.
 
-Under model.py, whose keys are of these types: pydantic calls the checks when the loader makes a Spec. A reference in a value
-is resolved before.
+The keys in model.py have these types: pydantic calls the validators when the loader makes a Spec. References in a value are
+resolved before.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
 
 
 def one_of(choices: object) -> BeforeValidator:
-    """Return a validator for a choice (a Literal) that says what was meant, as pydantic's own error does not."""
+    """Return a validator for a choice (a Literal), whose message suggests a similar word, as pydantic's own does not."""
     words: tuple[str, ...] = cast(Any, choices).__args__
     return one_of_words(lambda: words)
 
 
 def one_of_words(known: Callable[[], tuple[str, ...]]) -> BeforeValidator:
-    """Return the same for words that are known only when a value is checked."""
+    """Return such a validator for words that are known only when a value is checked."""
 
     def check(value: object) -> object:
         words = known()
@@ -81,7 +81,7 @@ def _check_expression(value: str) -> str:
 
 
 def _check_count(value: object) -> object:
-    """Take whole numbers, and strings of digits for the sake of references; neither `true` nor `"1_000"`."""
+    """Accept whole numbers, and strings of digits, which references give; neither `true` nor `"1_000"`."""
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]+", value.strip()):
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
