@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import os
 import signal
@@ -53,10 +54,14 @@ class Summary:
 def simulate(
     seeds: range, *, rule: str | None = None, jobs: int | None = None, until_violated: bool = False
 ) -> Summary:
-    """Run the schedules of the seeds on all cores; to the first violation only, where that is asked for."""
+    """Run the schedules of the seeds on all cores; to the first violation only, where that is asked for.
+
+    Ctrl-C ends it with the summary of those that were run.
+    """
     summary = Summary()
     chunks = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
-    with get_context("fork").Pool(jobs or os.cpu_count(), initializer=_start_process) as pool:
+    pool_of = get_context("fork").Pool(jobs or os.cpu_count(), initializer=_start_process)
+    with contextlib.suppress(KeyboardInterrupt), pool_of as pool:
         for results in pool.imap_unordered(partial(_run_chunk, rule=rule), chunks):
             for result in results:
                 summary.add(result)
@@ -72,6 +77,7 @@ def _start_process() -> None:
     the collector need not look at what was there before the first world.
     """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     for decode in (record.decode_key, record.decode_claim, record.decode_control):
         setattr(record, decode.__name__, lru_cache(_DECODED)(decode))
     gc.freeze()

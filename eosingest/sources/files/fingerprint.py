@@ -49,20 +49,6 @@ class Fingerprint:
         return cls(length, mtime_ms, content)
 
 
-@dataclass(frozen=True)
-class Split:
-    """`length` bytes of a file from `start` on. Which rows lie in it is decided by Spark's readers, always alike."""
-
-    file: str
-    start: int
-    length: int
-
-    @property
-    def key(self) -> dict[str, int | str]:
-        """The split's identity as it stands in the key of its offset record."""
-        return {"file": self.file, "start": self.start}
-
-
 class Fingerprints:
     """The versions of a source's files: made, and compared with recorded ones.
 
