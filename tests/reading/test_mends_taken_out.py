@@ -229,7 +229,7 @@ SWITCHES = [
     ),
     Switch(
         "any encoding may be named",
-        _set(encodings, "refused_encoding", lambda *_: iter(())),
+        _set(encodings, "refused_encoding", lambda *_, **__: iter(())),
         ("csv/encoding/not said how", "json/encoding/not said how"),
     ),
     # Files that are read as a whole
