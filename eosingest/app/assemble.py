@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eosingest.app.connection import Connection, connected, refuse_unusable_properties
@@ -34,6 +36,11 @@ class Parts:
     observer: RecordingObserver
     check: Callable[[], None]
 
+    @cached_property
+    def log_file(self) -> Path | None:
+        """Where Spark writes in this process; see `settings.spark_log_file`."""
+        return spark_log_file(self.spec.name)
+
     def connected(self, *, start: bool = True) -> AbstractContextManager[Connection]:
         """See `connection.connected`; `start`: the embedded broker may be started."""
         return connected(self.spec, self.observer, self.check, start=start)
@@ -57,7 +64,7 @@ class Parts:
         from eosingest.spark.settings import spark_settings
 
         spec = self.spec if generation is None else self.spec.at_generation(generation)
-        return spark_settings(spec, client, scan_of(spec), self.check, spark_log_file(spec.name), note)
+        return spark_settings(spec, client, scan_of(spec), self.check, self.log_file, note)
 
 
 def assemble(spec: Spec, observer: Observer, check: Callable[[], None] = never, *, asks_brokers: bool = True) -> Parts:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from eosingest.app.assemble import Parts, assemble
 from eosingest.app.prepare import begin_in_background
-from eosingest.app.settings import spark_log_file
 from eosingest.errors import FatalError, InterruptedRunError, SpecError, SpecProblem
 from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.plan import Plan, make_plan, notes_of
@@ -34,7 +33,6 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
     """Return the schema and the first `rows` records. Raises what a run would raise before it sends anything."""
     parts = assemble(spec, observer, _check_of(interrupted), asks_brokers=False)
     plan = _plan(parts)
-    log_file = spark_log_file(spec.name)
     report = PreviewReport(
         job=spec.name,
         topic=spec.sink.topic,
@@ -42,7 +40,7 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
         wording=plan.wording,
         items=len(plan.items),
         schema=None,
-        log=str(log_file) if log_file is not None else None,
+        log=str(parts.log_file) if parts.log_file is not None else None,
     )
     for note in notes_of(plan, parts.source):
         parts.observer.note(note)

@@ -40,7 +40,7 @@ def source_of(spec: Spec, check: Callable[[], None] = never) -> PlannedSource:
 
 def wording_of(spec: Spec) -> Wording:
     """Return the words of the source's kind for messages and reports."""
-    return kind_of(spec.source.format).wording
+    return source_of(spec).wording
 
 
 def scan_of(spec: Spec) -> Scan:

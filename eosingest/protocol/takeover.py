@@ -16,7 +16,7 @@ from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import ControlRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.owned_job import OwnedJob
-from eosingest.protocol.transactional_ids import control_id, task_id
+from eosingest.protocol.transactional_ids import control_id, stem_of, task_id
 from eosingest.report.model import Observer
 
 
@@ -82,7 +82,7 @@ class Takeover:
 
     def _known_tasks(self) -> int:
         """Return how many task ids may be alive by what the coordinators remember: no record of the job is left to tell."""
-        stem = f"{self._settings.prefix}{self._settings.job}."
+        stem = f"{stem_of(control_id(self._settings.prefix, self._settings.job))}."
         numbers = [name.removeprefix(stem) for name in self._job.admin.known_ids(stem)]
         return max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)
 

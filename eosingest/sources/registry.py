@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from eosingest.protocol.source import Item, Source
-from eosingest.report.wording import Wording
 from eosingest.sources.files.formats import NAMES
 
 
@@ -45,8 +44,8 @@ class PlannedSource(Source, Protocol):
 class Kind:
     """A kind of source, with the `formats` that belong to it.
 
-    `tabled`, `made`, `scanned`, `rehearsed` and `worded` are the `module:name` behind `table`, `source`, `scan`, `rehearsal`
-    and `wording`. `in_tasks` are the modules that Spark's Python workers load to read.
+    `tabled`, `made`, `scanned` and `rehearsed` are the `module:name` behind `table`, `source`, `scan` and `rehearsal`.
+    `in_tasks` are the modules that Spark's Python workers load to read.
     """
 
     formats: tuple[str, ...]
@@ -54,7 +53,6 @@ class Kind:
     made: str
     scanned: str
     rehearsed: str
-    worded: str
     in_tasks: tuple[str, ...]
 
     def table(self) -> Any:
@@ -74,12 +72,6 @@ class Kind:
         """Make the kind's `spark.training.Rehearsal`."""
         return _loaded(self.rehearsed)()
 
-    @property
-    def wording(self) -> Wording:
-        """The words for its items in messages."""
-        found: Wording = _loaded(self.worded)
-        return found
-
 
 FILES = Kind(
     NAMES,
@@ -87,7 +79,6 @@ FILES = Kind(
     made="eosingest.sources.files.source:source_of",
     scanned="eosingest.sources.files.reading.scan:scan_of",
     rehearsed="eosingest.sources.files.reading.rehearsal:FileRehearsal",
-    worded="eosingest.sources.files.source_file:WORDING",
     in_tasks=(
         "eosingest.sources.files.reading.inspect_files",
         "eosingest.sources.files.reading.line_reader",

@@ -47,12 +47,12 @@ class SourceTable(Table):
     split_size: Size = Field(
         ge=KIB,
         default=32 * MIB,
-        description="The source is cut into splits of this size. Pinned while any split is half done.",
+        description="The source is cut into splits of this size. Pinned while any item of it (a file) is half done.",
         json_schema_extra=shown("32MiB"),
     )
     on_change: Annotated[OnChange, one_of(OnChange)] = Field(
         default="error",
-        description="What to do when what was sent has changed since: stop, or send it again as a whole.",
+        description="What to do when an item (a file) has changed since it was sent: stop, or send it again as a whole.",
     )
 
     @classmethod

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
-from tests.support.harness import Job, assert_done, assert_refused
+from tests.support.harness import SPEC, Job, assert_done, assert_refused
 from tests.support.held_runs import run_killed_at
 
 FILES = 30
 KILLED_AT = ("task-after-produce@2", "task-before-commit@2", "task-after-commit@2", "driver-before-verdict")
-_SPEC = """\
-name = "{name}"
-[source]
-SOURCE
-[sink]
-bootstrap_servers = "{servers}"
-topic = "{name}"
-create = {{ partitions = 3 }}
-[transaction]
-timeout = "10s"
-max_records = 4
-[spark]
-master = "local[2]"
-conf = {{ "spark.driver.extraJavaOptions" = "{jvm}" }}
-"""
+_SPEC = re.sub(r"format = .*(?=\[sink\])", "SOURCE", SPEC, flags=re.DOTALL).replace(
+    "max_records = 2000", "max_records = 4"
+)
 SOURCES = {
     "wholetext": 'format = "text"\npath = "data/*"\noptions = {{ wholetext = true }}\n',
     "binaryFile": 'format = "binaryFile"\npath = "data/*"\n',

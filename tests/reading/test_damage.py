@@ -5,18 +5,21 @@ Not here: what Spark reads of the files that pass (test_spark_reads.py).
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import lz4.frame
 import pytest
 import xxhash
 
-from eosingest.sources.files import codecs
-from eosingest.sources.files.inspection import inspect, look, needs_inspection
+from eosingest.sources.files import codecs, inspection
+from eosingest.sources.files.inspection import inspect, needs_inspection
 from eosingest.sources.files.lines import open_file
 from tests.support.compressed import COMPRESS, SKIPPABLE, damages, hadoop_lz4, independently, listed, text_of, zstd
 
 TEXT = text_of("text", 3000)
+
+look = functools.partial(inspection.look, format="text", options={})
 
 
 def lines_way(folder: Path, name: str) -> bytes | None:

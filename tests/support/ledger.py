@@ -240,7 +240,6 @@ LEDGERS = Kind(
     made=f"{__name__}:source_of",
     scanned=f"{__name__}:scan_of",
     rehearsed="",
-    worded=f"{__name__}:WORDING",
     in_tasks=(__name__,),
 )
 

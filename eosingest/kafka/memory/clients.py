@@ -288,7 +288,7 @@ class MemoryAdmin(_Client):
     def known_ids(self, stem: str) -> frozenset[str]:
         """Name the ids that begin so and that the coordinator remembers."""
         names = self._answer("ListTransactions", lambda: list(self._cluster.transactions))
-        return frozenset(name for name in names if name.startswith(stem) and self._cluster.knows(name))
+        return frozenset(name for name in names if name.startswith(stem))
 
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
         """List who holds transactions open in the partition, oldest first."""

@@ -169,7 +169,7 @@ class CsvScan:
         at = body.end()
         if at == len(line):
             raise BadTextError(
-                f"a quoted field does not end in its line: {_shown(line, start)}",
+                f"a quoted field does not end in its line: {shown(line, start)}",
                 line=number,
                 hint=f"{_WAY_OUT}{or_another_escape(self._dialect)}",
             )
@@ -180,12 +180,12 @@ class CsvScan:
             return at
         if self._patterns.spaced.match(line, at):
             raise BadTextError(
-                f"white space behind a quoted field, which Spark drops: {_shown(line, at)}",
+                f"white space behind a quoted field, which Spark drops: {shown(line, at)}",
                 line=number,
                 hint='set source.options.ignoreTrailingWhiteSpace = "true" if it is no part of the field',
             )
         raise BadTextError(
-            f"a quote inside a quoted field that is not escaped: {_shown(line, at)}",
+            f"a quote inside a quoted field that is not escaped: {shown(line, at)}",
             line=number,
             hint=or_another_escape(self._dialect).removeprefix("; ")
             or "escape the quote, or set unescapedQuoteHandling",
@@ -199,12 +199,16 @@ class CsvScan:
             for begin, end in self._outside_of_quotes(line, number):
                 found = escaped.search(line, begin, end)
                 if found is not None:
-                    raise BadTextError(
-                        "an escape outside of quotes, which Spark takes for a character of its own:"
-                        f" {_shown(line, found.start())}",
-                        line=number,
-                        hint="put the field in quotes; if no escape is meant, set source.options.escape = '\"'",
-                    )
+                    raise escape_outside_of_quotes(shown(line, found.start()), number)
+
+
+def escape_outside_of_quotes(around: str, line: int) -> BadTextError:
+    """Return the error for an escape that Spark keeps, where other readers take it away."""
+    return BadTextError(
+        f"an escape outside of quotes, which Spark takes for a character of its own: {around}",
+        line=line,
+        hint="put the field in quotes; if no escape is meant, set source.options.escape = '\"'",
+    )
 
 
 def or_another_escape(dialect: Dialect) -> str:
@@ -215,7 +219,7 @@ def or_another_escape(dialect: Dialect) -> str:
     return f"; if quotes are doubled inside fields, as in most CSV, set source.options.escape = {wanted}"
 
 
-def _shown(line: str, at: int) -> str:
+def shown(line: str, at: int) -> str:
     """Return the text around a place in a line, for a message."""
     return line[max(0, at - 20) : at + 40]
 

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
-from types import MappingProxyType
 
 from eosingest.errors import ChangedError, FatalError, listed
 from eosingest.sources.files import avro_container, codecs, file_parts, magic, zstd_frames
@@ -60,7 +59,7 @@ def needs_inspection(format: str, options: Mapping[str, str], path: str) -> bool
     return format in _CONTAINERS or codec in _PROVEN or needs_text_check(format, options)
 
 
-def look(file: SourceFile, format: str = "text", options: Mapping[str, str] = MappingProxyType({})) -> Finding | None:
+def look(file: SourceFile, format: str, options: Mapping[str, str]) -> Finding | None:
     """Check a file's length, name and first bytes; return what is wrong, or None. Raises as `inspect` does."""
     if format in _CONTAINERS:
         return _look_at_header(file)

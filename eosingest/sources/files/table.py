@@ -20,8 +20,7 @@ from eosingest.spec.ddl import normalise_ddl
 from eosingest.spec.document import Problem
 from eosingest.spec.references import leading_reference
 from eosingest.spec.tables import SourceTable, shown
-from eosingest.spec.units import KIB, MIB
-from eosingest.spec.values import Duration, Flat, OnChange, Paths, Size, Text, one_of, one_of_words
+from eosingest.spec.values import Duration, Flat, Paths, Text, one_of_words
 
 _NO_HEADER = "csv-header"
 
@@ -52,12 +51,6 @@ class FileTable(SourceTable):
         description="The columns as Spark DDL: id BIGINT, user STRING. Without it Spark looks through the data first.",
     )
     options: Flat = Field(default_factory=dict, description="Options of Spark's reader for the format.")
-    split_size: Size = Field(
-        ge=KIB,
-        default=32 * MIB,
-        description="Files are cut into splits of this size. Pinned while any file is half done.",
-        json_schema_extra=shown("32MiB"),
-    )
     min_age: Duration = Field(
         default=0.0,
         description="Leave files alone that were changed less than this long ago: they may still be being written.",
@@ -67,10 +60,6 @@ class FileTable(SourceTable):
         default=None,
         description="Whether it is fine that no file is there: false ends with exit 2, true with exit 0. By default false, "
         "and true where a glob matches folders without files.",
-    )
-    on_change: Annotated[OnChange, one_of(OnChange)] = Field(
-        default="error",
-        description="What to do when a file has changed since it was sent: stop, or send it again as a whole.",
     )
 
     @classmethod

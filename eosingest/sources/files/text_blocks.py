@@ -87,13 +87,15 @@ class Layout:
 
 def layout(format: str, options: Mapping[str, str]) -> Layout:
     """Return how Spark's reader decodes and cuts files of a format with these options."""
+    encoding = encoding_of(options)
+    separator = next((value for name, value in options.items() if name.lower() == "linesep"), None)
+    return Layout(encoding, separator, jackson=format == "json" and encoding.upper() in ("UTF-8", "UTF8"))
+
+
+def encoding_of(options: Mapping[str, str]) -> str:
+    """Return the encoding that the options name, or UTF-8."""
     lower = {name.lower(): value for name, value in options.items()}
-    encoding = lower.get("encoding", lower.get("charset"))
-    return Layout(
-        encoding or "UTF-8",
-        lower.get("linesep"),
-        jackson=format == "json" and (encoding or "UTF-8").upper() in ("UTF-8", "UTF8"),
-    )
+    return lower.get("encoding", lower.get("charset")) or "UTF-8"
 
 
 def ambiguous_separator(separator: bytes | None) -> bool:
@@ -184,10 +186,15 @@ def _decoded(data: bytes, layout: Layout, line: int) -> str:
                 return data.decode(layout.encoding, "replace")
             start = found.start()
         before = data[:start].decode(layout.encoding, "replace")
-        begin = max(data.rfind(b"\n", 0, start) + 1, start - 20)
-        shown = data[begin : start + 4].decode("ascii", "backslashreplace").strip()
-        raise BadTextError(
-            f"bytes that are no {layout.encoding}: {shown}",
-            line=line + layout.count(before),
-            hint="name the file's encoding in source.options.encoding, or write it as UTF-8: iconv -f … -t UTF-8",
-        ) from error
+        raise not_of_encoding(data, start, layout.encoding, line + layout.count(before)) from error
+
+
+def not_of_encoding(data: bytes, start: int, encoding: str, line: int) -> BadTextError:
+    """Return the error for the bytes from `start` on, which are in this line and cannot be decoded."""
+    begin = max(data.rfind(b"\n", 0, start) + 1, start - 20)
+    shown = data[begin : start + 4].decode("ascii", "backslashreplace").strip()
+    return BadTextError(
+        f"bytes that are no {encoding}: {shown}",
+        line=line,
+        hint="name the file's encoding in source.options.encoding, or write it as UTF-8: iconv -f … -t UTF-8",
+    )

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eosingest.sources.files.csv_scan import Dialect, or_another_escape
-from eosingest.sources.files.text_blocks import BadTextError
-from eosingest.sources.files.whole_text import LONGEST_RECORD, decoded, encoding_of
+from eosingest.sources.files.csv_scan import Dialect, escape_outside_of_quotes, or_another_escape, shown
+from eosingest.sources.files.text_blocks import BadTextError, encoding_of
+from eosingest.sources.files.whole_text import LONGEST_RECORD, decoded
 
 _LOOKED_AT = 1 << 20  # so many characters without a whole row are looked at for what is wrong
 
@@ -159,11 +159,7 @@ class _Grammar:
         if rest.startswith(("\r", "\n")):
             raise self._other_end(rest, line)
         if rest:
-            raise BadTextError(
-                f"an escape outside of quotes, which Spark takes for a character of its own: {_shown(text, behind)}",
-                line=line,
-                hint="put the field in quotes; if no escape is meant, set source.options.escape = '\"'",
-            )
+            raise escape_outside_of_quotes(_shown(text, behind), line)
 
     def _other_end(self, rest: str, line: int) -> BadTextError:
         found = rest[:2] if rest.startswith("\r\n") else rest[0]
@@ -187,4 +183,4 @@ def _up_to(text: str, characters: str) -> int:
 
 def _shown(text: str, at: int) -> str:
     """Return the text around a place, for a message."""
-    return text[max(0, at - 20) : at + 40].strip()
+    return shown(text, at).strip()

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from eosingest.sources.files.json_scan import half_pair
-from eosingest.sources.files.text_blocks import BadTextError
-from eosingest.sources.files.whole_text import LONGEST_RECORD, decoded, encoding_of
+from eosingest.sources.files.text_blocks import BadTextError, encoding_of
+from eosingest.sources.files.whole_text import LONGEST_RECORD, decoded
 
 _WHITE = re.compile(r"[ \t\r\n]*")
 _LONGEST_WORD = 16  # of what is cut at the end of a piece: -Infinity, a number's point, an escape

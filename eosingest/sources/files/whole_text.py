@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import codecs
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from eosingest.sources.files.text_blocks import BadTextError
+from eosingest.sources.files.text_blocks import BadTextError, not_of_encoding
 
 LONGEST_RECORD = 256 << 20  # characters
 _UTF_8_MARK = codecs.BOM_UTF8
 _LONGEST_MARK = 4
-
-
-def encoding_of(options: Mapping[str, str]) -> str:
-    """Return the encoding that the options name."""
-    lower = {name.lower(): value for name, value in options.items()}
-    return lower.get("encoding", lower.get("charset")) or "UTF-8"
 
 
 def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[str]:
@@ -80,10 +74,4 @@ def _decode(decoder: codecs.IncrementalDecoder, piece: bytes, encoding: str, lin
     except UnicodeDecodeError as error:
         data = held + piece
         before = data[: error.start].decode(encoding, "replace")
-        begin = max(data.rfind(b"\n", 0, error.start) + 1, error.start - 20)
-        shown = data[begin : error.start + 4].decode("ascii", "backslashreplace").strip()
-        raise BadTextError(
-            f"bytes that are no {encoding}: {shown}",
-            line=line + before.count("\n"),
-            hint="name the file's encoding in source.options.encoding, or write it as UTF-8: iconv -f … -t UTF-8",
-        ) from error
+        raise not_of_encoding(data, error.start, encoding, line + before.count("\n")) from error

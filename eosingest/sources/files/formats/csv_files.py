@@ -10,17 +10,18 @@ from eosingest.sources.files.formats.entry import (
     ANY_TEXT,
     BOOLEAN,
     CHARACTER,
+    DEFAULTS_OF_TYPED_TEXT,
     OF_TYPED_TEXT,
     UNESCAPED,
     WHOLE_NUMBER,
     FileFormat,
     Refusals,
-    says,
+    is_multi_line,
 )
 
 
 def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
-    whole = is_whole(options)
+    whole = is_multi_line(options)
     yield from encodings.refused_encoding(options, whole=whole)
     if whole:
         yield from _refused_of_whole(options)
@@ -28,11 +29,6 @@ def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
         yield "enforceSchema", "not allowed: with a header the columns are always checked against it; leave it out"
     if options.get("inferschema") == "true" and has_schema:
         yield "inferSchema", "has no effect beside source.schema; drop one of them"
-
-
-def is_whole(options: Mapping[str, str]) -> bool:
-    """Say whether a record may go over several lines."""
-    return says("multiline", options)
 
 
 def _refused_of_whole(options: Mapping[str, str]) -> Refusals:
@@ -59,7 +55,7 @@ def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, s
         ours["enforceSchema"] = "false"  # otherwise reordered columns swap silently
     if not has_schema and "inferSchema" not in options:
         ours["inferSchema"] = "true"
-    if is_whole(options) and "lineSep" not in options:
+    if is_multi_line(options) and "lineSep" not in options:
         ours["lineSep"] = "\n"  # univocity's own guess changes the line breaks in values
     return {**options, **ours}
 
@@ -99,13 +95,11 @@ CSV = FileFormat(
         "maxColumns": "20480",
         "maxCharsPerColumn": "-1",
         "unescapedQuoteHandling": "STOP_AT_DELIMITER",
-        "samplingRatio": "1.0",
-        "locale": "en-US",
-        "timeZone": "UTC",
+        **DEFAULTS_OF_TYPED_TEXT,
     },
     is_text=True,
     has_corrupt_rows=True,
-    is_whole=is_whole,
+    is_whole=is_multi_line,
     refused=_refused,
     reader_options=_reader_options,
     defaults_of=_defaults_of,

@@ -44,6 +44,7 @@ OF_TYPED_TEXT: Mapping[str, re.Pattern[str]] = {
     "lineSep": ANY_TEXT,
     "samplingRatio": FRACTION,
 }
+DEFAULTS_OF_TYPED_TEXT: Mapping[str, str] = {"samplingRatio": "1.0", "locale": "en-US", "timeZone": "UTC"}
 
 
 def _nothing_refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
@@ -61,6 +62,11 @@ def _none_of_ours(options: Mapping[str, str], generation: int) -> Mapping[str, s
 def says(option: str, options: Mapping[str, str]) -> bool:
     """Say whether an option of this name, in lower case, is true."""
     return any(name.lower() == option and value.lower() == "true" for name, value in options.items())
+
+
+def is_multi_line(options: Mapping[str, str]) -> bool:
+    """Say whether the reader is to parse a whole file, in which a record may go over several lines."""
+    return says("multiline", options)
 
 
 def _cut_where_it_can_be(options: Mapping[str, str]) -> bool:

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eosingest.sources.files.formats import encodings
-from eosingest.sources.files.formats.entry import BOOLEAN, OF_TYPED_TEXT, FileFormat, Refusals, says
+from eosingest.sources.files.formats.entry import (
+    BOOLEAN,
+    DEFAULTS_OF_TYPED_TEXT,
+    OF_TYPED_TEXT,
+    FileFormat,
+    Refusals,
+    is_multi_line,
+    says,
+)
 
+_INFERENCE = ("primitivesAsString", "prefersDecimal", "inferTimestamp", "dropFieldIfAllNull")
 _LENIENT = (
     "allowComments",
     "allowUnquotedFieldNames",
@@ -18,7 +27,7 @@ _LENIENT = (
 
 
 def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
-    whole = is_whole(options)
+    whole = is_multi_line(options)
     yield from encodings.refused_encoding(options, whole=whole)
     if whole:
         for name in _LENIENT:
@@ -26,11 +35,6 @@ def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
                 yield name, "not allowed beside multiLine: a document is read by the standard, RFC 8259; leave it out"
         if "linesep" in options:
             yield "lineSep", "has no effect beside multiLine; drop one of them"
-
-
-def is_whole(options: Mapping[str, str]) -> bool:
-    """Say whether each file is one document."""
-    return says("multiline", options)
 
 
 def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
@@ -44,24 +48,16 @@ JSON = FileFormat(
     # From the options that Spark 4.0's own readers declare (JSONOptions, CSVOptions, …), less those that only write.
     options={
         **OF_TYPED_TEXT,
-        **dict.fromkeys(("primitivesAsString", "prefersDecimal", "inferTimestamp", "dropFieldIfAllNull"), BOOLEAN),
-        **dict.fromkeys(("allowComments", "allowUnquotedFieldNames", "allowSingleQuotes"), BOOLEAN),
-        **dict.fromkeys(("allowNumericLeadingZeros", "allowNonNumericNumbers", "allowUnquotedControlChars"), BOOLEAN),
-        **dict.fromkeys(("allowBackslashEscapingAnyCharacter", "multiLine"), BOOLEAN),
+        **dict.fromkeys((*_INFERENCE, *_LENIENT, "allowNonNumericNumbers", "multiLine"), BOOLEAN),
     },
     defaults={
-        "multiLine": "false",
-        **dict.fromkeys(("primitivesAsString", "prefersDecimal", "inferTimestamp", "dropFieldIfAllNull"), "false"),
-        **dict.fromkeys(("allowComments", "allowUnquotedFieldNames", "allowNumericLeadingZeros"), "false"),
-        **dict.fromkeys(("allowUnquotedControlChars", "allowBackslashEscapingAnyCharacter"), "false"),
+        **dict.fromkeys((*_INFERENCE, *_LENIENT, "multiLine"), "false"),
         **dict.fromkeys(("allowSingleQuotes", "allowNonNumericNumbers"), "true"),
-        "samplingRatio": "1.0",
-        "locale": "en-US",
-        "timeZone": "UTC",
+        **DEFAULTS_OF_TYPED_TEXT,
     },
     is_text=True,
     has_corrupt_rows=True,
-    is_whole=is_whole,
+    is_whole=is_multi_line,
     refused=_refused,
     reader_options=_reader_options,
 )

@@ -28,7 +28,8 @@ def refuse_misfits(read: Read, schema: StructType, files: Sequence[SourceFile], 
 
     `read` reads files by a schema, in the mode PERMISSIVE; `folders` are the columns of `k=v` folders, in lower case.
     """
-    fields = [field for field in schema.fields if field.name.lower() not in set(folders)]
+    beside = set(folders)
+    fields = [field for field in schema.fields if field.name.lower() not in beside]
     if not fields:
         return
     told = read(StructType([*fields, StructField(CORRUPT, StringType())]), files)

@@ -47,10 +47,11 @@ def inspect_pending(context: Any, read: ReadSettings, plan: Plan, *, as_lines: b
     `as_lines`: the tasks of the run read the lines themselves, and find damage then; only names and first bytes are checked
     here. `slots`: how many tasks run at a time.
     """
-    refused = [found for file in pending_files(plan) if (found := look(file, read.format, read.options)) is not None]
+    pending = pending_files(plan)
+    refused = [found for file in pending if (found := look(file, read.format, read.options)) is not None]
     if refused:
         raise error_of(refused)
-    files = [file for file in pending_files(plan) if needs_inspection(read.format, read.options, file.path)]
+    files = [file for file in pending if needs_inspection(read.format, read.options, file.path)]
     if as_lines or not files:
         return
     inspection = Inspection(read.format, read.options, plan.split_size)
