@@ -108,7 +108,7 @@ def _first_plan(parts: Parts) -> PlanReport:
         "the embedded broker is not running, so what was sent to it is not known: this is the plan of a first run"
         " (start it with: eosingest broker up)"
     )
-    made = make_plan(source.unread(), {}, spec.source.split_size, source.list())
+    made = make_plan(source.listed_only(), {}, spec.source.split_size, source.list())
     return _with_notes(_plan_report(spec, EMBEDDED, made, []), made, parts)
 
 

@@ -96,7 +96,7 @@ def _check_of(interrupted: Callable[[], int | None]) -> Callable[[], None]:
 
 
 def _plan(parts: Parts) -> Plan:
-    return make_plan(parts.source.unread(), {}, parts.spec.source.split_size, parts.source.list())
+    return make_plan(parts.source.listed_only(), {}, parts.spec.source.split_size, parts.source.list())
 
 
 def _previewer(parts: Parts, observer: Observer) -> SparkPreviewer:

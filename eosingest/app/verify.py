@@ -211,9 +211,9 @@ class _Verification:
             copies, counted = spark.compare(found.total - self._expected, found.total.records)
         finally:
             spark.close()
-        around = self._circumstances()
+        circumstances = self._circumstances()
         if rows is None:
-            return found, judgement.by_receipts(self._expected, found, copies, around)
+            return found, judgement.by_receipts(self._expected, found, copies, circumstances)
         compared = replace(
             compared,
             whole=compared.whole and not self._sisters,  # this job's source does not have the other jobs' records
@@ -221,7 +221,7 @@ class _Verification:
             unknown=counted.unknown,
             unknown_examples=counted.unknown_examples,
         )
-        return found, judgement.by_source(self._expected, found, copies, compared, around)
+        return found, judgement.by_source(self._expected, found, copies, compared, circumstances)
 
     def _read_source(self, spark: Any, rows: AuditedSource) -> Compared:
         """Read the source's rows and compare each split with its receipt."""

@@ -31,22 +31,22 @@ _NO_START = "the job began under a release that kept no start positions, so they
 _ASK_THE_SOURCE = "--against-source tells which"
 
 
-def by_receipts(expected: Totals, found: Found, copies: Copies, around: Circumstances) -> Judgement:
+def by_receipts(expected: Totals, found: Found, copies: Copies, circumstances: Circumstances) -> Judgement:
     """Return the verdict for a topic whose sums differ from the receipts', without the source."""
     judgement = Judgement()
     difference = found.total - expected
     if found.within == expected:
-        _judge_late(judgement, found, copies, around)
+        _judge_late(judgement, found, copies, circumstances)
     elif difference.records > 0:
-        _judge_surplus(judgement, difference, copies, around)
+        _judge_surplus(judgement, difference, copies, circumstances)
     else:
-        _judge_deficit(judgement, -difference.records, copies, around)
+        _judge_deficit(judgement, -difference.records, copies, circumstances)
     if judgement.verdict == INCONCLUSIVE:
-        _name_removed(judgement, around)
+        _name_removed(judgement, circumstances)
     return judgement
 
 
-def _judge_late(judgement: Judgement, found: Found, copies: Copies, around: Circumstances) -> None:
+def _judge_late(judgement: Judgement, found: Found, copies: Copies, circumstances: Circumstances) -> None:
     """Judge the case that the job's records are all there, once, and others were written after the job was complete.
 
     Each of these either equals one of the job's records (doubled) or does not (foreign).
@@ -57,62 +57,64 @@ def _judge_late(judgement: Judgement, found: Found, copies: Copies, around: Circ
         judgement.add(MISMATCH, Finding(DOUBLED, text, copies.late, examples=copies.examples))
     if foreign:
         text = "written by another producer after the job was complete; what the job wrote is all there, once"
-        judgement.add(INCONCLUSIVE, Finding(FOREIGN, text + _named(around), foreign))
+        judgement.add(INCONCLUSIVE, Finding(FOREIGN, text + _named(circumstances), foreign))
 
 
-def _judge_surplus(judgement: Judgement, surplus: Totals, copies: Copies, around: Circumstances) -> None:
+def _judge_surplus(judgement: Judgement, surplus: Totals, copies: Copies, circumstances: Circumstances) -> None:
     number = surplus.records
-    if not around.start_known:
+    if not circumstances.start_known:
         text = f"more than the receipts speak of; {_NO_START}"
         judgement.add(INCONCLUSIVE, Finding(SURPLUS, text, number))
-    elif around.others:
+    elif circumstances.others:
         text = (
-            f"more than this job and {', '.join(around.others)} have sent: doubled, of another producer, or left by a run"
-            " --from-scratch of one of them"
+            f"more than this job and {', '.join(circumstances.others)} have sent: doubled, of another producer, or left by"
+            " a run --from-scratch of one of them"
         )
-        judgement.add(INCONCLUSIVE, Finding(SURPLUS, text + _named(around), number))
+        judgement.add(INCONCLUSIVE, Finding(SURPLUS, text + _named(circumstances), number))
     elif copies.copies == surplus or (number == 1 and copies.of_the_surplus > 1):
         text = "in the topic once more than was sent: the checksum proves which"
         judgement.add(MISMATCH, Finding(DOUBLED, text, number, examples=copies.examples))
     elif not copies.copies.records or (number == 1 and copies.of_the_surplus == 1):
         text = "that the job did not write, without an equal one in the topic; what lies among them cannot be audited"
-        judgement.add(INCONCLUSIVE, Finding(FOREIGN, text + _named(around), number))
-    elif around.writers or around.removed:
+        judgement.add(INCONCLUSIVE, Finding(FOREIGN, text + _named(circumstances), number))
+    elif circumstances.writers or circumstances.removed:
         text = f"more than was sent, doubled or of another producer ({_ASK_THE_SOURCE})"
-        judgement.add(INCONCLUSIVE, Finding(SURPLUS, text + _named(around), number))
+        judgement.add(INCONCLUSIVE, Finding(SURPLUS, text + _named(circumstances), number))
     else:
         text = f"more than was sent; {copies.copies.records} in the topic have an equal one before them ({_ASK_THE_SOURCE})"
         judgement.add(MISMATCH, Finding(SURPLUS, text, number, examples=copies.examples))
 
 
-def _judge_deficit(judgement: Judgement, deficit: int, copies: Copies, around: Circumstances) -> None:
+def _judge_deficit(judgement: Judgement, deficit: int, copies: Copies, circumstances: Circumstances) -> None:
     """Judge the case that there are as many records as were sent, or fewer, with other sums: some records of the job are
     certainly missing or changed.
     """
-    verdict = INCONCLUSIVE if around.removed else MISMATCH
+    verdict = INCONCLUSIVE if circumstances.removed else MISMATCH
     if deficit:
         text = f"fewer than the receipts speak of, at least ({_ASK_THE_SOURCE})"
         judgement.add(verdict, Finding(LOST, text, deficit))
         return
     text = "as many records as were sent, but not the same: at least one is changed"
-    if copies.copies.records or around.writers:
+    if copies.copies.records or circumstances.writers:
         text += ", or as many are lost as are doubled or foreign"
     judgement.add(verdict, Finding(CHANGED, f"{text} ({_ASK_THE_SOURCE})", 1))
 
 
-def by_source(expected: Totals, found: Found, copies: Copies, compared: Compared, around: Circumstances) -> Judgement:
+def by_source(
+    expected: Totals, found: Found, copies: Copies, compared: Compared, circumstances: Circumstances
+) -> Judgement:
     """Return the verdict for a topic that was compared with the source, record by record."""
     judgement = Judgement()
     if compared.whole:
-        _judge_doubled(judgement, compared, around)
-        changed = _judge_lost(judgement, compared, around)
-        _judge_unknown(judgement, changed, compared, around)
+        _judge_doubled(judgement, compared, circumstances)
+        changed = _judge_lost(judgement, compared, circumstances)
+        _judge_unknown(judgement, changed, compared, circumstances)
     elif found.total != expected:  # surplus records may be of rows that could not be read: the sums decide
-        judgement = by_receipts(expected, found, copies, around)
+        judgement = by_receipts(expected, found, copies, circumstances)
         if compared.of(LOST):
             judgement.findings = [finding for finding in judgement.findings if finding.kind not in (LOST, CHANGED)]
     if not compared.whole:
-        _judge_lost(judgement, compared, around)
+        _judge_lost(judgement, compared, circumstances)
     for split in compared.unlike:
         text = "its rows do not give the receipt that was kept for it"
         judgement.add(MISMATCH, Finding(UNLIKE, text, split=split))
@@ -120,27 +122,27 @@ def by_source(expected: Totals, found: Found, copies: Copies, compared: Compared
         judgement.add(INCONCLUSIVE, Finding(UNREAD, reason))
     if judgement.verdict == VERIFIED and found.total != expected:
         # Source and topic agree with each other, but not with the receipts.
-        return by_receipts(expected, found, copies, around)
+        return by_receipts(expected, found, copies, circumstances)
     if judgement.verdict == INCONCLUSIVE and found.total != expected:
-        _name_removed(judgement, around)
+        _name_removed(judgement, circumstances)
     return judgement
 
 
-def _judge_doubled(judgement: Judgement, compared: Compared, around: Circumstances) -> None:
+def _judge_doubled(judgement: Judgement, compared: Compared, circumstances: Circumstances) -> None:
     for entry in compared.of(DOUBLED):
         text = "in the topic more often than in the source"
-        if around.start_known:
+        if circumstances.start_known:
             judgement.add(MISMATCH, Finding(DOUBLED, text, entry.records, entry.split, entry.examples))
         else:
             text += f"; {_NO_START}"
             judgement.add(INCONCLUSIVE, Finding(SURPLUS, text, entry.records, entry.split, entry.examples))
 
 
-def _judge_lost(judgement: Judgement, compared: Compared, around: Circumstances) -> int:
+def _judge_lost(judgement: Judgement, compared: Compared, circumstances: Circumstances) -> int:
     """Judge rows without a record; return how many of the topic's unknown records count as these rows, changed."""
     lost = compared.of(LOST)
     number = sum(entry.records for entry in lost)
-    if around.removed:
+    if circumstances.removed:
         for entry in lost:
             text = "not in the topic any more, or never"
             judgement.add(INCONCLUSIVE, Finding(LOST, text, entry.records, entry.split, entry.examples))
@@ -162,27 +164,27 @@ def _judge_lost(judgement: Judgement, compared: Compared, around: Circumstances)
     return changed
 
 
-def _judge_unknown(judgement: Judgement, changed: int, compared: Compared, around: Circumstances) -> None:
+def _judge_unknown(judgement: Judgement, changed: int, compared: Compared, circumstances: Circumstances) -> None:
     foreign = compared.unknown - changed
     if foreign:
         text = (
             "that the source does not have"
-            if around.start_known
+            if circumstances.start_known
             else "that the source does not have; they may be older"
         )
-        finding = Finding(FOREIGN, text + _named(around), foreign, examples=compared.unknown_examples)
+        finding = Finding(FOREIGN, text + _named(circumstances), foreign, examples=compared.unknown_examples)
         judgement.add(INCONCLUSIVE, finding)
 
 
-def _name_removed(judgement: Judgement, around: Circumstances) -> None:
+def _name_removed(judgement: Judgement, circumstances: Circumstances) -> None:
     if all(finding.kind != REMOVED for finding in judgement.findings):
-        for text in around.removed:
+        for text in circumstances.removed:
             judgement.add(INCONCLUSIVE, Finding(REMOVED, text))
 
 
-def _named(around: Circumstances) -> str:
+def _named(circumstances: Circumstances) -> str:
     return (
-        f"; writers of the topic that are not known as this job's: {', '.join(around.writers)}"
-        if around.writers
+        f"; writers of the topic that are not known as this job's: {', '.join(circumstances.writers)}"
+        if circumstances.writers
         else ""
     )

@@ -108,14 +108,14 @@ class SparkAuditor:
 
     def _prepare_source(self, plan: Plan, schema: str | None, by_another_reader: bool) -> SourceData:
         settings, slots = self._settings, executors.most_tasks(self._spark)
-        plan, apart = settings.scan.apart(self._session, plan, slots, by_another_reader=by_another_reader)
+        plan, other = settings.scan.for_audit(self._session, plan, slots, by_another_reader=by_another_reader)
         rows: list[DataFrame] = []
         splits: dict[int, PlannedSplit] = {}
         partitions = 0
-        if apart is not None:
-            rows.append(apart.hashes)
-            splits |= apart.splits
-            partitions += len(apart.splits)
+        if other is not None:
+            rows.append(other.hashes)
+            splits |= other.splits
+            partitions += len(other.splits)
         if plan.items:
             frame = record_frame(settings.scan.frame(self._session, plan, schema, slots), settings.records)
             self.schema = frame.source.schema

@@ -91,7 +91,7 @@ def _rows(report: PlanReport) -> list[tuple[str, str]]:
         ),
         ("committed", words.count(report.records_committed, "record")),
     ]
-    return rows + [("passed over", text) for text in [_passed_over(report)] if text]
+    return rows + [("left out", text) for text in [_left_out(report)] if text]
 
 
 def _at_most(states: Counter[str]) -> str:
@@ -99,7 +99,7 @@ def _at_most(states: Counter[str]) -> str:
     return "at most " if states["half done"] else ""
 
 
-def _passed_over(report: PlanReport) -> str:
+def _left_out(report: PlanReport) -> str:
     counts = {why: what if isinstance(what, int) else len(what) for why, what in report.left_out.items()}
     counts["vanished"] = len(report.vanished)
     return ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)

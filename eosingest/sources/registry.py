@@ -24,7 +24,7 @@ class PlannedSource(Source, Protocol):
     def root_as_written(self) -> str:
         """What the names of its items are relative to, as the spec says it, for the control record."""
 
-    def unread(self) -> Source:
+    def listed_only(self) -> Source:
         """Return the same source for a plan that is only shown: it reads no item to tell its version."""
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:

@@ -79,10 +79,12 @@ def not_taken(master: str, log_file: Path | None, seconds: float) -> TemporaryEr
     )
 
 
-def of_a_run(error: Exception, process: Any, blamed: Callable[[str], str], log_file: Path | None) -> EosingestError:
+def of_a_run(
+    error: Exception, process: Any, items_named_in: Callable[[str], str], log_file: Path | None
+) -> EosingestError:
     """Make the error for a failed Spark step or job of a run: bad data is fatal, most other failures may be retried.
 
-    `process` is Spark's JVM, None if we did not start it; `blamed` returns the items that an error text is about.
+    `process` is Spark's JVM, None if we did not start it; `items_named_in` returns the items that an error text is about.
     """
     text = causes.text_of(error)
     log = log_hint(log_file)
@@ -101,7 +103,7 @@ def of_a_run(error: Exception, process: Any, blamed: Callable[[str], str], log_f
     reason = _reason(text)
     if causes.out_of_memory(text):
         return FatalError(
-            f"{blamed(text)}: the JVM's heap is too small for it: {reason}",
+            f"{items_named_in(text)}: the JVM's heap is too small for it: {reason}",
             code="out-of-memory",
             hint=f'{kept}; give it more, [spark] conf = {{ "spark.driver.memory" = "4g" }}, and run again{log}',
         )
@@ -111,7 +113,7 @@ def of_a_run(error: Exception, process: Any, blamed: Callable[[str], str], log_f
     if causes.is_lasting(text) or BAD_HEADER in text:
         header = f"{NAMES_AS_IN_THE_HEADER}; or " if BAD_HEADER in text else ""
         return FatalError(
-            f"{blamed(text)}: the data could not be read or computed: {reason}",
+            f"{items_named_in(text)}: the data could not be read or computed: {reason}",
             code="bad-data",
             hint=f"{kept}; {header}correct the data and run again. An expression is pinned in the middle of a job: with"
             f" another one take a new job name{pins.from_scratch_hint()}{log}",

@@ -104,7 +104,7 @@ class SparkLauncher:
             sql = self._spark.sql()  # takes 1.5 s, during which tasks inspect
             inspected.result()
             if schema is not None and not same_items:
-                scan.refuse_outgrown(sql, plan, schema)
+                scan.check_pinned_schema(sql, plan, schema)
             self._reading = frame_reading(scan, settings.records, sql, plan, schema, slots)
             return self._reading.prepared
         except failures.FROM_THE_JVM as error:
@@ -190,4 +190,4 @@ class SparkLauncher:
 
     def _blamed(self, text: str) -> str:
         assert self._plan is not None, "nothing is read without a plan"
-        return self._settings.scan.blamed(self._plan, text)
+        return self._settings.scan.items_named_in(self._plan, text)

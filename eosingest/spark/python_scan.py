@@ -29,7 +29,7 @@ from eosingest.spark import narrow
 from eosingest.spark.direct import deal
 from eosingest.spark.failures import in_words
 from eosingest.spark.record_columns import CHECKSUM, HEADER, METADATA, SPLIT, RecordSettings
-from eosingest.spark.scan import Apart, Direct, SplitFrame
+from eosingest.spark.scan import Direct, OtherRows, SplitFrame
 from eosingest.spark.worker import to_batch
 from eosingest.spec.expressions import quote_name, tokens
 
@@ -86,7 +86,7 @@ class PythonScan:
     def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
         """Do nothing: columns that have types cannot be misread."""
 
-    def refuse_outgrown(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
+    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
         """Do nothing: the columns are the kind's own, and no schema is inferred."""
 
     def frame(self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int) -> PythonRows:
@@ -99,13 +99,13 @@ class PythonScan:
         rows = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(function, types)
         return PythonRows(rows, tuple(self.columns), self.schema, splits, len(tasks))
 
-    def apart(
+    def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[Plan, Apart | None]:
+    ) -> tuple[Plan, OtherRows | None]:
         """Return the whole plan for Spark, and nothing apart: there is only one reader."""
         return plan, None
 
-    def blamed(self, plan: Plan, text: str) -> str:
+    def items_named_in(self, plan: Plan, text: str) -> str:
         """Name the pending items; the reader's own errors name theirs."""
         return listed([entry.item.name for entry in plan.pending_items], 10)
 

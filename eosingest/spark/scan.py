@@ -67,7 +67,7 @@ class Direct:
 
 
 @dataclass(frozen=True)
-class Apart:
+class OtherRows:
     """Rows that an audit does not read by Spark's reader: split and hash of each record, and the splits as in `SplitFrame`."""
 
     hashes: DataFrame
@@ -90,7 +90,7 @@ class Scan(Protocol):
     def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
         """Check, before anything is sent, for data that readers would misread. `slots`: how many tasks run at a time."""
 
-    def refuse_outgrown(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
+    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
         """Raise ChangedError if the `pinned` schema (DDL) was inferred and no longer fits the data of the plan."""
 
     def frame(self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int) -> SplitFrame:
@@ -99,14 +99,14 @@ class Scan(Protocol):
         `schema`: the pinned one, as DDL. `most_tasks`: how many tasks may read them.
         """
 
-    def apart(
+    def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[Plan, Apart | None]:
+    ) -> tuple[Plan, OtherRows | None]:
         """Return the part of the plan that an audit has Spark read, and the rest, read by another reader.
 
         `by_another_reader`: use another reader than the run did, if the kind has one. Otherwise the rest is only what Spark
         cannot read.
         """
 
-    def blamed(self, plan: Plan, text: str) -> str:
+    def items_named_in(self, plan: Plan, text: str) -> str:
         """Name the item that the `text` of a Spark error is about, or all items that it may be about."""

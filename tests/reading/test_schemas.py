@@ -12,7 +12,7 @@ import pytest
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.formats.options import reader_options
-from eosingest.sources.files.reading.outgrown import refuse_outgrown
+from eosingest.sources.files.reading.outgrown import check_pinned_schema
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.source import FileSource
 from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
@@ -90,10 +90,10 @@ def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: P
         )
         arguments: Any = (lab.spark, settings, plan, source.partition_base(listing.items), pinned)
         if not said:
-            refuse_outgrown(*arguments)
+            check_pinned_schema(*arguments)
             continue
         with pytest.raises(ChangedError, match=said) as caught:
-            refuse_outgrown(*arguments)
+            check_pinned_schema(*arguments)
         assert caught.value.code == "schema-outgrown"
         assert (f'schema = "{both}"' if both else "a job of their own") in caught.value.hint
         assert "until the job is complete" in caught.value.hint

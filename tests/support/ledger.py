@@ -161,7 +161,7 @@ class LedgerSource:
     def look_again(self, items: Iterable[Ledger]) -> builtins.list[str]:
         return [item.name for item in items if not _is_as_listed(item)]
 
-    def unread(self) -> Source:
+    def listed_only(self) -> Source:
         return self
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eosingest.protocol.plan import PlannedItem
 from eosingest.protocol.source import POSITION_KIND_BYTES, POSITION_KIND_ROWS
-from eosingest.sources.files.reading.other_reader import parted
+from eosingest.sources.files.reading.other_reader import split_for_audit
 from tests.support.builders import fingerprint, offset_record, plan, planned_item, planned_split, source_file
 
 SIZE = 100
@@ -21,7 +21,7 @@ def planned(name: str, kinds: list[str], *, done: bool = True) -> PlannedItem:
 
 
 def here(*files: PlannedItem, by_another_reader: bool = True) -> list[str]:
-    by_spark, by_lines = parted(None, plan(*files, split_size=SIZE), 2, by_another_reader=by_another_reader)
+    by_spark, by_lines = split_for_audit(None, plan(*files, split_size=SIZE), 2, by_another_reader=by_another_reader)
     assert {entry.item.name for entry in (*by_spark.items, *by_lines.items)} == {entry.item.name for entry in files}
     return [entry.item.name for entry in by_lines.items]
 

@@ -174,13 +174,13 @@ def test_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = shown(plan.result_of(PLAN, exit_code=False, verbose=False), capsys)
     assert out.splitlines() == [
         "orders-backfill: 2 of 3 files to send, 2 of 6 splits.",
-        "  topic        orders on localhost:9092",
-        "  files        3: 1 done, 1 half done, 1 new",
-        "  splits       6: 4 done, 2 pending; files are cut every 1 MiB",
-        "  to read      4 MiB",
-        "  to send      at most 2 MiB of 6 MiB",
-        "  committed    1,203,450 records",
-        "  passed over  2 empty, 1 too young, 1 hidden",
+        "  topic      orders on localhost:9092",
+        "  files      3: 1 done, 1 half done, 1 new",
+        "  splits     6: 4 done, 2 pending; files are cut every 1 MiB",
+        "  to read    4 MiB",
+        "  to send    at most 2 MiB of 6 MiB",
+        "  committed  1,203,450 records",
+        "  left out   2 empty, 1 too young, 1 hidden",
         "Files to send:",
         "  b.jsonl  half done, 1 of 3 splits, 3 MiB",
         "  c.jsonl  new, 1 of 1 split, 1 MiB",
@@ -202,7 +202,7 @@ def test_a_plan_with_nothing_to_do() -> None:
     result = plan.result_of(report, exit_code=True, verbose=False)
     assert result.exit_code == 0
     assert result.lines[0] == "orders-backfill: nothing to do."
-    assert not any("passed over" in line or "Files to send" in line for line in result.lines)
+    assert not any("left out" in line or "Files to send" in line for line in result.lines)
 
 
 def test_exit_code_of_pending_work_and_of_errors(capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,10 +55,12 @@ def judged(
     expected: Sequence[Record],
     found: Sequence[Record],
     late: Sequence[Record] = (),
-    around: Circumstances = ALONE,
+    circumstances: Circumstances = ALONE,
 ) -> Judgement:
     assert Counter(expected) != Counter([*found, *late]), "equal sums are verified without a judgement"
-    return by_receipts(totals(expected), Found(totals(found), totals(late)), copies_of(found, late, expected), around)
+    return by_receipts(
+        totals(expected), Found(totals(found), totals(late)), copies_of(found, late, expected), circumstances
+    )
 
 
 def kinds(judgement: Judgement) -> list[tuple[str, int]]:
@@ -102,20 +104,20 @@ class TestByReceipts:
         assert (judgement.verdict, kinds(judgement)) == (INCONCLUSIVE, [(FOREIGN, 8)])
 
     def test_what_the_brokers_may_have_removed_is_not_lost(self, source: list[Record]) -> None:
-        judgement = judged(source, source[3:], around=RETENTION)
+        judgement = judged(source, source[3:], circumstances=RETENTION)
         assert (judgement.verdict, kinds(judgement)) == (INCONCLUSIVE, [(LOST, 3), (REMOVED, 0)])
         assert "partition 0 begins at offset 7" in judgement.findings[-1].text
-        judgement = judged(source, [THEIRS[0], *source[1:]], around=RETENTION)
+        judgement = judged(source, [THEIRS[0], *source[1:]], circumstances=RETENTION)
         assert judgement.verdict == INCONCLUSIVE
 
     def test_retention_does_not_excuse_a_double(self, source: list[Record]) -> None:
-        assert judged(source, [*source, source[0]], around=RETENTION).verdict == MISMATCH
+        assert judged(source, [*source, source[0]], circumstances=RETENTION).verdict == MISMATCH
 
     def test_without_a_start_a_surplus_may_be_older_but_a_loss_is_a_loss(self, source: list[Record]) -> None:
-        around = Circumstances(start_known=False)
-        judgement = judged(source, [*source, source[0]], around=around)
+        circumstances = Circumstances(start_known=False)
+        judgement = judged(source, [*source, source[0]], circumstances=circumstances)
         assert (judgement.verdict, kinds(judgement)) == (INCONCLUSIVE, [(SURPLUS, 1)])
-        assert judged(source, source[1:], around=around).verdict == MISMATCH
+        assert judged(source, source[1:], circumstances=circumstances).verdict == MISMATCH
 
 
 def test_several_doubled_are_proven_where_the_source_has_no_equal_rows() -> None:
@@ -124,7 +126,7 @@ def test_several_doubled_are_proven_where_the_source_has_no_equal_rows() -> None
 
 
 def test_several_foreign_are_proven_where_nothing_in_the_topic_is_equal() -> None:
-    judgement = judged(OURS, [*OURS, *THEIRS], around=Circumstances(writers=("app-7",)))
+    judgement = judged(OURS, [*OURS, *THEIRS], circumstances=Circumstances(writers=("app-7",)))
     assert (judgement.verdict, kinds(judgement)) == (INCONCLUSIVE, [(FOREIGN, 4)])
     assert "app-7" in judgement.findings[0].text
 
@@ -135,7 +137,7 @@ def test_a_surplus_that_the_sums_do_not_explain_is_said_as_such() -> None:
     judgement = judged(OURS + EQUAL, found)
     assert (judgement.verdict, kinds(judgement)) == (MISMATCH, [(SURPLUS, 2)])
     assert "--against-source" in judgement.findings[0].text
-    judgement = judged(OURS + EQUAL, found, around=Circumstances(writers=("app-7",)))
+    judgement = judged(OURS + EQUAL, found, circumstances=Circumstances(writers=("app-7",)))
     assert (judgement.verdict, kinds(judgement)) == (INCONCLUSIVE, [(SURPLUS, 2)])
 
 
@@ -167,7 +169,7 @@ EXPECTED, OTHER = Totals(20, 99), Found(Totals(19, 1))
 def against(
     *missing: Missing,
     unknown: int = 0,
-    around: Circumstances = ALONE,
+    circumstances: Circumstances = ALONE,
     found: Found = OTHER,
     unlike: tuple[str, ...] = (),
     unread: tuple[str, ...] = (),
@@ -175,7 +177,7 @@ def against(
     copies: Copies = Copies(),  # noqa: B008 - frozen
 ) -> Judgement:
     compared = Compared(missing, unknown, ("partition 1, offset 4",) if unknown else (), unlike, unread, whole)
-    return by_source(EXPECTED, found, copies, compared, around)
+    return by_source(EXPECTED, found, copies, compared, circumstances)
 
 
 A, B = "data/a, split at byte 0", "data/b, split at byte 65,536"
@@ -206,24 +208,24 @@ def test_more_missing_than_unknown_are_lost_and_more_unknown_are_foreign() -> No
 
 
 def test_foreign_records_alone_are_inconclusive() -> None:
-    judgement = against(unknown=3, around=Circumstances(writers=("app-7",)))
+    judgement = against(unknown=3, circumstances=Circumstances(writers=("app-7",)))
     assert (judgement.verdict, lines(judgement)) == (INCONCLUSIVE, [(FOREIGN, 3, None)])
     assert "app-7" in judgement.findings[0].text
 
 
 def test_retention_explains_what_is_missing_and_nothing_else() -> None:
-    judgement = against(Missing(LOST, A, 2), around=RETENTION)
+    judgement = against(Missing(LOST, A, 2), circumstances=RETENTION)
     assert (judgement.verdict, lines(judgement)) == (INCONCLUSIVE, [(LOST, 2, A), (REMOVED, 0, None)])
-    judgement = against(Missing(LOST, A, 2), Missing(DOUBLED, B, 1), around=RETENTION)
+    judgement = against(Missing(LOST, A, 2), Missing(DOUBLED, B, 1), circumstances=RETENTION)
     assert judgement.verdict == MISMATCH
-    judgement = against(Missing(LOST, A, 2), unknown=1, around=RETENTION)
+    judgement = against(Missing(LOST, A, 2), unknown=1, circumstances=RETENTION)
     assert lines(judgement) == [(LOST, 2, A), (FOREIGN, 1, None), (REMOVED, 0, None)], (
         "no pairing: it need not be that row"
     )
 
 
 def test_without_a_start_doubled_may_be_older() -> None:
-    judgement = against(Missing(DOUBLED, A, 2), around=Circumstances(start_known=False))
+    judgement = against(Missing(DOUBLED, A, 2), circumstances=Circumstances(start_known=False))
     assert (judgement.verdict, lines(judgement)) == (INCONCLUSIVE, [(SURPLUS, 2, A)])
 
 
@@ -255,7 +257,7 @@ def test_where_not_all_can_be_read_the_sums_decide_on_what_is_too_many() -> None
 
 
 def test_what_was_removed_is_named_once() -> None:
-    judgement = against(Missing(LOST, A, 1), around=RETENTION, unread=("data/c: gone",), whole=False)
+    judgement = against(Missing(LOST, A, 1), circumstances=RETENTION, unread=("data/c: gone",), whole=False)
     assert lines(judgement) == [(REMOVED, 0, None), (LOST, 1, A), (UNREAD, 0, None)]
 
 

@@ -12,8 +12,8 @@ from eosingest import broker
 from eosingest.app.settings import source_of
 from eosingest.cli import main as cli
 from eosingest.protocol.plan import gone_note, make_plan, notes_of
+from eosingest.sources.files.listed_only import ListedOnly
 from eosingest.sources.files.source import FileSource
-from eosingest.sources.files.unread import Unread
 from eosingest.spec import load
 from tests.support.builders import by_split, fingerprint, listing, offset_record
 
@@ -102,8 +102,7 @@ def test_no_file_at_all(
 def test_hidden_files_are_named_where_there_is_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     Path("data/_SUCCESS").touch()
     assert (
-        "1 names that begin with '_' or '.' were passed over"
-        in command(capsys, "plan", "j.toml")["errors"][0]["message"]
+        "1 names that begin with '_' or '.' were left out" in command(capsys, "plan", "j.toml")["errors"][0]["message"]
     )
 
 
@@ -120,7 +119,7 @@ def test_a_file_that_vanished_when_it_was_done_is_said(tmp_path: Path) -> None:
         offset_record(name, 0, 3, rows=1, done=True, read=same) for name in ("data/gone.jsonl", "elsewhere.jsonl")
     ]
     (tmp_path / "elsewhere.jsonl").touch()  # there, and only not named today
-    made = make_plan(Unread(source), by_split(records), 1024, source.list())
+    made = make_plan(ListedOnly(source), by_split(records), 1024, source.list())
     assert made.passed == ("data/gone.jsonl", "elsewhere.jsonl")
     assert notes_of(made, source) == [
         "data/gone.jsonl was sent whole and is not there any more; the records stay in the topic"

@@ -106,7 +106,7 @@ class CsvScan:
             number = next((n for n, line in enumerate(lines) if line and not line.strip(CONTROLS)), None)
         if number is not None:
             raise BadTextError(
-                "a line of white space only, which Spark passes over without a word",
+                "a line of white space only, which Spark passes over silently",
                 line=block.line + number,
                 hint="take the line out, or write its empty fields in quotes",
             )

@@ -94,7 +94,7 @@ def _broken(name: str, why: str) -> SpecError:
 def _mixed(layouts: dict[_Layout, str]) -> SpecError:
     shown = [f"{name}: {layout}" for layout, name in sorted(layouts.items(), key=lambda item: item[1])]
     return SpecError(
-        "The files of [source] do not lie in one column=value tree; Spark would leave some of them out without a word.",
+        "The files of [source] do not lie in one column=value tree; Spark would leave some of them out silently.",
         code="mixed-tree",
         hint="Give each tree a job of its own, or narrow path to files with the same column=value folders.",
         problems=shown,

@@ -28,10 +28,10 @@ from eosingest.sources.files.fingerprint import (
     to_milliseconds,
 )
 from eosingest.sources.files.globs import is_plain, may_be_literal
+from eosingest.sources.files.listed_only import ListedOnly
 from eosingest.sources.files.names import check_readable_name, escape_for_spark, is_hidden, metadata_file_path
 from eosingest.sources.files.partitions import partition_base, partition_columns
 from eosingest.sources.files.source_file import WORDING, SourceFile, as_file, left_out
-from eosingest.sources.files.unread import Unread
 from eosingest.sources.files.walk import Found, Walk, exists, unreadable
 
 __all__ = ["FileSource", "escape_for_spark", "metadata_file_path"]
@@ -160,7 +160,7 @@ class FileSource:
             return
         refused = [path for path in nothing if self._allow_empty is False or not path.is_glob]
         if refused:
-            passed_over = f"; {hidden} names that begin with '_' or '.' were passed over" if hidden else ""
+            passed_over = f"; {hidden} names that begin with '_' or '.' were left out" if hidden else ""
             raise SpecError(
                 f"'{refused[0].text}' holds no file; looked in {refused[0].absolute}{passed_over}.",
                 code="source-empty",
@@ -205,9 +205,9 @@ class FileSource:
         """Return the names of those whose length or modification time differ now, or that are gone."""
         return [file.name for file in map(as_file, items) if not _is_as_listed(file)]
 
-    def unread(self) -> Unread:
+    def listed_only(self) -> ListedOnly:
         """Return the same source, whose files are not read for their versions."""
-        return Unread(self)
+        return ListedOnly(self)
 
     def columns_beside(self, items: Iterable[Item]) -> tuple[str, ...]:
         """Return the columns of the tree's `k=v` folders, in lower case."""

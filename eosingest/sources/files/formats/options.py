@@ -14,7 +14,7 @@ from eosingest.sources.files.formats.entry import BOOLEAN, SHAPES, Refusals
 
 _CORRUPT = "corrupt rows always end the run with file, split and row named; leave it out"
 _LISTING = "the files are listed once, by eosingest; say it with a glob in source.path"
-_DROPS = "it would drop rows without a word; leave it out"
+_DROPS = "it would drop rows silently; leave it out"
 _WRITES = "it is for writing only; when reading, Spark takes the compression from the file's name"
 _REFUSED = {
     "mode": _CORRUPT,

@@ -36,7 +36,7 @@ from eosingest.spark.record_columns import CHECKSUM, SPLIT
 _SCHEMA = f"{SPLIT} BIGINT, {CHECKSUM} BIGINT"
 
 
-def parted(context: Any, plan: Plan, slots: int, *, by_another_reader: bool) -> tuple[Plan, Plan]:
+def split_for_audit(context: Any, plan: Plan, slots: int, *, by_another_reader: bool) -> tuple[Plan, Plan]:
     """Divide a plan of lines into what Spark reads, and what is read here; a file that neither can read goes to Spark.
 
     Not `by_another_reader`: only what Spark cannot read is read here. `slots`: how many tasks run at a time.

@@ -57,7 +57,7 @@ class Difference:
         return f"{self.path} is {kind} now, and was {type_words(self.pinned)}"
 
 
-def refuse_outgrown(
+def check_pinned_schema(
     spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, pinned_ddl: str
 ) -> None:
     """Raise ChangedError where the pinned schema, which was inferred, would drop or not fit what pending files hold."""

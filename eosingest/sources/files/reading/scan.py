@@ -16,12 +16,12 @@ from eosingest.sources.files.reading import line_jobs, other_reader
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
-from eosingest.sources.files.reading.outgrown import refuse_outgrown
+from eosingest.sources.files.reading.outgrown import check_pinned_schema
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.rows import FileRows, ReadSettings, file_rows
 from eosingest.sources.files.whole import is_one_value
 from eosingest.spark.record_columns import RecordSettings
-from eosingest.spark.scan import Apart, Direct
+from eosingest.spark.scan import Direct, OtherRows
 
 _READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
 
@@ -75,30 +75,32 @@ class FileScan:
         """See `inspect_files.inspect_pending`."""
         inspect_pending(context, self.read, plan, as_lines=direct, slots=slots)
 
-    def refuse_outgrown(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
-        """See `outgrown.refuse_outgrown`; a schema that the spec gives is not asked."""
+    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
+        """See `outgrown.check_pinned_schema`; a schema that the spec gives is not asked."""
         if self.read.schema is None:
-            refuse_outgrown(spark, self.read, plan, self._base_path(plan), pinned)
+            check_pinned_schema(spark, self.read, plan, self._base_path(plan), pinned)
 
     def frame(self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int) -> FileRows:
         """See `rows.file_rows`; Spark makes the partitions."""
         read = replace(self.read, schema=schema) if schema is not None else self.read
         return file_rows(spark, read, plan, self._base_path(plan))
 
-    def apart(
+    def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[Plan, Apart | None]:
+    ) -> tuple[Plan, OtherRows | None]:
         """See other_reader.py. Only lines have another reader."""
         if not line_jobs.sends_lines(self.read, self.conf, self._base_path(plan)):
             return plan, None
-        by_spark, alone = other_reader.parted(spark.sparkContext, plan, slots, by_another_reader=by_another_reader)
+        by_spark, alone = other_reader.split_for_audit(
+            spark.sparkContext, plan, slots, by_another_reader=by_another_reader
+        )
         splits = _line_splits(alone)
         if not splits:
             return by_spark, None
         hashes = other_reader.line_hashes(spark, splits, line_jobs.line_separator(self.read))
-        return by_spark, Apart(hashes, {split.key: split.planned for split in splits})
+        return by_spark, OtherRows(hashes, {split.key: split.planned for split in splits})
 
-    def blamed(self, plan: Plan, text: str) -> str:
+    def items_named_in(self, plan: Plan, text: str) -> str:
         """Return the name of the file that Spark was reading when it failed with `text`, or those that it may have been."""
         names = {metadata_file_path(file.path).removeprefix("file:"): file.name for file in pending_files(plan)}
         found = _READING.search(text)

@@ -10,7 +10,7 @@ from eosingest.sources.files.fingerprint import Fingerprint
 from eosingest.sources.files.source_file import WORDING, as_file
 
 
-class Unread:
+class ListedOnly:
     """A source of files that gives fingerprints without a content hash, since nothing is sent by its plan."""
 
     wording = WORDING
