@@ -272,7 +272,7 @@ def _columnar(format: str, data: bytes, columns: Columns | None) -> list[Any]:
             )
         else:
             table = orc.ORCFile(io.BytesIO(data)).read()
-        found = _shortest(table).to_pylist()
+        found = _shortest(table).to_pylist(maps_as_pydicts="strict")
     except (pa.ArrowException, OSError, ValueError) as error:
         raise Refused from error
     names = list(table.column_names) if columns is None else list(columns)

@@ -32,6 +32,7 @@ def cases() -> Iterator[Case]:
     yield from _by_place()
     yield from _folders()
     yield from _old()
+    yield from _no_utf8()
 
 
 def _table() -> pa.Table:
@@ -401,3 +402,48 @@ def _old() -> Iterator[Case]:
             one("a.x", column("parquet", times, use_deprecated_int96_timestamps=True)),
             expected=({"c": f"{year}-01-01T01:02:03.000000Z"},), habit="read by today's calendar",
         )  # fmt: skip
+
+
+def _no_utf8() -> Iterator[Case]:
+    """Strings that no writer should write, wherever a column may hold one; and the same bytes where nothing decodes them."""
+    many = {f"f{number}": pa.array([number, number]) for number in range(60)}
+    places: dict[str, Callable[[pa.Array], pa.Array]] = {
+        "": lambda texts: texts,
+        " in an array": lambda texts: pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), texts),
+        " in a struct": lambda texts: pa.StructArray.from_arrays([pa.array([1, 2]), texts], ["n", "a'b.c"]),
+        " in a wide struct": lambda texts: pa.StructArray.from_arrays([*many.values(), texts], [*many, "s"]),
+        " in an array of structs": lambda texts: pa.ListArray.from_arrays(
+            pa.array([0, 0, 2], pa.int32()), pa.StructArray.from_arrays([texts], ["s"])
+        ),
+        " as a key": lambda texts: pa.MapArray.from_arrays(pa.array([0, 1, 2], pa.int32()), texts, pa.array([1, 2])),
+        " as a value": lambda texts: pa.MapArray.from_arrays(
+            pa.array([0, 1, 2], pa.int32()), pa.array(["k", "l"]), texts
+        ),
+    }
+    spellings = (b"caf\xe9", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82")
+    for format, (place, put), data in itertools.product(("parquet", "orc"), places.items(), spellings):
+        made = column(format, put(_said_to_be_text(b"good", data)))
+        yield Case(f"{format}/no utf-8/{data.hex()}{place}", format, one("a.x", made), refused=True)
+    for format, (place, put) in itertools.product(("parquet", "orc"), places.items()):
+        good = column(format, put(_said_to_be_text(b"good", "café €\0𝄞".encode())))
+        yield Case(f"{format}/utf-8/good{place}", format, one("a.x", good))
+    for format in ("parquet", "orc"):
+        bad = column(format, _said_to_be_text(b"caf\xe9"))
+        yield Case(f"{format}/no utf-8/alone", format, one("a.x", bad), value="c", refused=True)
+        yield Case(f"{format}/no utf-8/filtered", format, one("a.x", bad), where="c <> 'x'", refused=True)
+        yield Case(f"{format}/no utf-8/not read", format, one("a.x", bad), schema="d BIGINT", expected=({"d": None},),
+                   habit="a column of the schema that a file does not have")  # fmt: skip
+        raw = column(format, pa.array([b"caf\xe9"], pa.binary()))
+        yield Case(f"{format}/no utf-8/bytes", format, one("a.x", raw), value="c", expected=(b"caf\xe9",),
+                   habit="bytes of a column that is no string are sent as they are")  # fmt: skip
+    raw = column("parquet", pa.array([b"caf\xe9"], pa.binary()))
+    yield Case("parquet/no utf-8/bytes as text", "parquet", one("a.x", raw), schema="c STRING", refused=True)
+    bad = column("parquet", _said_to_be_text(b"caf\xe9"))
+    yield Case("parquet/no utf-8/text as bytes", "parquet", one("a.x", bad), schema="c BINARY", value="c",
+               expected=(b"caf\xe9",), habit="bytes of a column that is no string are sent as they are")  # fmt: skip
+
+
+def _said_to_be_text(*values: bytes) -> pa.Array:
+    """Return an array of strings that have these bytes, which pyarrow does not check."""
+    made = pa.array(values, pa.binary())
+    return pa.Array.from_buffers(pa.string(), len(values), made.buffers())

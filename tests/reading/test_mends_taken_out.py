@@ -338,7 +338,11 @@ SWITCHES = [
         "one file's schema speaks for all", _first_schema_speaks_for_all(), ("avro/files/a column", "avro/files/other")
     ),
     Switch("a decimal is its last eight bytes", _set(avro_schema, "refuse_beyond_type", _nothing), ("avro/beyond/",)),
-    Switch("bytes are a string", _set(valid_text, "guarded", lambda rows: rows), ("avro/beyond/string",)),
+    Switch(
+        "bytes are a string",
+        _set(valid_text, "guarded", lambda rows, stored: rows),
+        ("avro/beyond/string", "parquet/no utf-8/", "orc/no utf-8/"),
+    ),
     Switch(
         "files of other names are passed over",
         _options_without("ignoreExtension"),

@@ -53,6 +53,7 @@ _PARTS = {
     "files and folders": ("csv/files", "csv/folders", "json/files", "json/folders"),
     "parquet, pages": ("parquet/written", "parquet/flipped", "parquet/damage", "parquet/old"),
     "parquet, types": ("parquet/type", "parquet/nested", "parquet/given", "parquet/files", "parquet/folders"),
+    "parquet and orc, strings": ("parquet/no utf-8", "parquet/utf-8", "orc/no utf-8", "orc/utf-8"),
     "avro, files": ("avro/written", "avro/habit", "avro/damage", "avro/files", "avro/folders", "avro/names"),
     "avro, types": ("avro/type", "avro/given", "avro/union", "avro/beyond"),
     "orc, files": ("orc/written", "orc/damage", "orc/old", "orc/place"),
@@ -87,7 +88,7 @@ def test_every_twentieth(tmp_path: Path, lab: Lab) -> None:  # noqa: F811
 
 @pytest.mark.parametrize("part", _PARTS)
 def test_whole(tmp_path: Path, lab: Lab, part: str) -> None:  # noqa: F811
-    """Breaks when Spark reads a file otherwise than the independent reader does, without a word."""
+    """Breaks when Spark reads a file otherwise than the independent reader does, and says nothing."""
     assert wrong(list(named(*_PARTS[part])), tmp_path, lab) == []
 
 

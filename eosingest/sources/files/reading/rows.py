@@ -87,8 +87,8 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
         schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
     with naming("source"):
         rows = reader.schema(schema).load(paths)
-        if FORMATS[settings.format].is_in_blocks:
-            rows = valid_text.guarded(rows)
+        if FORMATS[settings.format].has_footers:
+            rows = valid_text.guarded(rows, splits.file_columns(rows))
         visible = [name for name in rows.columns if name != CORRUPT]
         resolved = rows.select(*(quote_name(name) for name in visible))._jdf.schema().toDDL()
         by_columns = settings.format in _BY_COLUMNS

@@ -1,50 +1,78 @@
 """Strings that are no UTF-8: a row that has one ends the run, since `to_json` would write other characters in their place.
 
-Between the reader and the rows (rows.py), for Avro, whose reader takes a string's bytes as they are. Nothing is read twice.
+Between the reader and the rows (rows.py), for formats that store typed values, whose readers take a string's bytes as they
+are. Nothing is read twice, and no column is read that the records do not use.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+from collections.abc import Collection, Iterable
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from eosingest.spec.expressions import quote_name
 
-_SAID = "a string of column {} is no UTF-8"
+# Fields of a struct that are checked each by itself. More of them would make one expression too deep for Spark's optimizer.
+_MOST_FIELDS = 50
 
 
-def guarded(rows: DataFrame) -> DataFrame:
-    """Return the rows, with columns that raise an error for a string that is no UTF-8."""
-    return rows.selectExpr(*(_guarded(field.name, field.dataType) for field in rows.schema.fields))
+def guarded(rows: DataFrame, stored: Collection[str]) -> DataFrame:
+    """Return the rows, with columns that raise an error for a string that is no UTF-8.
+
+    `stored` are the names of the columns whose values are in the files. The others have Spark leave out whole files.
+    """
+    return rows.select(
+        *(
+            _guarded(functions.col(quote_name(field.name)), field.name, field.dataType).alias(field.name)
+            if field.name in stored
+            else functions.col(quote_name(field.name))
+            for field in rows.schema.fields
+        )
+    )
 
 
-def _guarded(name: str, kind: DataType) -> str:
-    column = quote_name(name)
-    valid = _is_valid(column, kind)
-    if valid is None:
-        return column
-    said = _SAID.format(name).replace("\\", "\\\\").replace("'", "\\'")
-    return f"IF(coalesce({valid}, true), {column}, raise_error('{said}')) AS {column}"
+def _guarded(value: Column, name: str, kind: DataType) -> Column:
+    """Return the value of column `name`, or an error; Spark still reads only those fields of a struct that are used."""
+    if not _has_strings(kind):
+        return value
+    if isinstance(kind, StructType) and len(kind.fields) <= _MOST_FIELDS:
+        for field in _with_strings(kind):
+            inner = _guarded(value.getField(field.name), name, field.dataType)
+            value = value.withField(quote_name(field.name), inner)
+        return value
+    error = functions.raise_error(functions.lit(f"a string of column {name} is no UTF-8"))
+    return functions.when(_is_valid(value, kind), value).otherwise(error)
 
 
-def _is_valid(value: str, kind: DataType, depth: int = 0) -> str | None:
-    """Return the SQL that says whether every string in a value is UTF-8 (null of null); None where its type has no string."""
-    if isinstance(kind, StringType):
-        return f"is_valid_utf8({value})"
+def _with_strings(kind: StructType) -> list[StructField]:
+    return [field for field in kind.fields if _has_strings(field.dataType)]
+
+
+def _has_strings(kind: DataType) -> bool:
     if isinstance(kind, StructType):
-        inner = [_is_valid(f"{value}.{quote_name(field.name)}", field.dataType, depth) for field in kind.fields]
-        found = [f"coalesce({each}, true)" for each in inner if each is not None]
-        return " AND ".join(found) or None
+        return bool(_with_strings(kind))
     if isinstance(kind, MapType):
-        inner = [
-            _every(f"map_{part}({value})", of, depth)
-            for part, of in (("keys", kind.keyType), ("values", kind.valueType))
-        ]
-        return " AND ".join(f"coalesce({each}, true)" for each in inner if each is not None) or None
-    return _every(value, kind.elementType, depth) if isinstance(kind, ArrayType) else None
+        return _has_strings(kind.keyType) or _has_strings(kind.valueType)
+    return isinstance(kind, StringType) or (isinstance(kind, ArrayType) and _has_strings(kind.elementType))
 
 
-def _every(values: str, kind: DataType, depth: int) -> str | None:
-    name = f"x{depth}"
-    valid = _is_valid(name, kind, depth + 1)
-    return None if valid is None else f"forall({values}, {name} -> coalesce({valid}, true))"
+def _is_valid(value: Column, kind: DataType) -> Column:
+    """Return whether every string in a value is UTF-8: true of null, and where its type has no string."""
+    if isinstance(kind, StringType):
+        valid = functions.is_valid_utf8(value)
+    elif isinstance(kind, ArrayType) and _has_strings(kind):
+        valid = functions.forall(value, lambda element: _is_valid(element, kind.elementType))
+    elif isinstance(kind, StructType):
+        return _all(_is_valid(value.getField(field.name), field.dataType) for field in _with_strings(kind))
+    elif isinstance(kind, MapType):
+        keys = _is_valid(functions.map_keys(value), ArrayType(kind.keyType))
+        return keys & _is_valid(functions.map_values(value), ArrayType(kind.valueType))
+    else:
+        return functions.lit(True)
+    return functions.coalesce(valid, functions.lit(True))
+
+
+def _all(conditions: Iterable[Column]) -> Column:
+    return reduce(lambda one, other: one & other, conditions, functions.lit(True))
