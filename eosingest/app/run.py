@@ -113,7 +113,7 @@ class _LazyLauncher:
 
     def _note_misspelt(self, plan: Plan) -> None:
         source = self._parts.spec.source
-        if source.given_schema is None or source.format not in ("json", "parquet", "orc") or not plan.pending_items:
+        if source.given_schema is None or not plan.pending_items:
             return
         from eosingest.sniff.misspelt import misspelt
 

@@ -31,7 +31,7 @@ _TYPES: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 
 def look(data: Opened) -> Found:
-    """Detect options and schema of a CSV file. Raises FatalError for one that this version cannot read row by row."""
+    """Detect options and schema of a CSV file. Raises FatalError for one that this version cannot read."""
     raw, whole = data.bytes()
     text, encoding, notes = _decoded(data, raw)
     delimiter, escape = _dialect(data, text)
@@ -45,8 +45,17 @@ def look(data: Opened) -> Found:
     if encoding != "UTF-8":
         options["encoding"] = encoding
     names = first if header else [f"column_{number}" for number in range(1, len(first) + 1)]
-    columns, marks = _columns(data, names, text, delimiter, escape, header=header)
-    notes += marks
+    tallies = _tallied(data, names, text, delimiter, escape, header=header)
+    columns = tuple(tally.column() for tally in tallies)
+    notes += [*_notes_of_marks(tallies), *_notes_of_digits(tallies)]
+    over_lines = [tally.name for tally in tallies if tally.over_lines]
+    if over_lines:
+        options["multiLine"] = True
+        if text.partition("\n")[0].endswith("\r"):
+            options["lineSep"] = "\r\n"  # without it Spark would take the end of a row for part of its last field
+        notes.append(
+            f"there are values of several lines ({listed(over_lines, _NAMED_AT_MOST)}): each file is read by one task"
+        )
     if header and (same_but_for_case(names) or not all(name.strip() for name in names)):
         notes.append("a name in the header is empty or there twice: Spark names the columns; look at them with preview")
         return Found("csv", options, None, notes=tuple(notes), whole=whole)
@@ -164,8 +173,10 @@ class _Tally:
         self.marked: dict[str, int] = {}
         self.numeric = True
         self.long = ""
+        self.over_lines = False
 
     def take(self, cell: str) -> None:
+        self.over_lines = self.over_lines or "\n" in cell or "\r" in cell
         if not cell:
             self.empty += 1
         elif cell in _MARKS:
@@ -187,10 +198,8 @@ class _Tally:
         return Column(self.name, "STRING" if self.marked else self.type, not self.empty and not self.marked)
 
 
-def _columns(
-    data: Opened, names: list[str], text: str, delimiter: str, escape: str, *, header: bool
-) -> tuple[tuple[Column, ...], list[str]]:
-    """Return the columns, with the narrowest types that fit all values, and notes. Raises FatalError for a broken row."""
+def _tallied(data: Opened, names: list[str], text: str, delimiter: str, escape: str, *, header: bool) -> list[_Tally]:
+    """Go through all rows. Raises FatalError for one that has more or fewer fields than the first."""
     tallies = [_Tally(name) for name in names]
     for number, row in enumerate(islice(_rows(text, delimiter, escape), int(header), None), start=1 + int(header)):
         if len(row) != len(names):
@@ -200,15 +209,8 @@ def _columns(
                 hint="correct the row; is the delimiter another one? Then write the spec by hand: eosingest init",
             )
         for tally, cell in zip(tallies, row, strict=True):
-            if "\n" in cell or "\r" in cell:
-                raise FatalError(
-                    f"{data.file}: row {number}: a quoted field runs over the end of a line; rows are read line by line",
-                    code="multi-line",
-                    hint="convert it to JSON lines: python3 -c 'import csv,json,sys; "
-                    "[print(json.dumps(r)) for r in csv.DictReader(sys.stdin)]' < FILE > NEW.jsonl",
-                )
             tally.take(cell)
-    return tuple(tally.column() for tally in tallies), [*_notes_of_marks(tallies), *_notes_of_digits(tallies)]
+    return tallies
 
 
 def _notes_of_digits(tallies: list[_Tally]) -> Iterator[str]:

@@ -1,10 +1,12 @@
-"""JSON, one record per line: the types that all rows fit. Other JSON (an array, records over several lines) is an error."""
+"""JSON, one record per line or one document a file: the types that all rows fit. Several records over lines are an error."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from eosingest.errors import FatalError
@@ -12,6 +14,7 @@ from eosingest.sniff.found import Column, Found, quoted, same_but_for_case
 from eosingest.sniff.opened import Opened
 
 _NULL = "null"
+_NONE: Mapping[str, str | bool] = MappingProxyType({})
 _DIGITS = re.compile(r"[0-9]")
 
 
@@ -28,7 +31,7 @@ class _NotOneTypeError(Exception):
 
 
 def look(data: Opened) -> Found:
-    """Detect the schema of JSON lines. Raises FatalError if the file is other JSON, or not JSON."""
+    """Detect the schema of a file's records. Raises FatalError if it is JSON of another form, or not JSON."""
     raw, whole = data.bytes()
     try:
         text = raw.decode("utf-8-sig")
@@ -36,15 +39,28 @@ def look(data: Opened) -> Found:
         raise FatalError(
             f"{data.file} is not UTF-8 text (byte {error.start})", code="encoding", hint="convert it: iconv -t UTF-8 …"
         ) from None
+    document = _document(data, text) if whole else None
+    if document is not None:
+        note = "it is one document, and so is each file then (multiLine), read by one task"
+        return _found(document, options={"multiLine": True}, notes=(note,), whole=whole)
     _refuse_other_forms(data, text)
+    lines = enumerate(text.split("\n"), start=1)
+    return _found((_parsed(data, number, line) for number, line in lines if line.strip()), whole=whole)
+
+
+def _found(
+    records: Iterable[dict[str, Any]],
+    *,
+    whole: bool,
+    options: Mapping[str, str | bool] = _NONE,
+    notes: tuple[str, ...] = (),
+) -> Found:
+    """Return what holds of all records."""
     merged: Any = _Struct()
     present: dict[str, int] = {}
     rows = 0
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
+    for value in records:
         rows += 1
-        value = _parsed(data, number, line)
         for name, inner in value.items():
             present[name] = present.get(name, 0) + (inner is not None)
         merged = _merged(merged, _type_of(value))
@@ -54,8 +70,20 @@ def look(data: Opened) -> Found:
             raise _NotOneTypeError
     except _NotOneTypeError:
         note = "there are fields that differ by case alone, or none: no schema is written; look at the columns with preview"
-        return Found("json", notes=(note,), whole=whole)
-    return Found("json", columns=columns, whole=whole)
+        return Found("json", dict(options), notes=(*notes, note), whole=whole)
+    return Found("json", dict(options), columns, notes=notes, whole=whole)
+
+
+def _document(data: Opened, text: str) -> list[dict[str, Any]] | None:
+    """Return the records of an array of objects, or of one object over several lines; None if the text is neither."""
+    if not text.lstrip().startswith("[") and "\n" not in text.strip():
+        return None
+    try:
+        found = json.loads(text, parse_float=_Number, parse_int=_Number)
+    except (ValueError, RecursionError):
+        return None
+    records = found if isinstance(found, list) else [found]
+    return records if all(isinstance(record, dict) for record in records) else None
 
 
 def why_not_lines(data: Opened) -> FatalError | None:

@@ -119,15 +119,32 @@ def test_a_header_with_a_name_twice_or_none_is_left_to_spark() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "content", "schema"),
+    [
+        ("a.json", '[\n {"a": 1, "b": "x"},\n {"a": 2.5}\n]\n', "a DOUBLE, b STRING"),
+        ("a.json", '[{"a": 1}]', "a BIGINT"),
+        ("a.json", '{\n "a": {"b": [1]}\n}\n', "a STRUCT<b: ARRAY<BIGINT>>"),
+        ("a.csv", 'id,t\n1,"two\nlines"\n', "id BIGINT, t STRING"),
+        ("a.csv", 'id,t\r\n1,"two\r\nlines"\r\n', "id BIGINT, t STRING"),
+    ],
+)
+def test_files_that_are_read_as_a_whole(name: str, content: str, schema: str) -> None:
+    """Breaks when a document, or a value of several lines, is taken for rows of one line."""
+    what = found(name, content)
+    assert (what.options["multiLine"], what.schema) == (True, schema)
+    assert what.options.get("lineSep") == ("\r\n" if "\r" in content else None)
+    assert any("by one task" in note for note in what.notes)
+
+
+@pytest.mark.parametrize(
     ("name", "content", "code", "words"),
     [
-        ("a.csv", 'id,t\n1,"two\nlines"\n', "multi-line", "row 2"),
         ("a.csv", "a,b\n1,2\n3\n", "corrupt-row", "row 3 has 1 fields, the first one 2"),
         ("a.csv", "a,b\n1,2\n".encode("utf-16"), "encoding", "UTF-16"),
         ("a.csv", b"", "file-empty", "is empty"),
-        ("a.json", '[\n {"a": 1}\n]', "json-array", "jq -c '.[]' a.json > a.jsonl"),
-        ("a.json", '[{"a": 1}]', "json-array", "one JSON array"),
-        ("a.json", '{\n "a": 1\n}\n', "json-lines", "jq -c . a.json > a.jsonl"),
+        ("a.json", '[\n {"a": 1},\n 5]', "json-array", "jq -c '.[]' a.json > a.jsonl"),
+        ("a.json", '[{"a": 1}, {"a"', "json-array", "one JSON array"),
+        ("a.json", '{\n "a": 1\n}\n{\n "a": 2\n}\n', "json-lines", "jq -c . a.json > a.jsonl"),
         ("a.jsonl", '{"a": 1}\n{"a"\n', "corrupt-row", "line 2 is not JSON"),
         ("a.jsonl", '{"a": 1}\n3\n', "corrupt-row", "line 2 is no JSON object"),
         ("a.jsonl", b'{"a": "\xff"}\n', "encoding", "not UTF-8"),
