@@ -14,27 +14,25 @@ from pathlib import Path
 from eosingest.errors import EosingestError
 from eosingest.sniff.found import quoted
 from eosingest.sniff.opened import Opened, opened
-from eosingest.sources.files import avro_container
-from eosingest.sources.files.codecs import DamagedError
 
 _LOOKED_AT_BYTES = 1 << 20
 _ALIKE = 0.75
-_WITH_NAMES = ("json", "parquet", "orc", "avro")
-_BY_CASE = "json"  # Spark matches its fields by case; columns of Parquet, ORC and Avro not
+_WITH_NAMES = ("json", "parquet", "orc")
+_BY_CASE = "json"  # Spark matches its fields by case; columns of Parquet and ORC not
 
 
 def misspelt(file: Path, format: str, columns: Sequence[str]) -> str | None:
     """Return a note on misspelt columns, by the file's first rows; None if there are none, or the file cannot be read.
 
-    `columns` are the names of the schema, without those that folders give. Nothing is found in formats whose columns have no
-    names in the file.
+    `columns` are the names of the schema, without those that folders give. Nothing is found in other formats than JSON,
+    Parquet and ORC.
     """
     if format not in _WITH_NAMES:
         return None
     try:
         data = opened(file)
         names, looked_at = _fields(data) if format == "json" else (_columns(data, format), "the columns")
-    except (EosingestError, DamagedError, OSError, ValueError, NotImplementedError):  # pyarrow's errors are of these
+    except (EosingestError, OSError, ValueError, NotImplementedError):  # pyarrow's errors are of these
         return None
     fold = str if format == _BY_CASE else str.lower
     there, wanted = {fold(name) for name in names}, {fold(name) for name in columns}
@@ -56,10 +54,6 @@ def _like(name: str, others: Iterable[str]) -> str | None:
 
 
 def _columns(data: Opened, format: str) -> list[str]:
-    if format == "avro":
-        with data.file.open("rb") as file:
-            schema = json.loads(avro_container.read_header(file).schema)
-        return [field["name"] for field in schema.get("fields", [])] if isinstance(schema, dict) else []
     from eosingest.sniff import footers
 
     return footers.names(data, format)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 import time
@@ -385,3 +386,21 @@ def test_a_hundred_thousand_files_are_listed_in_seconds(tmp_path: Path) -> None:
     listing = source(tmp_path, "d").list()
     assert time.process_time() - began < 5
     assert (len(listing.items), len(passed_over(listing, "empty"))) == (1000, 99_000)
+
+
+@pytest.mark.parametrize("paths", [["a/*"], ["*/*.json"], ["a"], ["a/1.json", "a/2.json"]])
+def test_a_signal_ends_a_listing(tmp_path: Path, paths: list[str]) -> None:
+    """Breaks when a long listing, of folders or of the files in them, does not hear a signal."""
+    (tmp_path / "a").mkdir()
+    for number in range(3):
+        (tmp_path / "a" / f"{number}.json").write_text("{}")
+    for heard in (1, 2):
+        calls = itertools.count(1)
+
+        def check(calls: Iterator[int] = calls, heard: int = heard) -> None:
+            if next(calls) == heard:
+                raise KeyboardInterrupt
+
+        source = FileSource(format="json", paths=paths, directory=tmp_path, root=None, min_age_s=0, check=check)
+        with pytest.raises(KeyboardInterrupt):
+            source.check()

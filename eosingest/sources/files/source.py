@@ -90,7 +90,7 @@ class FileSource:
         `options` are those of the reader.
         `recursive`: all files below a folder are read, at whatever depth, and no folder gives a column.
         With `refuse_empty` a path must find a file, unless `allow_empty` is true (None: unless the path is a glob).
-        `check` is called between files that are hashed, and raises to end it.
+        `check` is called for each folder and file that is listed or hashed, and raises to end a run that was interrupted.
         """
         self._format = format
         self._options = options or {}
@@ -124,7 +124,7 @@ class FileSource:
         allowed ("source-empty"), for a file outside `root`, a mixed column=value tree; FatalError for a file that cannot be
         read, or whose name Spark cannot take.
         """
-        walk = Walk()
+        walk = Walk(self._check)
         names: dict[str, str] = {}
         nothing = list[_Written]()
         # Relative paths last: a file named both ways keeps its relative identity, whatever the order in the spec.
@@ -138,6 +138,7 @@ class FileSource:
         youngest_ms = (self._now() - self._min_age_s) * 1000 if self._min_age_s > 0 else float("inf")
         files, too_young, empty = list[SourceFile](), list[str](), list[str]()
         for path in sorted(names, key=names.__getitem__):
+            self._check()
             file = self._look(path, names[path])
             if file is None:
                 continue

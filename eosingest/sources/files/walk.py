@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from eosingest.errors import FatalError, SpecError
+from eosingest.host.interruption import never
 from eosingest.sources.files import globs
 from eosingest.sources.files.names import is_hidden
 
@@ -27,8 +28,9 @@ class Found(NamedTuple):
 class Walk:
     """One listing of the disk. It counts what it leaves out: `hidden` names, files `too_deep` in plain subfolders."""
 
-    def __init__(self) -> None:
-        """Nothing is listed yet."""
+    def __init__(self, check: Callable[[], None] = never) -> None:
+        """List nothing yet. `check` is called for each folder, and raises to end the listing."""
+        self._check = check
         self.hidden = 0
         self.too_deep = 0
         self._names: dict[tuple[int, int], str] = {}
@@ -94,6 +96,7 @@ class Walk:
 
     def _matching_entries(self, folder: str, segment: str) -> Iterator[os.DirEntry[str]]:
         regex = globs.to_regex(segment)
+        self._check()
         for entry in _entries(folder):
             if not regex.fullmatch(entry.name):
                 continue
@@ -113,6 +116,7 @@ class Walk:
         if here in above:
             return
         meet(folder, here)
+        self._check()
         for entry in _entries(folder):
             if is_hidden(entry.name):
                 self.hidden += 1
