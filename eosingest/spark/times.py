@@ -7,7 +7,8 @@ it also takes the words 'now', 'today', 'tomorrow' and 'yesterday'.
   gets a guard, which fails at the row (`guarded`). record_columns.py calls this before the plan is executed.
 - In TIMESTAMP columns that JSON and CSV readers fill, the files' text is checked before anything is sent (sources/files/).
 
-As in narrow.py the plan is reached through py4j, by Spark's internal API; tests check it against the pinned pyspark.
+The same walk finds each `to_json` for map_keys.py. As in narrow.py the plan is reached through py4j, by Spark's internal API;
+tests check it against the pinned pyspark.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import re
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import _parse_datatype_json_string
 
 from eosingest.errors import SpecError
+from eosingest.spark.map_keys import refuse_unwritable_keys
 
 # A string without a date, as Spark's SparkDateTimeUtils.parseTimestampString finds it after trimming.
 NO_DATE = r"^[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
@@ -29,13 +32,15 @@ _OF_THE_DAY = "depends on the day of the run, so a retry would send other bytes"
 # The result of these functions does not depend on the date of a time.
 _DATELESS = frozenset({"Hour", "Minute", "Second", "SecondWithFraction"})
 _PARSERS = {"JsonToStructs": _NO_DATE_IN_JSON, "CsvToStructs": _NO_DATE_IN_CSV}
+_TO_JSON = ".StructsToJsonEvaluator"  # `to_json`, once Spark has replaced the function
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 
 
 def guarded(frame: DataFrame) -> DataFrame:
     """Return the frame with a guard in every cast of a string to TIMESTAMP, which fails for a string without a date.
 
-    Raises SpecError for a constant whose time depends on when it is read, and for a cast that cannot be guarded.
+    Raises SpecError for a constant whose time depends on when it is read, for a cast that cannot be guarded, and for what
+    map_keys.py refuses.
     """
     jvm: Any = frame.sparkSession._jvm
     analyzed = frame._jdf.queryExecution().analyzed()
@@ -85,6 +90,8 @@ class _Guards:
             made, mine = made or guard is not None, mine if guard is None else [guard]
         elif kind in ("Cast", "VariantGet"):
             _refuse_nested(kind, children[0].dataType().simpleString(), expression.dataType().simpleString())
+        elif kind == "Invoke" and children[0].dataType().simpleString().endswith(_TO_JSON):
+            refuse_unwritable_keys(_parse_datatype_json_string(children[1].dataType().json()))
         elif kind in _PARSERS and _fills_times_by_the_day(expression):
             made, mine = True, [self._stopping(mine[0], _PARSERS[kind])]
         return expression.withNewChildren(self._seq(mine)) if made else expression

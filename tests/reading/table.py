@@ -69,10 +69,10 @@ class Case:
 @cache
 def table() -> tuple[Case, ...]:
     """Return all cases, each with an id of its own."""
-    from tests.reading import table_avro, table_columns, table_rows, table_text, table_whole
+    from tests.reading import table_avro, table_columns, table_filters, table_rows, table_text, table_whole
 
     of_rows = [*table_text.cases(), *table_rows.cases(), *table_whole.cases()]
-    found: list[Case] = [*of_rows, *table_columns.cases(), *table_avro.cases()]
+    found: list[Case] = [*of_rows, *table_columns.cases(), *table_filters.cases(), *table_avro.cases()]
     assert len({case.id for case in found}) == len(found), _doubled(found)
     return tuple(found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import itertools
 import json
@@ -758,6 +759,19 @@ def _habits() -> Iterator[Case]:
         "json/typed/dateFormat/as it is written", "json", one("a.json", b'{"d":"20200102"}'), schema="d DATE",
         options={"dateFormat": "yyyyMMdd"}, expected=({"d": "2020-01-02"},), habit="With `dateFormat` the format says",
     )  # fmt: skip
+    for number in (1577836800123, 1577836800123456, -99999999999999, 9223372036855, 2**63, 253402300800):
+        data = f'{{"t":{number}}}'.encode()
+        yield Case(f"json/typed/{number} as TIMESTAMP", "json", one("a.json", data), schema="t TIMESTAMP", refused=True)
+    for number in (253402300799, 1577836800):
+        moment = datetime.datetime.fromtimestamp(number, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.000000Z")
+        yield Case(
+            f"json/habit/{number} as TIMESTAMP", "json", one("a.json", f'{{"t":{number}}}'.encode()), schema="t TIMESTAMP",
+            expected=({"t": moment},), habit="A number is seconds since 1970",
+        )  # fmt: skip
+    for text, kind in itertools.product(("123456", "12345", "+99999"), ("TIMESTAMP", "TIMESTAMP_NTZ")):
+        yield Case(
+            f"csv/typed/{text} as {kind}", "csv", one("a.csv", f"{text}\n".encode()), schema=f"t {kind}", refused=True
+        )
     yield Case(
         "json/habit/a number as TIMESTAMP", "json", one("a.json", b'{"t":5}'), schema="t TIMESTAMP",
         expected=({"t": "1970-01-01T00:00:05.000000Z"},), habit="A number is seconds since 1970",

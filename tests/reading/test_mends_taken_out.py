@@ -344,6 +344,21 @@ SWITCHES = [
         ("avro/beyond/string", "parquet/no utf-8/", "orc/no utf-8/"),
     ),
     Switch(
+        "statistics leave rows out",
+        None,
+        ("parquet/where/", "orc/where/"),
+        conf=(("spark.sql.parquet.filterPushdown", "true"), ("spark.sql.orc.filterPushdown", "true")),
+    ),
+    Switch(
+        "keys are addresses", _set(times, "refuse_unwritable_keys", _nothing), ("parquet/map keys/", "orc/map keys/")
+    ),
+    Switch(
+        "a number is a time of any year",
+        _set(misread, "misread_columns", lambda *_: {}),
+        ("json/typed/", "csv/typed/"),
+        (" as TIMESTAMP",),
+    ),
+    Switch(
         "files of other names are passed over",
         _options_without("ignoreExtension"),
         ("avro/written/called",),

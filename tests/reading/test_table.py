@@ -54,6 +54,7 @@ _PARTS = {
     "parquet, pages": ("parquet/written", "parquet/flipped", "parquet/damage", "parquet/old"),
     "parquet, types": ("parquet/type", "parquet/nested", "parquet/given", "parquet/files", "parquet/folders"),
     "parquet and orc, strings": ("parquet/no utf-8", "parquet/utf-8", "orc/no utf-8", "orc/utf-8"),
+    "parquet and orc, filters and maps": ("parquet/where", "orc/where", "parquet/map keys", "orc/map keys"),
     "avro, files": ("avro/written", "avro/habit", "avro/damage", "avro/files", "avro/folders", "avro/names"),
     "avro, types": ("avro/type", "avro/given", "avro/union", "avro/beyond"),
     "orc, files": ("orc/written", "orc/damage", "orc/old", "orc/place"),

@@ -66,6 +66,8 @@ def test_other_properties_pass() -> None:
         "spark.sql.sources.useV1SourceList",
         "spark.sql.sources.parallelPartitionDiscovery.threshold",
         "spark.sql.csv.parser.columnPruning.enabled",
+        "spark.sql.parquet.filterPushdown",
+        "spark.sql.orc.filterPushdown",
         "spark.sql.jsonGenerator.ignoreNullFields",
         "spark.ui.showConsoleProgress",
     ],

@@ -9,6 +9,7 @@ read once as text, and checked; columns of other types cost nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
@@ -25,18 +26,23 @@ _TAKEN_FOR_A_DATE = rf"^{_BLANKS}[+-]?[0-9]+(?:-[0-9]+(?:-[0-9]+(?:[T ].*)?)?)?{
 # `202005` is a month too, though Spark reads it as a year.
 _MONTH = rf"^{_BLANKS}(?:[+-]?[0-9]{{4,6}}-[0-9]{{1,2}}|[12][0-9]{{3}}(?:0[1-9]|1[0-2])){_BLANKS}$"
 _DECIMAL_COMMA = r"^(?!\s*[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:[.][0-9]*)?\s*$).*,"
+# A number of JSON is seconds since 1970; beyond the years 1 to 9999 Spark wraps it around, and is meant in other units.
+_SECONDS = f"try_cast({_VALUE} AS BIGINT)"
+_BEYOND = f"{_VALUE} RLIKE '^-?[0-9]{{11,}}$' AND coalesce({_SECONDS} NOT BETWEEN -62135596800 AND 253402300799, true)"
+_LONG_YEAR = rf"^{_BLANKS}[+-]?[0-9]{{5,6}}{_BLANKS}$"  # HHMMSS, or a number of days or seconds
 # By type: the SQL condition (of «value») for a text that Spark reads as another value.
 _SUSPECTS: Mapping[str, str] = {
-    "timestamp": f"{_VALUE} RLIKE '{NO_DATE}' OR {_VALUE} RLIKE '{_MONTH}'",
-    "timestamp_ntz": f"{_VALUE} RLIKE '{_MONTH}'",
+    "timestamp": f"{_VALUE} RLIKE '{NO_DATE}' OR {_VALUE} RLIKE '{_MONTH}' OR {_BEYOND}",
+    "timestamp_ntz": f"{_VALUE} RLIKE '{_MONTH}' OR {_VALUE} RLIKE '{_LONG_YEAR}'",
     "date": f"{_VALUE} RLIKE '{_TAKEN_FOR_A_DATE}' AND NOT {_VALUE} RLIKE '{_DATE}'",
     "decimal": f"{_VALUE} RLIKE '{_DECIMAL_COMMA}'",
     "tinyint": f"try_cast({_VALUE} AS BIGINT) NOT BETWEEN -128 AND 127",
     "smallint": f"try_cast({_VALUE} AS BIGINT) NOT BETWEEN -32768 AND 32767",
 }
 _WORDS: Mapping[str, str] = {
-    "timestamp": "times without a date, which Spark would take for today's, or a month, for its first day or for a year",
-    "timestamp_ntz": "a month, which Spark would take for its first day, or for a year",
+    "timestamp": "times without a date, which Spark would take for today's, or a month, for its first day or for a year, or"
+    " a number that is no year, and no seconds since 1970 of the years 1 to 9999",
+    "timestamp_ntz": "a month, which Spark would take for its first day, or a number, for a year",
     "date": "more or less than a date, of which Spark would make one",
     "decimal": "commas that Spark would leave out",
     "tinyint": "numbers beyond it, which Spark would take for others",
@@ -44,7 +50,14 @@ _WORDS: Mapping[str, str] = {
 }
 _WIDER = {"tinyint": "SMALLINT", "smallint": "INT"}
 _FORMATS = {"timestamp": "timestampFormat", "timestamp_ntz": "timestampNTZFormat", "date": "dateFormat"}
+# In CSV and in names of folders every value is a text, and a number of five or six digits a year.
+OF_TEXTS: Mapping[str, str] = {**_SUSPECTS, "timestamp": f"{_SUSPECTS['timestamp']} OR {_VALUE} RLIKE '{_LONG_YEAR}'"}
 IN_FOLDERS = frozenset(("timestamp", "timestamp_ntz", "date", "tinyint", "smallint"))
+
+
+def conditions(format: str) -> Mapping[str, str]:
+    """Return the conditions by which the texts of a format are checked."""
+    return _SUSPECTS if format == "json" else OF_TEXTS
 
 
 def suspects(format: str, options: Mapping[str, str], conf_policy: str | None) -> frozenset[str]:
@@ -133,7 +146,8 @@ def misread_folders(spark: SparkSession, values: Mapping[str, Collection[str]], 
         if texts and _name(field.dataType) in IN_FOLDERS:
             alone = StructType([field])
             rows = [(text,) for text in texts]
-            found |= misread_columns(lambda as_text, rows=rows: spark.createDataFrame(rows, as_text), alone, IN_FOLDERS)  # type: ignore[misc]
+            frame = partial(spark.createDataFrame, rows)
+            found |= misread_columns(frame, alone, IN_FOLDERS, OF_TEXTS)
     return found
 
 

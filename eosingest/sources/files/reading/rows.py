@@ -259,7 +259,8 @@ def _misread_columns(
     # Columns by position: what is wrong with a header is reported where the rows are read.
     reader = _reader(spark, settings, base_path).option("enforceSchema", "true")
     types = misread.suspects(settings.format, settings.options, policy)
-    return misread.misread_columns(lambda as_text: reader.schema(as_text).load(paths), schema, types)
+    conditions = misread.conditions(settings.format)
+    return misread.misread_columns(lambda as_text: reader.schema(as_text).load(paths), schema, types, conditions)
 
 
 def _schema_hint(spark: SparkSession, settings: ReadSettings, path: str) -> str:

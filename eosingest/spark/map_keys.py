@@ -1,0 +1,48 @@
+"""Refuses `to_json` of maps whose keys it cannot write: it takes a Java object's name and address for the key's text.
+
+times.py, which walks the analyzed plan of the records before it is executed, asks for each `to_json` in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    MapType,
+    NumericType,
+    StringType,
+    StructType,
+)
+
+from eosingest.errors import SpecError
+
+_EXACT = (StringType, BooleanType, NumericType)  # as text, these keys are their values
+
+
+def refuse_unwritable_keys(kind: DataType) -> None:
+    """Raise SpecError where a value of this type holds a map whose keys would not be their values in JSON.
+
+    Keys of BINARY, ARRAY, MAP and STRUCT become addresses, which differ from run to run; dates and times become numbers.
+    """
+    for key in _keys(kind):
+        if not isinstance(key, _EXACT):
+            raise SpecError(
+                f"to_json would write map keys of type {key.simpleString().upper()} as something else than they are",
+                code="map-keys",
+                hint="nothing was sent; name the columns in record.value, and of such a map write map_entries(COLUMN), an array"
+                " of its keys and values, or a map with keys of STRING",
+            )
+
+
+def _keys(kind: DataType) -> Iterator[DataType]:
+    if isinstance(kind, MapType):
+        yield kind.keyType
+        yield from _keys(kind.valueType)
+    elif isinstance(kind, ArrayType):
+        yield from _keys(kind.elementType)
+    elif isinstance(kind, StructType):
+        for field in kind.fields:
+            yield from _keys(field.dataType)
