@@ -83,6 +83,7 @@ FILES = Kind(
         "eosingest.sources.files.reading.inspect_files",
         "eosingest.sources.files.reading.line_reader",
         "eosingest.sources.files.reading.other_reader",
+        "eosingest.sources.files.reading.xml_reader",
     ),
 )
 KINDS = (FILES,)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import fastavro
+import lxml.etree
 import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
@@ -223,6 +224,28 @@ class CsvOverLines(JsonDocument):
         return [row["v"].encode() for row in csv.DictReader(io.StringIO(path.read_text(), newline=""))]
 
 
+class Xml(JsonDocument):
+    """Elements in lines of their own, read in Python: columns that records are go straight to the producer."""
+
+    needs_spark = False
+    suffix = ".xml"
+    source = 'format = "xml"\nschema = "_n INT, v STRING"\noptions = { rowTag = "row" }'
+
+    def _write(self, path: Path, rows: list[bytes]) -> None:
+        elements = (b'<row n="%d">\n<v>%s</v></row>\n' % (number, row) for number, row in enumerate(rows))
+        path.write_bytes(b"<rows>\n" + b"".join(elements) + b"</rows>\n")
+
+    def _read(self, path: Path) -> list[bytes]:
+        return [row.findtext("v").encode() for row in lxml.etree.parse(path).getroot().iter("row")]
+
+
+class XmlBySql(Xml):
+    """The same through Spark SQL."""
+
+    needs_spark = True
+    value = "concat(v, '')"
+
+
 class Parquet(FileSubject):
     suffix = ".parquet"
     source = 'format = "parquet"'
@@ -359,6 +382,8 @@ KINDS: dict[str, Callable[[Path], Subject]] = {
     "text.gz": TextGz,
     "json.multiLine": JsonDocument,
     "csv.multiLine": CsvOverLines,
+    "xml": Xml,
+    "xml.sql": XmlBySql,
     "parquet": Parquet,
     "orc": Orc,
     "avro": Avro,

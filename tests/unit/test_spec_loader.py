@@ -200,7 +200,10 @@ def test_an_override_sets_any_key(loads: Loads, override: str, attribute: str, e
         ("=x", "--set takes key=value"),
         ("a b=x", "--set takes key=value"),
         ("name.first=x", "name.first: name is no table"),
-        ("source.format=xml", "--set source.format: must be one of json, csv, text, parquet, orc, avro, binaryFile"),
+        (
+            "source.format=xslx",
+            "--set source.format: must be one of json, csv, text, parquet, orc, avro, binaryFile, xml",
+        ),
         ("sink.topic=5", "--set sink.topic: must be a string in quotes"),
         ("sink.properties.acks=1", "--set sink.properties.acks: not allowed"),
         ("sink.properties.a=[1]", "--set sink.properties.a: must be a string, a number, true or false"),
@@ -320,7 +323,7 @@ def test_a_path_that_begins_with_a_reference_needs_a_root(
         (
             '"json"',
             '"josn"',
-            'source.format: must be one of json, csv, text, parquet, orc, avro, binaryFile; did you mean "json"?',
+            'source.format: must be one of json, csv, text, parquet, orc, avro, binaryFile, xml; did you mean "json"?',
         ),
         ('"json"', "5", "source.format: must be one of json"),
         ('"data/*.jsonl"', '""', "job.toml:4: source.path[0]: must not be empty"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
@@ -33,6 +33,8 @@ _CONTAINERS = tuple(name for name, entry in FORMATS.items() if entry.is_in_block
 _PROVEN = ("bzip2", "zstd", "lz4")
 _NAMED_AT_MOST = 20
 _CORRECT = "correct it, or move it away"
+# Reads the decompressed pieces of a file; raises BadTextError for what is wrong with them.
+Check = Callable[[Iterable[bytes]], None]
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,12 @@ def inspect(
     options: Mapping[str, str],
     split_size: int | None = None,
     part: FilePart = WHOLE,
+    check: Check | None = None,
 ) -> Finding | None:
     """Read a file, or a part of it, once, through all the checks it needs; return the first thing that is wrong, or None.
 
-    `split_size`, in bytes, is how it will be cut; None: not at all.
+    `split_size`, in bytes, is how it will be cut; None: not at all. `check` is asked of the content in place of the checks of
+    the format's text.
 
     Raises ChangedError where it is not the file that was listed, FatalError where it may not be read.
     """
@@ -118,7 +122,9 @@ def inspect(
     with _opened(file) as opened:
         try:
             pieces = codecs.pieces(opened, file.path) if part == WHOLE else file_parts.pieces(opened, part)
-            if needs_text_check(format, options):
+            if check is not None:
+                check(pieces)
+            elif needs_text_check(format, options):
                 first_split, from_start = split_size if _is_cut(file, split_size) else None, part.start == 0
                 begun = check_text(pieces, format, options, first_split, from_start=from_start)
                 if not begun and part != WHOLE:  # what the file begins with is in a later part, which cannot know that
@@ -126,7 +132,7 @@ def inspect(
             length = sum(map(len, pieces))
             if is_one_value(format, options) and length > LONGEST:
                 return _too_long(file)
-            if codecs.codec_of(file.path) == "zstd":
+            if codecs.codec_of(file.path) == "zstd" and not FORMATS[format].is_read_in_python:
                 _refuse_unread_by_spark(opened)
         except BadTextError as bad:
             line = None if bad.line is None else bad.line + file_parts.lines_before(opened, part)

@@ -12,6 +12,8 @@ from urllib.parse import unquote
 from eosingest.errors import SpecError
 from eosingest.sources.files.source_file import SourceFile
 
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
 
 @dataclass(frozen=True)
 class _Layout:
@@ -57,9 +59,15 @@ def partition_values(files: Iterable[SourceFile]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for folder in {file.name.rpartition("/")[0] for file in files}:
         for column, marked, value in (segment.partition("=") for segment in folder.split("/")):
-            if marked and value != "__HIVE_DEFAULT_PARTITION__":
+            if marked and value != _NULL:
                 found.setdefault(column.lower(), set()).add(unquote(value))
     return found
+
+
+def folder_values(file: SourceFile) -> dict[str, str | None]:
+    """Return what the `k=v` folders of one file say, the columns as written and in order; None for null."""
+    pairs = [segment.partition("=") for segment in file.name.split("/")[:-1] if "=" in segment]
+    return {column: None if value == _NULL else unquote(value) for column, _, value in pairs}
 
 
 def _layout(name: str, path: str) -> _Layout:

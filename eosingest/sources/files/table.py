@@ -94,6 +94,17 @@ class FileTable(SourceTable):
                 "does not say whether a CSV file's first line holds the columns' names; write header = true or header = false",
                 code=_NO_HEADER,
             )
+        if entry.needs_schema and not has_schema:
+            yield Problem(
+                ("source", "schema"),
+                f"is missing: of {entry.name} only the columns are read that it names",
+                hint='write it as Spark DDL, such as schema = "id BIGINT, name STRING"; eosingest init --from FILE writes the'
+                " one of a file",
+                code="schema-needed",
+            )
+        if isinstance(ddl := source.get("schema"), str):
+            for text in entry.schema_problems(ddl, given if isinstance(given, dict) else {}):
+                yield Problem(("source", "schema"), text)
         if entry.columns is not None and has_schema:
             named = ", ".join(f"{name} {kind}" for name, kind in entry.columns.items())
             count = "one column" if len(entry.columns) == 1 else "the columns"
@@ -110,6 +121,8 @@ class FileTable(SourceTable):
         if not isinstance(ddl, str):
             return None, []
         found, texts = columns_of(ddl)
+        if entry is not None and entry.needs_schema:
+            return found, []  # `problems` says them
         return found, [Problem(("source", "schema"), text) for text in texts]
 
     @classmethod

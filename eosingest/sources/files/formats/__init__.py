@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eosingest.sources.files.formats import avro_files, columnar_files, csv_files, json_files, text_files
+from eosingest.sources.files.formats import avro_files, columnar_files, csv_files, json_files, text_files, xml_files
 from eosingest.sources.files.formats.entry import FileFormat
 
 _ENTRIES = (
     *(json_files.JSON, csv_files.CSV, text_files.TEXT, columnar_files.PARQUET, columnar_files.ORC),
-    *(avro_files.AVRO, text_files.BINARY),
+    *(avro_files.AVRO, text_files.BINARY, xml_files.XML),
 )
 FORMATS: Mapping[str, FileFormat] = {entry.name: entry for entry in _ENTRIES}
 NAMES = tuple(FORMATS)

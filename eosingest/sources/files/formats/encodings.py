@@ -14,7 +14,7 @@ _ONE_BYTE = (
     *("koi8-r", "koi8-u", "cp437", "cp850", "cp852", "cp855", "cp857", "cp858", "cp862", "cp866"),
 )
 ENCODINGS = frozenset(("utf-8", "ascii", *_ONE_BYTE, "shift_jis", "gbk", "gb2312", "euc_kr"))
-_WIDE = frozenset(("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"))
+WIDE = frozenset(("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"))
 _ICONV = "write the files as UTF-8: iconv -f … -t UTF-8"
 
 
@@ -31,9 +31,9 @@ def refused_encoding(options: Mapping[str, str], *, whole: bool = False) -> Refu
         wide = encoding.upper()
         why = "readers differ about a file without a mark" if whole else "lines are decoded one by one"
         yield name, f"{why}, so say the order of bytes: {wide}LE or {wide}BE"
-    elif encoding in _WIDE and "linesep" not in options and not whole:
+    elif encoding in WIDE and "linesep" not in options and not whole:
         yield name, 'a line would be cut in the middle of its end; say where lines end: lineSep = "\\n"'
-    elif encoding not in ENCODINGS | _WIDE:
+    elif encoding not in ENCODINGS | WIDE:
         yield name, f"not an encoding that is known to be read exactly; {_ICONV}"
 
 

@@ -21,11 +21,13 @@ UNESCAPED = re.compile(
     r"STOP_AT_CLOSING_QUOTE|BACK_TO_DELIMITER|STOP_AT_DELIMITER|SKIP_VALUE|RAISE_ERROR", re.IGNORECASE
 )
 REBASE_MODE = re.compile(r"CORRECTED|LEGACY|EXCEPTION", re.IGNORECASE)
+XML_NAME = re.compile(r"(?:[^\W\d]|:)[\w:.\-·]*")
 # The message for a value that does not have its option's shape.
 SHAPES = {
     CHARACTER: "must be one character, or empty for none",
     UNESCAPED: f"must be one of {', '.join(UNESCAPED.pattern.split('|'))}",
     REBASE_MODE: f"must be one of {', '.join(REBASE_MODE.pattern.split('|'))}",
+    XML_NAME: "must be a name of XML, without brackets",
     BOOLEAN: "must be true or false",
     WHOLE_NUMBER: "must be a whole number",
     FRACTION: "must be a number above 0 and up to 1",
@@ -57,6 +59,10 @@ def _as_given(options: Mapping[str, str], has_schema: bool) -> Mapping[str, str]
 
 def _none_of_ours(options: Mapping[str, str], generation: int) -> Mapping[str, str]:
     return {}
+
+
+def _any_schema(ddl: str, options: Mapping[str, str]) -> Iterator[str]:
+    yield from ()
 
 
 def says(option: str, options: Mapping[str, str]) -> bool:
@@ -91,6 +97,9 @@ class FileFormat:
     has_corrupt_rows: the reader puts the text of a row that it cannot parse into a column of its own.
     columns: its only columns, name and type; None where the schema says which there are.
     value: the record's value where the spec has none; None for the row as JSON.
+    is_read_in_python: Python reads its files (spark/python_scan.py), and Spark has no reader for them here.
+    needs_schema: a spec must say the columns.
+    schema_problems: why the format cannot be read by a schema that Spark may take, of the schema and the options.
     is_whole: whether, with these options, a file is always one split, since no reader can begin inside of it.
     refused: the options, by names in lower case, that are refused for reasons other than the shape of their values.
     reader_options: the options for Spark's reader, made of those of the spec.
@@ -110,6 +119,9 @@ class FileFormat:
     has_corrupt_rows: bool = False
     columns: Mapping[str, str] | None = None
     value: str | None = None
+    is_read_in_python: bool = False
+    needs_schema: bool = False
+    schema_problems: Callable[[str, Mapping[str, str]], Iterator[str]] = _any_schema
     is_whole: Callable[[Mapping[str, str]], bool] = _cut_where_it_can_be
     refused: Callable[[Mapping[str, str], bool], Refusals] = _nothing_refused
     reader_options: Callable[[Mapping[str, str], bool], Mapping[str, str]] = _as_given

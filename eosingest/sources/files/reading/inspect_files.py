@@ -12,7 +12,7 @@ from typing import Any
 from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.file_parts import FilePart
-from eosingest.sources.files.inspection import Finding, error_of, inspect, look, needs_inspection, parts
+from eosingest.sources.files.inspection import Check, Finding, error_of, inspect, look, needs_inspection, parts
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.source_file import SourceFile
@@ -23,17 +23,18 @@ _TASKS_PER_SLOT = 4  # files are of unlike sizes: many small tasks end at about 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What each task does with its files, or parts of files. Pickled into the tasks."""
+    """What each task does with its files, or parts of files. Pickled into the tasks. `check`: as for `inspection.inspect`."""
 
     format: str
     options: Mapping[str, str]
     split_size: int
+    check: Check | None = None
 
     def __call__(self, files: Iterable[tuple[SourceFile, FilePart]]) -> Iterator[Finding | EosingestError]:
         """Yield what is wrong with the files. Errors (a file changed, cannot be read) are yielded, too, and not raised."""
         for file, part in files:
             try:
-                found = inspect(file, self.format, self.options, self.split_size, part)
+                found = inspect(file, self.format, self.options, self.split_size, part, self.check)
             except EosingestError as error:
                 yield error
             else:
@@ -41,20 +42,22 @@ class Inspection:
                     yield found
 
 
-def inspect_pending(context: Any, read: ReadSettings, plan: Plan, *, as_lines: bool, slots: int) -> None:
+def inspect_pending(
+    context: Any, read: ReadSettings, plan: Plan, *, as_lines: bool, slots: int, check: Check | None = None
+) -> None:
     """Inspect the pending files. Raises FatalError for what was found, ChangedError for a file that changed.
 
     `as_lines`: the tasks of the run read the lines themselves, and find damage then; only names and first bytes are checked
-    here. `slots`: how many tasks run at a time.
+    here. `slots`: how many tasks run at a time. `check` is asked of every file.
     """
     pending = pending_files(plan)
     refused = [found for file in pending if (found := look(file, read.format, read.options)) is not None]
     if refused:
         raise error_of(refused)
-    files = [file for file in pending if needs_inspection(read.format, read.options, file.path)]
+    files = [file for file in pending if check or needs_inspection(read.format, read.options, file.path)]
     if as_lines or not files:
         return
-    inspection = Inspection(read.format, read.options, plan.split_size)
+    inspection = Inspection(read.format, read.options, plan.split_size, check)
     pieces = [(file, part) for file in files for part in parts(file, read.format, read.options)]
     if sum(file.length for file in files) <= _HERE_BYTES and len(files) <= _HERE_FILES:
         results = list(inspection(pieces))

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from eosingest.protocol.plan import Plan
+from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.names import metadata_file_path
 from eosingest.sources.files.partitions import partition_base
 from eosingest.sources.files.reading import line_jobs, other_reader
@@ -19,9 +20,10 @@ from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
 from eosingest.sources.files.reading.outgrown import check_pinned_schema
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.rows import FileRows, ReadSettings, file_rows
+from eosingest.sources.files.reading.xml_scan import XmlScan
 from eosingest.sources.files.whole import is_one_value
 from eosingest.spark.record_columns import RecordSettings
-from eosingest.spark.scan import Direct, OtherRows
+from eosingest.spark.scan import Direct, OtherRows, Scan
 
 _READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
 
@@ -119,9 +121,11 @@ class FileScan:
         return partition_base(planned_files(plan), recursive=self.recursive)
 
 
-def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> FileScan:
+def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Scan:
     """Make the scan of a spec's `[source]`."""
     read = ReadSettings(format=table.format, options=table.reader_options(), schema=table.ddl, **vars(records))
+    if FORMATS[table.format].is_read_in_python:
+        return XmlScan(read, records, table.recursive)
     return FileScan(read, conf, table.recursive)
 
 

@@ -1,0 +1,126 @@
+"""How XML files are read (`spark.scan.Scan`): by Python, with Spark SQL only over the columns that come of it.
+
+    source.schema, options, folders of the plan ─▶ XmlReader (xml_reader.py) in a PythonScan (spark/python_scan.py)
+
+Spark's own reader is not used: it compares characters and parses no XML, so that rows are lost, made up and changed silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from eosingest.errors import SpecError
+from eosingest.protocol.plan import Plan
+from eosingest.sources.files.partitions import folder_values, partition_base
+from eosingest.sources.files.reading.data_schema import from_ddl
+from eosingest.sources.files.reading.inspect_files import inspect_pending
+from eosingest.sources.files.reading.planned_files import pending_files, planned_files
+from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.sources.files.reading.xml_reader import XmlReader, folder_value
+from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.xml.columns import settings_of
+from eosingest.sources.files.xml.document import XmlCheck
+from eosingest.sources.files.xml.schema import Field, Type, parse
+from eosingest.spark import python_scan
+from eosingest.spark.python_scan import PythonRows, PythonScan
+from eosingest.spark.record_columns import RecordSettings, naming, refuse_our_names
+from eosingest.spark.scan import Direct, OtherRows
+from eosingest.spec.expressions import quote_name
+
+
+@dataclass(frozen=True)
+class XmlScan:
+    """How XML files are read: by the settings `read`, for `records`. `recursive`: no folder gives a column."""
+
+    read: ReadSettings
+    records: RecordSettings
+    recursive: bool = False
+
+    scan_nodes = python_scan.SCAN_NODES
+
+    def spark_conf(self, split_size: int) -> Mapping[str, str]:
+        """Return no settings: Spark does not read the files."""
+        return {}
+
+    def direct(self, plan: Plan) -> Direct | None:
+        """See `PythonScan.direct`."""
+        return self._of(plan).direct(plan)
+
+    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
+        """Read all pending files to their ends, by the parser and the types of the run; see `inspect_files.inspect_pending`."""
+        reader = self._reader(plan)
+        for file in pending_files(plan):
+            for folder in reader.folders:
+                folder_value(file, folder)
+        inspect_pending(context, self.read, plan, as_lines=False, slots=slots, check=XmlCheck(reader.settings))
+
+    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
+        """Do nothing: the spec gives the schema."""
+
+    def frame(self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int) -> PythonRows:
+        """See `PythonScan.frame`. Raises SpecError where Spark takes the spec's schema for other columns, or for none."""
+        given = self._given()
+        refuse_our_names("source.schema", [field.name for field in given])
+        with naming("source.schema"):
+            of_spark = from_ddl(self.read.schema or "")
+        if of_spark != from_ddl(", ".join(f"{quote_name(field.name)} {field.type.ddl}" for field in given)):
+            raise SpecError(
+                f"source.schema: Spark takes it for {of_spark.simpleString()}, which is not as it is understood here",
+                code="bad-expression",
+                hint="nothing was sent; write names in back-quotes, and leave out what stands behind a type",
+            )
+        return self._of(plan).frame(spark, plan, schema, most_tasks)
+
+    def for_audit(
+        self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
+    ) -> tuple[Plan, OtherRows | None]:
+        """Return the whole plan for Spark: there is only one reader."""
+        return plan, None
+
+    def items_named_in(self, plan: Plan, text: str) -> str:
+        """Name the pending files; the reader's own errors name theirs."""
+        return self._of(plan).items_named_in(plan, text)
+
+    def _of(self, plan: Plan) -> PythonScan:
+        reader = self._reader(plan)
+        columns = {field.name: field.type.ddl for field in (*reader.settings.fields, *reader.folders)}
+        return PythonScan(self.records, reader, columns)
+
+    def _reader(self, plan: Plan) -> XmlReader:
+        files, given = planned_files(plan), self._given()
+        types = {field.name.lower(): field for field in given}
+        names = [] if partition_base(files, recursive=self.recursive) is None else _folder_names(files)
+        folders = tuple(types.get(name.lower(), Field(name, Type("STRING"))) for name in names)
+        nested = [folder for folder in folders if folder.type.element is not None or folder.type.fields]
+        if nested:
+            raise SpecError(
+                f"source.schema: {nested[0].name} is a column of folders, and can be no {nested[0].type.name}",
+                code="bad-expression",
+                hint="nothing was sent; correct the spec",
+            )
+        beside = {folder.name for folder in folders}
+        rows = [field for field in given if field.name not in beside]
+        settings = settings_of(self.read.options, rows, (field.name for field in given if field.name in beside))
+        return XmlReader(settings, folders)
+
+    def _given(self) -> tuple[Field, ...]:
+        return parse(self.read.schema or "")
+
+
+def _folder_names(files: list[SourceFile]) -> list[str]:
+    """Return the columns of the files' folders as written. Raises SpecError where they are not written alike."""
+    spelled: dict[str, str] = {}
+    for file in files:
+        for name in folder_values(file):
+            other = spelled.setdefault(name.lower(), name)
+            if other != name:
+                raise SpecError(
+                    f"The folders of [source] are called {other}=… and {name}=…: that is one column with two names.",
+                    code="mixed-tree",
+                    hint="Rename one of them.",
+                )
+    return list(spelled.values())
