@@ -1,4 +1,4 @@
-"""What a file says, by readers that are none of ours: Python's csv, json, gzip, bz2, zlib; zstandard, lz4, pyarrow, fastavro.
+"""What a file says, by readers that are none of ours: Python's csv, json, gzip, bz2; zstandard, lz4, pyarrow, fastavro, lxml.
 
 The expectation of the table (table.py). A reader returns the rows of a file, or None where it refuses it. Rows of text are
 bytes; other rows are what `json.loads` makes of the record that a run sends of them.
@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as parquet
 
+from tests.reading.independent_xml import xml_rows
 from tests.support.compressed import COMPRESS, independently
 
 # The type of a column: a name of SQL, [type of the elements], or {name: type of a field}.
@@ -51,6 +52,8 @@ def rows(format: str, name: str, data: bytes, columns: Columns | None, options: 
         if format == "text":
             return [found] if options.get("wholetext") == "true" else lines(found, options.get("lineSep"))
         assert columns is not None, "types are not guessed here"
+        if format == "xml":
+            return xml_rows(found, columns, options)
         text = _decoded(found, options.get("encoding", "UTF-8"))
         if options.get("multiLine") == "true":
             return (_document if format == "json" else _csv)(text, columns, options)

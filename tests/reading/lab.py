@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -26,10 +28,13 @@ from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_jobs import line_separator, takes_lines
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
 from eosingest.sources.files.reading.rows import ReadSettings, file_rows
+from eosingest.sources.files.reading.xml_scan import XmlScan
 from eosingest.sources.files.source import FileSource
+from eosingest.spark import python_scan
 from eosingest.spark.direct import DirectInputs
-from eosingest.spark.record_columns import CORRUPT, SPLIT, record_frame
+from eosingest.spark.record_columns import CORRUPT, SPLIT, RecordFrame, record_frame
 from eosingest.spec.generations import NEWEST
+from tests.reading.independent import plain
 from tests.support.warm_spark import cut_by, warm_spark
 
 SPLIT_SIZE = 32 << 20
@@ -58,8 +63,29 @@ class Pending:
     base_path: str | None
 
     @property
+    def in_python(self) -> bool:
+        return FORMATS[self.read.format].is_read_in_python
+
+    def rows(self) -> list[Any]:
+        """Return what Python's reader gives of the files, in this process and without Spark, as records have it in JSON."""
+        reader = XmlScan(self.read, self.read)._reader(self.plan)
+        batches = (batch for split in python_scan.planned_splits(self.plan) for batch in reader.read(split, None))
+        return [_as_json(row, pa.struct(list(batch.schema))) for batch in batches for row in batch.to_pylist()]
+
+    @property
     def batch(self) -> str:
         return f"{self.read} {self.plan.split_size} {self.base_path}"
+
+
+def _as_json(value: Any, kind: pa.DataType) -> Any:
+    """Return a value of Arrow's as JSON has it: a float of 32 bits as the shortest text that means it."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {field.name: _as_json(value[field.name], field.type) for field in kind}
+    if pa.types.is_list(kind):
+        return [_as_json(each, kind.value_type) for each in value]
+    return plain(float(str(np.float32(value))) if pa.types.is_float32(kind) else value)
 
 
 def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
@@ -82,6 +108,9 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
     base_path = source.partition_base(listing.items)
     if not plan.pending_items:
         return []
+    if FORMATS[asked.format].is_read_in_python:
+        XmlScan(read, read).inspect(None, plan, direct=False, slots=2)
+        return Pending(read, plan, base_path)
     as_lines = takes_lines(read, {}, plan, base_path)
     inspect_pending(None, read, plan, as_lines=as_lines, slots=2)
     return _lines(plan, line_separator(read)) if as_lines else Pending(read, plan, base_path)
@@ -164,12 +193,9 @@ class Lab:
         first = together[0]
         plan = replace(first.plan, items=tuple(entry for each in together for entry in each.plan.items))
         cut_by(self.spark, plan.split_size)
-        files = file_rows(self.spark, first.read, plan, first.base_path)
-        frame = record_frame(files, first.read)
+        frame, keys = self._frame(first, plan)
         table, _ = frame.source.verified(frame.records)
-        splits = {
-            key: table[key] for key, _, _ in file_splits.planned_splits(plan, files.scheme)
-        }  # in the plan's order
+        splits = {key: table[key] for key in keys}
         by_split: dict[int, list[Any]] = {key: [] for key in splits}
         for row in frame.records.coalesce(1).collect():  # all columns, or Spark would not compute some
             by_split[row[SPLIT]].append(row)
@@ -178,8 +204,17 @@ class Lab:
             names = {entry.item.name for entry in each.plan.items}
             rows = [row for key, split in splits.items() if split.split.item in names for row in by_split[key]]
             values = [None if row["value"] is None else bytes(row["value"]) for row in rows]
-            found.append((values, [bytes(row[CORRUPT]) for row in rows if row[CORRUPT] is not None]))
+            found.append((values, [bytes(row[CORRUPT]) for row in rows if CORRUPT in row and row[CORRUPT] is not None]))
         return found
+
+    def _frame(self, first: Pending, plan: Plan) -> tuple[RecordFrame, list[int]]:
+        """Return the record columns, and the hashes of the splits in the plan's order."""
+        if first.in_python:
+            rows = XmlScan(first.read, first.read).frame(self.spark, plan, None, 1)
+            return record_frame(rows, first.read), [split.key for split in python_scan.planned_splits(plan)]
+        files = file_rows(self.spark, first.read, plan, first.base_path)
+        keys = [key for key, _, _ in file_splits.planned_splits(plan, files.scheme)]
+        return record_frame(files, first.read), keys
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """The table of files: format × codec × encoding × damage × odd content, and what each file says by an independent reader.
 
-    table_text.py, _rows.py, _columns.py, _avro.py, _whole.py
+    table_text.py, _rows.py, _columns.py, _avro.py, _whole.py, _xml.py
         ─▶ table() ─▶ test_table.py: the whole reading path, exact or refused
                    └▶ test_mends_taken_out.py: one check off, one case wrong
 
@@ -69,10 +69,11 @@ class Case:
 @cache
 def table() -> tuple[Case, ...]:
     """Return all cases, each with an id of its own."""
-    from tests.reading import table_avro, table_columns, table_filters, table_rows, table_text, table_whole
+    from tests.reading import table_avro, table_columns, table_filters, table_rows, table_text, table_whole, table_xml
 
     of_rows = [*table_text.cases(), *table_rows.cases(), *table_whole.cases()]
-    found: list[Case] = [*of_rows, *table_columns.cases(), *table_filters.cases(), *table_avro.cases()]
+    of_columns = [*table_columns.cases(), *table_filters.cases(), *table_avro.cases()]
+    found: list[Case] = [*of_rows, *of_columns, *table_xml.cases()]
     assert len({case.id for case in found}) == len(found), _doubled(found)
     return tuple(found)
 

@@ -216,7 +216,7 @@ def _compressed() -> Iterator[Case]:
         ("text", rows, None, {"wholetext": "true"}, "txt"),
     )
     for (format, data, columns, options, name), suffix in itertools.product(kinds, COMPRESS):
-        for kind, packed in _damaged(suffix, data, random):
+        for kind, packed in damaged(suffix, data, random):
             file = one(f"a.{name}.{suffix}", packed)
             yield Case(
                 f"{format}/whole/{suffix}/{kind}",
@@ -228,7 +228,7 @@ def _compressed() -> Iterator[Case]:
             )  # type: ignore[arg-type]
 
 
-def _damaged(suffix: str, data: bytes, random: Random) -> Iterator[tuple[str, bytes]]:
+def damaged(suffix: str, data: bytes, random: Random) -> Iterator[tuple[str, bytes]]:
     packed = COMPRESS[suffix](data)
     yield "good", packed
     yield "of nothing", COMPRESS[suffix](b"")

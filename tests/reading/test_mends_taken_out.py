@@ -5,8 +5,10 @@ Each switch names the check, how it is taken out, and the cases that need it: th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from decimal import Context
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +40,13 @@ from eosingest.sources.files.reading import (
     misread,
     rows,
     valid_text,
+    xml_scan,
 )
 from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.xml import document
+from eosingest.sources.files.xml import text as xml_text
+from eosingest.sources.files.xml import values as xml_values
+from eosingest.sources.files.xml.columns import settings_of
 from eosingest.spark import times
 from tests.reading import lab as lab_module
 from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
@@ -261,6 +268,53 @@ SWITCHES = [
         _set(whole_text, "_decode", lambda decoder, piece, encoding, *_, **__: piece.decode(encoding, "replace")),
         ("json/array/encoding/", "csv/over lines/encoding/"),
         ("windows-1252/undecodable/", "US-ASCII/undecodable/"),
+    ),
+    # XML
+    Switch("a document's end is not waited for", _set(document._Handler, "end", _nothing), ("xml/cut/",), spark=False),
+    Switch(
+        "entities are followed",
+        _set(document._Handler, "_doctype", _nothing),
+        ("xml/document/whole/",),
+        ("entities of its own", "an unused entity"),
+        spark=False,
+    ),
+    Switch(
+        "half a surrogate pair is decoded",
+        _set(whole_text, "_decode", lambda decoder, piece, encoding, *_, **__: piece.decode(encoding, "replace")),
+        ("xml/encoding/",),
+        ("a lead alone", "a trail alone"),
+        spark=False,
+    ),
+    Switch(
+        "a declaration may say another encoding",
+        _set(xml_text, "_agree", _nothing),
+        ("xml/encoding/utf-16",),
+        ("declared as UTF-8",),
+        spark=False,
+    ),
+    Switch(
+        "a second mark is passed over",
+        _set(xml_text, "_without_second_mark", lambda pieces: pieces),
+        ("xml/document/whole/two marks",),
+        spark=False,
+    ),
+    Switch(
+        "numbers are what Python takes for them",
+        _set(xml_values, "_WHOLE", re.compile(r"[+-]?[\d_]+")),
+        ("xml/typed/INT", "xml/typed/BIGINT"),
+        spark=False,
+    ),
+    Switch(
+        "numbers are rounded",
+        _set(xml_values, "_EXACTLY", Context(prec=38)),
+        ("xml/typed/DECIMAL(10,2)",),
+        spark=False,
+    ),
+    Switch(
+        "folders take the place of elements",
+        _set(xml_scan, "settings_of", lambda options, fields, beside: settings_of(options, fields)),
+        ("xml/folders/the data has it",),
+        spark=False,
     ),
     # Times
     Switch(

@@ -49,6 +49,8 @@ _PARTS = {
     "documents": ("json/document", "json/array", "json/whole"),
     "records over lines": ("csv/over lines", "csv/whole"),
     "whole files": ("text/whole", "binaryFile"),
+    "xml, documents": ("xml/document", "xml/random", "xml/cut", "xml/encoding", "xml/habit"),
+    "xml, values": ("xml/typed", "xml/options", "xml/compressed", "xml/files", "xml/folders"),
     "encodings": ("csv/encoding", "json/encoding"),
     "files and folders": ("csv/files", "csv/folders", "json/files", "json/folders"),
     "parquet, pages": ("parquet/written", "parquet/flipped", "parquet/damage", "parquet/old"),

@@ -185,7 +185,7 @@ class _Handler:
         self._stack.append(opened)
         if child is not None and not child.repeated:
             self._stack[-2].values[child.index] = None  # it is there
-        if isinstance(node, Struct):
+        if attributes and isinstance(node, Struct):
             for at in range(0, len(attributes), 2):
                 found = node.attributes.get(attributes[at])
                 if attributes[at] in node.refused_attributes:

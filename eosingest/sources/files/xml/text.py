@@ -90,7 +90,8 @@ def _known(name: str) -> str:
         found = codecs.lookup(name).name
     except LookupError:
         found = ""
-    if found not in ENCODINGS | WIDE | {"utf-16", "utf-32"}:
+    made_up = found == "utf-8" and name.lower() not in ("utf-8", "utf8")  # Python has names of its own for it
+    if made_up or found not in ENCODINGS | WIDE | {"utf-16", "utf-32"}:
         raise BadTextError(f"its encoding {name} is not one that is known to be read exactly", line=1, hint=_UTF_8)
     return found
 
