@@ -124,7 +124,7 @@ class _LazyLauncher:
             return
         folders = {name.lower() for name in self._parts.source.columns_beside([first])}
         names = [name for name in given.names if name.lower() not in folders] if given is not None else []
-        found = misspelt(path, source.format, names)
+        found = misspelt(path, source.format, names, source.row_name)
         if found is not None:
             self._observer.note(found)
 

@@ -30,8 +30,8 @@ def init(
             "--from",
             metavar="FILE",
             envvar="EOSINGEST_FROM",
-            help="A data file (csv, tsv, json lines, text, parquet, orc; also .gz, .bz2, .zst, .lz4): the spec is written for"
-            " it, with format, options and schema found out.",
+            help="A data file (csv, tsv, json lines, xml, text, parquet, orc; also .gz, .bz2, .zst, .lz4): the spec is written"
+            " for it, with format, options and schema found out.",
             show_default=False,
         ),
     ] = None,

@@ -1,6 +1,6 @@
 """Detects format, options and schema of a data file from its contents, for `init --from`; without Spark or Kafka.
 
-sniff(file) ─▶ codec by name and first bytes ─▶ format ─▶ csv.py | json_lines.py | footers.py | Avro | lines ─▶ Found
+sniff(file) ─▶ codec by name and first bytes ─▶ format ─▶ csv.py | json_lines.py | xml.py | footers.py | Avro | lines ─▶ Found
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ _BY_SUFFIX = {
     ".pq": "parquet",
     ".orc": "orc",
     ".avro": "avro",
+    ".xml": "xml",
 }
 _MAGIC = {b"PAR1": "parquet", b"ORC": "orc", b"Obj\x01": "avro"}
+_SPACE = b"\xef\xbb\xbf \t\r\n"  # and UTF-8's mark
 _NOT_READ = {
     b"PK\x03\x04": "a zip archive (or an Excel sheet)",
     b"\xfd7zXZ": "compressed with xz",
@@ -70,9 +72,11 @@ def why_not_json_lines(file: Path) -> FatalError | None:
 
 
 def _look_at_text(data: Opened, by_name: str | None) -> Found:
-    from eosingest.sniff import csv, json_lines
+    from eosingest.sniff import csv, json_lines, xml
 
-    if by_name == "json" or (by_name is None and data.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[{"))):
+    if by_name == "xml" or (by_name is None and data.head.lstrip(_SPACE).startswith(b"<?xml")):
+        return xml.look(data)
+    if by_name == "json" or (by_name is None and data.head.lstrip(_SPACE).startswith((b"{", b"[{"))):
         return json_lines.look(data)
     if by_name == "csv":
         return csv.look(data)

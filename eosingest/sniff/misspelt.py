@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from eosingest.errors import EosingestError
@@ -17,24 +17,32 @@ from eosingest.sniff.opened import Opened, opened
 
 _LOOKED_AT_BYTES = 1 << 20
 _ALIKE = 0.75
-_WITH_NAMES = ("json", "parquet", "orc")
-_BY_CASE = "json"  # Spark matches its fields by case; columns of Parquet and ORC not
+_WITH_NAMES = ("json", "xml", "parquet", "orc")
+_BY_CASE = ("json", "xml")  # their names are matched by case; columns of Parquet and ORC not
+_NAMED_AT_MOST = 10
 
 
-def misspelt(file: Path, format: str, columns: Sequence[str]) -> str | None:
+def misspelt(file: Path, format: str, columns: Sequence[str], row_name: str | None = None) -> str | None:
     """Return a note on misspelt columns, by the file's first rows; None if there are none, or the file cannot be read.
 
-    `columns` are the names of the schema, without those that folders give. Nothing is found in other formats than JSON,
-    Parquet and ORC.
+    `columns` are the names of the schema, without those that folders give. `row_name` is what the rows are called in the data,
+    where they have a name: none of that name is noted, too. Nothing is found in other formats than JSON, XML, Parquet and ORC.
     """
     if format not in _WITH_NAMES:
         return None
     try:
         data = opened(file)
+        if format == "xml":
+            return _of_elements(data, columns, row_name or "")
         names, looked_at = _fields(data) if format == "json" else (_columns(data, format), "the columns")
     except (EosingestError, OSError, ValueError, NotImplementedError):  # pyarrow's errors are of these
         return None
-    fold = str if format == _BY_CASE else str.lower
+    return _note(file, columns, names, looked_at, str if format in _BY_CASE else str.lower)
+
+
+def _note(
+    file: Path, columns: Sequence[str], names: Sequence[str], looked_at: str, fold: Callable[[str], str]
+) -> str | None:
     there, wanted = {fold(name) for name in names}, {fold(name) for name in columns}
     unread = [name for name in names if fold(name) not in wanted]
     found = [(name, like) for name in columns if fold(name) not in there and (like := _like(name, unread))]
@@ -42,9 +50,21 @@ def misspelt(file: Path, format: str, columns: Sequence[str]) -> str | None:
         return None
     pairs = ", ".join(f"{quoted(name)} ({quoted(like)} is there)" for name, like in found)
     return (
-        f"not among {looked_at} of {file.name}: {pairs}. Spark makes null of a column that is not there: correct"
+        f"not among {looked_at} of {file.name}: {pairs}. A column that is not there is null: correct"
         " source.schema if the name is misspelt"
     )
+
+
+def _of_elements(data: Opened, columns: Sequence[str], row_name: str) -> str | None:
+    from eosingest.sniff import xml
+
+    names, every = xml.names_in(data, row_name, _LOOKED_AT_BYTES)
+    if row_name not in every:
+        shown = ", ".join(every[:_NAMED_AT_MOST]) + (" …" if len(every) > _NAMED_AT_MOST else "")
+        return (
+            f"no element <{row_name}> is at the beginning of {data.file.name}; there are: {shown}. See options.rowTag"
+        )
+    return _note(data.file, columns, names, "the columns of the first rows", str)
 
 
 def _like(name: str, others: Iterable[str]) -> str | None:

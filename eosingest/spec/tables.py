@@ -89,6 +89,11 @@ class SourceTable(Table):
         return None
 
     @property
+    def row_name(self) -> str | None:
+        """What the rows are called in the data, where they have a name there."""
+        return None
+
+    @property
     def is_json_lines(self) -> bool:
         """Whether the data must be JSON, one record per line: `check` tests the first item."""
         return False

@@ -21,7 +21,7 @@ name = "my-job"                     # the job's progress is kept under this name
 # if_running = "fence"              # an earlier run is still alive here: fence it off | fail | skip
 
 [source]
-format = "json"                     # json (one record a line) | csv | text | parquet | orc
+format = "json"                     # json (one record a line) | csv | text | xml | parquet | orc | avro
 path = "data/*.jsonl"               # file, folder or glob, or a list; relative to this file
 # schema = "id BIGINT, user STRING, ts TIMESTAMP"   # without it Spark looks through the data first
 # options = { timestampFormat = "yyyy-MM-dd" }      # options of Spark's reader; csv: { header = true }

@@ -193,6 +193,8 @@ def _documents() -> Iterator[Case]:
     nested = "<rows><row><a>1</a><row><a>2</a><row><a>3</a></row></row></row></rows>"
     yield _case("document/named/rows in rows", nested, columns)
     yield _case("document/named/one too deep", nested.replace("<a>3</a>", "<row/>"), columns)
+    own = "<rows><row id='1'> x </row><row/><row>y<z/></row></rows>"
+    yield _case("document/named/the row's own text", own, {"_id": "INT", "_VALUE": "STRING"})
     yield _case("document/named/several", "<rows><row><row/><row/></row></rows>", {"row": [{"a": "INT"}]})
     space = '<x:rows xmlns:x="urn:x"><x:row x:id="1"><x:a>1</x:a><a>2</a></x:row><row/></x:rows>'
     yield _case(

@@ -118,10 +118,10 @@ def test_pieces_of_any_size_say_the_same() -> None:
         "é",
         "<n>5</n>",
     ]
-    for _ in range(3000):
+    for _ in range(1000):
         inside = "".join(random.choices(pieces, k=random.randint(1, 9)))
         taken += not isinstance(read(f"<rows><row>{inside}</row></rows>".encode()), BadTextError)
-    assert taken > 150
+    assert taken > 50
 
 
 def test_memory_does_not_grow_with_the_file() -> None:

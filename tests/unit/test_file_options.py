@@ -135,3 +135,25 @@ def test_meaningful_options_fold_names_and_drop_what_a_schema_makes_idle() -> No
     }
     assert meaningful_options("csv", {"inferSchema": "false"}, has_schema=False) == {"inferSchema": "false"}
     assert meaningful_options("csv", {"inferSchema": "false"}, has_schema=True) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "expected"),
+    [
+        ({}, "rowTag", "is missing"),
+        ({"rowTag": "<row>"}, "rowTag", "without brackets"),
+        ({"rowTag": ""}, "rowTag", "must be a name of XML"),
+        ({"rowtag": "ns:row-1.x"}, "rowtag", None),
+        ({"rowTag": "é", "attributePrefix": ""}, "attributePrefix", "must not be empty"),
+        ({"rowTag": "row", "valueTag": ""}, "valueTag", "must not be empty"),
+        ({"rowTag": "row", "ignoreSurroundingSpaces": "no"}, "ignoreSurroundingSpaces", "true or false"),
+        ({"rowTag": "row", "encoding": "EUC-JP"}, "encoding", "iconv"),
+        ({"rowTag": "row", "encoding": "windows-1252"}, "encoding", None),
+        ({"rowTag": "row", "excludeAttribute": "true"}, "excludeAttribute", "unknown option"),
+        ({"rowTag": "row", "dateFormat": "yyyy"}, "dateFormat", "unknown option"),
+        ({"rowTag": "row", "multiLine": "true"}, "multiLine", "unknown option"),
+    ],
+)
+def test_options_of_xml(options: dict[str, str], name: str, expected: str | None) -> None:
+    found = _options("xml", True, **options)
+    assert (found == {}) if expected is None else (expected in found[name]), found

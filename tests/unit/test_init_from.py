@@ -337,3 +337,38 @@ def test_check_says_of_json_that_is_not_lines(
     assert cli.exit_code_of(["check", "job.toml"]) == 0
     said = capsys.readouterr().err
     assert (words in said) if words else ("jq" not in said)
+
+
+# ---- XML -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "tag", "schema", "key"),
+    [
+        ('<c><book id="1"><t>x</t></book><book id="2"><t>y</t><p>1.5</p></book></c>', "book",
+         "_id BIGINT, t STRING, p DOUBLE", "CAST(_id AS STRING)"),
+        ("<c><head><v>1</v></head><r><a>1</a><b/><b>2</b></r><r><a>x</a></r></c>", "r", "a STRING, b ARRAY<BIGINT>", None),
+        ("<rss><channel><title>t</title><item><ok>true</ok></item><item/></channel></rss>", "item", "ok BOOLEAN", None),
+        ('<c><r><p cur="EUR">5</p><o><m n="1"/></o></r><r/></c>', "r",
+         "p STRUCT<_cur: STRING, _VALUE: BIGINT>, o STRUCT<m: STRUCT<_n: BIGINT>>", None),
+        ("<c><r><id>007</id></r><r><id>8</id></r></c>", "r", "id STRING", "id"),
+        ("<c><r><ns:a xmlns:ns='u'>1</ns:a></r><r/></c>", "r", "`ns:a` BIGINT", None),
+        ('<c xmlns:xsi="u"><r xsi:type="t"><a xsi:nil="true"/></r><r><a>1</a></r></c>', "r", "a BIGINT", None),
+        ("<r><a>1</a><b>2</b></r>", "r", "a BIGINT, b BIGINT", None),
+    ],
+)  # fmt: skip
+def test_xml(content: str, tag: str, schema: str, key: str | None) -> None:
+    what = found("a.xml", content)
+    assert (what.format, what.options, what.schema, what.key) == ("xml", {"rowTag": tag}, schema, key)
+    assert cli.exit_code_of(["init", "--from", "a.xml", "--force"]) == 0
+    assert cli.exit_code_of(["check", "eosingest.toml"]) == 0
+    assert load(Path("eosingest.toml")).source.given_schema == schema
+    assert found("b", f'<?xml version="1.0"?>\n{content}').options == {"rowTag": tag}
+
+
+@pytest.mark.parametrize(
+    "content", ["<a><b></a>", "<a/>", '<!DOCTYPE a [<!ENTITY e "x">]><a>&e;</a>', "text", "<a>" * 300]
+)
+def test_xml_that_a_run_would_not_read(content: str) -> None:
+    with pytest.raises(FatalError):
+        found("a.xml", content)

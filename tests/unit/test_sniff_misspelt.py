@@ -52,3 +52,18 @@ def test_columns_of_parquet_and_orc_whatever_their_case(tmp_path: Path) -> None:
 def test_a_file_that_the_run_refuses_is_not_spoken_of_here(tmp_path: Path, data: bytes) -> None:
     for name, kind in (("a.jsonl", "json"), ("a.jsonl.gz", "json"), ("a.parquet", "parquet"), ("a.orc", "orc")):
         assert misspelt(written(tmp_path, name, data), kind, ["id"]) is None
+
+
+def test_xml(tmp_path: Path) -> None:
+    """Breaks when a run that finds no row by a misspelt name, or nulls in a column, has nothing to say about it."""
+    file = tmp_path / "a.xml"
+    file.write_bytes(b"<books><book isbn='1'><title>x</title><n>1</n></book><book/></books>")
+    assert misspelt(file, "xml", ["_isbn", "title", "other"], "book") is None
+    note = misspelt(file, "xml", ["_isbm", "titel", "n"], "book")
+    assert note is not None
+    assert "_isbm (_isbn is there), titel (title is there)" in note
+    assert "no element <bok> is at the beginning of a.xml; there are: books, book, title, n." in str(
+        misspelt(file, "xml", ["title"], "bok")
+    )
+    file.write_bytes(b"<books>")
+    assert misspelt(file, "xml", ["title"], "bok") is None

@@ -529,3 +529,11 @@ def test_csv_says_whether_it_has_a_header(tmp_path: Path) -> None:
     for said in ("true", "false", "'false'"):
         file.write_text(CSV_WITHOUT_A_WORD + f"\n[source.options]\nHeader = {said}\n")
         load(file)
+
+
+def test_xml_needs_a_schema_that_it_can_be_read_by(problems: Callable[..., list[str]]) -> None:
+    xml = MINIMAL.replace('format = "json"', 'format = "xml"\noptions = { rowTag = "row", attributePrefix = "@" }')
+    assert xml != MINIMAL
+    assert any("source.schema: is missing" in said for said in problems(xml))
+    assert any("type BINARY, as which no XML is read" in said for said in problems(xml, 'source.schema="a BINARY"'))
+    assert any("@a is an attribute" in said for said in problems(xml, 'source.schema="`@a` ARRAY<INT>"'))

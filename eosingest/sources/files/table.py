@@ -159,6 +159,11 @@ class FileTable(SourceTable):
         return self.ddl
 
     @property
+    def row_name(self) -> str | None:
+        """The name of the elements that are the rows of XML."""
+        return self.options.get("rowTag")
+
+    @property
     def is_json_lines(self) -> bool:
         """Whether the format is JSON, and a file no single document."""
         return self.format == "json" and not FORMATS[self.format].is_whole(self.options)

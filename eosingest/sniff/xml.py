@@ -1,0 +1,192 @@
+"""Detects an XML file's rows and their columns, for `init --from`: which elements repeat, and what is in them.
+
+The rows are the elements that are most often there beside each other; the schema names all that the rows looked at have.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+from eosingest.errors import FatalError
+from eosingest.sniff.found import Column, Found, quoted
+from eosingest.sniff.opened import LOOKED_AT_BYTES, Opened
+
+_PIECE = 1 << 18
+_DEEPEST = 200
+_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})\.[0-9]{1,15}")
+_WORDS = ("true", "false")
+_OF_XML_ITSELF = ("xmlns", "xsi:")  # how attributes begin that say nothing of the data
+_WHITE = " \t\r\n"
+
+
+class _StopError(Exception):
+    """Enough was read, or what follows is not for this look."""
+
+
+@dataclass
+class _Element:
+    """All elements of one name in one place: how many there are, and what is in them."""
+
+    count: int = 0
+    most_beside: int = 0  # in one parent
+    children: dict[str, _Element] = field(default_factory=dict)
+    attributes: dict[str, _Text] = field(default_factory=dict)
+    text: _Text = field(default_factory=lambda: _Text())
+    beside: dict[str, int] = field(default_factory=dict)  # how many children of each name the open element has
+
+
+@dataclass
+class _Text:
+    """The texts of one place: the narrowest type that they all have, and how many there are."""
+
+    kinds: set[str] = field(default_factory=set)
+    count: int = 0
+
+    def add(self, text: str) -> None:
+        self.count += 1
+        if text:
+            self.kinds.add(_kind(text))
+
+    @property
+    def type(self) -> str:
+        if self.kinds == {"BIGINT", "DOUBLE"}:
+            return "DOUBLE"
+        return self.kinds.copy().pop() if len(self.kinds) == 1 else "STRING"
+
+
+def _kind(text: str) -> str:
+    if _WHOLE.fullmatch(text):
+        return "BIGINT"
+    if _NUMBER.fullmatch(text):
+        return "DOUBLE"
+    return "BOOLEAN" if text in _WORDS else "STRING"
+
+
+def look(data: Opened) -> Found:
+    """Detect the rows. Raises FatalError for a file that is no XML, or that a run refuses."""
+    document, whole = _read(data, LOOKED_AT_BYTES)
+    name, rows = _rows(document)
+    columns = tuple(
+        Column(column, kind, always=rows.children[column].count == rows.count if column in rows.children else None)
+        for column, kind in _fields(rows)
+    )
+    note = f"the rows are taken to be the elements <{name}>, {rows.count:,} of them: see options.rowTag"
+    if not columns:
+        raise FatalError(
+            f"{data.file} has no element with anything in it",
+            code="file-empty",
+            hint="name a file with some rows in it",
+        )
+    return Found("xml", options={"rowTag": name}, columns=columns, notes=(note,), whole=whole)
+
+
+def names_in(data: Opened, row_tag: str, limit: int) -> tuple[list[str], list[str]]:
+    """Return the columns of the elements `row_tag` among the first `limit` bytes, and the names of all elements there.
+
+    Raises FatalError as `look` does.
+    """
+    document, _ = _read(data, limit)
+    found: dict[str, None] = {}
+    every: dict[str, None] = {}
+
+    def go(element: _Element) -> None:
+        for name, child in element.children.items():
+            every[name] = None
+            if name == row_tag:
+                found.update(dict.fromkeys(column for column, _ in _fields(child)))
+            go(child)
+
+    go(document)
+    return list(found), list(every)
+
+
+def _rows(document: _Element) -> tuple[str, _Element]:
+    """Return the elements that repeat, nearest to the root; where none does, what the outermost single elements hold."""
+    ((name, element),) = document.children.items()
+    best = (name, element)
+    while element.children:
+        name, element = max(element.children.items(), key=lambda pair: pair[1].most_beside)
+        if element.most_beside > 1:
+            return name, element
+        if not (element.children or element.attributes):
+            break
+        best = (name, element) if len(best[1].children) == 1 else best
+    return best
+
+
+def _fields(element: _Element) -> list[tuple[str, str]]:
+    """Return the columns, or fields of a struct, of an element: attributes, text, and elements."""
+    said = ((name, text) for name, text in element.attributes.items() if not name.startswith(_OF_XML_ITSELF))
+    fields = [(f"_{name}", text.type) for name, text in said]
+    if element.text.count and element.text.kinds:
+        fields.append(("_VALUE", element.text.type))
+    for name, child in element.children.items():
+        inner = _fields(child)
+        kind = child.text.type
+        if child.children or any(each.startswith("_") and each != "_VALUE" for each, _ in inner):
+            kind = f"STRUCT<{', '.join(f'{quoted(each)}: {of_it}' for each, of_it in inner)}>"
+        fields.append((name, f"ARRAY<{kind}>" if child.most_beside > 1 else kind))
+    return fields
+
+
+def _read(data: Opened, limit: int) -> tuple[_Element, bool]:
+    """Return what is in the first bytes of a document, as the one child of an element of no name; and whether that is all."""
+    reader = _Reader()
+    try:
+        with data.stream() as stream:
+            while limit > 0 and (piece := stream.read(min(_PIECE, limit))):
+                limit -= len(piece)
+                reader.parser.Parse(piece, False)
+            whole = not stream.read(1)
+        if whole:
+            reader.parser.Parse(b"", True)
+    except (expat.ExpatError, _StopError, LookupError, ValueError) as error:
+        raise FatalError(
+            f"{data.file} is no XML that a run reads: {error}",
+            code="file-unreadable",
+            hint="correct it; or write the spec by hand: eosingest init",
+        ) from None
+    return reader.document, whole
+
+
+class _Reader:
+    """What expat calls."""
+
+    def __init__(self) -> None:
+        self.document = _Element()
+        self._open: list[_Element] = [self.document]
+        self._texts: list[list[str]] = [[]]
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartDoctypeDeclHandler = self._doctype
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+
+    def _doctype(self, name: str, system: str | None, public: str | None, has_subset: int) -> None:
+        if has_subset or system is not None:
+            raise _StopError("it has a DOCTYPE with declarations")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if len(self._open) > _DEEPEST:
+            raise _StopError("its elements are nested too deep")
+        outer = self._open[-1]
+        element = outer.children.setdefault(name, _Element())
+        outer.beside[name] = outer.beside.get(name, 0) + 1
+        element.count += 1
+        element.most_beside = max(element.most_beside, outer.beside[name])
+        element.beside = {}
+        for key, value in attributes.items():
+            element.attributes.setdefault(key, _Text()).add(value.strip(_WHITE))
+        self._open.append(element)
+        self._texts.append([])
+
+    def _text(self, text: str) -> None:
+        self._texts[-1].append(text)
+
+    def _end(self, name: str) -> None:
+        element, text = self._open.pop(), "".join(self._texts.pop()).strip(_WHITE)
+        element.text.add(text)
