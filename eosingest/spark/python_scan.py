@@ -28,7 +28,7 @@ from eosingest.records import checksum
 from eosingest.spark import narrow
 from eosingest.spark.direct import deal
 from eosingest.spark.failures import in_words
-from eosingest.spark.record_columns import CHECKSUM, HEADER, METADATA, SPLIT, RecordSettings
+from eosingest.spark.record_columns import CHECKSUM, HEADER, METADATA, POSITION, SPLIT, RecordSettings
 from eosingest.spark.scan import Direct, OtherRows, SplitFrame
 from eosingest.spark.worker import to_batch
 from eosingest.spec.expressions import quote_name, tokens
@@ -53,17 +53,22 @@ class ArrowReader(Protocol):
         """Yield the rows of a split as the kind's columns: from the first row on, in order, the same at every call.
 
         The iterator ends only at the end of the split; raises what `direct.DirectReader.read` raises. Rows that are
-        `committed` (None also where that is not known) are read too.
+        `committed` (None also where that is not known) are read too, unless the kind has positions (`PythonScan.position`):
+        then it begins behind the committed one, or, where `row_records` is not None, with the source row at it.
         """
 
 
 @dataclass(frozen=True)
 class PythonScan:
-    """The Scan of a kind whose splits are read in Python; `columns` maps their names to their Spark SQL types."""
+    """The Scan of a kind whose splits are read in Python; `columns` maps their names to their Spark SQL types.
+
+    `position` names the column with the offset of each row (BIGINT, ascending in a split), None if rows are counted.
+    """
 
     records: RecordSettings
     reader: ArrowReader
     columns: Mapping[str, str]
+    position: str | None = None
 
     scan_nodes = SCAN_NODES
 
@@ -79,9 +84,9 @@ class PythonScan:
     def direct(self, plan: Plan) -> Direct | None:
         """Return how tasks read the splits if the records are bare columns, else None."""
         bare = bare_columns(self.records, self.columns)
-        return (
-            Direct(StraightReader(self.reader, bare), planned_splits(plan), self.schema) if bare is not None else None
-        )
+        if bare is None:
+            return None
+        return Direct(StraightReader(self.reader, bare, self.position), planned_splits(plan), self.schema)
 
     def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
         """Do nothing: columns that have types cannot be misread."""
@@ -89,15 +94,17 @@ class PythonScan:
     def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
         """Do nothing: the columns are the kind's own, and no schema is inferred."""
 
-    def frame(self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int) -> PythonRows:
+    def frame(
+        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
+    ) -> PythonRows:
         """Return rows that the reader reads in Spark's tasks; done splits are not read."""
         pending = {planned.id for planned in plan.pending}
         splits = [split for split in planned_splits(plan) if split.planned.id in pending]
         tasks = deal(splits, most_tasks)
         types = StructType([*cast(StructType, StructType.fromDDL(self.schema)), StructField(SPLIT, LongType())])
-        function = _RowsOfTasks(self.reader, tasks, to_arrow_schema(types))
+        function = _RowsOfTasks(self.reader, tasks, to_arrow_schema(types), resumed and self.position is not None)
         rows = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(function, types)
-        return PythonRows(rows, tuple(self.columns), self.schema, splits, len(tasks))
+        return PythonRows(rows, tuple(self.columns), self.schema, splits, len(tasks), self.position)
 
     def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
@@ -156,17 +163,22 @@ def bare_columns(records: RecordSettings, columns: Mapping[str, str]) -> BareCol
 
 @dataclass(frozen=True)
 class StraightReader:
-    """Yields bare columns as record columns (`direct.DirectReader`), with the same record hashes as Spark's."""
+    """Yields bare columns as record columns (`direct.DirectReader`), with the same record hashes as Spark's.
+
+    `position` as in `PythonScan`.
+    """
 
     reader: ArrowReader
     bare: BareColumns
+    position: str | None = None
 
     def read(self, split: PythonSplit, committed: OffsetRecord | None, longest: int) -> Iterator[Batch]:
         """Yield the rows of a split; see `direct.DirectReader`."""
         rows = 0
         for found in self.reader.read(split, committed):
             if len(found):
-                yield replace(to_batch(self._records(split.key, found), tuple(self.bare.headers)), first_row=rows)
+                made = to_batch(self._records(split.key, found), tuple(self.bare.headers), several=False)
+                yield replace(made, first_row=rows)
                 rows += len(found)
 
     def _records(self, key: int, found: pa.RecordBatch) -> pa.RecordBatch:
@@ -179,6 +191,8 @@ class StraightReader:
             keys = columns["key"].to_pylist()
         hashes = checksum.record_hashes(zip(keys, values.to_pylist(), strict=True))
         columns[CHECKSUM] = _signed(hashes)
+        if self.position is not None:
+            columns[POSITION] = found.column(self.position)
         if self.bare.headers:
             of_headers = [_as_bytes(found.column(name)) for name in self.bare.headers.values()]
             columns |= {f"{HEADER}{index}": column for index, column in enumerate(of_headers)}
@@ -215,6 +229,7 @@ class PythonRows:
     schema: str
     splits: Sequence[PythonSplit]
     tasks: int
+    position_column: str | None = None
 
     split_last = False
 
@@ -222,6 +237,11 @@ class PythonRows:
     def split(self) -> Column:
         """The column in which the reader's function gives each row's split."""
         return functions.col(SPLIT)
+
+    @property
+    def position(self) -> Column | None:
+        """The column with each row's offset, None if the kind has none."""
+        return functions.col(quote_name(self.position_column)) if self.position_column is not None else None
 
     def fitted(self, records: DataFrame) -> SplitFrame:
         """Return this frame: Spark can execute any plan over it."""
@@ -245,11 +265,15 @@ class PythonRows:
 
 @dataclass(frozen=True)
 class _RowsOfTasks:
-    """The function for `mapInArrow` over the numbers of tasks. Pickled and sent to the tasks."""
+    """The function for `mapInArrow` over the numbers of tasks. Pickled and sent to the tasks.
+
+    `resumed`: splits begin behind what was committed when the plan was made. What was committed later comes in again.
+    """
 
     reader: ArrowReader
     tasks: Sequence[tuple[PythonSplit, ...]]
     schema: pa.Schema
+    resumed: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the splits of these tasks, each row with the hash of its split."""
@@ -259,7 +283,7 @@ class _RowsOfTasks:
                     yield from _told(self._of(split))
 
     def _of(self, split: PythonSplit) -> Iterator[pa.RecordBatch]:
-        for found in self.reader.read(split, split.planned.committed):
+        for found in self.reader.read(split, split.planned.committed if self.resumed else None):
             keys = pa.array(np.full(len(found), split.key, np.int64))
             columns = [*(found.column(name) for name in self.schema.names[:-1]), keys]
             typed = [column.cast(field.type) for column, field in zip(columns, self.schema, strict=True)]

@@ -35,15 +35,19 @@ class Reading(Protocol):
 
 @dataclass(frozen=True)
 class FrameReading:
-    """Spark reads: `records` has the record columns, `headers` the names of its header columns, in order."""
+    """Spark reads: `records` has the record columns, `headers` the names of its header columns, in order.
+
+    `several`: a source row may be several records.
+    """
 
     records: DataFrame
     headers: tuple[str, ...]
     prepared: Prepared
+    several: bool = True
 
     def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]]) -> DataFrame:
         """See `Reading.job`. Every task is told of all splits: only Spark decides which of them a task gets."""
-        function = TaskFunction(kafka, self.headers, outcomes)
+        function = TaskFunction(kafka, self.headers, outcomes, self.several)
         return self.records.coalesce(self.prepared.tasks).mapInArrow(function, OUTPUT_SCHEMA)
 
 
@@ -69,12 +73,13 @@ def frame_reading(
 
     `schema` is the pinned one, as DDL. Raises SpecError for an expression, ChangedError for a source that has changed.
     """
-    frame = record_frame(scan.frame(spark, plan, schema, most_tasks), settings)
+    frame = record_frame(scan.frame(spark, plan, schema, most_tasks, resumed=True), settings)
     records = frame.records.drop(*null_columns(frame, settings))
     narrow.check_narrow(records, scan.scan_nodes)
     splits, partitions = frame.source.verified(records)
     tasks = max(1, min(partitions, most_tasks))
-    return FrameReading(records, tuple(settings.headers), Prepared(tasks, frame.source.schema, splits))
+    several = frame.source.position is not None and narrow.generates_rows(records)
+    return FrameReading(records, tuple(settings.headers), Prepared(tasks, frame.source.schema, splits), several)
 
 
 def direct_reading(direct: Direct, schema: str | None, most_tasks: int) -> DirectReading:

@@ -23,6 +23,7 @@ from eosingest.spark.scan import SplitFrame
 from eosingest.spec.expressions import as_time, expand_star, literal_functions, normalise, quote_name
 
 SPLIT = "__eosingest_split"
+POSITION = "__eosingest_position"
 CORRUPT = "__eosingest_corrupt"
 CHECKSUM = "__eosingest_checksum"
 METADATA = "__eosingest_metadata"
@@ -84,7 +85,7 @@ def null_columns(frame: RecordFrame, settings: RecordSettings) -> tuple[str, ...
 
 def _composed(source: SplitFrame, settings: RecordSettings) -> DataFrame:
     visible = source.visible
-    ours = (CORRUPT,) if source.split_last else (CORRUPT, SPLIT)  # our columns, after the user's
+    ours = _ours(source)
     with naming("source"):
         rows = _visible_rows(source)
     selected = _selected(_filtered(rows, settings, visible), settings, visible, ours)
@@ -94,12 +95,19 @@ def _composed(source: SplitFrame, settings: RecordSettings) -> DataFrame:
     return _records(selected, settings, ours)
 
 
+def _ours(source: SplitFrame) -> tuple[str, ...]:
+    """Return the names of our own columns, which stand behind the user's."""
+    split = () if source.split_last else (SPLIT,)
+    return (CORRUPT, *split) if source.position is None else (CORRUPT, *split, POSITION)
+
+
 def _visible_rows(source: SplitFrame) -> DataFrame:
     """Select the columns that expressions may name, and our own."""
     rows = source.rows
     corrupt = functions.col(CORRUPT) if CORRUPT in rows.columns else functions.lit(None).cast("string").alias(CORRUPT)
     split = [] if source.split_last else [source.split.alias(SPLIT)]
-    return rows.select(*map(functions.col, map(quote_name, source.visible)), corrupt, *split)
+    position = [] if source.position is None else [source.position.alias(POSITION)]
+    return rows.select(*map(functions.col, map(quote_name, source.visible)), corrupt, *split, *position)
 
 
 def _filtered(rows: DataFrame, settings: RecordSettings, visible: Sequence[str]) -> DataFrame:
@@ -143,8 +151,8 @@ def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -
         computed.append(_number_column(rows, settings.partition, columns).alias(PARTITION))
     # Binary, not string: the text of a corrupt row need not be UTF-8.
     corrupt = functions.col(CORRUPT).cast("binary").alias(CORRUPT)
-    split = [functions.col(name) for name in ours if name == SPLIT]
-    records = rows.select(*computed, *split, corrupt)
+    places = [functions.col(name) for name in ours if name in (SPLIT, POSITION)]
+    records = rows.select(*computed, *places, corrupt)
     records = records.selectExpr("*", f"{checksum.SPARK_EXPRESSION} AS {CHECKSUM}")
     metadata = [(name, functions.col(f"{HEADER}{index}")) for index, name in enumerate(settings.headers)]
     if settings.timestamp:

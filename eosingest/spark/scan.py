@@ -38,6 +38,10 @@ class SplitFrame(Protocol):
         """The column, over `rows`, with the hash of each row's split (BIGINT)."""
 
     @property
+    def position(self) -> Column | None:
+        """The column, over `rows`, with the offset of each row (BIGINT), None where rows are counted from the first on."""
+
+    @property
     def split_last(self) -> bool:
         """Whether `split` must be computed after all expressions: it is non-deterministic to Spark, which pushes no filter
         below such a column.
@@ -93,10 +97,13 @@ class Scan(Protocol):
     def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
         """Raise ChangedError if the `pinned` schema (DDL) was inferred and no longer fits the data of the plan."""
 
-    def frame(self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int) -> SplitFrame:
+    def frame(
+        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
+    ) -> SplitFrame:
         """Return the rows of the pending splits; rows of done splits may be among them.
 
-        `schema`: the pinned one, as DDL. `most_tasks`: how many tasks may read them.
+        `schema`: the pinned one, as DDL. `most_tasks`: how many tasks may read them. `resumed`: where rows have positions,
+        those that are committed may be left out; otherwise each split is read from its first row on.
         """
 
     def for_audit(

@@ -28,8 +28,9 @@ from eosingest.protocol.task import Task
 from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
 from eosingest.spark.direct import DirectInputs, DirectReader, DirectSplit
+from eosingest.spark.positions import OffsetPositions
 from eosingest.spark.read_ahead import ReadAhead
-from eosingest.spark.record_columns import CHECKSUM, CORRUPT, HEADER, METADATA, PARTITION, SPLIT, TIMESTAMP
+from eosingest.spark.record_columns import CHECKSUM, CORRUPT, HEADER, METADATA, PARTITION, POSITION, SPLIT, TIMESTAMP
 
 OUTPUT_SCHEMA = "outcome string"
 _HEADER_OVERHEAD = 10  # bytes: the two lengths of a header, as varints of at most five each
@@ -69,15 +70,19 @@ class WorkerKafka:
 
 @dataclass(frozen=True)
 class TaskFunction:
-    """The function for `mapInArrow`: one call is one attempt of a task. `headers` are the header names, in order."""
+    """The function for `mapInArrow`: one call is one attempt of a task. `headers` are the header names, in order.
+
+    `several`: a source row may be several records, which then have one position.
+    """
 
     kafka: WorkerKafka
     headers: tuple[str, ...]
     outcomes: Accumulator[list[str]]
+    several: bool = True
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task and yield one row, its outcome. Raises AttemptLostError, upon which Spark retries the task."""
-        inputs = ArrowInputs(batches, self.headers)
+        inputs = ArrowInputs(batches, self.headers, several=self.several)
         yield pa.RecordBatch.from_pydict({"outcome": [_run_task(self.kafka, inputs, self.outcomes)]})
 
 
@@ -123,11 +128,15 @@ def _run_task(kafka: WorkerKafka, inputs: Inputs, outcomes: Accumulator[list[str
 
 
 class ArrowInputs:
-    """The input of a task whose rows Spark computes (`task_contract.Inputs`): every split from its first row on."""
+    """The input of a task whose rows Spark computes (`task_contract.Inputs`).
 
-    def __init__(self, batches: Iterable[pa.RecordBatch], headers: tuple[str, ...]) -> None:
-        """Start reading at once: Spark computes rows while the producer is being made."""
+    Every split comes from its first row on; where rows have positions, from behind what the plan found committed.
+    """
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], headers: tuple[str, ...], *, several: bool = True) -> None:
+        """Start reading at once: Spark computes rows while the producer is being made. `several` as in TaskFunction."""
         self._headers = headers
+        self._several = several
         self._ahead: ReadAhead[pa.RecordBatch] = ReadAhead(batches)
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
@@ -136,14 +145,14 @@ class ArrowInputs:
     def get(self, timeout_s: float) -> Batch | Signal:
         """Return the next batch; see `task_contract.Inputs`."""
         item = self._ahead.get(timeout_s)
-        return item if isinstance(item, Signal) else to_batch(item, self._headers)
+        return item if isinstance(item, Signal) else to_batch(item, self._headers, several=self._several)
 
     def stop(self) -> None:
         """Stop the thread and wait for its end, also for a batch from the JVM: pyspark reads from the same stream next."""
         self._ahead.stop()
 
 
-def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...]) -> Batch:
+def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...], *, several: bool = True) -> Batch:
     """Make a Batch of an Arrow batch of record columns. Columns of nulls may be missing (`record_columns.null_columns`)."""
     names = batch.schema.names
     key = binary_column(batch.column("key")) if "key" in names else BinaryColumn.nulls(len(batch))
@@ -168,8 +177,14 @@ def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...]) -> Batch:
         corrupt=None
         if corrupt is None or corrupt.null_count == len(corrupt)
         else [_text(row) for row in corrupt.to_pylist()],
-        metadata=batch.column(METADATA).to_numpy(zero_copy_only=False) if METADATA in names else None,
+        positions=OffsetPositions(_numbers(batch, POSITION), several) if POSITION in names else None,
+        metadata=_numbers(batch, METADATA) if METADATA in names else None,
     )
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:
+    numbers: npt.NDArray[np.int64] = batch.column(name).to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def binary_column(column: pa.Array[Any]) -> BinaryColumn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -12,6 +13,7 @@ from eosingest.errors import ChangedError, EosingestError, FatalError, Temporary
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.records import checksum
 from eosingest.spark.failures import by_a_reader, in_words
+from eosingest.spark.positions import OffsetPositions
 from eosingest.spark.python_scan import BareColumns, PythonSplit, StraightReader, bare_columns
 from eosingest.spark.record_columns import RecordSettings
 from tests.support.builders import planned_split, source_file
@@ -94,3 +96,12 @@ def test_an_error_of_a_reader_comes_through_sparks_text(kind: type[EosingestErro
     assert type(found) is kind
     assert (found.message, found.code, found.hint, found.item) == (error.message, "some-code", "mend it", "a")
     assert by_a_reader("Job aborted: ReaderError") is None
+
+
+def test_offsets_are_positions() -> None:
+    """Breaks when a row that was sent is told from one that was not by anything but its offset."""
+    found = OffsetPositions(np.array([3, 7, 7, 9], np.int64), shared=True)
+    assert (found.kind, found.at(0), found.at(3)) == ("offset", 3, 9)
+    assert [found.behind(offset) for offset in (2, 3, 6, 7, 8, 9, 10)] == [0, 1, 1, 3, 3, 4, 4]
+    part = found.slice(1, 3)
+    assert (part.offsets.tolist(), part.shared) == ([7, 7], True)

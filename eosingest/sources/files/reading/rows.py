@@ -62,6 +62,8 @@ class FileRows:
     scheme: str
     readable: Callable[[], DataFrame]  # the rows for records that use no column of them
 
+    position = None  # rows are counted
+
     def fitted(self, records: DataFrame) -> FileRows:
         """Return rows that Spark can read for `records`: it refuses to read the column of corrupt rows alone."""
         if CORRUPT not in self.rows.columns or not splits.reads_only(records, CORRUPT):

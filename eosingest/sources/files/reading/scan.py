@@ -85,7 +85,9 @@ class FileScan:
         if self.read.schema is None:
             check_pinned_schema(spark, self.read, plan, self._base_path(plan), pinned)
 
-    def frame(self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int) -> FileRows:
+    def frame(
+        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
+    ) -> FileRows:
         """See `rows.file_rows`; Spark makes the partitions."""
         read = replace(self.read, schema=schema) if schema is not None else self.read
         return file_rows(spark, read, plan, self._base_path(plan))
