@@ -124,7 +124,7 @@ class _Verification:
         self._wait_until_decided()
         rows = None
         if self._options.against_source:
-            listing = scope.listed(self._source, control, state)
+            listing = scope.listed_as_sent(self._source, control, state)
             rows = audited_source(self._source, listing, state.offsets, control, self._source.is_read_as_one)
             self._note_elsewhere(rows)
         found, verdict = self._audit(rows)

@@ -127,6 +127,7 @@ def _why(name: str, plan: Plan, listing: Listing) -> str:
     """Say why an item that was sent cannot be compared; "" where it is not listed now."""
     if name in plan.changed:
         return "changed since it was sent"
-    if any(name in out.names for out in listing.left_out):
-        return plan.wording.left_alone
+    for out in listing.left_out:
+        if name in out.names:
+            return out.audited or plan.wording.left_alone
     return ""

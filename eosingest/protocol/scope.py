@@ -16,7 +16,7 @@ from eosingest.protocol import pins
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import ControlRecord, ScopePin
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.source import Listing, Scope, Source
+from eosingest.protocol.source import Listing, Rereadable, Scope, Source
 
 MOST_BYTES: Final = 4 << 20
 # The text is ASCII. Inside a JSON string a byte of it takes two at most, so that a record's value stays below 256 KiB.
@@ -36,6 +36,13 @@ def listed(source: Source, control: ControlRecord | None, state: JobState) -> Li
     if in_force and listing.scope != scope:
         raise _lost("the source was not listed inside what the control record pins")
     return listing
+
+
+def listed_as_sent(source: Source, control: ControlRecord | None, state: JobState) -> Listing:
+    """List what was sent, for an audit: where a scope is over, the next one has none of it. Raises as `listed`."""
+    if isinstance(source, Rereadable):
+        return source.list_sent((offset.split, offset.bounds) for offset in state.offsets.values())
+    return listed(source, control, state)
 
 
 def pinned(scope: Scope | None) -> tuple[ScopePin | None, tuple[str, ...]]:

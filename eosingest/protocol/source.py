@@ -136,13 +136,15 @@ class LeftOut:
     """What a listing left out, and `why`, in a word or two.
 
     `what` are the sorted names of items, which exist and have not vanished; or the number of things that are no items.
-    `empty`: these items have no rows at all. `note` is what a run says of them, "" for nothing.
+    `empty`: these items have no rows at all. `note` is what a run says of them, "" for nothing; `audited` why an audit cannot
+    compare them, "" for the words of the kind.
     """
 
     why: str
     what: tuple[str, ...] | int
     empty: bool = False
     note: str = ""
+    audited: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -202,6 +204,14 @@ class Source(Protocol):
 
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
         """Return the names of those that have changed or are gone since they were listed, as far as a listing tells."""
+
+
+@runtime_checkable
+class Rereadable(Protocol):
+    """A source whose listing has only what is left to read: for an audit it lists what was sent."""
+
+    def list_sent(self, sent: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> Listing:
+        """List the items that these splits, each with its bounds, were cut from. What cannot be read again is left out."""
 
 
 @runtime_checkable

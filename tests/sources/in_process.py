@@ -25,6 +25,7 @@ from eosingest.host.interruption import Interruption, never
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.memory.clients import MemoryProducer, MemoryReader
 from eosingest.kafka.protocols import LogRecord
+from eosingest.protocol import scope
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.driver_contract import Prepared, Runtime
@@ -175,7 +176,7 @@ class _Launcher(SparkLauncher):
             self._rows = reading.records.coalesce(tasks).withColumn("part", functions.spark_partition_id()).toArrow()
         for number in range(tasks):
             mine = self._rows.filter(pc.equal(self._rows["part"], number)).drop(["part"])
-            yield number, ArrowInputs(mine.to_batches(max_chunksize=_BATCH_ROWS), ())
+            yield number, ArrowInputs(mine.to_batches(max_chunksize=_BATCH_ROWS), (), several=reading.several)
 
     def start(self, settings: TaskSettings) -> None:
         outcomes = [run_task(self._kafka, settings, number, inputs) for number, inputs in self.inputs()]
@@ -316,7 +317,7 @@ class Life:
         expected = expected_of(state.offsets.values(), control.audit)
         values = self.records()
         found = sum((Totals(1, record_hash(None, value)) for value in values), Totals())
-        rows = audited_source(self.source, self.listing(), state.offsets, control)
+        rows = audited_source(self.source, scope.listed_as_sent(self.source, control, state), state.offsets, control)
         unlike = ["the topic"] if replace(expected, metadata=0) != found else []
         return unlike + list(rows.unread) + [unit.name for unit in rows.unlike(self._sums(rows.plan, control.schema))]
 
