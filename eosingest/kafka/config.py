@@ -56,18 +56,21 @@ class ClientSettings:
         }
 
 
-def refuse_one_sided(properties: Mapping[str, str]) -> list[str]:
-    """Return a problem for each connection property that kafka-python, the control plane, cannot honour."""
+def refuse_one_sided(properties: Mapping[str, str], key: str = "sink.properties") -> list[str]:
+    """Return a problem for each connection property that kafka-python, the control plane, cannot honour.
+
+    `key` is where the spec has the properties.
+    """
     problems = []
     for name, value in properties.items():
         if name in _NO_COUNTERPART:
-            problems.append(f"sink.properties: {name} is not supported; {_NO_COUNTERPART[name]}")
+            problems.append(f"{key}: {name} is not supported; {_NO_COUNTERPART[name]}")
         elif name in ("sasl.mechanism", "sasl.mechanisms") and value.upper() not in _SASL_MECHANISMS:
             problems.append(
-                f"sink.properties: {name} is not one of {', '.join(_SASL_MECHANISMS)}; OAUTHBEARER is not supported yet"
+                f"{key}: {name} is not one of {', '.join(_SASL_MECHANISMS)}; OAUTHBEARER is not supported yet"
             )
         elif name.startswith(_CONNECTION_PREFIXES) and name not in _TO_KAFKA_PYTHON:
-            problems.append(f"sink.properties: {name} is not supported; the admin client has no counterpart for it")
+            problems.append(f"{key}: {name} is not supported; the admin client has no counterpart for it")
     return problems
 
 
@@ -75,7 +78,7 @@ def kafka_python(settings: ClientSettings) -> dict[str, object]:
     """Return kafka-python's configuration. Raises SpecError for properties it cannot honour."""
     problems = refuse_one_sided(settings.properties)
     if problems:
-        raise SpecError("the sink's properties cannot be used", code="unsupported-property", problems=problems)
+        raise SpecError("the client properties cannot be used", code="unsupported-property", problems=problems)
     config: dict[str, object] = {
         "bootstrap_servers": [server.strip() for server in settings.bootstrap_servers.split(",")]
     }

@@ -70,20 +70,10 @@ class KafkaPythonAdmin:
             if check is not never:
                 self._hear_signals(self._client._manager)
         try:
-            self._refuse_too_old(set(self._client.api_versions()))
+            refuse_too_old(self._servers, set(self._client.api_versions()))
         except FatalError:
             self.close()
             raise
-
-    def _refuse_too_old(self, known: Collection[int]) -> None:
-        """Raise FatalError where a needed request is not among the API keys that the brokers know (ApiVersions)."""
-        missing = [name for key, name in _NEEDED.items() if key not in known]
-        if missing:
-            raise FatalError(
-                f"{self._servers}: the brokers do not know {', '.join(missing)}",
-                code="broker-too-old",
-                hint=f"nothing was sent; eosingest needs Apache Kafka {OLDEST} or newer",
-            )
 
     def _hear_signals(self, manager: Any) -> None:
         """Call `check` while any method of the client waits for an answer: all of them wait in the manager's `run`."""
@@ -187,8 +177,17 @@ class KafkaPythonAdmin:
         """Return the offset of each partition before which every transaction is decided."""
         return tuple(self._offsets(topic, partitions, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED))
 
+    def offsets_at(self, topic: str, partitions: int, time_ms: int) -> tuple[int | None, ...]:
+        """Return the offset of each partition's first record of this time (ms since 1970) or a later one, None for none."""
+        found = self._offsets(topic, partitions, time_ms, IsolationLevel.READ_COMMITTED)
+        return tuple(offset if offset >= 0 else None for offset in found)
+
     def _offsets(
-        self, topic: str, partitions: int, which: OffsetSpec, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+        self,
+        topic: str,
+        partitions: int,
+        which: OffsetSpec | int,
+        level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> list[int]:
         """Ask for an offset of each partition (ListOffsets); waits a while for a leader that moves."""
         places = [TopicPartition(topic, partition) for partition in range(partitions)]
@@ -306,6 +305,17 @@ class KafkaPythonAdmin:
     def close(self) -> None:
         """Close the client and its network thread."""
         self._client.close()
+
+
+def refuse_too_old(servers: str, known: Collection[int]) -> None:
+    """Raise FatalError where a needed request is not among the API keys that the brokers know (ApiVersions)."""
+    missing = [name for key, name in _NEEDED.items() if key not in known]
+    if missing:
+        raise FatalError(
+            f"{servers}: the brokers do not know {', '.join(missing)}",
+            code="broker-too-old",
+            hint=f"nothing was sent; eosingest needs Apache Kafka {OLDEST} or newer",
+        )
 
 
 def _once_led(ask: Callable[[], Any], check: Callable[[], None]) -> Any:

@@ -6,12 +6,15 @@ do next: the producer is fenced, the request is refused for good, or its outcome
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import logging
+import uuid
 from collections.abc import Iterator
 
 import confluent_kafka
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.protocols import FailureKind, KafkaFailure
@@ -84,6 +87,14 @@ def position(consumer: confluent_kafka.Consumer, topic: str, partition: int) -> 
     with failures():
         offset = consumer.position([TopicPartition(topic, partition)])[0].offset
     return offset if offset >= 0 else -1
+
+
+def topic_id(admin: AdminClient, topic: str, timeout_s: float) -> str:
+    """Return the id of the topic that is there now, as in `TopicDescription`. Raises KafkaFailure, also where there is none."""
+    with failures():
+        found = admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_s)[topic].result()
+    # librdkafka tells it as Kafka's tools do, kafka-python as a UUID.
+    return str(uuid.UUID(bytes=base64.urlsafe_b64decode(f"{found.topic_id}==")))
 
 
 def check_properties(settings: ClientSettings) -> str | None:

@@ -6,22 +6,20 @@ Driver and tasks read the job's progress through it, and an audit its receipts: 
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import confluent_kafka
-from confluent_kafka import KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from eosingest.errors import InterruptedRunError
 from eosingest.host.interruption import never
 from eosingest.host.waiting import in_thread
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.librdkafka import failures, log, position, raise_unless_passing
+from eosingest.kafka.librdkafka import failures, log, position, raise_unless_passing, topic_id
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord
 
 # What a broker or librdkafka answers while a partition's leader moves, or has just moved.
@@ -73,10 +71,7 @@ class LibrdkafkaOffsetsReader:
         with failures():
             if self._admin is None:
                 self._admin = AdminClient(self._client.librdkafka(), logger=log)
-            asked = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=_LEADER_S)
-            found = asked[self._topic].result()
-        # librdkafka tells it as Kafka's tools do, kafka-python as a UUID.
-        return str(uuid.UUID(bytes=base64.urlsafe_b64decode(f"{found.topic_id}==")))
+        return topic_id(self._admin, self._topic, _LEADER_S)
 
     def _consumer(self, isolation_level: str) -> confluent_kafka.Consumer:
         if isolation_level not in self._consumers:

@@ -1,4 +1,4 @@
-"""Reads ranges of the sink topic read_committed, in Spark's workers: for the audit of a topic (`eosingest verify`).
+"""Reads ranges of a topic read_committed, in Spark's workers: of the sink topic for its audit, of a source that is a topic.
 
 Like the reader of the offsets topic it ends by position: aborted records and transaction markers leave gaps. The driver has
 seen every transaction of a range decided before a worker reads it, so no read waits for an open transaction.
@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 import confluent_kafka
 from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.librdkafka import failures, log, position, raise_unless_passing
+from eosingest.kafka.librdkafka import failures, log, position, raise_unless_passing, topic_id
 from eosingest.kafka.protocols import FailureKind, KafkaFailure
 
 _BATCH = 10_000
+_REQUEST_S = 30.0
 _WAIT_S = 0.1
 # A range ends somewhere in a partition, and what was fetched beyond it is thrown away: not too much of it.
 _QUEUED_KBYTES = 32_768
@@ -29,6 +31,8 @@ class TopicReader:
     def __init__(self, topic: str, client: ClientSettings, *, patience_s: float) -> None:
         """Connect when first asked. `patience_s` is how long a read may get no further, in seconds."""
         self._topic = topic
+        self._client = client
+        self._admin: AdminClient | None = None
         self._patience_s = patience_s
         self._consumer = confluent_kafka.Consumer(
             {
@@ -43,6 +47,22 @@ class TopicReader:
             },
             logger=log,
         )
+
+    def topic_id(self) -> str:
+        """Return the id of the topic that is there now."""
+        with failures():
+            if self._admin is None:
+                self._admin = AdminClient(self._client.librdkafka(), logger=log)
+        return topic_id(self._admin, self._topic, _REQUEST_S)
+
+    def bounds(self, partition: int) -> tuple[int, int]:
+        """Return the first offset that a partition still holds, and its last stable offset."""
+        with failures():
+            low_high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=_REQUEST_S)
+        if low_high is None:
+            raise KafkaFailure(FailureKind.UNCERTAIN, "_TIMED_OUT", f"no watermarks of {self._topic}-{partition}")
+        low, high = low_high
+        return int(low), int(high)
 
     def read(self, partition: int, start: int, end: int) -> Iterator[list[confluent_kafka.Message]]:
         """Yield the records of [start, end) of a partition in order, in lists that are never empty."""

@@ -11,7 +11,7 @@ from kafka import errors
 
 from eosingest.errors import FatalError, TemporaryError
 from eosingest.kafka.fencing import Fencing
-from eosingest.kafka.kafka_python import OLDEST, KafkaPythonAdmin
+from eosingest.kafka.kafka_python import OLDEST, KafkaPythonAdmin, refuse_too_old
 
 
 def admin() -> KafkaPythonAdmin:
@@ -31,10 +31,10 @@ def test_a_broker_that_does_not_know_a_request_is_too_old() -> None:
 def test_what_a_broker_says_it_knows_tells_that_it_is_too_old() -> None:
     """Breaks when a run goes on to what fails in other words: 2.8 without ZooKeeper "needs 0.11", says librdkafka."""
     newer = {22, 24, 26, 60, 61, 65, 66}
-    admin()._refuse_too_old(newer)
+    refuse_too_old("host:9092", newer)
     for key, name in ((22, "InitProducerId"), (65, "DescribeTransactions"), (66, "ListTransactions")):
         with pytest.raises(FatalError) as raised:
-            admin()._refuse_too_old(newer - {key})
+            refuse_too_old("host:9092", newer - {key})
         assert (raised.value.code, raised.value.exit_code) == ("broker-too-old", 7)
         assert name in raised.value.message
         assert f"Apache Kafka {OLDEST} or newer" in raised.value.hint
