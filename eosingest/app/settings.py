@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
-from eosingest import __version__
+from eosingest import __version__, broker
+from eosingest.app.connection import EMBEDDED, embedded_is_down
 from eosingest.errors import FatalError
 from eosingest.host.interruption import never
 from eosingest.host.java import find_java, java_major_version
@@ -25,7 +26,8 @@ from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
 from eosingest.report.wording import Wording
 from eosingest.sources.registry import PlannedSource, kind_of
 from eosingest.spark import site
-from eosingest.spec import Spec, digest_parts, generations
+from eosingest.spec import Spec, digest_parts, generations, resolve_properties
+from eosingest.spec.tables import Beside, SourceTable
 
 if TYPE_CHECKING:
     from eosingest.spark.scan import Scan
@@ -35,7 +37,26 @@ _LOGS_KEPT_S = 7 * 86_400
 
 def source_of(spec: Spec, check: Callable[[], None] = never) -> PlannedSource:
     """Make the source; `check` ends long listings by raising."""
-    return kind_of(spec.source.format).source(spec.source, spec.directory, check)
+    return kind_of(spec.source.format).source(_source_table(spec), spec.directory, check)
+
+
+def _source_table(spec: Spec) -> SourceTable:
+    def sink() -> tuple[str, dict[str, str]]:
+        servers = spec.sink.bootstrap_servers
+        if servers == EMBEDDED:
+            servers = broker.status().bootstrap_servers
+            if not servers:
+                raise embedded_is_down()
+        return servers, resolve_properties(spec)
+
+    return spec.source.beside(
+        Beside(
+            spec.sink.topic,
+            spec.sink.offsets_topic,
+            sink,
+            lambda properties, key: resolve_properties(spec, properties, key),
+        )
+    )
 
 
 def wording_of(spec: Spec) -> Wording:
@@ -47,7 +68,7 @@ def scan_of(spec: Spec) -> Scan:
     """Return how the source is read. Imports pyspark."""
     from eosingest.spark.settings import record_settings, spark_conf
 
-    scan: Scan = kind_of(spec.source.format).scan(spec.source, record_settings(spec), spark_conf(spec))
+    scan: Scan = kind_of(spec.source.format).scan(_source_table(spec), record_settings(spec), spark_conf(spec))
     return scan
 
 

@@ -14,7 +14,9 @@ from eosingest.cli.result import Action, Result
 from eosingest.cli.signals import Signals
 
 if TYPE_CHECKING:
+    from eosingest.report.wording import Wording
     from eosingest.spec import Spec
+    from eosingest.spec.tables import SourceTable
 
 
 def check(
@@ -84,7 +86,7 @@ def _summary(spec: Spec) -> list[tuple[str, str]]:
     return [
         ("job", f"{spec.name}; while an earlier run is alive: {spec.if_running}"),
         ("source", f"{source.format}: {', '.join(source.places())}"),
-        ("splits", f"{words.amount(source.split_size, wording.unit)}; a changed {wording.item}: {source.on_change}"),
+        ("splits", f"{_cuts(source, wording)}; a changed {wording.item}: {source.on_change}"),
         ("schema", _schema(spec)),
         ("rows", _rows(spec)),
         ("record", _record(spec)),
@@ -98,6 +100,10 @@ def _summary(spec: Spec) -> list[tuple[str, str]]:
         ),
         ("spark", ", ".join([_master(spec), *sorted(spec.spark.conf)])),
     ]
+
+
+def _cuts(source: SourceTable, wording: Wording) -> str:
+    return words.amount(source.split_size, wording.unit) if source.cut_by_size else f"one for each {wording.item}"
 
 
 def _master(spec: Spec) -> str:

@@ -22,6 +22,7 @@ Table = dict[str, Any]
 # Tables whose keys are settings of Spark, Kafka or readers. TOML parses their dots as nested tables; these are flattened.
 FLAT_TABLES: tuple[KeyPath, ...] = (
     ("source", "options"),
+    ("source", "properties"),
     ("sink", "create", "config"),
     ("sink", "properties"),
     ("spark", "conf"),

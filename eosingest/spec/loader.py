@@ -28,7 +28,8 @@ from eosingest.spec.sources import source_table
 from eosingest.spec.tables import SourceTable
 from eosingest.spec.units import parse_duration
 
-_LATE: KeyPath = ("sink", "properties")
+# Keys that may hold secrets, which are resolved only when they are used.
+_LATE = (("sink", "properties"), ("source", "properties"))
 _Model = TypeVar("_Model", bound=BaseModel)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -104,11 +105,12 @@ def _resolve(value: Any, path: KeyPath, references: References, problems: list[P
 
 
 def _keep_late(tables: Table, resolved: Table) -> Table:
-    """Put the unresolved text of `sink.properties` back: it may have secrets, so it is resolved only when it is used."""
-    late, sink = get(tables, *map(str, _LATE)), resolved.get("sink")
-    return (
-        {**resolved, "sink": {**sink, "properties": late}} if late is not None and isinstance(sink, dict) else resolved
-    )
+    """Put the unresolved text of client properties back: they may have secrets, so they are resolved when they are used."""
+    for name, key in _LATE:
+        late, table = get(tables, name, key), resolved.get(name)
+        if late is not None and isinstance(table, dict):
+            resolved = {**resolved, name: {**table, key: late}}
+    return resolved
 
 
 def _refusals(tables: Table) -> Iterator[Problem]:

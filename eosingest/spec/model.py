@@ -1,6 +1,6 @@
 """The frozen job spec: every key with its type, default and description. The JSON Schema is made from this file.
 
-values.py checks values. References in values are resolved before, except those of `sink.properties`, which
+values.py checks values. References in values are resolved before, except those of client properties, which
 `resolve_properties` resolves. No repr shows a value, since any string may come from `${env:…}` or `${file:…}`.
 """
 
@@ -175,8 +175,10 @@ class Spec(Table):
         """Return the spec as written, with the defaults of a generation (spec/generations.py) for keys that are not given."""
         written = self._written or self
         source, record = written.source.at_generation(generation), written.record
-        if "value" not in record.model_fields_set:
-            record = record.model_copy(update={"value": source.default_value(generation)})
+        defaults = source.default_record(generation)
+        record = record.model_copy(
+            update={name: text for name, text in defaults.items() if name not in record.model_fields_set}
+        )
         made = written.model_copy(update={"source": source, "record": record})
         made._written, made._defaults_of = written, generation
         return made
@@ -232,17 +234,20 @@ class Spec(Table):
     __str__ = __repr__
 
 
-def resolve_properties(spec: Spec) -> dict[str, str]:
-    """Return `sink.properties` with references resolved. They may be secrets: keep them in memory only, never print them.
+def resolve_properties(
+    spec: Spec, properties: Mapping[str, str] | None = None, key: str = "sink.properties"
+) -> dict[str, str]:
+    """Return client properties, by default `sink.properties`, with references resolved. `key` is their table in the spec.
 
-    Relative paths in `ssl.*.location` are resolved against the spec's folder. Raises SpecError for a reference without value.
+    They may be secrets: keep them in memory only, never print them. Relative paths in `ssl.*.location` are resolved against the
+    spec's folder. Raises SpecError for a reference without value.
     """
     references, resolved, problems = spec.references(), {}, []
-    for name, text in spec.sink.properties.items():
+    for name, text in (spec.sink.properties if properties is None else properties).items():
         try:
             value = references.resolve(text)
         except UnresolvedError as error:
-            problems.append(f"{spec.file}: sink.properties.{name}: {error}")
+            problems.append(f"{spec.file}: {key}.{name}: {error}")
             continue
         # "probe" tells librdkafka to look for the system's certificates.
         is_file = name.startswith("ssl.") and name.endswith(".location") and value not in ("", "probe")

@@ -68,6 +68,35 @@ def refused_properties(properties: Mapping[str, str], timeout: float) -> Refusal
             yield name, "must be at least 100 ms below transaction.timeout"
 
 
+_ONLY_READ = "a source is only read; leave it out"
+_ITS_OWN_WAY = "where reading begins and ends is eosingest's to say; leave it out"
+_REFUSED_OF_A_SOURCE = {
+    **dict.fromkeys(("bootstrap.servers", "metadata.broker.list"), "set source.bootstrap_servers"),
+    **dict.fromkeys(("transactional.id", "transaction.timeout.ms", "enable.idempotence", "acks"), _ONLY_READ),
+    "allow.auto.create.topics": "a topic that is read must be there; leave it out",
+    **dict.fromkeys(
+        ("isolation.level", "auto.offset.reset", "enable.partition.eof", "offset.store.method"), _ITS_OWN_WAY
+    ),
+    **dict.fromkeys(("enable.auto.commit", "auto.commit.enable", "enable.auto.offset.store"), _ITS_OWN_WAY),
+    **dict.fromkeys(("group.id", "group.instance.id", "group.protocol", "share.acknowledgement.mode"), _ITS_OWN_WAY),
+    "default.topic.config": "write its settings into source.properties",
+    "topic.blacklist": "it could hide the topic that is read; leave it out",
+    "test.mock.num.brokers": "a mock is no Kafka; leave it out",
+}
+
+
+def refused_source_properties(properties: Mapping[str, str]) -> Refusals:
+    """Yield the consumer properties, of a source that is a topic, with which records could be passed over or read twice."""
+    for name in properties:
+        key = name.lower()
+        if key in _REFUSED_OF_A_SOURCE:
+            yield name, f"not allowed: {_REFUSED_OF_A_SOURCE[key]}"
+        elif key.endswith("_cb") or key in ("opaque", "enabled_events"):
+            yield name, "not allowed: it cannot be written in a file; leave it out"
+        elif (key in _REFUSED_PROPERTIES and _JAVA_STORE in _REFUSED_PROPERTIES[key]) or key == "sasl.jaas.config":
+            yield name, f"not allowed: {_REFUSED_PROPERTIES[key]}"
+
+
 def _whole(value: str, otherwise: int) -> int:
     return int(value) if _WHOLE.fullmatch(value.strip()) else otherwise
 

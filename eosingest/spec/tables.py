@@ -6,7 +6,8 @@ mean, and which of them are in the digest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -34,14 +35,29 @@ class Table(BaseModel):
     __str__ = __repr__
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What a source may know of the rest of its spec: the sink's topics, and how its cluster is reached.
+
+    `sink` returns the sink's bootstrap servers and client properties; `resolve` returns properties of the source (of the key
+    that is named) with their references resolved. Both may hold secrets, and are asked only when somebody connects.
+    """
+
+    topic: str
+    offsets_topic: str
+    sink: Callable[[], tuple[str, dict[str, str]]]
+    resolve: Callable[[Mapping[str, str], str], dict[str, str]]
+
+
 class SourceTable(Table):
     """`[source]` as all who are not its kind know it. `format` says which kind it is of.
 
     Class methods are given the table as it was read, before it is known to be right. `hints` has what to do, by the code of
-    their problems.
+    their problems. `cut_by_size`: items are cut by `split_size`.
     """
 
     hints: ClassVar[Mapping[str, str]] = {}
+    cut_by_size: ClassVar[bool] = True
 
     format: str = Field(description="What is read, and how.")
     split_size: Size = Field(
@@ -78,6 +94,14 @@ class SourceTable(Table):
     def at_generation(self, generation: int) -> SourceTable:
         """Return the table with the defaults of a generation (spec/generations.py) for keys that are not given."""
         return self
+
+    def beside(self, others: Beside) -> SourceTable:
+        """Return the table, told of the rest of its spec: for a source that needs the sink's cluster."""
+        return self
+
+    def default_record(self, generation: int) -> Mapping[str, Any]:
+        """Return the defaults of the keys of `[record]` that depend on the source."""
+        return {"value": self.default_value(generation)}
 
     def default_value(self, generation: int) -> str:
         """Return the default of `record.value`."""

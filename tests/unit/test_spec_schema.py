@@ -31,7 +31,8 @@ def validator() -> Draft7Validator:
 def _tables(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     for name, inner in schema.get("properties", {}).items():
         yield f"{path}{name}", inner
-        yield from _tables(inner, f"{path}{name}.")
+        for each in (inner, *inner.get("oneOf", ())):  # [source] of each kind
+            yield from _tables(each, f"{path}{name}.")
 
 
 def test_the_schema_beside_the_samples_is_this_one() -> None:
