@@ -44,7 +44,8 @@ class PlannedSource(Source, Protocol):
 class Kind:
     """A kind of source, with the `formats` that belong to it.
 
-    `tabled`, `made`, `scanned` and `rehearsed` are the `module:name` behind `table`, `source`, `scan` and `rehearsal`.
+    `tabled`, `made`, `scanned` and `rehearsed` are the `module:name` behind `table`, `source`, `scan` and `rehearsal`, which
+    only the kind has that trains Spark's class archive.
     `in_tasks` are the modules that Spark's Python workers load to read.
     """
 
@@ -52,8 +53,8 @@ class Kind:
     tabled: str
     made: str
     scanned: str
-    rehearsed: str
     in_tasks: tuple[str, ...]
+    rehearsed: str = ""
 
     def table(self) -> Any:
         """Return the kind's `spec.tables.SourceTable`, the class. Loads pydantic."""
@@ -86,7 +87,14 @@ FILES = Kind(
         "eosingest.sources.files.reading.xml_reader",
     ),
 )
-KINDS = (FILES,)
+TOPICS = Kind(
+    ("kafka",),
+    tabled="eosingest.sources.topics.table:TopicTable",
+    made="eosingest.sources.topics.source:source_of",
+    scanned="eosingest.sources.topics.reading.scan:scan_of",
+    in_tasks=("eosingest.sources.topics.reading.reader",),
+)
+KINDS = (FILES, TOPICS)
 IN_TASKS = tuple(name for kind in KINDS for name in kind.in_tasks)
 
 

@@ -13,6 +13,7 @@ from eosingest.sources import registry
 from tests.sources.in_process import Life
 from tests.sources.kinds import KINDS
 from tests.sources.subject import SPLIT_SIZE, Subject
+from tests.sources.topics import OnBroker
 from tests.support.shared_broker import running_broker
 from tests.support.warm_spark import warm_spark
 
@@ -40,6 +41,8 @@ def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(params=KINDS)
 def subject(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
     made = KINDS[request.param](tmp_path)
+    if isinstance(made, OnBroker):
+        made.servers = request.getfixturevalue("servers")
     if made.kind is not None:
         monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, made.kind))
     made.create()

@@ -25,6 +25,7 @@ import pyarrow.parquet
 from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
 from tests.sources.subject import SPLIT_SIZE, Subject
+from tests.sources.topics import Topic, TopicBySql
 from tests.support import ledger
 from tests.support.builders import place
 
@@ -389,4 +390,8 @@ KINDS: dict[str, Callable[[Path], Subject]] = {
     "avro": Avro,
     "ledger": Ledger,
     "ledger.sql": LedgerBySql,
+    "kafka": Topic,
+    "kafka.sql": TopicBySql,
 }
+# Kinds whose items are edited, touched and vanish one by one.
+CHANGING = [name for name, kind in KINDS.items() if kind not in (Topic, TopicBySql)]

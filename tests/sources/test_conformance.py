@@ -18,11 +18,15 @@ from eosingest.host.failpoints import NAMES
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import Listing
 from tests.sources.in_process import Life
-from tests.sources.kinds import KINDS
+from tests.sources.kinds import CHANGING, KINDS
+from tests.sources.topics import OnBroker
 from tests.support.builders import place
 from tests.support.harness import Job, assert_done, end_offsets
 from tests.support.held_runs import run_killed_at
 from tests.support.ledger import PROCESSES
+
+# For what a kind says of items that change: those of others never do.
+CHANGED = pytest.mark.parametrize("subject", CHANGING, indirect=True)
 
 # ---- the source by itself ------------------------------------------------------------------------------------------
 
@@ -53,6 +57,7 @@ def test_a_split_is_found_again_by_what_is_kept_of_it(life: Life) -> None:
         assert not any(source.covers(kept[:at] + kept[at + 1 :], versions[item]) for at in range(len(kept)))
 
 
+@CHANGED
 def test_a_look_later_names_what_changed_and_what_vanished(life: Life) -> None:
     first, second = life.subject.items()
     before = life.listing()
@@ -63,6 +68,7 @@ def test_a_look_later_names_what_changed_and_what_vanished(life: Life) -> None:
     assert life.changed_since(before) == [first, second]
 
 
+@CHANGED
 def test_a_version_tells_content_where_a_listing_does_not(life: Life) -> None:
     """Breaks when another content of the same length and time has the version of the one that was sent."""
     first, second = life.subject.items()
@@ -73,6 +79,7 @@ def test_a_version_tells_content_where_a_listing_does_not(life: Life) -> None:
     assert life.versions()[second] == before[second]
 
 
+@CHANGED
 def test_an_item_is_unchanged_while_its_content_is(life: Life) -> None:
     versions = life.versions()
 
@@ -141,6 +148,7 @@ def test_what_is_sent_is_sent(life: Life) -> None:
     assert life.audit() == []
 
 
+@CHANGED
 def test_a_change_of_what_was_sent_is_noticed(life: Life) -> None:
     """Seen by a listing it ends the next run; unseen, in an item that is done, no run asks: the audit tells."""
     subject = life.subject
@@ -158,6 +166,7 @@ def test_a_change_of_what_was_sent_is_noticed(life: Life) -> None:
     assert life.kafka.written() == written
 
 
+@CHANGED
 def test_a_change_that_no_listing_tells_is_noticed_where_a_split_is_half_sent(life: Life) -> None:
     """Breaks when a run goes on behind rows that are no longer those that were sent."""
     half = half_sent(life)
@@ -200,6 +209,7 @@ def test_what_comes_while_a_run_takes_the_job_over_is_sent(life: Life) -> None:
     assert life.state() == state, "and nobody was fenced"
 
 
+@CHANGED
 def test_what_changes_between_listing_and_plan_is_noticed(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is sent of a listing that is not true any more."""
     looks: list[Listing] = []
@@ -216,6 +226,7 @@ def test_what_changes_between_listing_and_plan_is_noticed(life: Life, monkeypatc
     assert (ended.exit_code, ended.codes, life.records()) == (12, ["file-changed"], [])
 
 
+@CHANGED
 def test_what_vanished_is_noticed_where_it_is_half_sent(life: Life) -> None:
     item = place(half_sent(life))[0]
     life.subject.remove(item)
@@ -226,6 +237,7 @@ def test_what_vanished_is_noticed_where_it_is_half_sent(life: Life) -> None:
     assert life.records() == before
 
 
+@CHANGED
 def test_what_vanished_after_it_was_sent_stays_sent(life: Life) -> None:
     assert life.run().exit_code == 0
     before = life.records()
@@ -268,6 +280,8 @@ def test_with_real_processes(kind: str, servers: str, tmp_path: Path, monkeypatc
     """The same on a real broker: killed by SIGKILL, run again, run once more, and verified against the source."""
     job = Job(tmp_path, servers, f"conformance-{kind.replace('.', '-')}-{tmp_path.name[-4:]}")
     subject = KINDS[kind](tmp_path)
+    if isinstance(subject, OnBroker):
+        subject.servers = servers
     if subject.kind is not None:
         monkeypatch.setenv("PYTHONPATH", PROCESSES)
     subject.create()

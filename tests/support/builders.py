@@ -71,8 +71,8 @@ def place(found: Split | PlannedSplit | OffsetRecord | SplitId) -> Place:
     if isinstance(found, FileSplit):
         return found.file, found.start
     key = json.loads(found if isinstance(found, str) else found.split if isinstance(found, OffsetRecord) else found.id)
-    item, start = key.values()
-    return item, start
+    *item, start = key.values()
+    return "-".join(map(str, item)), start
 
 
 def places(found: Iterable[Split | PlannedSplit | OffsetRecord | SplitId]) -> list[Place]:

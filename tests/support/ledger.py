@@ -239,7 +239,6 @@ LEDGERS = Kind(
     tabled="tests.support.ledger_table:LedgerTable",
     made=f"{__name__}:source_of",
     scanned=f"{__name__}:scan_of",
-    rehearsed="",
     in_tasks=(__name__,),
 )
 

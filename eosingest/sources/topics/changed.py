@@ -1,0 +1,47 @@
+"""The errors for a topic that is not what was read, or does not hold any more what is to be read: exit 12. Pure.
+
+Raised by the source, which lists, and by the reader in the tasks.
+"""
+
+from __future__ import annotations
+
+from eosingest.errors import ChangedError
+
+_AGAIN = (
+    "send everything that is there, beside what is in the sink, with: eosingest run SPEC --from-scratch; or begin a new job"
+    ' (another name) with source.from = "earliest" or a time'
+)
+
+
+def recreated(topic: str, was: str, now: str | None) -> ChangedError:
+    """Make the error for a topic of another id, None for none: it was deleted, or created anew, or is another cluster's."""
+    text = f"topic {topic} has the id {now}" if now is not None else f"topic {topic} is gone"
+    return ChangedError(
+        f"{text}, and the job reads the one with the id {was}: it was deleted and recreated, or the spec names another topic"
+        " or cluster",
+        code="source-topic-recreated",
+        hint=f"nothing of the other topic was sent; name the topic that was read; or {_AGAIN}",
+        item=topic,
+    )
+
+
+def records_deleted(topic: str, partition: int, unread: int, earliest: int) -> ChangedError:
+    """Make the error for records that were deleted (retention, DeleteRecords) before they were read."""
+    return ChangedError(
+        f"{topic}-{partition}: offsets {unread} to {earliest - 1} were deleted before they were read; the partition now begins"
+        f" at {earliest} (retention, or deleted records)",
+        code="source-records-deleted",
+        hint=f"what was committed is kept; lengthen the topic's retention, or run more often. To go on, {_AGAIN}",
+        item=f"{topic}-{partition}",
+    )
+
+
+def truncated(topic: str, partition: int, read: int, latest: int) -> ChangedError:
+    """Make the error for a partition that ends before what was read, or planned: its log was cut off."""
+    return ChangedError(
+        f"{topic}-{partition}: offsets up to {read - 1} were there, and the partition now ends at {latest}: its log was cut off"
+        " (an unclean leader election, or a restored disk), and other records may come to have the offsets that were read",
+        code="source-truncated",
+        hint=f"what was committed is kept; find out which records were lost. To go on, {_AGAIN}",
+        item=f"{topic}-{partition}",
+    )

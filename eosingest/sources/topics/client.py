@@ -1,0 +1,71 @@
+"""How the cluster of a source that is a topic is reached: by the keys of `[source]`, or as the sink's.
+
+Between the table of the spec and the clients of kafka/: those of the source and those of its tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from eosingest.errors import SpecError
+from eosingest.kafka.config import ClientSettings, refuse_one_sided
+
+PROPERTIES = "source.properties"
+
+
+class Others(Protocol):
+    """What is asked of the rest of a spec (`spec.tables.Beside`)."""
+
+    @property
+    def topic(self) -> str:
+        """The sink's topic."""
+
+    @property
+    def offsets_topic(self) -> str:
+        """The topic that keeps the job's progress."""
+
+    @property
+    def sink(self) -> Callable[[], tuple[str, dict[str, str]]]:
+        """Returns the sink's servers and properties."""
+
+    @property
+    def resolve(self) -> Callable[[Mapping[str, str], str], dict[str, str]]:
+        """Resolves references in properties."""
+
+
+class Table(Protocol):
+    """What a spec says in `[source]` of a topic."""
+
+    topic: str
+    bootstrap_servers: str | None
+    properties: Mapping[str, str] | None
+    to: str
+
+    @property
+    def begin(self) -> str:
+        """The key `from`."""
+
+    @property
+    def others(self) -> Others:
+        """What the table was told of the rest of its spec."""
+
+
+def sink_client(table: Table) -> ClientSettings:
+    """Return how the sink's cluster is reached."""
+    return ClientSettings(*table.others.sink())
+
+
+def source_client(table: Table) -> ClientSettings:
+    """Return how the topic's cluster is reached. Raises SpecError for properties that cannot be used.
+
+    A table without servers has the sink's, and then also its properties, unless it has some of its own.
+    """
+    servers, of_the_sink = table.others.sink() if table.bootstrap_servers is None else (table.bootstrap_servers, {})
+    if table.properties is None:
+        return ClientSettings(servers, of_the_sink)
+    properties = table.others.resolve(table.properties, PROPERTIES)
+    problems = refuse_one_sided(properties, PROPERTIES)
+    if problems:
+        raise SpecError("\n".join(problems), code="bad-property", problems=problems)
+    return ClientSettings(servers, properties)

@@ -1,0 +1,151 @@
+"""Ranges of offsets as items and splits of a source that is a topic, and what of them is kept. Pure.
+
+A run reads one range of each partition that has something new, in order and in one task: an item, and its only split. What
+was frozen (`Frozen`) is the scope of the source: the topic's id, and the ranges.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from eosingest.protocol.source import Json, Position, Scope, Split, SplitId
+from eosingest.report.wording import Wording
+
+WORDING = Wording(
+    item="range",
+    items="ranges",
+    unit="offsets",
+    not_named="not among the ranges that are read now",
+    kept="its topic's id",
+    later="",
+    on_executors="reach the brokers of source and sink",
+)
+
+
+@dataclass(frozen=True)
+class RangeSplit(Split):
+    """The offsets [start, end) of a partition of a topic. Its key has the topic's id: another topic has other splits."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def item(self) -> str:
+        """The name of the range."""
+        return range_name(self.topic, self.partition, self.start)
+
+    @property
+    def key(self) -> dict[str, Json]:
+        """The topic's id, the partition, and the first offset."""
+        return {"topic": self.topic_id, "partition": self.partition, "start": self.start}
+
+    @property
+    def bounds(self) -> dict[str, Json]:
+        """The offset behind the last one."""
+        return {"end": self.end}
+
+    @property
+    def size(self) -> int:
+        """How many offsets it has. Markers, aborted and compacted records have offsets, too."""
+        return self.end - self.start
+
+    @property
+    def label(self) -> str:
+        """Topic, partition and offsets."""
+        return f"{self.topic}-{self.partition}, offsets {self.start} to {self.end - 1}"
+
+    def size_before(self, position: Position) -> int:
+        """Return how many offsets lie up to a position, which is the offset of a record that was sent."""
+        return cast(int, position) + 1 - self.start
+
+
+@dataclass(frozen=True)
+class TopicRange:
+    """A range as it was listed (a `protocol.source.Item`)."""
+
+    split: RangeSplit
+
+    @property
+    def name(self) -> str:
+        """Topic, partition and first offset."""
+        return self.split.item
+
+    @property
+    def size(self) -> int:
+        """How many offsets it has."""
+        return self.split.size
+
+    @property
+    def seen(self) -> tuple[Json, ...]:
+        """The topic's id, and where the range ends."""
+        return (self.split.topic_id, self.split.end)
+
+
+def range_name(topic: str, partition: int, start: int) -> str:
+    """Return the name of the range that begins at an offset: `orders-3@1500`."""
+    return f"{topic}-{partition}@{start}"
+
+
+def as_range(item: object) -> TopicRange:
+    """Return an item as a range: this source lists nothing else."""
+    assert isinstance(item, TopicRange), item
+    return item
+
+
+def split_of(topic: str, split: SplitId, bounds: Mapping[str, Json]) -> RangeSplit:
+    """Return the range that has this identity and these bounds; `topic` is the topic's name."""
+    key = json.loads(split)
+    return RangeSplit(topic, key["topic"], key["partition"], key["start"], cast(int, bounds["end"]))
+
+
+def done_ends(done: Iterable[RangeSplit]) -> dict[int, int]:
+    """Return the greatest end of the done ranges of each partition that has one: it was read up to there."""
+    ends: dict[int, int] = {}
+    for split in done:
+        ends[split.partition] = max(split.end, ends.get(split.partition, 0))
+    return ends
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """What a run has frozen of a topic: its id, by which `from` and `to` the ranges were made, and the ranges themselves."""
+
+    topic: str
+    topic_id: str
+    begin: str
+    until: str
+    ranges: tuple[tuple[int, int, int], ...]
+
+    @property
+    def items(self) -> tuple[TopicRange, ...]:
+        """The ranges as items, by name."""
+        splits = (RangeSplit(self.topic, self.topic_id, *each) for each in self.ranges)
+        return tuple(sorted(map(TopicRange, splits), key=lambda item: item.name))
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the form that is kept in the offsets topic."""
+        return {
+            "topic": self.topic,
+            "id": self.topic_id,
+            "from": self.begin,
+            "to": self.until,
+            "ranges": [[*each] for each in self.ranges],
+        }
+
+    @classmethod
+    def from_json(cls, scope: Scope) -> Frozen:
+        """Read what `to_json` wrote."""
+        ranges = cast("list[list[int]]", scope["ranges"])
+        return cls(
+            str(scope["topic"]),
+            str(scope["id"]),
+            str(scope["from"]),
+            str(scope["to"]),
+            tuple((partition, start, end) for partition, start, end in ranges),
+        )

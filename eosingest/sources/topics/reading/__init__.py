@@ -1,0 +1,1 @@
+"""How a topic is read: loaded only where its records are wanted."""

@@ -1,0 +1,157 @@
+"""Reads a range of offsets in a task, read_committed, as the columns of its records (`python_scan.ArrowReader`).
+
+It begins behind the committed offset, and ends by position: a range may end with markers, aborted or compacted records. Records
+are given only once the topic has been seen to be the planned one behind them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from eosingest.errors import ChangedError, FatalError
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.protocols import FailureKind, KafkaFailure
+from eosingest.kafka.topic_reader import TopicReader, TopicRecord, record_of
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.source import POSITION_KIND_OFFSET
+from eosingest.sources.topics import changed
+from eosingest.sources.topics.columns import COLUMNS
+from eosingest.sources.topics.ranges import RangeSplit
+from eosingest.spark.python_scan import PythonSplit
+
+PATIENCE_S = 60.0
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_TIME = pa.timestamp("ms", tz="UTC")
+# Offsets that are asked for and not there, and topics that are not there.
+_OUT_OF_RANGE = frozenset({"_AUTO_OFFSET_RESET", "_LOG_TRUNCATION", "OFFSET_OUT_OF_RANGE"})
+_UNKNOWN = frozenset({"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"})
+
+
+@dataclass(frozen=True)
+class RecordsReader:
+    """Reads the ranges of a topic. `client` may hold secrets: it travels in the task closure only."""
+
+    client: ClientSettings
+    topic: str
+
+    def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a range behind those that are committed; see `python_scan.ArrowReader`.
+
+        Raises ChangedError for another topic, and where records were deleted or cut off before they were read; OSError
+        where the brokers do not answer.
+        """
+        wanted = split.planned.split
+        assert isinstance(wanted, RangeSplit), "this source cuts no others"
+        start = _begin(wanted, committed)
+        reader = TopicReader(self.topic, self.client, patience_s=PATIENCE_S)
+        try:
+            yield from _Reading(reader, wanted, start).batches()
+        finally:
+            reader.close()
+
+
+def _begin(wanted: RangeSplit, committed: OffsetRecord | None) -> int:
+    """Return where to go on: behind the committed record, or at it where only some of what it became is committed."""
+    if committed is None or committed.position_kind != POSITION_KIND_OFFSET:
+        return wanted.start
+    assert isinstance(committed.position, int), "offsets are whole numbers"
+    return committed.position + (1 if committed.row_records is None else 0)
+
+
+class _Reading:
+    """One read of a range, from an offset on; `_next` is the first offset that was not given yet."""
+
+    def __init__(self, reader: TopicReader, wanted: RangeSplit, start: int) -> None:
+        self._reader = reader
+        self._wanted = wanted
+        self._next = start
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        wanted = self._wanted
+        with self._explained():
+            self._refuse_changes()
+            for messages in self._reader.read(wanted.partition, self._next, wanted.end):
+                self._refuse_other_topic()
+                yield _columns(wanted, messages)
+                self._next = messages[-1].offset() + 1
+            self._refuse_other_topic()
+
+    def _refuse_other_topic(self) -> None:
+        """Raise ChangedError where the topic is not the planned one; otherwise all that was read until now is of that one."""
+        now = self._reader.topic_id()
+        if now != self._wanted.topic_id:
+            raise changed.recreated(self._wanted.topic, self._wanted.topic_id, now)
+
+    def _refuse_changes(self) -> None:
+        """Raise ChangedError where the topic is another one, or does not hold what is left of the range."""
+        self._refuse_other_topic()
+        wanted = self._wanted
+        earliest, stable = self._reader.bounds(wanted.partition)
+        if earliest > self._next:
+            raise changed.records_deleted(wanted.topic, wanted.partition, self._next, earliest)
+        if stable < wanted.end:
+            raise changed.truncated(wanted.topic, wanted.partition, wanted.end, stable)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn failures of the client into errors of the source."""
+        try:
+            yield
+        except KafkaFailure as failure:
+            raise self._error(failure) from failure
+
+    def _error(self, failure: KafkaFailure) -> Exception:
+        wanted = self._wanted
+        try:
+            if failure.code in _OUT_OF_RANGE or failure.code in _UNKNOWN:
+                self._refuse_changes()
+        except ChangedError as error:
+            return error
+        except KafkaFailure as again:
+            if again.code in _UNKNOWN:
+                return changed.recreated(wanted.topic, wanted.topic_id, None)
+            return OSError(str(again))
+        if failure.code == "_LOG_TRUNCATION":
+            return changed.truncated(wanted.topic, wanted.partition, self._next, self._next)
+        if failure.kind is FailureKind.REFUSED and failure.code not in _UNKNOWN:
+            return FatalError(
+                f"{wanted.label}: could not be read, Kafka refused: {failure}",
+                code="kafka-refused",
+                hint="what was committed is kept; the source's user needs Read and Describe on the topic",
+                item=wanted.item,
+            )
+        return OSError(f"{wanted.label}: {failure}")
+
+
+def _columns(wanted: RangeSplit, messages: Sequence[Any]) -> pa.RecordBatch:
+    """Return the columns (columns.py) of messages of a partition."""
+    records = [_record(wanted, message) for message in messages]
+    headers = [[{"key": name, "value": value} for name, value in record.headers] for record in records]
+    arrays = {
+        "key": pa.array([record.key for record in records], pa.binary()),
+        "value": pa.array([record.value for record in records], pa.binary()),
+        "headers": pa.array(headers, _HEADERS),
+        "topic": pa.array([wanted.topic] * len(records), pa.string()),
+        "partition": pa.array([wanted.partition] * len(records), pa.int32()),
+        "offset": pa.array([record.offset for record in records], pa.int64()),
+        "timestamp": pa.array([record.timestamp_ms for record in records], _TIME),
+    }
+    return pa.RecordBatch.from_arrays([arrays[name] for name in COLUMNS], names=list(COLUMNS))
+
+
+def _record(wanted: RangeSplit, message: Any) -> TopicRecord:
+    """Return the values of a message. Raises FatalError for a header whose name is not UTF-8."""
+    try:
+        return record_of(message)
+    except UnicodeDecodeError as error:
+        raise FatalError(
+            f"{wanted.label}: the record at offset {message.offset()} has a header whose name is not UTF-8",
+            code="bad-data",
+            hint="what was committed is kept; such a name cannot be sent",
+            item=wanted.item,
+        ) from error

@@ -1,0 +1,275 @@
+"""A topic as a source: freezes a range of offsets of each partition, and tells whether the topic is the one that was read.
+
+    done ranges ─▶ where each partition goes on ┐
+    cluster     ─▶ id, log start, last stable offset ┴─▶ Frozen (the scope) ─▶ items, one range and one split each
+
+The brokers are asked; no record is read here but one, in `check`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from eosingest.errors import FatalError, SpecError
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.kafka_python import KafkaPythonAdmin
+from eosingest.kafka.protocols import FailureKind, KafkaFailure, TopicDescription
+from eosingest.kafka.topic_reader import TopicReader
+from eosingest.protocol.source import Item, Json, LeftOut, Listing, Scope, SplitId, Version
+from eosingest.sources.topics import changed
+from eosingest.sources.topics.client import Table, sink_client, source_client
+from eosingest.sources.topics.cluster import Partition, held_back, partitions_of
+from eosingest.sources.topics.ranges import (
+    WORDING,
+    Frozen,
+    RangeSplit,
+    TopicRange,
+    as_range,
+    done_ends,
+    split_of,
+)
+from eosingest.sources.topics.times import milliseconds
+
+_PATIENCE_S = 10.0
+_NO_ID = "00000000-0000-0000-0000-000000000000"
+_DELETED = "records of it were deleted since they were sent (retention, or deleted records)"
+_WORDS = ("earliest", "latest")  # in place of a point in time
+
+
+class TopicSource:
+    """A topic that is read (a `registry.PlannedSource`). Where no broker answers, methods that ask raise TemporaryError."""
+
+    wording = WORDING
+    root_as_written = "."  # the ids of topics tell them apart
+
+    def __init__(self, table: Table, check: Callable[[], None]) -> None:
+        """Connect to nothing yet. `check` is called while waiting, and raises to end the wait."""
+        self._table = table
+        self._topic = table.topic
+        self._check = check
+
+    # ---- the listing -----------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Connect, find the topic, and read a record of it.
+
+        Raises SpecError for a topic that is not there or that is the sink's own, FatalError where it may not be read.
+        """
+        client = source_client(self._table)
+        with self._connected(client) as admin:
+            self._refuse_own_topics(client, admin)
+            topic = self._described(admin)
+            partitions = partitions_of(admin, topic)
+        self._read_one(client, partitions)
+
+    def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
+        """List the ranges of the scope, or freeze new ones: behind what is done, up to `to`.
+
+        Raises ChangedError for another topic of the same name, and where records were deleted or cut off unread.
+        """
+        with self._connected(source_client(self._table)) as admin:
+            topic = self._described(admin)
+            partitions = partitions_of(admin, topic)
+            if scope is not None:
+                frozen = Frozen.from_json(scope)
+                self._refuse_other(topic, [frozen.topic_id])
+                for partition, _, end in frozen.ranges:
+                    if partitions[partition].latest < end:
+                        raise changed.truncated(self._topic, partition, end, partitions[partition].latest)
+                notes = self._notes_of_pins(frozen)
+            else:
+                splits = [split_of(self._topic, split, bounds) for split, bounds in done]
+                self._refuse_other(topic, {split.topic_id for split in splits})
+                frozen = self._frozen(admin, topic, partitions, done_ends(splits))
+                notes = held_back(admin, topic, partitions, frozen) if self._table.to in _WORDS else []
+        return Listing(frozen.items, notes=tuple(notes), scope=frozen.to_json())
+
+    def list_sent(self, sent: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> Listing:
+        """List the ranges that were sent, for an audit. Those that do not hold all of their records any more are left out."""
+        with self._connected(source_client(self._table)) as admin:
+            topic = self._described(admin)
+            partitions = partitions_of(admin, topic)
+        splits = [split_of(self._topic, split, bounds) for split, bounds in sent]
+        self._refuse_other(topic, {split.topic_id for split in splits})
+        compacted = "compact" in (topic.config or {}).get("cleanup.policy", "")
+        gone = [split for split in splits if compacted or not _is_there(split, partitions[split.partition])]
+        items = sorted(map(TopicRange, (split for split in splits if split not in gone)), key=lambda item: item.name)
+        why = "the topic is compacted: not all that was sent need be there any more" if compacted else _DELETED
+        return Listing(tuple(items), (LeftOut("gone", tuple(sorted(split.item for split in gone)), audited=why),))
+
+    def listed_only(self) -> TopicSource:
+        """Return the same source: it reads no record to tell a version."""
+        return self
+
+    def _frozen(
+        self, admin: KafkaPythonAdmin, topic: TopicDescription, partitions: Sequence[Partition], ends: Mapping[int, int]
+    ) -> Frozen:
+        """Freeze a range of each partition that has something new. Raises ChangedError where unread records are gone."""
+        begin = self._offsets_at(admin, self._table.begin, [found.earliest for found in partitions], partitions)
+        until = self._offsets_at(admin, self._table.to, [found.stable for found in partitions], partitions)
+        ranges = []
+        for number, partition in enumerate(partitions):
+            start = ends.get(number, begin[number])
+            if number in ends and partition.earliest > start:
+                raise changed.records_deleted(self._topic, number, start, partition.earliest)
+            if number in ends and partition.latest < start:
+                raise changed.truncated(self._topic, number, start, partition.latest)
+            end = min(until[number], partition.stable)
+            if start < end:
+                ranges.append((number, start, end))
+        return Frozen(self._topic, topic.topic_id, self._table.begin, self._table.to, tuple(ranges))
+
+    def _offsets_at(
+        self, admin: KafkaPythonAdmin, text: str, otherwise: Sequence[int], partitions: Sequence[Partition]
+    ) -> Sequence[int]:
+        """Return the offsets of a point in time, the last stable one where nothing is so late; `otherwise` for a word."""
+        if text in _WORDS:
+            return otherwise
+        found = admin.offsets_at(self._topic, len(partitions), milliseconds(text))
+        return [each.stable if at is None else at for at, each in zip(found, partitions, strict=True)]
+
+    def _notes_of_pins(self, frozen: Frozen) -> builtins.list[str]:
+        pinned = {"from": (frozen.begin, self._table.begin), "to": (frozen.until, self._table.to)}
+        return [
+            f"source.{key}: what an unfinished run has frozen by {was} is read first, and {now} counts for a later run"
+            for key, (was, now) in pinned.items()
+            if was != now
+        ]
+
+    # ---- items and splits ------------------------------------------------------------------------------------------
+
+    def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
+        """Return the topic's id: what lies at an offset of it never changes. Offsets tell what was deleted or cut off."""
+        return {"topic": as_range(item).split.topic_id}
+
+    def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
+        """Say whether the topic has the recorded id."""
+        return all(one == self.version(item) for one in recorded)
+
+    def splits(self, item: Item, split_size: int) -> tuple[RangeSplit, ...]:
+        """Return the range: it is never cut, so that its records keep their order."""
+        return (as_range(item).split,)
+
+    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> RangeSplit:
+        """Return the range that has this identity and these bounds."""
+        return split_of(self._topic, split, bounds)
+
+    def item_of(self, split: SplitId) -> str:
+        """Return the name of the range."""
+        return split_of(self._topic, split, {"end": 0}).item
+
+    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
+        """Say whether there is a done split: a range has one."""
+        return any(True for _ in done)
+
+    def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
+        """Return the ranges whose topic has another id now, or is gone, or whose partition ends before they do."""
+        ranges = [as_range(item) for item in items]
+        with self._connected(source_client(self._table)) as admin:
+            topic = admin.describe_topic(self._topic)
+            partitions = partitions_of(admin, topic) if topic is not None else []
+        return [
+            item.name
+            for item in ranges
+            if topic is None
+            or topic.topic_id != item.split.topic_id
+            or partitions[item.split.partition].latest < item.split.end
+        ]
+
+    def missing(self, names: Iterable[str]) -> builtins.list[str]:
+        """Return nothing, and ask nobody: records that were read may be deleted by retention at any time."""
+        return []
+
+    def columns_beside(self, items: Iterable[Item]) -> tuple[str, ...]:
+        """Return nothing: all columns are those of a record."""
+        return ()
+
+    def local_path(self, item: Item) -> Path | None:
+        """Return None: a topic is no local file."""
+        return None
+
+    def is_read_as_one(self, item: Item) -> bool:
+        """Say no: a range is one split."""
+        return False
+
+    # ---- the cluster -----------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _connected(self, client: ClientSettings) -> Iterator[KafkaPythonAdmin]:
+        admin = KafkaPythonAdmin(client, self._check)
+        try:
+            yield admin
+        finally:
+            admin.close()
+
+    def _described(self, admin: KafkaPythonAdmin) -> TopicDescription:
+        """Return the topic's description. Raises SpecError where it is not there, FatalError where topics have no ids."""
+        topic = admin.describe_topic(self._topic)
+        if topic is None:
+            raise SpecError(
+                f"source.topic: there is no topic {self._topic} on the source's cluster",
+                code="source-topic-missing",
+                hint="nothing was sent; correct source.topic or source.bootstrap_servers",
+            )
+        if topic.topic_id == _NO_ID:
+            raise FatalError(
+                f"topic {self._topic} has no id: the source's cluster is too old, or still runs by an older metadata version",
+                code="broker-too-old",
+                hint="nothing was sent; without an id a recreated topic cannot be told from the one that was read",
+            )
+        return topic
+
+    def _refuse_own_topics(self, client: ClientSettings, admin: KafkaPythonAdmin) -> None:
+        """Raise SpecError where the job would read what it writes: records, or its own progress."""
+        others = self._table.others
+        if self._topic not in (others.topic, others.offsets_topic):
+            return
+        sink = sink_client(self._table)
+        if client.bootstrap_servers != sink.bootstrap_servers:
+            with self._connected(sink) as other:
+                if other.cluster_id() != admin.cluster_id():
+                    return
+        what = "sink.topic" if self._topic == others.topic else "sink.offsets_topic"
+        raise SpecError(
+            f"source.topic: {self._topic} is also {what}, on the same cluster: a run would read what it writes",
+            code="source-is-sink",
+            hint="nothing was sent; name another topic, or the servers of another cluster in source.bootstrap_servers",
+        )
+
+    def _refuse_other(self, topic: TopicDescription, known: Iterable[str]) -> None:
+        for topic_id in known:
+            if topic_id != topic.topic_id:
+                raise changed.recreated(self._topic, topic_id, topic.topic_id)
+
+    def _read_one(self, client: ClientSettings, partitions: Sequence[Partition]) -> None:
+        """Read the first record of a partition that has one: whether a task may, and can, is known before anybody is fenced."""
+        number = next((n for n, found in enumerate(partitions) if found.earliest < found.stable), None)
+        if number is None:
+            return
+        start = partitions[number].earliest
+        reader = TopicReader(self._topic, client, patience_s=_PATIENCE_S)
+        try:
+            for _ in reader.read(number, start, start + 1):
+                self._check()
+        except KafkaFailure as failure:
+            if failure.kind is FailureKind.REFUSED:
+                raise FatalError(
+                    f"topic {self._topic} may not be read: {failure}",
+                    code="kafka-refused",
+                    hint="nothing was sent; the source's user needs Read and Describe on the topic",
+                ) from failure
+        finally:
+            reader.close()
+
+
+def _is_there(split: RangeSplit, partition: Partition) -> bool:
+    """Say whether a partition still has all offsets of a range."""
+    return partition.earliest <= split.start and split.end <= partition.latest
+
+
+def source_of(table: Table, directory: Path, check: Callable[[], None]) -> TopicSource:
+    """Make the source of a spec's `[source]`; `check` raises to end a long wait."""
+    return TopicSource(table, check)
