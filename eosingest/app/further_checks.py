@@ -32,8 +32,10 @@ def further_problems(tables: Table, spec: Path) -> Iterator[Problem]:
     source = _source(tables, spec)
     if isinstance(source, Problem):
         yield source
-    yield from _server_problems(get(tables, "sink", "bootstrap_servers"))
-    yield from _property_problems(get(tables, "sink", "properties"))
+    for table in ("sink", "source"):
+        yield from _server_problems(table, get(tables, table, "bootstrap_servers"))
+    for table in ("sink", "source"):
+        yield from _property_problems(table, get(tables, table, "properties"))
     yield from expression_problems(
         tables, _folders(source) if source is not None and not isinstance(source, Problem) else None
     )
@@ -60,7 +62,7 @@ def _folders(source: PlannedSource) -> dict[str, str] | None:
         return None
 
 
-def _server_problems(servers: object) -> Iterator[Problem]:
+def _server_problems(table: str, servers: object) -> Iterator[Problem]:
     if not isinstance(servers, str) or servers == _EMBEDDED or not servers.strip():
         return
     for server in map(str.strip, servers.split(",")):
@@ -76,12 +78,12 @@ def _server_problems(servers: object) -> Iterator[Problem]:
             text = f"'{server}': there is no port {found['port']}"
         if text:
             yield Problem(
-                ("sink", "bootstrap_servers"), text, hint='write host:port,host:port or "embedded"', code="servers"
+                (table, "bootstrap_servers"), text, hint='write host:port,host:port or "embedded"', code="servers"
             )
             return
 
 
-def _property_problems(properties: object) -> Iterator[Problem]:
+def _property_problems(table: str, properties: object) -> Iterator[Problem]:
     """Ask librdkafka, which reports one mistake at a time, until it reports none."""
     if not isinstance(properties, dict):
         return
@@ -91,4 +93,4 @@ def _property_problems(properties: object) -> Iterator[Problem]:
         if not named:
             return  # about no single property: reported when the spec is loaded
         del left[named[0]]
-        yield Problem(("sink", "properties", named[0]), f"librdkafka says: {complaint}", code="bad-property")
+        yield Problem((table, "properties", named[0]), f"librdkafka says: {complaint}", code="bad-property")

@@ -127,4 +127,6 @@ def _record(spec: Spec) -> str:
     key = "with a key" if record.key is not None else "without a key"
     timestamp = "the row's timestamp" if record.timestamp is not None else "the time of sending"
     partition = ", partitions by the row" if record.partition is not None else ""
-    return f"{key}, {words.count(len(record.headers), 'header')}, {timestamp}{partition}"
+    listed = isinstance(record.headers, str)
+    headers = "the row's headers" if listed else words.count(len(record.headers), "header")
+    return f"{key}, {headers}, {timestamp}{partition}"

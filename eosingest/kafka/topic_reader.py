@@ -34,19 +34,18 @@ class TopicReader:
         self._client = client
         self._admin: AdminClient | None = None
         self._patience_s = patience_s
-        self._consumer = confluent_kafka.Consumer(
-            {
-                **client.librdkafka(),
-                "group.id": "eosingest-reads-without-a-group",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "error",  # an offset that retention has just deleted must not be passed over
-                "isolation.level": "read_committed",
-                "queued.max.messages.kbytes": _QUEUED_KBYTES,
-                "fetch.queue.backoff.ms": 10,  # a full queue is looked at again after a second otherwise
-            },
-            logger=log,
-        )
+        config = {
+            **client.librdkafka(),
+            "group.id": "eosingest-reads-without-a-group",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",  # an offset that retention has just deleted must not be passed over
+            "isolation.level": "read_committed",
+            "queued.max.messages.kbytes": _QUEUED_KBYTES,
+            "fetch.queue.backoff.ms": 10,  # a full queue is looked at again after a second otherwise
+        }
+        with failures():
+            self._consumer = confluent_kafka.Consumer(config, logger=log)
 
     def topic_id(self) -> str:
         """Return the id of the topic that is there now."""

@@ -16,7 +16,7 @@ from eosingest.report.model import ShownRecord
 from eosingest.spark import executors, failures, narrow
 from eosingest.spark.failures import BAD_HEADER, NAMES_AS_IN_THE_HEADER
 from eosingest.spark.job import SparkLauncher
-from eosingest.spark.record_columns import CORRUPT, HEADER, PARTITION, TIMESTAMP, record_frame
+from eosingest.spark.record_columns import CORRUPT, HEADER, HEADERS, PARTITION, TIMESTAMP, record_frame
 
 
 class SparkPreviewer(SparkLauncher):
@@ -99,6 +99,8 @@ def _shown(row: Any, item: str, headers: tuple[str, ...]) -> ShownRecord:
 def _headers(columns: dict[str, Any], names: tuple[str, ...]) -> Iterator[tuple[str, bytes | None]]:
     for index, name in enumerate(names):
         yield name, _bytes(columns.get(f"{HEADER}{index}"))
+    for name, value in columns.get(HEADERS) or ():
+        yield name, _bytes(value)
 
 
 def _bytes(value: Any) -> bytes | None:

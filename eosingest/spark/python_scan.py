@@ -9,6 +9,7 @@ expression language, Spark SQL. Both ways give the same records, positions and r
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
@@ -28,9 +29,20 @@ from eosingest.records import checksum
 from eosingest.spark import narrow
 from eosingest.spark.direct import deal
 from eosingest.spark.failures import in_words
-from eosingest.spark.record_columns import CHECKSUM, HEADER, METADATA, POSITION, SPLIT, RecordSettings
+from eosingest.spark.record_columns import (
+    CHECKSUM,
+    HEADER,
+    HEADERS,
+    HEADERS_TYPE,
+    METADATA,
+    PARTITION,
+    POSITION,
+    SPLIT,
+    TIMESTAMP,
+    RecordSettings,
+)
 from eosingest.spark.scan import Direct, OtherRows, SplitFrame
-from eosingest.spark.worker import to_batch
+from eosingest.spark.worker import listed_headers, to_batch
 from eosingest.spec.expressions import quote_name, tokens
 
 SCAN_NODES = frozenset({"RangeExec", "MapInArrowExec"})
@@ -134,31 +146,46 @@ def planned_splits(plan: Plan) -> list[PythonSplit]:
 
 @dataclass(frozen=True)
 class BareColumns:
-    """The source columns that are the records' key, value and headers."""
+    """The source columns that are the records' key, value, headers, timestamp and partition.
+
+    `header_column` has all headers of a record.
+    """
 
     key: str | None
     value: str
     headers: Mapping[str, str]
+    timestamp: str | None = None
+    partition: str | None = None
+    header_column: str | None = None
 
 
 def bare_columns(records: RecordSettings, columns: Mapping[str, str]) -> BareColumns | None:
-    """Return the columns that a spec sends unchanged as key, value and headers; None if it asks for anything else."""
-    if (records.where, records.timestamp, records.partition) != (None, None, None) or records.select != ("*",):
+    """Return the columns that a spec sends unchanged as the parts of a record; None if it asks for anything else."""
+    if records.where is not None or records.select != ("*",):
         return None
-    names = {name.lower(): name for name, kind in columns.items() if kind in _BYTES}
-    if len({name.lower() for name in columns}) < len(columns):
+    names = {name.lower(): name for name in columns}
+    if len(names) < len(columns):
         return None  # names that differ in case only: Spark decides which is meant
+    missing = list[str]()
 
-    def bare(expression: str) -> str | None:
+    def bare(expression: str | None, kinds: Sequence[str]) -> str | None:
+        if expression is None:
+            return None
         found = tokens(expression)
-        return names.get(found[0].name) if len(found) == 1 else None
+        name = names.get(found[0].name) if len(found) == 1 else None
+        if name is None or columns[name] not in kinds:
+            missing.append(expression)
+        return name
 
-    key = bare(records.key) if records.key is not None else None
-    value = bare(records.value)
-    headers = {name: column for name, text in records.headers.items() if (column := bare(text)) is not None}
-    if value is None or (records.key is not None and key is None) or headers.keys() != records.headers.keys():
-        return None
-    return BareColumns(key, value, headers)
+    made = BareColumns(
+        bare(records.key, _BYTES),
+        bare(records.value, _BYTES) or "",
+        {name: bare(text, _BYTES) or "" for name, text in records.headers.items()},
+        bare(records.timestamp, ("TIMESTAMP",)),
+        bare(records.partition, ("INT",)),
+        bare(records.header_column, (HEADERS_TYPE,)),
+    )
+    return None if missing else made
 
 
 @dataclass(frozen=True)
@@ -193,17 +220,37 @@ class StraightReader:
         columns[CHECKSUM] = _signed(hashes)
         if self.position is not None:
             columns[POSITION] = found.column(self.position)
-        if self.bare.headers:
-            of_headers = [_as_bytes(found.column(name)) for name in self.bare.headers.values()]
-            columns |= {f"{HEADER}{index}": column for index, column in enumerate(of_headers)}
-            columns[METADATA] = _signed(self._metadata(hashes, of_headers))
+        if self.bare.partition is not None:
+            columns[PARTITION] = found.column(self.bare.partition)
+        metadata = self._metadata_columns(found)
+        if metadata:
+            columns |= metadata
+            columns[METADATA] = _signed(self._metadata(hashes, metadata))
         return pa.RecordBatch.from_pydict(columns)
 
-    def _metadata(self, hashes: Iterable[int], columns: Iterable[Any]) -> Iterator[int]:
-        values = zip(*(column.to_pylist() for column in columns), strict=True)
-        for found, row in zip(hashes, values, strict=True):
-            headers = list(zip(self.bare.headers, row, strict=True))
-            yield checksum.metadata_hash(found, headers, None, has_timestamp=False)
+    def _metadata_columns(self, found: pa.RecordBatch) -> dict[str, pa.Array[Any]]:
+        """Return the record columns of headers and timestamp; none where the records have neither."""
+        bare = self.bare
+        columns = {
+            f"{HEADER}{index}": _as_bytes(found.column(name)) for index, name in enumerate(bare.headers.values())
+        }
+        if bare.header_column is not None:
+            columns[HEADERS] = found.column(bare.header_column)
+        if bare.timestamp is not None:
+            columns[TIMESTAMP] = _milliseconds(found.column(bare.timestamp))
+        return columns
+
+    def _metadata(self, hashes: Sequence[int], columns: Mapping[str, pa.Array[Any]]) -> Iterator[int]:
+        """Yield the metadata hash of each row, as Spark computes it (record_columns.py)."""
+        named = [columns[f"{HEADER}{index}"].to_pylist() for index, _ in enumerate(self.bare.headers)]
+        rows = zip(*named, strict=True) if named else itertools.repeat((), len(hashes))
+        listed = listed_headers(columns[HEADERS]) if HEADERS in columns else None
+        has_timestamp = TIMESTAMP in columns
+        times = columns[TIMESTAMP].to_pylist() if has_timestamp else itertools.repeat(None, len(hashes))
+        more = listed if listed is not None else itertools.repeat((), len(hashes))
+        for found, row, others, time in zip(hashes, rows, more, times, strict=True):
+            headers = [*zip(self.bare.headers, row, strict=True), *others]
+            yield checksum.metadata_hash(found, headers, time, has_timestamp=has_timestamp)
 
 
 def _as_bytes(column: pa.Array[Any]) -> pa.Array[Any]:
@@ -211,6 +258,16 @@ def _as_bytes(column: pa.Array[Any]) -> pa.Array[Any]:
     if pa.types.is_string(column.type):
         return column.cast(pa.binary())
     return column.cast(pa.large_binary()) if pa.types.is_large_string(column.type) else column
+
+
+def _milliseconds(column: pa.Array[Any]) -> pa.Array[Any]:
+    """Return a column of timestamps as milliseconds since 1970, rounded down as Spark's unix_millis does."""
+    if column.type.unit == "ms":
+        return column.cast(pa.int64())
+    units = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+    given = units.is_valid().to_numpy(zero_copy_only=False)
+    rounded: pa.Array[Any] = pa.array(units.fill_null(0).to_numpy() // 1000, mask=~given)
+    return rounded
 
 
 def _signed(hashes: Iterable[int]) -> pa.Array[Any]:

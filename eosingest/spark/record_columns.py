@@ -31,6 +31,8 @@ TIMESTAMP = "__eosingest_timestamp"
 PARTITION = "__eosingest_partition"
 NOTHING = "__eosingest_nothing"
 HEADER = "__eosingest_header_"  # followed by the header's index in the spec
+HEADERS = "__eosingest_headers"  # all headers of a record in one column
+HEADERS_TYPE = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
 _OUR_PREFIX = "__eosingest_"
 # explode of a corrupt row's null gives no row, which would hide it from the task: so the JVM raises at the corrupt row.
@@ -45,7 +47,7 @@ _NUMBER_TYPES = ("integer", "long", "short", "byte")
 
 @dataclass(frozen=True, kw_only=True)
 class RecordSettings:
-    """The spec's expressions: Spark SQL, over the columns of the source."""
+    """The spec's expressions: Spark SQL, over the columns of the source. `header_column` is for all headers of a record."""
 
     where: str | None
     select: tuple[str, ...]
@@ -54,6 +56,7 @@ class RecordSettings:
     headers: dict[str, str]
     timestamp: str | None
     partition: str | None = None
+    header_column: str | None = None
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,8 @@ def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -
     computed = [key.alias("key"), _bytes_column(rows, "record.value", settings.value, columns).alias("value")]
     for index, (name, expression) in enumerate(settings.headers.items()):
         computed.append(_bytes_column(rows, f"record.headers.{name}", expression, columns).alias(f"{HEADER}{index}"))
+    if settings.header_column:
+        computed.append(_headers_column(rows, settings.header_column, columns).alias(HEADERS))
     if settings.timestamp:
         computed.append(_time_column(rows, settings.timestamp, columns).alias(TIMESTAMP))
     if settings.partition:
@@ -154,23 +159,37 @@ def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -
     places = [functions.col(name) for name in ours if name in (SPLIT, POSITION)]
     records = rows.select(*computed, *places, corrupt)
     records = records.selectExpr("*", f"{checksum.SPARK_EXPRESSION} AS {CHECKSUM}")
-    metadata = [(name, functions.col(f"{HEADER}{index}")) for index, name in enumerate(settings.headers)]
+    metadata = _metadata_parts(settings)
+    return records.withColumn(METADATA, functions.xxhash64(functions.col(CHECKSUM), *metadata)) if metadata else records
+
+
+def _metadata_parts(settings: RecordSettings) -> list[Column]:
+    """Return what is hashed of headers and timestamp, in this order (`checksum.metadata_hash`); nothing without them."""
+    named = [(functions.lit(name), functions.col(f"{HEADER}{index}")) for index, name in enumerate(settings.headers)]
+    parts = [part for name, value in named for part in (name, value.isNull(), value)]
+    if settings.header_column:
+        # Spark hashes arrays element by element and structs field by field, as if each were an argument of its own.
+        parts.append(
+            functions.transform(HEADERS, lambda each: functions.struct(each.key, each.value.isNull(), each.value))
+        )
     if settings.timestamp:
-        metadata.append((checksum.TIMESTAMP_MARK, functions.col(TIMESTAMP)))
-    return records.withColumn(METADATA, _metadata_hash(metadata)) if metadata else records
-
-
-def _metadata_hash(named: Sequence[tuple[str, Column]]) -> Column:
-    """Return the hash of these headers and the timestamp, in this order (`checksum.metadata_hash`)."""
-    parts = [functions.col(CHECKSUM)]
-    for name, value in named:
-        parts += [functions.lit(name), value.isNull(), value]
-    return functions.xxhash64(*parts)
+        time = functions.col(TIMESTAMP)
+        parts += [functions.lit(checksum.TIMESTAMP_MARK), time.isNull(), time]
+    return parts
 
 
 def _bytes_column(rows: DataFrame, where: str, expression: str, columns: Sequence[str]) -> Column:
     instead = f"CAST({expression} AS STRING)"
     return _checked(rows, where, expression, columns, _BYTES_TYPES, lambda kind: instead).cast("binary")
+
+
+def _headers_column(rows: DataFrame, expression: str, columns: Sequence[str]) -> Column:
+    instead = f'headers = {{ name = "{expression}" }} for a header of this name'
+    column = _checked(rows, "record.headers", expression, columns, ("array",), lambda kind: instead)
+    with naming("record.headers"):
+        typed = column.cast(HEADERS_TYPE)
+        rows.select(typed)
+    return typed
 
 
 def _time_column(rows: DataFrame, expression: str, columns: Sequence[str]) -> Column:

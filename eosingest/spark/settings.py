@@ -20,7 +20,8 @@ def record_settings(spec: Spec) -> RecordSettings:
         select=spec.transform.select,
         key=spec.record.key,
         value=spec.record.value,
-        headers=dict(spec.record.headers),
+        headers={} if isinstance(spec.record.headers, str) else dict(spec.record.headers),
+        header_column=spec.record.headers if isinstance(spec.record.headers, str) else None,
         timestamp=spec.record.timestamp,
         partition=spec.record.partition,
     )

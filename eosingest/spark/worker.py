@@ -5,6 +5,7 @@ Everything that a task needs, secrets included, is in the pickled function objec
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import time
@@ -30,7 +31,17 @@ from eosingest.protocol.transactional_ids import task_id
 from eosingest.spark.direct import DirectInputs, DirectReader, DirectSplit
 from eosingest.spark.positions import OffsetPositions
 from eosingest.spark.read_ahead import ReadAhead
-from eosingest.spark.record_columns import CHECKSUM, CORRUPT, HEADER, METADATA, PARTITION, POSITION, SPLIT, TIMESTAMP
+from eosingest.spark.record_columns import (
+    CHECKSUM,
+    CORRUPT,
+    HEADER,
+    HEADERS,
+    METADATA,
+    PARTITION,
+    POSITION,
+    SPLIT,
+    TIMESTAMP,
+)
 
 OUTPUT_SCHEMA = "outcome string"
 _HEADER_OVERHEAD = 10  # bytes: the two lengths of a header, as varints of at most five each
@@ -157,26 +168,29 @@ def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...], *, several: bool =
     names = batch.schema.names
     key = binary_column(batch.column("key")) if "key" in names else BinaryColumn.nulls(len(batch))
     value = binary_column(batch.column("value"))
-    corrupt = batch.column(CORRUPT) if CORRUPT in names else None
+    corrupt = _texts(batch.column(CORRUPT)) if CORRUPT in names else None
     header_columns = [batch.column(f"{HEADER}{index}") for index in range(len(headers))]
     timestamps = batch.column(TIMESTAMP).to_pylist() if TIMESTAMP in names else None
     sizes = key.lengths + value.lengths
     for name, column in zip(headers, header_columns, strict=True):
         sizes = sizes + _lengths(column) + len(name.encode()) + _HEADER_OVERHEAD
+    header_rows = _header_rows(headers, header_columns)
+    if HEADERS in names:
+        header_rows = listed_headers(batch.column(HEADERS))
+        sizes = sizes + _sizes_of(header_rows, len(batch))
+        corrupt = _without_names(header_rows) or corrupt
     return Batch(
         splits=batch.column(SPLIT).to_numpy(zero_copy_only=False),
         records=Records(
             key,
             value,
             timestamps,
-            _header_rows(headers, header_columns),
+            header_rows,
             _partitions(batch.column(PARTITION)) if PARTITION in names else None,
         ),
         hashes=batch.column(CHECKSUM).to_numpy(zero_copy_only=False),
         sizes=sizes,
-        corrupt=None
-        if corrupt is None or corrupt.null_count == len(corrupt)
-        else [_text(row) for row in corrupt.to_pylist()],
+        corrupt=corrupt,
         positions=OffsetPositions(_numbers(batch, POSITION), several) if POSITION in names else None,
         metadata=_numbers(batch, METADATA) if METADATA in names else None,
     )
@@ -207,6 +221,11 @@ def binary_column(column: pa.Array[Any]) -> BinaryColumn:
     )
 
 
+def _texts(corrupt: pa.Array[Any]) -> list[str | None] | None:
+    """Return the texts of corrupt rows, None where there is none."""
+    return None if corrupt.null_count == len(corrupt) else [_text(row) for row in corrupt.to_pylist()]
+
+
 def _text(row: bytes | None) -> str | None:
     """Return the text of a corrupt row for messages; bytes that are not UTF-8 are escaped."""
     return None if row is None else row.decode("utf-8", "backslashreplace")
@@ -222,6 +241,30 @@ def _partitions(column: Any) -> npt.NDArray[np.int32]:
     numbers: npt.NDArray[np.int32] = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
     given = column.is_valid().to_numpy(zero_copy_only=False)
     return np.where(given, np.where(numbers < 0, NO_PARTITION, numbers), ANY_PARTITION).astype(np.int32)
+
+
+def listed_headers(column: Any) -> list[list[tuple[str, bytes | None]]] | None:
+    """Return the headers of each row of a column that has all of them, in order; None where no row has any."""
+    each = column.flatten()
+    if not len(each):
+        return None
+    names, values = each.flatten()
+    pairs = list(zip(names.to_pylist(), values.to_pylist(), strict=True))
+    ends = np.cumsum(pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)).tolist()
+    return [pairs[start:end] for start, end in itertools.pairwise([0, *ends])]
+
+
+def _sizes_of(headers: list[list[tuple[str, bytes | None]]] | None, count: int) -> npt.NDArray[np.int64]:
+    if headers is None:
+        return np.zeros(count, np.int64)
+    each = (sum(_HEADER_OVERHEAD + len((n or "").encode()) + len(value or b"") for n, value in row) for row in headers)
+    return np.fromiter(each, np.int64, count)
+
+
+def _without_names(headers: list[list[tuple[str, bytes | None]]] | None) -> list[str | None] | None:
+    """Return a text for each row that has a header without a name, which no record can have; None for no such row."""
+    found = ["a header has no name" if any(name is None for name, _ in row) else None for row in headers or ()]
+    return found if any(found) else None
 
 
 def _header_rows(headers: tuple[str, ...], columns: list[Any]) -> list[list[tuple[str, Any]]] | None:

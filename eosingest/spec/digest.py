@@ -29,12 +29,18 @@ def digest_parts(spec: Spec) -> dict[str, str]:
         "transform.select": json.dumps([normalise(column) for column in spec.transform.select], ensure_ascii=False),
         "record.key": normalise(record.key or ""),
         "record.value": normalise(record.value),
-        "record.headers": _json({name: normalise(expression) for name, expression in record.headers.items()}),
+        "record.headers": _headers(record.headers),
         "record.timestamp": normalise(record.timestamp or ""),
         "record.partition": normalise(record.partition or ""),
         "sink.partitioner": spec.sink.partitioner,
         "spark.conf": _json(_conf_that_shapes(spec.spark.conf)),
     }
+
+
+def _headers(headers: Mapping[str, str] | str) -> str:
+    if isinstance(headers, str):
+        return normalise(headers)
+    return _json({name: normalise(expression) for name, expression in headers.items()})
 
 
 def _json(table: Mapping[str, str]) -> str:

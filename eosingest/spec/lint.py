@@ -67,10 +67,11 @@ def _source_columns(tables: Table, folders: Mapping[str, str] | None) -> tuple[C
     """Return the columns that expressions may name (None if only Spark can tell), and the problems of the schema."""
     source = tables.get("source")
     source = source if isinstance(source, dict) else {}
-    columns, wrong = source_table(source).columns(source)
+    table = source_table(source)
+    columns, wrong = table.columns(source)
     if columns is None:
         return None, wrong
-    columns.sure = folders is not None
+    columns.sure = folders is not None or not table.more_columns
     return columns.with_types(folders or {}), wrong
 
 
@@ -82,6 +83,8 @@ def _record_problems(tables: Table, columns: Columns | None) -> Iterator[Problem
     headers = record.get("headers")
     if isinstance(headers, dict):
         named += [(("record", "headers", str(name)), text, _not_bytes) for name, text in headers.items()]
+    elif isinstance(headers, str):
+        named.append((("record", "headers"), headers, _not_headers))
     for path, text, rule in named:
         if isinstance(text, str):
             yield from _Expression(path, text, columns).problems(rule)
@@ -91,6 +94,13 @@ def _not_bytes(expression: str, type_: str) -> tuple[str, str] | None:
     if type_ in _TEXTS:
         return None
     return f"{expression} is of type {type_}, not string or binary", f"write CAST({expression} AS STRING)"
+
+
+def _not_headers(expression: str, type_: str) -> tuple[str, str] | None:
+    if type_ == "array":
+        return None
+    text = f"{expression} is of type {type_}, not ARRAY<STRUCT<key STRING, value BINARY>>"
+    return text, f'write headers = {{ name = "{expression}" }} for a header of this name'
 
 
 def _not_a_time(expression: str, type_: str) -> tuple[str, str] | None:

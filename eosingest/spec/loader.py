@@ -27,6 +27,7 @@ from eosingest.spec.references import References, UnresolvedError
 from eosingest.spec.sources import source_table
 from eosingest.spec.tables import SourceTable
 from eosingest.spec.units import parse_duration
+from eosingest.spec.values import HEADERS_TAGS
 
 # Keys that may hold secrets, which are resolved only when they are used.
 _LATE = (("sink", "properties"), ("source", "properties"))
@@ -166,8 +167,8 @@ def _problem(detail: ErrorDetails, above: KeyPath, table: type[SourceTable]) -> 
 
 
 def _path(detail: ErrorDetails) -> KeyPath:
-    """Return the key path of an error, without the part that pydantic adds for dict keys."""
-    return tuple(part for part in detail["loc"] if part != "[key]")
+    """Return the key path of an error, without the parts that pydantic adds for dict keys and for tags."""
+    return tuple(part for part in detail["loc"] if part not in ("[key]", *HEADERS_TAGS))
 
 
 _SENTENCES = {

@@ -23,7 +23,7 @@ from eosingest.spec.values import (
     Duration,
     Expression,
     Flat,
-    Headers,
+    HeadersOrColumn,
     IfRunning,
     Master,
     Name,
@@ -58,9 +58,10 @@ class Record(Table):
         description="The record's value, string or binary. By default the row as JSON, to_json(struct(*)), with times to the "
         "microsecond; for format text the line: value.",
     )
-    headers: Headers = Field(
+    headers: HeadersOrColumn = Field(
         default_factory=dict,
-        description="Header name to expression, string or binary. Written in the order of their names.",
+        description="Header name to expression, string or binary, written in the order of their names; or one expression for "
+        "all headers of a record, ARRAY<STRUCT<key STRING, value BINARY>>, written in its order.",
     )
     timestamp: Expression | None = Field(
         default=None, description="The record's timestamp. None, or null in a row: now."

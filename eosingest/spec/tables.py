@@ -53,11 +53,12 @@ class SourceTable(Table):
     """`[source]` as all who are not its kind know it. `format` says which kind it is of.
 
     Class methods are given the table as it was read, before it is known to be right. `hints` has what to do, by the code of
-    their problems. `cut_by_size`: items are cut by `split_size`.
+    their problems. `cut_by_size`: items are cut by `split_size`. `more_columns`: rows may have others than those of `columns`.
     """
 
     hints: ClassVar[Mapping[str, str]] = {}
     cut_by_size: ClassVar[bool] = True
+    more_columns: ClassVar[bool] = True
 
     format: str = Field(description="What is read, and how.")
     split_size: Size = Field(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
 from eosingest.errors import SpecError
 from eosingest.spec.expressions import unstable
@@ -99,6 +99,12 @@ Master = Annotated[str, AfterValidator(check_master)]
 Text = Annotated[str, AfterValidator(_check_not_empty)]
 Expression = Annotated[str, AfterValidator(_check_expression)]
 Headers = Annotated[dict[Text, Expression], AfterValidator(_sorted)]
+# Tags are no keys of a spec: the loader leaves them out of the paths of problems.
+HEADERS_TAGS = ("[table]", "[column]")
+HeadersOrColumn = Annotated[
+    Annotated[Headers, Tag(HEADERS_TAGS[0])] | Annotated[Expression, Tag(HEADERS_TAGS[1])],
+    Discriminator(lambda value: HEADERS_TAGS[isinstance(value, str)]),
+]
 Topic = Annotated[str, AfterValidator(_check_topic), WithJsonSchema({"type": "string", "pattern": _TOPIC_PATTERN})]
 Count = Annotated[int, BeforeValidator(_check_count)]
 Size = Annotated[

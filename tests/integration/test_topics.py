@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
-from tests.support.harness import Job, assert_done, end_offsets
+from eosingest import broker
+from tests.support.harness import (
+    Job,
+    Record,
+    assert_done,
+    assert_refused,
+    end_offsets,
+    finish,
+    read_committed,
+    write_tables,
+)
+from tests.support.held_runs import run_killed_at, start_held
 from tests.support.source_topics import Sent, SourceTopic, copy_job, numbered
+
+NOW_MS = 1_795_000_000_000
+# What a copy must keep: order, nulls and empties, names that come twice, times.
+ODD = [
+    Sent(b"k", b"v", (("a", b"1"), ("b", None), ("a", b""), ("\u00fc", b"\xff\x00")), NOW_MS + 1),
+    Sent(b"k", None, (), NOW_MS + 2),  # a tombstone
+    Sent(None, b"", (("", b"x"),), NOW_MS + 3),
+    Sent(b"", b"\x00", (), NOW_MS + 3),
+    Sent(None, None, (("only", None),), NOW_MS),
+]
 
 
 @pytest.fixture
@@ -22,6 +46,13 @@ def plain(records: list[Sent]) -> list[tuple[bytes | None, bytes | None]]:
     return [(record.key, record.value) for record in records]
 
 
+def whole(record: Record) -> tuple[object, ...]:
+    return (record.key, record.value, record.headers, record.timestamp_ms)
+
+
+# ---- what is copied --------------------------------------------------------------------------------------------------
+
+
 def test_what_read_committed_shows(job: Job, source: SourceTopic) -> None:
     """Aborted transactions, markers in between and at the end; and what comes later is sent alone.
 
@@ -33,6 +64,8 @@ def test_what_read_committed_shows(job: Job, source: SourceTopic) -> None:
     source.write(numbered(10, 15))
     source.write_in_transaction(numbered(15, 20))
     source.write_in_transaction(numbered(600, 603), commit=False)
+    planned = job.run("plan")
+    assert (planned.exit_code, planned.data["items"], planned.data["splits_pending"]) == (0, 1, 1), planned
     assert_done(job.run(), records_sent=20)
     assert copied(job) == plain(numbered(0, 20))
 
@@ -41,5 +74,272 @@ def test_what_read_committed_shows(job: Job, source: SourceTopic) -> None:
     assert_done(again, records_sent=0)
     assert end_offsets(job.servers, job.name) == ends
     source.write(numbered(20, 25))
+    source.write_in_transaction(numbered(700, 701), commit=False)
     assert_done(job.run(), records_sent=5)
     assert copied(job) == plain(numbered(0, 25))
+    status = job.run("status")
+    assert (status.exit_code, status.data["records_total"], status.data["splits_done"]) == (0, 25, 2), status
+    audit = job.run("verify", "--against-source")
+    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+
+
+def test_a_range_of_nothing_but_aborted_records(job: Job, source: SourceTopic) -> None:
+    """Breaks when such a range is never done: it would be read again by every run, or hold the topic up."""
+    copy_job(job, source)
+    source.write_in_transaction(numbered(0, 5), commit=False)
+    assert_done(job.run(), records_sent=0)
+    status = job.run("status")
+    assert (status.data["splits"], status.data["splits_done"]) == (1, 1)
+    source.write(numbered(0, 2))
+    assert_done(job.run(), records_sent=2)
+
+
+@pytest.mark.parametrize("way", ["straight", "by Spark"])
+def test_every_part_of_a_record_is_copied(job: Job, source: SourceTopic, way: str) -> None:
+    """Breaks when a tombstone becomes an empty value, a null key an empty one, or a header or timestamp is changed or lost."""
+    record = "" if way == "straight" else 'key = "nvl2(key, key, NULL)"'
+    copy_job(job, source, create="{ partitions = 1 }", record=record)
+    source.write(ODD)
+    assert_done(job.run(), records_sent=len(ODD))
+    assert [whole(found) for found in job.records()] == [
+        whole(found) for found in read_committed(job.servers, source.name)
+    ]
+    assert [whole(found) for found in job.records()] == [(r.key, r.value, list(r.headers), r.timestamp_ms) for r in ODD]
+    audit = job.run("verify", "--against-source")
+    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+
+
+def test_filtered_and_with_another_key(job: Job, source: SourceTopic) -> None:
+    """Through Spark SQL, killed in the middle and run again: the position is an offset, whatever `where` leaves out."""
+    copy_job(
+        job,
+        source,
+        transform="where = \"CAST(value AS STRING) LIKE '%0'\"",
+        record='key = "concat(CAST(partition AS STRING), \'-\', CAST(offset AS STRING))"\ntimestamp = "timestamp"',
+        transaction='timeout = "10s"\nmax_records = 3',
+        create="{ partitions = 2 }",
+    )
+    source.write(numbered(0, 200))
+    run_killed_at(job, "task-before-commit@3")
+    job.run_until_complete()
+    assert Counter(copied(job)) == Counter((b"0-%d" % n, b"v%05d" % n) for n in range(0, 200, 10))
+    assert_done(job.run(), records_sent=0)
+
+
+def test_several_records_of_one(job: Job, source: SourceTopic) -> None:
+    """`explode`, killed inside a source record: breaks when its other records are lost or doubled."""
+    copy_job(
+        job,
+        source,
+        transform="select = [\"*\", \"explode(array('a', 'b', 'c')) AS part\"]",
+        record='value = "concat(CAST(value AS STRING), part)"\nheaders = { h = "part" }',
+        transaction='timeout = "10s"\nmax_records = 2',
+        create="{ partitions = 1 }",
+    )
+    source.write(numbered(0, 6))
+    run_killed_at(job, "task-before-commit@3")
+    job.run_until_complete()
+    assert [record.value for record in job.records()] == [
+        b"v%05d" % n + p for n in range(6) for p in (b"a", b"b", b"c")
+    ]
+
+
+def test_times_from_and_to(job: Job, source: SourceTopic) -> None:
+    """Breaks when a range begins or ends elsewhere than Kafka's own look-up by time says, or `from` counts a second time."""
+    source.write(
+        [record._replace(timestamp_ms=NOW_MS + number * 1000) for number, record in enumerate(numbered(0, 10))]
+    )
+    times = ['from = "2026-11-18T11:06:42.5Z"', 'to = "2026-11-18T11:06:46Z"']
+    copy_job(job, source, "\n".join(times), create="{ partitions = 1 }")
+    assert_done(job.run(), records_sent=3)
+    assert copied(job) == plain(numbered(3, 6))
+    job.edit_spec("\n".join(times), 'from = "earliest"')
+    assert_done(job.run(), records_sent=4)
+    assert copied(job) == plain(numbered(3, 10))
+
+
+def test_partitions_that_are_added_and_what_comes_in_mid_run(job: Job, source: SourceTopic) -> None:
+    """A run reads up to where the topic ended when it began; the next one goes on there, and begins new partitions."""
+    copy_job(job, source, transaction='timeout = "10s"\nmax_records = 4')
+    source.write(numbered(0, 12))
+    process = start_held(job, "task-before-commit=sleep:3@2")
+    source.write(numbered(12, 20))
+    source.add_partitions(2)
+    source.write(numbered(20, 25), partition=1)
+    done = finish(process)
+    assert_done(done, records_sent=12)
+    assert Counter(copied(job)) == Counter(plain(numbered(0, 12)))
+    assert_done(job.run(), records_sent=13)
+    assert Counter(copied(job)) == Counter(plain(numbered(0, 25)))
+
+
+def test_a_scope_that_is_half_read_is_read_to_its_end(job: Job, source: SourceTopic) -> None:
+    """Killed; then records come. Breaks when the rerun reads up to another end, or beyond what was frozen."""
+    copy_job(job, source, transaction='timeout = "10s"\nmax_records = 4', create="{ partitions = 1 }")
+    source.write(numbered(0, 12))
+    run_killed_at(job, "task-before-commit@2")
+    source.write(numbered(12, 20))
+    job.edit_spec(f'topic = "{source.name}"', f'topic = "{source.name}"\nto = "2020-01-01T00:00:00Z"')
+    done = job.run_until_complete()
+    assert copied(job) == plain(numbered(0, 12)), "what was frozen is read, whatever `to` says by now"
+    assert [note for note in done.data["notes"] if note.startswith("source.to: ")], done
+    assert_done(job.run(), records_sent=0)
+
+
+def test_a_compacted_topic(job: Job, make_compacted: SourceTopic) -> None:
+    """Breaks when holes end a read, or the audit takes what compaction removed for lost."""
+    source = make_compacted
+    copy_job(job, source, create="{ partitions = 1 }")
+    for first in range(0, 60, 20):
+        source.write([Sent(b"k%d" % (n % 3), b"v%05d" % n) for n in range(first, first + 20)])
+    before = read_committed(source.servers, source.name)
+    assert_done(job.run())
+    sent = copied(job)
+    assert sent[-1] == (before[-1].key, before[-1].value)
+    assert set(sent) <= {(b"k%d" % (n % 3), b"v%05d" % n) for n in range(60)}
+    assert len(sent) == len(set(sent))
+    audit = job.run("verify", "--against-source")
+    assert audit.data["verdict"] == "inconclusive", audit
+    assert "compacted" in audit.text
+
+
+@pytest.fixture
+def make_compacted(job: Job) -> SourceTopic:
+    config = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
+    return SourceTopic(job.servers, f"{job.name}-from", config=config)
+
+
+def test_another_cluster(job: Job, tmp_path: Path) -> None:
+    """The source has servers of its own; its topic may have the name that the sink's has."""
+    folder = tmp_path / "other"
+    other = broker.up(directory=folder)
+    try:
+        source = SourceTopic(other.bootstrap_servers, job.name)
+        source.write(numbered(0, 5))
+        copy_job(job, source)
+        assert_done(job.run(), records_sent=5)
+        assert Counter(copied(job)) == Counter(plain(numbered(0, 5)))
+        audit = job.run("verify", "--against-source")
+        assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    finally:
+        broker.down(directory=folder, remove_data=True)
+    refused = job.run()
+    assert refused.exit_code == 5, refused
+    assert job.run("status").exit_code == 0, "what is known of the job is told without the source"
+
+
+# ---- what is refused and noticed -------------------------------------------------------------------------------------
+
+
+def test_the_sinks_own_topics(job: Job) -> None:
+    """Breaks when a run reads what it writes: it would never end, or never be done."""
+    source = SourceTopic(job.servers, job.name)
+    source.write(numbered(0, 3))
+    for servers in ("", f'bootstrap_servers = "{job.servers.replace("127.0.0.1", "localhost")}"'):
+        copy_job(job, source, servers)
+        assert_refused(job.run(), 2, "source-is-sink", "sink.topic")
+    write_tables(job, source='format = "kafka"\ntopic = "eosingest-offsets"')
+    offsets = job.run()
+    assert (offsets.exit_code, offsets.codes) in ((2, ["source-is-sink"]), (2, ["source-topic-missing"])), offsets
+    write_tables(job, source='format = "kafka"\ntopic = "nowhere"')
+    assert_refused(job.run(), 2, "source-topic-missing", "nowhere")
+
+
+def test_records_that_retention_took_unread(job: Job, source: SourceTopic) -> None:
+    """Between runs, and between a kill and the next run: breaks when a gap is passed over without a word."""
+    copy_job(job, source, transaction='timeout = "10s"\nmax_records = 4', create="{ partitions = 1 }")
+    source.write(numbered(0, 12))
+    source.delete_before(2)
+    run_killed_at(job, "task-before-commit@2")
+    assert len(copied(job)) == 4
+    source.delete_before(6)
+    source.write(numbered(12, 14))
+    assert_done(job.run_until_complete())
+    assert copied(job) == plain(numbered(2, 12)), "what was read may go"
+    source.delete_before(13)
+    refused = job.run()
+    assert_refused(refused, 12, "source-records-deleted", "offsets 12 to 12 ", "--from-scratch")
+    assert copied(job) == plain(numbered(2, 12))
+    assert_done(job.run("run", "--from-scratch"), records_sent=1)
+
+
+def test_records_that_are_deleted_while_a_run_has_not_got_there(job: Job, source: SourceTopic) -> None:
+    """Breaks when a reader begins at the first record that is left."""
+    copy_job(job, source, transaction='timeout = "10s"\nmax_records = 4')
+    source.write(numbered(0, 12))
+    process = start_held(job, "driver-after-running=sleep:3")
+    source.delete_before(5)
+    done = finish(process)
+    assert (done.exit_code, done.codes) == (12, ["source-records-deleted"]), done
+    assert "offsets 0 to 4 were deleted" in done.envelope["errors"][0]["message"]
+    assert copied(job) == []
+
+
+def test_a_topic_that_is_recreated(job: Job, source: SourceTopic) -> None:
+    """Between runs and in mid-run. Breaks when offsets of one topic are taken for those of another."""
+    copy_job(job, source)
+    source.write(numbered(0, 12))
+    assert_done(job.run(), records_sent=12)
+    source.recreate()
+    source.write(numbered(100, 130))
+    assert_refused(job.run(), 12, "source-topic-recreated", source.name, "--from-scratch")
+    process = start_held(job, "driver-after-running=sleep:4", "--from-scratch")
+    source.recreate()
+    source.write(numbered(200, 260))
+    done = finish(process)
+    assert done.exit_code == 12, done
+    assert "source-topic-recreated" in done.codes, done
+    assert Counter(copied(job)) == Counter(plain(numbered(0, 12)))
+
+
+def test_an_open_transaction_holds_the_end_back(job: Job, source: SourceTopic) -> None:
+    """Breaks when a run waits for it, passes over what lies behind it, or says nothing of it."""
+    copy_job(job, source, create="{ partitions = 1 }")
+    source.write(numbered(0, 3))
+    with source.open_transaction(numbered(3, 5)) as producer:
+        source.write(numbered(5, 7))
+        done = job.run()
+        assert_done(done, records_sent=3)
+        (note,) = [note for note in done.data["notes"] if "open transaction" in note]
+        assert note.startswith(f"{source.name}-0: 4 offsets from 3 on are left for a later run"), note
+        assert f"{source.name}-writer" in note
+        again = job.run()
+        assert_done(again, records_sent=0)
+        (note,) = [note for note in again.data["notes"] if "open transaction" in note]
+        assert note.startswith("warning: ")
+        producer.commit_transaction(20)
+    assert_done(job.run(), records_sent=4)
+    assert copied(job) == plain(numbered(0, 7))
+
+
+# ---- looks ------------------------------------------------------------------------------------------------------------
+
+
+def test_preview_and_check(job: Job, source: SourceTopic) -> None:
+    copy_job(job, source)
+    source.write(ODD)
+    shown = job.run("preview")
+    assert shown.exit_code == 0, shown
+    assert "headers ARRAY<STRUCT<key: STRING, value: BINARY>>" in shown.data["schema"].replace("`", "")
+    first = shown.data["records"][0]
+    assert [name for name, _ in first["headers"]] == ["a", "b", "a", "\u00fc"]
+    assert first["timestamp_ms"] == NOW_MS + 1
+    checked = job.run("check")
+    assert checked.exit_code == 0, checked
+
+
+def test_the_sample(job: Job) -> None:
+    """Breaks when sample_configs/topic-copy.toml is not what a run takes."""
+    text = (Path(__file__).parents[2] / "sample_configs" / "topic-copy.toml").read_text()
+    source = SourceTopic(job.servers, f"{job.name}-from", partitions=2)
+    source.write(ODD)
+    source.write(numbered(0, 5), partition=1)
+    names = {"orders-v1": source.name, "orders-v2": job.name, "orders-copy": job.name, "embedded": job.servers}
+    for old, new in names.items():
+        assert f'"{old}"' in text
+        text = text.replace(f'"{old}"', f'"{new}"')
+    job.spec.write_text(text)
+    assert_done(job.run(), records_sent=len(ODD) + 5)
+    assert Counter(map(str, map(whole, job.records()))) == Counter(
+        map(str, map(whole, read_committed(job.servers, source.name)))
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,17 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from eosingest.errors import ChangedError, EosingestError, FatalError, TemporaryError
+from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, TemporaryError
+from eosingest.kafka.protocols import ANY_PARTITION
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan
+from eosingest.protocol.task_contract import Batch
+from eosingest.records import checksum
+from eosingest.records.checksum import record_hash
 from eosingest.spark import failures
 from eosingest.spark.python_scan import PythonScan
 from eosingest.spark.reading import direct_reading, frame_reading
-from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.record_columns import HEADERS_TYPE, RecordSettings
 from eosingest.spark.worker import to_batch
 from tests.sources.kinds import Ledger, LedgerBySql
 from tests.support.builders import plan, planned_item, planned_split, source_file
@@ -85,6 +90,109 @@ def test_both_ways_make_the_same_records(spark: Callable[[], SparkSession]) -> N
 
     assert columns(batches) == columns(by_sql)
     assert len(columns(batches)) == 2 * len(ROWS)
+
+
+# Records with all that one can have: names that come twice, null and empty values, none at all; no timestamp, one before 1970.
+WHOLE: list[tuple[Any, ...]] = [
+    (b"k", b"one", [("a", b"1"), ("b", None), ("a", b"")], 2, 10, 1_700_000_000_123_999),
+    (None, None, [], None, 12, None),
+    (b"", b"", None, 0, 13, -1),
+    (b"k", b"one", [("", b"\xff"), ("ü", b"2")], 1, 17, 1_000),
+]
+WHOLE_TYPES = {
+    "key": (pa.binary(), "BINARY"),
+    "value": (pa.binary(), "BINARY"),
+    "headers": (pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])), HEADERS_TYPE),
+    "partition": (pa.int32(), "INT"),
+    "offset": (pa.int64(), "BIGINT"),
+    "timestamp": (pa.timestamp("us", tz="UTC"), "TIMESTAMP"),
+}
+
+
+class WholeRecords:
+    """Gives the records one by one, and then all at once: their headers lie anywhere in the column."""
+
+    def read(self, split: Any, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
+        columns = zip(*WHOLE, strict=True)
+        arrays = [pa.array(values, kind) for values, (kind, _) in zip(columns, WHOLE_TYPES.values(), strict=True)]
+        whole = pa.RecordBatch.from_arrays(arrays, names=list(WHOLE_TYPES))
+        yield from (whole.slice(at, 1) for at in range(len(WHOLE)))
+        yield whole
+
+
+def test_both_ways_make_the_same_of_headers_and_timestamps(spark: Callable[[], SparkSession]) -> None:
+    """Breaks when a header is lost, renamed or moved, a null becomes empty, or the second sum depends on the way."""
+    settings = RecordSettings(
+        where=None,
+        select=("*",),
+        key="key",
+        value="value",
+        headers={},
+        timestamp="timestamp",
+        partition="partition",
+        header_column="headers",
+    )
+    columns = {name: kind for name, (_, kind) in WHOLE_TYPES.items()}
+    scan = PythonScan(settings, WholeRecords(), columns, "offset")
+    one = plan(planned_item(source_file("a", 10), [planned_split("a", 0, 10)]))
+    direct = scan.direct(one)
+    assert direct is not None
+    ((split,),) = direct_reading(direct, None, 1).tasks
+    straight = list(direct.reader.read(split, None, 1 << 20))
+    framed = frame_reading(scan, settings, spark(), one, None, 1)
+    assert not framed.several
+    by_sql = [to_batch(batch, (), several=False) for batch in framed.records.toArrow().to_batches()]
+
+    def told(found: list[Batch]) -> list[Any]:
+        return [
+            (key, value, headers or [], time, partition, batch.positions and batch.positions.at(row), *sums)
+            for batch in found
+            for row, (key, value, headers, time, partition, *sums) in enumerate(
+                zip(
+                    batch.records.keys,
+                    batch.records.values,
+                    batch.records.headers or [[]] * len(batch.splits),
+                    batch.records.timestamps_ms or (),
+                    batch.records.partitions.tolist() if batch.records.partitions is not None else (),
+                    batch.hashes.tolist(),
+                    batch.sizes.tolist(),
+                    batch.metadata.tolist() if batch.metadata is not None else (),
+                    strict=True,
+                )
+            )
+        ]
+
+    sent = told(straight)
+    assert sent == told(by_sql)
+    times = [1_700_000_000_123, None, -1, 1]
+    wanted = [
+        (key, value, headers or [], time, ANY_PARTITION if partition is None else partition, offset)
+        for (key, value, headers, partition, offset, _), time in zip(WHOLE, times, strict=True)
+    ]
+    assert [row[:6] for row in sent] == wanted * 2
+    hashes = [
+        checksum.metadata_hash(record_hash(key, value), headers, time, has_timestamp=True)
+        for key, value, headers, time, *_ in wanted
+    ]
+    assert [row[-1] % checksum.MODULUS for row in sent] == hashes * 2
+    assert len(set(hashes)) == len(hashes), "records that differ in headers and timestamp alone have other sums"
+
+
+def test_a_header_without_a_name_is_a_bad_row(spark: Callable[[], SparkSession]) -> None:
+    settings = replace(BARE, headers={}, header_column="array(struct(k AS key, `odd name` AS value))")
+    scan = PythonScan(settings, Rows(), COLUMNS)
+    assert scan.direct(two_splits()) is None
+    framed = frame_reading(scan, settings, spark(), two_splits(), None, 1)
+    batches = [to_batch(batch, ()) for batch in framed.records.toArrow().to_batches()]
+    corrupt = [text for batch in batches for text in batch.corrupt or [None] * len(batch.splits)]
+    assert corrupt == [None, "a header has no name", None, None, None] * 2
+
+
+@pytest.mark.parametrize("expression", ["k", "array(n)", "array(struct(k))", "map('a', k)"])
+def test_what_is_no_list_of_headers(spark: Callable[[], SparkSession], expression: str) -> None:
+    settings = replace(BARE, headers={}, header_column=expression)
+    with pytest.raises(SpecError, match=r"record\.headers"):
+        frame_reading(PythonScan(settings, Rows(), COLUMNS), settings, spark(), two_splits(), None, 1)
 
 
 def test_expressions_are_spark_sql(spark: Callable[[], SparkSession]) -> None:

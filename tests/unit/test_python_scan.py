@@ -18,7 +18,14 @@ from eosingest.spark.python_scan import BareColumns, PythonSplit, StraightReader
 from eosingest.spark.record_columns import RecordSettings
 from tests.support.builders import planned_split, source_file
 
-COLUMNS = {"id": "BIGINT", "Text": "STRING", "raw": "BINARY", "at": "TIMESTAMP"}
+COLUMNS = {
+    "id": "BIGINT",
+    "Text": "STRING",
+    "raw": "BINARY",
+    "at": "TIMESTAMP",
+    "part": "INT",
+    "h": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
+}
 BARE = RecordSettings(where=None, select=("*",), key=None, value="raw", headers={}, timestamp=None)
 
 
@@ -36,8 +43,15 @@ BARE = RecordSettings(where=None, select=("*",), key=None, value="raw", headers=
         (replace(BARE, headers={"a": "raw", "b": "id"}), None),
         (replace(BARE, where="id > 1"), None),
         (replace(BARE, select=("upper(text) AS raw",)), None),
-        (replace(BARE, timestamp="at"), None),
+        (replace(BARE, timestamp="AT"), BareColumns(None, "raw", {}, timestamp="at")),
+        (replace(BARE, partition="part"), BareColumns(None, "raw", {}, partition="part")),
+        (replace(BARE, header_column="`h`"), BareColumns(None, "raw", {}, header_column="h")),
+        (replace(BARE, timestamp="raw"), None),
+        (replace(BARE, timestamp="at + INTERVAL 1 HOUR"), None),
         (replace(BARE, partition="1"), None),
+        (replace(BARE, partition="id"), None),
+        (replace(BARE, header_column="raw"), None),
+        (replace(BARE, header_column="array()"), None),
     ],
 )
 def test_which_records_are_bare_columns(records: RecordSettings, bare: BareColumns | None) -> None:

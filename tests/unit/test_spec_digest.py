@@ -84,6 +84,7 @@ def test_a_header_of_false_is_what_it_was_without_a_word(tmp_path: Path) -> None
         ({"record.key": '"a"'}, "record.key"),
         ({"record.value": '"a"'}, "record.value"),
         ({"record.headers": '{ h = "a" }'}, "record.headers"),
+        ({"record.headers": '"h"'}, "record.headers"),
         ({"record.timestamp": '"ts"'}, "record.timestamp"),
         ({"record.partition": '"a"'}, "record.partition"),
         ({"sink.partitioner": '"consistent"'}, "sink.partitioner"),

@@ -66,8 +66,14 @@ def test_samples_load_and_fit_the_schema(
     assert list(validator.iter_errors(tomli.loads(text))) == []
 
 
-def test_there_are_four_samples() -> None:
-    assert NAMES == ["flights.toml", "orders-json.toml", "parquet-partitioned.toml", "secured-cluster.toml"]
+def test_there_are_five_samples() -> None:
+    assert NAMES == [
+        "flights.toml",
+        "orders-json.toml",
+        "parquet-partitioned.toml",
+        "secured-cluster.toml",
+        "topic-copy.toml",
+    ]
 
 
 def test_the_template_loads_also_with_every_line_switched_on(

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from eosingest.errors import SpecError
 from eosingest.kafka.config import ClientSettings, refuse_one_sided
+from eosingest.kafka.librdkafka import check_properties
 
 PROPERTIES = "source.properties"
 
@@ -66,6 +67,9 @@ def source_client(table: Table) -> ClientSettings:
         return ClientSettings(servers, of_the_sink)
     properties = table.others.resolve(table.properties, PROPERTIES)
     problems = refuse_one_sided(properties, PROPERTIES)
+    complaint = check_properties(ClientSettings("", properties))
+    if complaint:
+        problems.append(f"{PROPERTIES}: librdkafka says: {complaint}")
     if problems:
         raise SpecError("\n".join(problems), code="bad-property", problems=problems)
     return ClientSettings(servers, properties)

@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from eosingest.errors import FatalError, SpecError
+from eosingest.errors import FatalError, SpecError, TemporaryError
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, TopicDescription
@@ -168,9 +168,16 @@ class TopicSource:
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
         """Return the ranges whose topic has another id now, or is gone, or whose partition ends before they do."""
         ranges = [as_range(item) for item in items]
-        with self._connected(source_client(self._table)) as admin:
-            topic = admin.describe_topic(self._topic)
-            partitions = partitions_of(admin, topic) if topic is not None else []
+        try:
+            with self._connected(source_client(self._table)) as admin:
+                topic = admin.describe_topic(self._topic)
+                partitions = partitions_of(admin, topic) if topic is not None else []
+        except TemporaryError as error:
+            raise TemporaryError(
+                f"the source could not be looked at once more when it had been read: {error.message}",
+                code=error.code,
+                hint="what was committed is kept, nothing was sent twice; run again: it goes on from here",
+            ) from error
         return [
             item.name
             for item in ranges
@@ -250,10 +257,10 @@ class TopicSource:
         if number is None:
             return
         start = partitions[number].earliest
-        reader = TopicReader(self._topic, client, patience_s=_PATIENCE_S)
         try:
-            for _ in reader.read(number, start, start + 1):
-                self._check()
+            with contextlib.closing(TopicReader(self._topic, client, patience_s=_PATIENCE_S)) as reader:
+                for _ in reader.read(number, start, start + 1):
+                    self._check()
         except KafkaFailure as failure:
             if failure.kind is FailureKind.REFUSED:
                 raise FatalError(
@@ -261,8 +268,6 @@ class TopicSource:
                     code="kafka-refused",
                     hint="nothing was sent; the source's user needs Read and Describe on the topic",
                 ) from failure
-        finally:
-            reader.close()
 
 
 def _is_there(split: RangeSplit, partition: Partition) -> bool:

@@ -41,6 +41,7 @@ class TopicTable(SourceTable):
     """The topic to read."""
 
     cut_by_size: ClassVar[bool] = False
+    more_columns: ClassVar[bool] = False
 
     format: Annotated[str, WithJsonSchema({"type": "string", "enum": ["kafka"]})] = Field(description="Always kafka.")
     topic: Topic = Field(description="The topic to read, read_committed.")
@@ -101,7 +102,7 @@ class TopicTable(SourceTable):
 
     def default_record(self, generation: int) -> Mapping[str, Any]:
         """Return the defaults by which a record is copied."""
-        return {"key": "key", "value": "value"}
+        return {"key": "key", "value": "value", "headers": "headers", "timestamp": "timestamp"}
 
     def schema_note(self) -> str:
         """Name the columns."""

@@ -91,6 +91,8 @@ class _Reading:
         """Raise ChangedError where the topic is another one, or does not hold what is left of the range."""
         self._refuse_other_topic()
         wanted = self._wanted
+        if self._next >= wanted.end:
+            return  # nothing is left but to say so
         earliest, stable = self._reader.bounds(wanted.partition)
         if earliest > self._next:
             raise changed.records_deleted(wanted.topic, wanted.partition, self._next, earliest)

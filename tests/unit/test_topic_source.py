@@ -1,0 +1,382 @@
+"""Which ranges of a topic a run freezes and refuses, and how a reader tells another topic: the brokers are played."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError
+from eosingest.host.interruption import never
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.protocols import (
+    FailureKind,
+    KafkaFailure,
+    OffsetRange,
+    OpenTransaction,
+    TopicDescription,
+)
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.plan import PlannedSplit
+from eosingest.protocol.source import Json, SplitId
+from eosingest.sources.topics import source as source_module
+from eosingest.sources.topics.ranges import RangeSplit, TopicRange
+from eosingest.sources.topics.reading import reader as reader_module
+from eosingest.sources.topics.reading.reader import RecordsReader
+from eosingest.sources.topics.source import TopicSource
+from eosingest.spark.python_scan import PythonSplit
+from tests.support.builders import offset_record
+
+ID, OTHER = "11111111-0000-0000-0000-000000000000", "22222222-0000-0000-0000-000000000000"
+
+
+@dataclass
+class Cluster:
+    """What the brokers say: of each partition log start, last stable offset and high watermark; offsets by time."""
+
+    partitions: list[tuple[int, int, int]]
+    topic_id: str = ID
+    times: dict[int, tuple[int | None, ...]] = field(default_factory=dict)
+    open: list[OpenTransaction] = field(default_factory=list)
+    config: dict[str, str] = field(default_factory=dict)
+    cluster: str = "c"
+
+    def __call__(self, *_: object) -> Cluster:
+        return self
+
+    def close(self) -> None:
+        """Nothing."""
+
+    def cluster_id(self) -> str:
+        return self.cluster
+
+    def describe_topic(self, name: str) -> TopicDescription | None:
+        return TopicDescription(name, self.topic_id, len(self.partitions), self.config) if self.topic_id else None
+
+    def offset_ranges(self, topic: str, partitions: int) -> tuple[OffsetRange, ...]:
+        return tuple(OffsetRange(start, end) for start, _, end in self.partitions)
+
+    def last_stable_offsets(self, topic: str, partitions: int) -> tuple[int, ...]:
+        return tuple(stable for _, stable, _ in self.partitions)
+
+    def offsets_at(self, topic: str, partitions: int, time_ms: int) -> tuple[int | None, ...]:
+        return self.times[time_ms]
+
+    def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
+        return self.open
+
+
+@dataclass
+class Others:
+    topic: str = "sink"
+    offsets_topic: str = "eosingest-offsets"
+
+    def sink(self) -> tuple[str, dict[str, str]]:
+        return "sink:1", {}
+
+    def resolve(self, properties: Any, key: str) -> dict[str, str]:
+        return dict(properties)
+
+
+@dataclass
+class Table:
+    topic: str = "t"
+    bootstrap_servers: str | None = None
+    properties: Any = None
+    begin: str = "earliest"
+    to: str = "latest"
+    others: Any = field(default_factory=Others)
+
+
+Listed = Callable[..., list[tuple[int, int, int]]]
+
+
+@pytest.fixture
+def source_on(monkeypatch: pytest.MonkeyPatch) -> Callable[..., TopicSource]:
+    def made(cluster: Cluster, table: Table | None = None) -> TopicSource:
+        monkeypatch.setattr(source_module, "KafkaPythonAdmin", cluster)
+        return TopicSource(table or Table(), never)
+
+    return made
+
+
+def done(partition: int, start: int, end: int, topic_id: str = ID) -> tuple[SplitId, dict[str, Json]]:
+    split = RangeSplit("t", topic_id, partition, start, end)
+    return split.id, split.bounds
+
+
+def ranges(listing: Any) -> list[tuple[int, int, int]]:
+    return [(item.split.partition, item.split.start, item.split.end) for item in listing.items]
+
+
+# ---- what is frozen ---------------------------------------------------------------------------------------------------
+
+
+def test_up_to_the_last_stable_offset_and_behind_what_is_done(source_on: Callable[..., TopicSource]) -> None:
+    """Breaks when an offset is read twice, or none reads it."""
+    cluster = Cluster([(0, 10, 10), (5, 8, 9), (3, 3, 3), (0, 7, 7)])
+    source = source_on(cluster)
+    assert ranges(source.list()) == [(0, 0, 10), (1, 5, 8), (3, 0, 7)]
+    found = source.list(None, [done(0, 0, 4), done(0, 4, 6), done(3, 0, 7)])
+    assert ranges(found) == [(0, 6, 10), (1, 5, 8)]
+    assert json.loads(json.dumps(found.scope)) == found.scope
+    cluster.partitions = [(0, 50, 50), (6, 50, 50), (0, 50, 50), (0, 50, 50), (0, 9, 9)]
+    assert source.list(found.scope) == found, "inside a scope the same is listed, whatever came since"
+
+
+def test_from_counts_only_where_nothing_was_read(source_on: Callable[..., TopicSource]) -> None:
+    cluster = Cluster([(0, 10, 10), (0, 10, 10), (0, 10, 10)], times={1000: (4, None, 0), 2000: (9, 2, None)})
+    table = Table(begin="1970-01-01T00:00:01Z", to="1970-01-01T00:00:02Z")
+    source = source_on(cluster, table)
+    assert ranges(source.list()) == [(0, 4, 9), (2, 0, 10)]
+    assert ranges(source.list(None, [done(0, 0, 2), done(1, 0, 2)])) == [(0, 2, 9), (2, 0, 10)]
+
+
+@pytest.mark.parametrize(
+    ("partition", "code", "words"),
+    [
+        ((7, 9, 9), "source-records-deleted", "t-0: offsets 6 to 6 were deleted"),
+        ((0, 5, 5), "source-truncated", "t-0: offsets up to 5 were there, and the partition now ends at 5"),
+    ],
+)
+def test_unread_offsets_that_are_gone(
+    source_on: Callable[..., TopicSource], partition: tuple[int, int, int], code: str, words: str
+) -> None:
+    """Breaks when a run goes on behind a gap. What is exactly gone with what was read is no gap."""
+    source = source_on(Cluster([(6, 6, 6)]))
+    assert ranges(source.list(None, [done(0, 0, 6)])) == []
+    with pytest.raises(ChangedError, match=words) as raised:
+        source_on(Cluster([partition])).list(None, [done(0, 0, 6)])
+    assert (raised.value.code, raised.value.exit_code) == (code, 12)
+    assert "--from-scratch" in raised.value.hint
+
+
+def test_a_log_that_ends_before_the_scope(source_on: Callable[..., TopicSource]) -> None:
+    scope = source_on(Cluster([(0, 10, 10)])).list().scope
+    with pytest.raises(ChangedError, match="ends at 8"):
+        source_on(Cluster([(0, 8, 8)])).list(scope)
+
+
+def test_another_topic_of_the_name(source_on: Callable[..., TopicSource]) -> None:
+    """Breaks when offsets of a topic that is gone count for another one, in a scope, in done splits or in an audit."""
+    scope = source_on(Cluster([(0, 10, 10)])).list().scope
+    other = source_on(Cluster([(0, 99, 99)], topic_id=OTHER))
+    looks: list[Callable[[], object]] = [
+        lambda: other.list(scope),
+        lambda: other.list(None, [done(0, 0, 6)]),
+        lambda: other.list_sent([done(0, 0, 6)]),
+    ]
+    for look in looks:
+        with pytest.raises(ChangedError, match=f"id {OTHER}") as raised:
+            look()
+        assert raised.value.code == "source-topic-recreated"
+
+
+def test_what_has_changed_behind_a_run(source_on: Callable[..., TopicSource]) -> None:
+    cluster = Cluster([(0, 10, 10), (0, 10, 10)])
+    source = source_on(cluster)
+    items = source.list().items
+    cluster.partitions = [(10, 12, 12), (0, 9, 9)]
+    assert source.look_again(items) == ["t-1@0"], "what was read may be deleted, and not be cut off"
+    cluster.topic_id = OTHER
+    assert source.look_again(items) == ["t-0@0", "t-1@0"]
+    cluster.topic_id = ""
+    assert source.look_again(items) == ["t-0@0", "t-1@0"]
+    assert not source.unchanged(items[0], [{"topic": OTHER}])
+    assert source.unchanged(items[0], [source.version(items[0])])
+
+
+def test_an_audit_lists_what_was_sent_and_is_there(source_on: Callable[..., TopicSource]) -> None:
+    sent = [done(0, 0, 4), done(0, 4, 10), done(1, 0, 3)]
+    listing = source_on(Cluster([(2, 20, 20), (0, 20, 20)])).list_sent(sent)
+    assert ranges(listing) == [(0, 4, 10), (1, 0, 3)]
+    (left,) = listing.left_out
+    assert (left.names, "deleted" in left.audited) == (("t-0@0",), True)
+    compacted = source_on(Cluster([(0, 20, 20), (0, 20, 20)], config={"cleanup.policy": "compact"})).list_sent(sent)
+    assert (compacted.items, len(compacted.left_out[0].names)) == ((), 3)
+
+
+@pytest.mark.parametrize(
+    ("hanging", "read_before", "begins", "words"),
+    [
+        (False, False, "t-0: 3 offsets from 7 on", "of writer (5 s old)"),
+        (False, True, "warning: t-0: 3 offsets", "of writer"),
+        (True, False, "warning: t-0: 3 offsets", "kafka-transactions abort --topic t --partition 0 --start-offset 7"),
+    ],
+)
+def test_what_lies_behind_an_open_transaction(
+    source_on: Callable[..., TopicSource], hanging: bool, read_before: bool, begins: str, words: str
+) -> None:
+    """Breaks when a mirror ends with 0 records for ever and nobody is told why."""
+    cluster = Cluster([(0, 7, 10), (0, 9, 9)], open=[OpenTransaction("writer", 7, 5.0, hanging)])
+    (note,) = source_on(cluster).list(None, [done(0, 0, 7)] if read_before else []).notes
+    assert note.startswith(begins)
+    assert words in note
+
+
+def test_its_own_topics_are_refused_by_the_clusters_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = {"sink:1": "c", "alias:1": "c", "other:1": "d"}
+
+    def connect(client: ClientSettings, check: object) -> Cluster:
+        return Cluster([(0, 0, 0)], cluster=ids[client.bootstrap_servers])
+
+    monkeypatch.setattr(source_module, "KafkaPythonAdmin", connect)
+    for name in ("sink", "eosingest-offsets"):
+        for servers in (None, "sink:1", "alias:1"):
+            with pytest.raises(SpecError, match="same cluster"):
+                TopicSource(Table(topic=name, bootstrap_servers=servers), never).check()
+        TopicSource(Table(topic=name, bootstrap_servers="other:1"), never).check()
+    TopicSource(Table(), never).check()
+
+
+def test_topics_without_ids_are_refused(source_on: Callable[..., TopicSource]) -> None:
+    source = source_on(Cluster([(0, 5, 5)], topic_id="00000000-0000-0000-0000-000000000000"))
+    with pytest.raises(FatalError, match="has no id"):
+        source.list()
+
+
+# ---- how it is read ---------------------------------------------------------------------------------------------------
+
+
+class Message:
+    """A message as librdkafka's client gives it."""
+
+    def __init__(self, offset: int) -> None:
+        self._offset = offset
+
+    def offset(self) -> int:
+        return self._offset
+
+    def partition(self) -> int:
+        return 0
+
+    def key(self) -> bytes | None:
+        return None
+
+    def value(self) -> bytes:
+        return b"%d" % self._offset
+
+    def headers(self) -> None:
+        return None
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1
+
+
+@dataclass
+class Reader:
+    """Gives batches of offsets, or an error in place of one. `ids` is what it says of the topic, in turn, the last again."""
+
+    batches: Sequence[Sequence[int] | KafkaFailure]
+    ids: list[str | KafkaFailure]
+    bounds_now: tuple[int, int] = (0, 20)
+    asked: list[tuple[int, int]] = field(default_factory=list)
+    looked: int = 0
+
+    def __call__(self, *_: object, **__: object) -> Reader:
+        return self
+
+    def topic_id(self) -> str:
+        found = self.ids.pop(0) if len(self.ids) > 1 else self.ids[0]
+        if isinstance(found, KafkaFailure):
+            raise found
+        return found
+
+    def bounds(self, partition: int) -> tuple[int, int]:
+        self.looked += 1
+        return self.bounds_now
+
+    def read(self, partition: int, start: int, end: int) -> Iterator[list[Message]]:
+        self.asked.append((start, end))
+        for batch in self.batches:
+            if isinstance(batch, KafkaFailure):
+                raise batch
+            yield [Message(offset) for offset in batch]
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+def read(monkeypatch: pytest.MonkeyPatch, reader: Reader, committed: OffsetRecord | None = None) -> list[int]:
+    """Return the offsets that a task is given; what is raised is raised behind them, with them in its notes."""
+    monkeypatch.setattr(reader_module, "TopicReader", reader)
+    split = RangeSplit("t", ID, 0, 4, 12)
+    planned = PythonSplit(1, TopicRange(split), PlannedSplit(split, {"topic": ID}, committed))
+    found: list[int] = []
+    try:
+        for batch in RecordsReader(ClientSettings("s:1"), "t").read(planned, committed):
+            found += batch.column("offset").to_pylist()
+    except (EosingestError, OSError) as error:
+        error.add_note(str(found))
+        raise
+    return found
+
+
+def at(offset: int, row_records: int | None = None) -> OffsetRecord:
+    return replace(offset_record(rows=1, position=offset, position_kind="offset"), row_records=row_records)
+
+
+def failure(code: str, kind: FailureKind = FailureKind.UNCERTAIN) -> KafkaFailure:
+    return KafkaFailure(kind, code, "said by a broker")
+
+
+@pytest.mark.parametrize(("committed", "start"), [(None, 4), (at(4), 5), (at(7), 8), (at(7, 2), 7), (at(11), 12)])
+def test_where_it_goes_on(monkeypatch: pytest.MonkeyPatch, committed: OffsetRecord | None, start: int) -> None:
+    """Breaks when a record is sent twice, or the rest of what `explode` made of one is left out."""
+    reader = Reader([[8, 11]], [ID])
+    assert read(monkeypatch, reader, committed) == [8, 11]
+    assert reader.asked == [(start, 12)]
+
+
+def test_all_of_it_was_read_and_then_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when a run ends for ever with exit 12 for records that were sent."""
+    assert read(monkeypatch, Reader([], [ID], (40, 60)), at(11)) == []
+
+
+REFUSED = FailureKind.REFUSED
+GONE = failure("UNKNOWN_TOPIC_OR_PART", REFUSED)
+LOST = failure("_AUTO_OFFSET_RESET")
+
+
+@pytest.mark.parametrize(
+    ("reader", "code", "given"),
+    [
+        (Reader([[4, 5]], [OTHER]), "source-topic-recreated", []),
+        (Reader([[4, 5], [6]], [ID, ID, OTHER]), "source-topic-recreated", [4, 5]),
+        (Reader([[4, 5]], [ID, ID, OTHER]), "source-topic-recreated", [4, 5]),
+        (Reader([], [ID, OTHER]), "source-topic-recreated", []),
+        (Reader([[4, 5], GONE], [ID, ID, GONE]), "source-topic-recreated", [4, 5]),
+        (Reader([[4, 5], LOST], [ID, ID, OTHER]), "source-topic-recreated", [4, 5]),
+        (Reader([[4]], [ID], (5, 20)), "source-records-deleted", []),
+        (Reader([[4]], [ID], (0, 11)), "source-truncated", []),
+        (Reader([[4], failure("_LOG_TRUNCATION")], [ID]), "source-truncated", [4]),
+        (Reader([[4], failure("TOPIC_AUTHORIZATION_FAILED", REFUSED)], [ID]), "kafka-refused", [4]),
+    ],
+)
+def test_what_ends_a_read(monkeypatch: pytest.MonkeyPatch, reader: Reader, code: str, given: list[int]) -> None:
+    """Breaks when a record of another topic is given, or an end of what can be read counts as the range's end."""
+    with pytest.raises((ChangedError, FatalError)) as raised:
+        read(monkeypatch, replace(reader, ids=list(reader.ids)))
+    assert (raised.value.code, raised.value.__notes__) == (code, [str(given)])
+
+
+def test_retention_in_the_middle_of_a_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when the lost range is not the one behind what was given."""
+
+    class Moving(Reader):
+        def bounds(self, partition: int) -> tuple[int, int]:
+            return (0, 20) if not self.asked else (9, 20)
+
+    with pytest.raises(ChangedError, match="offsets 6 to 8 were deleted") as raised:
+        read(monkeypatch, Moving([[4, 5], LOST], [ID]))
+    assert raised.value.code == "source-records-deleted"
+
+
+@pytest.mark.parametrize("said", [failure("read-deadline"), failure("_ALL_BROKERS_DOWN"), LOST, GONE])
+def test_brokers_that_cannot_be_asked_now(monkeypatch: pytest.MonkeyPatch, said: KafkaFailure) -> None:
+    """Breaks when a run ends for good for what a retry mends: Spark tries an OSError again."""
+    with pytest.raises(OSError, match="said by a broker"):
+        read(monkeypatch, Reader([[4], said], [ID]))
