@@ -22,7 +22,7 @@ from eosingest.host.interruption import RUN_AGAIN, interrupted_by
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedSplit
-from eosingest.protocol.source import SplitId
+from eosingest.protocol.source import POSITION_KIND_BYTES, POSITION_KIND_ROWS, SplitId
 from eosingest.protocol.task_contract import Outcome
 from eosingest.report.wording import Wording
 
@@ -48,8 +48,9 @@ def proven_done(
     """Return done marks for the last splits of successful tasks, and for splits that were read and gave no row.
 
     Splits without a row are marked only where the whole job succeeded and each of the `tasks` committed all of its input:
-    then every planned split was read (the scan has checked it on the plan that Spark executed). Items in `changed`, by
-    name, changed while they were read and get no mark: once such an item is gone, a later run would take it for sent.
+    then every planned split was read (the scan has checked it on the plan that Spark executed), from its first row on or from
+    behind its position. Items in `changed`, by name, changed while they were read and get no mark: once such an item is gone, a
+    later run would take it for sent.
     """
     last, bad, all_read = _last_rows(result), _bad_splits(result), _all_read(result, tasks)
     marks = []
@@ -60,9 +61,17 @@ def proven_done(
             continue
         if found is not None and last.get(split) == found.rows:
             marks.append(replace(found, done=True, run=run, sequence=found.sequence + 1))
-        elif found is None and all_read and split not in last:
-            marks.append(_empty(planned, run))
+        elif all_read and split not in last:
+            if found is None:
+                marks.append(_empty(planned, run))
+            elif _is_read_behind(found):
+                marks.append(replace(found, done=True, run=run, sequence=found.sequence + 1))
     return marks
+
+
+def _is_read_behind(found: OffsetRecord) -> bool:
+    """Say whether a split is read from behind its position on: then that no row comes means that nothing is left of it."""
+    return found.position_kind not in (POSITION_KIND_ROWS, POSITION_KIND_BYTES) and found.row_records is None
 
 
 def _last_rows(result: JobResult) -> dict[SplitId, int]:
@@ -141,7 +150,9 @@ def _shrunk(
         split = planned.id
         found = state.offsets.get(split)
         gave = last.get(split, 0 if all_read else None)
-        if found is not None and gave is not None and gave < found.rows and split not in bad:
+        if found is None or gave is None or split in bad or (split not in last and _is_read_behind(found)):
+            continue
+        if gave < found.rows:
             texts.append(f"{planned.label} gave {gave} rows, and {found.rows} were committed by an earlier run")
     if not texts:
         return []

@@ -146,6 +146,35 @@ def test_a_half_sent_split_is_never_taken_for_an_empty_one() -> None:
     assert marked(state, outcome()) == []
 
 
+BEHIND = replace(offset(0, 42), position=99, position_kind="offset")
+
+
+def test_nothing_behind_a_position_is_the_end_of_a_split() -> None:
+    """Its rows are not read again: breaks when it stays half sent for ever, or is taken for done where it was not read."""
+    state = job_state(BEHIND)
+    (mark, *empty) = proven_done(plan_of(), state, JobResult([outcome()]), tasks=1, run=RUN)
+    assert mark == replace(BEHIND, done=True, run=RUN, sequence=BEHIND.sequence + 1)
+    assert len(empty) == 2
+    assert errors(job_state(*(mark, *empty)), outcome()) == []
+    lost = outcome(task=1, read_all=False, exit_code=5, code="kafka-failed")
+    assert marked(state, outcome(), lost, tasks=2) == []
+    assert marked(state, outcome(), tasks=2) == []
+    assert marked(state, outcome(("a", 0, 41))) == [("a", 100), ("a", 200)], "rows of it came, and too few"
+    bad = outcome(exit_code=7, code="bad-rows", bad_rows=[bad_row(0)])
+    assert ("a", 0) not in marked(state, bad)
+    assert ("a", 0) not in [
+        place(m) for m in proven_done(plan_of(), state, JobResult([outcome()]), tasks=1, run=RUN, changed=["a"])
+    ]
+
+
+def test_a_source_row_that_has_to_come_in_again_is_missed() -> None:
+    """Breaks when a split is done though the row is gone of which some records are still to be sent."""
+    state = job_state(replace(BEHIND, row_records=2), offset(100, 1, done=True), offset(200, 1, done=True))
+    assert marked(state, outcome()) == []
+    (error,) = errors(state, outcome())
+    assert (error.exit_code, error.code) == (12, "split-shrank")
+
+
 def test_splits_with_a_bad_row_are_never_done() -> None:
     state = job_state(offset(0, 2), offset(200, 9, done=True))
     found = outcome(("a", 0, 2), exit_code=7, code="bad-rows", bad_rows=[bad_row(0), bad_row(100, row=1)])
