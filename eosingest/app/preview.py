@@ -3,7 +3,7 @@
     listing ─▶ a plan as of a first run ─▶ Spark: record columns of all items ─▶ schema
                                                └─ of one item after the other ─▶ the first rows
 
-No broker is asked, so it is not known here what was sent already; nothing is claimed or written.
+The sink is not asked, so it is not known here what was sent already; nothing is claimed or written.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
     for note in notes_of(plan, parts.source):
         parts.observer.note(note)
     if plan.items:
-        observer.note("starting Spark; the brokers are not asked, and nothing is sent")
+        observer.note("starting Spark; the sink is not asked, and nothing is sent")
         report = _look(parts, rows, plan, report, observer)
         if not report.errors:
             begin_in_background(spec, observer.note)
@@ -63,7 +63,7 @@ def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | No
         return f"Spark was not asked: there is no {plan.wording.item} with anything in it"
     if spec.source.given_schema is not None:
         plan = replace(plan, items=plan.items[:1])  # more items would not change the result
-    observer.note("starting Spark; the brokers are not asked, and nothing is sent")
+    observer.note("starting Spark; the sink is not asked, and nothing is sent")
     spark = _previewer(parts, observer)
     try:
         schema = spark.open(plan)
