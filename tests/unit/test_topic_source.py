@@ -41,7 +41,7 @@ class Cluster:
     topic_id: str = ID
     times: dict[int, tuple[int | None, ...]] = field(default_factory=dict)
     open: list[OpenTransaction] = field(default_factory=list)
-    config: dict[str, str] = field(default_factory=dict)
+    config: dict[str, str] | None = field(default_factory=dict)
     cluster: str = "c"
 
     def __call__(self, *_: object) -> Cluster:
@@ -197,6 +197,8 @@ def test_an_audit_lists_what_was_sent_and_is_there(source_on: Callable[..., Topi
     assert (left.names, "deleted" in left.audited) == (("t-0@0",), True)
     compacted = source_on(Cluster([(0, 20, 20), (0, 20, 20)], config={"cleanup.policy": "compact"})).list_sent(sent)
     assert (compacted.items, len(compacted.left_out[0].names)) == ((), 3)
+    hidden = source_on(Cluster([(0, 20, 20), (0, 20, 20)], config=None)).list_sent(sent)
+    assert (hidden.items, "may be compacted" in hidden.left_out[0].audited) == ((), True)
 
 
 @pytest.mark.parametrize(

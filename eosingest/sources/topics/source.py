@@ -35,6 +35,8 @@ from eosingest.sources.topics.times import milliseconds
 
 _PATIENCE_S = 10.0
 _NO_ID = "00000000-0000-0000-0000-000000000000"
+_COMPACTED = "the topic is compacted: not all that was sent need be there any more"
+_MAY_BE_COMPACTED = "the topic may be compacted: the right to read its configuration is missing (DescribeConfigs)"
 _DELETED = "records of it were deleted since they were sent (retention, or deleted records)"
 _WORDS = ("earliest", "latest")  # in place of a point in time
 
@@ -94,11 +96,12 @@ class TopicSource:
             partitions = partitions_of(admin, topic)
         splits = [split_of(self._topic, split, bounds) for split, bounds in sent]
         self._refuse_other(topic, {split.topic_id for split in splits})
-        compacted = "compact" in (topic.config or {}).get("cleanup.policy", "")
-        gone = [split for split in splits if compacted or not _is_there(split, partitions[split.partition])]
-        items = sorted(map(TopicRange, (split for split in splits if split not in gone)), key=lambda item: item.name)
-        why = "the topic is compacted: not all that was sent need be there any more" if compacted else _DELETED
-        return Listing(tuple(items), (LeftOut("gone", tuple(sorted(split.item for split in gone)), audited=why),))
+        compacted = topic.config is None or "compact" in topic.config.get("cleanup.policy", "")
+        there = [split for split in splits if not compacted and _is_there(split, partitions[split.partition])]
+        items = sorted(map(TopicRange, there), key=lambda item: item.name)
+        gone = sorted({split.item for split in splits} - {item.name for item in items})
+        why = _MAY_BE_COMPACTED if topic.config is None else _COMPACTED if compacted else _DELETED
+        return Listing(tuple(items), (LeftOut("gone", tuple(gone), audited=why),))
 
     def listed_only(self) -> TopicSource:
         """Return the same source: it reads no record to tell a version."""
