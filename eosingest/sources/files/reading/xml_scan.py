@@ -61,7 +61,9 @@ class XmlScan:
     def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
         """Do nothing: the spec gives the schema."""
 
-    def frame(self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int) -> PythonRows:
+    def frame(
+        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
+    ) -> PythonRows:
         """See `PythonScan.frame`. Raises SpecError where Spark takes the spec's schema for other columns, or for none."""
         given = self._given()
         refuse_our_names("source.schema", [field.name for field in given])
@@ -73,7 +75,7 @@ class XmlScan:
                 code="bad-expression",
                 hint="nothing was sent; write names in back-quotes, and leave out what stands behind a type",
             )
-        return self._of(plan).frame(spark, plan, schema, most_tasks)
+        return self._of(plan).frame(spark, plan, schema, most_tasks, resumed=resumed)
 
     def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
