@@ -279,10 +279,13 @@ def test_the_base_of_a_tree_is_given_to_spark_unescaped(spark: SparkSession, tmp
         (folder / f"k={key}" / "x[1].jsonl").write_text('{"a":1}\n')
     source, listing = listing_of(folder, "json", ".")
     frame = read(spark, "json", listing.items, source.partition_base(listing.items))
-    assert sorted(row.k for row in frame.collect()) == [1, 2]
+    assert sorted(str(row.k) for row in frame.collect()) == [
+        "1",
+        "2",
+    ]  # a number, unless the JVM's first session said otherwise
     assert pieces(spark, frame) == planned(source, listing)
     one = read(spark, "json", listing.items[:1], source.partition_base(listing.items[:1]))
-    assert [row.k for row in one.collect()] == [1]
+    assert [str(row.k) for row in one.collect()] == ["1"]
 
 
 def test_times_before_1970_and_between_milliseconds(spark: SparkSession, tmp_path: Path) -> None:
