@@ -15,6 +15,13 @@ from eosingest.cli.signals import HANDLED
 os.environ["EOSINGEST_PREPARE"] = "off"
 
 SLOW = Path(__file__).with_name("slow.txt")
+# Tests of many kinds or cases each. With EOSINGEST_TURN=0/2 every second one is played, with 1/2 the others: CI takes turns.
+IN_TURNS = (
+    "tests/reading/test_mends_taken_out.py::test_with_spark[",
+    "tests/reading/test_table.py::test_whole[",
+    "tests/sources/test_conformance.py::test_killed_at_every_point_and_run_again[",
+    "tests/sources/test_conformance.py::test_with_real_processes[",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +54,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     stale = [] if selected else sorted(line for line in unused if line.partition("::")[0] in collected)
     if stale:
         raise pytest.UsageError(f"{SLOW.name} names tests that are not there: {', '.join(stale)}")
+    if turn := os.environ.get("EOSINGEST_TURN"):
+        left = of_another_turn(items, *map(int, turn.split("/")))
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
+
+
+def of_another_turn(items: list[pytest.Item], turn: int, turns: int) -> list[pytest.Item]:
+    """Return the tests of IN_TURNS that are played in another turn than this one, of so many."""
+    groups = ([item for item in items if item.nodeid.startswith(prefix)] for prefix in IN_TURNS)
+    return [item for group in groups for number, item in enumerate(group) if number % turns != turn]
