@@ -18,8 +18,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 
-from eosingest.errors import ChangedError, FatalError, listed
+from eosingest.errors import FatalError, listed
 from eosingest.sources.files import avro_container, codecs, file_parts, magic, zstd_frames
+from eosingest.sources.files.changed import before_sending, is_changed
 from eosingest.sources.files.file_parts import WHOLE, FilePart
 from eosingest.sources.files.fingerprint import is_as_listed
 from eosingest.sources.files.formats import FORMATS
@@ -197,9 +198,9 @@ def refuse_changed(file: SourceFile) -> None:
     try:
         now = os.stat(file.path)
     except OSError as error:
-        raise _changed(file) from error
+        raise before_sending(file) from error
     if not is_as_listed(file, now):
-        raise _changed(file)
+        raise before_sending(file)
 
 
 @contextmanager
@@ -207,23 +208,12 @@ def _opened(file: SourceFile) -> Iterator[BufferedReader]:
     """Open a file, which must be the one that was listed, before and after it is read."""
     try:
         with open(file.path, "rb") as opened:
-            _refuse_change(file, opened)
+            if is_changed(file, opened):
+                raise before_sending(file)
             yield opened
-            _refuse_change(file, opened)
+            if is_changed(file, opened):
+                raise before_sending(file)
     except FileNotFoundError as error:
-        raise _changed(file) from error
+        raise before_sending(file) from error
     except OSError as error:
         raise unreadable(file.path, error) from error
-
-
-def _refuse_change(file: SourceFile, opened: BufferedReader) -> None:
-    if not is_as_listed(file, os.fstat(opened.fileno())):
-        raise _changed(file)
-
-
-def _changed(file: SourceFile) -> ChangedError:
-    return ChangedError(
-        f"{file.name}: changed after it was listed",
-        code="changed-while-read",
-        hint="nothing of this run was sent; run again once nothing writes to the source any more (source.min_age)",
-    )

@@ -8,7 +8,6 @@ A `DirectReader` (spark/direct.py). Records and receipts are the same as those o
 from __future__ import annotations
 
 import gzip
-import os
 import sys
 import zlib
 from collections.abc import Iterator
@@ -18,16 +17,16 @@ from io import BufferedIOBase
 
 import numpy as np
 
-from eosingest.errors import ChangedError, FatalError
+from eosingest.errors import FatalError
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.protocols import Records
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
+from eosingest.sources.files.changed import is_changed, while_sent
 from eosingest.sources.files.codecs import DamagedError
 from eosingest.sources.files.cuts import file_split
-from eosingest.sources.files.fingerprint import is_as_listed
 from eosingest.sources.files.lines import Bounds, Lines, is_compressed, open_file, read_lines
 from eosingest.sources.files.positions import BytePositions
 from eosingest.sources.files.source_file import SourceFile
@@ -75,7 +74,8 @@ class LineReader:
             for lines in self._lines(file, bounds, 0 if committed is None else committed.rows):
                 yield _batch(split.key, lines, rows, self.separator)
                 rows += len(lines)
-            _refuse_change(split, file)
+            if is_changed(split.file, file):
+                raise while_sent(split.file)
 
     def _lines(self, file: BufferedIOBase, bounds: Bounds, sent: int) -> Iterator[Lines]:
         """Yield the lines. The first `sent` ones are read whole: they may have been sent under a larger limit."""
@@ -100,30 +100,17 @@ def _opened(split: LineSplit) -> Iterator[BufferedIOBase]:
     """
     try:
         with open_file(split.file.path) as file:
-            _refuse_change(split, file)
+            if is_changed(split.file, file):
+                raise while_sent(split.file)
             yield file
     except FileNotFoundError as error:
-        raise _changed(split) from error
+        raise while_sent(split.file) from error
     except (EOFError, zlib.error, gzip.BadGzipFile, DamagedError, PermissionError) as error:
         raise FatalError(
             f"{split.file.name}: the data could not be read: {error}",
             code="bad-data",
             hint="what was committed is kept, nothing was sent twice; correct the file and run again",
         ) from error
-
-
-def _refuse_change(split: LineSplit, file: BufferedIOBase) -> None:
-    if not is_as_listed(split.file, os.fstat(file.fileno())):
-        raise _changed(split)
-
-
-def _changed(split: LineSplit) -> ChangedError:
-    return ChangedError(
-        f"{split.file.name}: changed after it was listed",
-        code="changed-while-read",
-        hint="what was committed of it is kept; restore the file, or wait until nothing writes to it (source.min_age)",
-        item=split.file.name,
-    )
 
 
 def _batch(key: int, lines: Lines, first_row: int, separator: int | None) -> Batch:

@@ -5,7 +5,6 @@ a file, one split ─▶ codecs.py ─▶ xml/document.py: rows ─▶ columns o
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,11 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from eosingest.errors import ChangedError, FatalError
+from eosingest.errors import FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.sources.files import codecs
+from eosingest.sources.files.changed import is_changed, while_sent
 from eosingest.sources.files.codecs import DamagedError
-from eosingest.sources.files.fingerprint import is_as_listed
 from eosingest.sources.files.partitions import folder_values
 from eosingest.sources.files.source_file import SourceFile, as_file
 from eosingest.sources.files.text_blocks import BadTextError
@@ -100,15 +99,18 @@ def _opened(file: SourceFile) -> Iterator[BufferedReader]:
     """
     try:
         with open(file.path, "rb") as opened:
-            _refuse_change(file, opened)
+            if is_changed(file, opened):
+                raise while_sent(file)
             try:
                 yield opened
             except (BadTextError, DamagedError) as bad:
-                _refuse_change(file, opened)  # then what was read is not to be judged
+                if is_changed(file, opened):  # then what was read is not to be judged
+                    raise while_sent(file) from bad
                 raise _bad_data(file, bad) from bad
-            _refuse_change(file, opened)
+            if is_changed(file, opened):
+                raise while_sent(file)
     except FileNotFoundError as error:
-        raise _changed(file) from error
+        raise while_sent(file) from error
     except PermissionError as error:
         raise _bad_data(file, error) from error
 
@@ -118,17 +120,3 @@ def _bad_data(file: SourceFile, error: Exception) -> FatalError:
     kept = "what was committed is kept, nothing was sent twice"
     way_out = getattr(error, "hint", "") or "correct the file"
     return FatalError(f"{file.name}: {line}{error}", code="bad-data", hint=f"{kept}; {way_out}; then run again")
-
-
-def _refuse_change(file: SourceFile, opened: BufferedReader) -> None:
-    if not is_as_listed(file, os.fstat(opened.fileno())):
-        raise _changed(file)
-
-
-def _changed(file: SourceFile) -> ChangedError:
-    return ChangedError(
-        f"{file.name}: changed after it was listed",
-        code="changed-while-read",
-        hint="what was committed of it is kept; restore the file, or wait until nothing writes to it (source.min_age)",
-        item=file.name,
-    )
