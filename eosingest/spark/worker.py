@@ -178,7 +178,7 @@ def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...], *, several: bool =
     if HEADERS in names:
         header_rows = listed_headers(batch.column(HEADERS))
         sizes = sizes + _sizes_of(header_rows, len(batch))
-        corrupt = _without_names(header_rows) or corrupt
+        corrupt = _first_of(corrupt, _without_names(header_rows))
     return Batch(
         splits=batch.column(SPLIT).to_numpy(zero_copy_only=False),
         records=Records(
@@ -265,6 +265,13 @@ def _without_names(headers: list[list[tuple[str, bytes | None]]] | None) -> list
     """Return a text for each row that has a header without a name, which no record can have; None for no such row."""
     found = ["a header has no name" if any(name is None for name, _ in row) else None for row in headers or ()]
     return found if any(found) else None
+
+
+def _first_of(texts: list[str | None] | None, others: list[str | None] | None) -> list[str | None] | None:
+    """Return each row's text, or else the other one: a row that the reader could not parse stays one."""
+    if texts is None or others is None:
+        return others if texts is None else texts
+    return [other if text is None else text for text, other in zip(texts, others, strict=True)]
 
 
 def _header_rows(headers: tuple[str, ...], columns: list[Any]) -> list[list[tuple[str, Any]]] | None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from eosingest.kafka.columns import BinaryColumn
-from eosingest.spark.record_columns import CHECKSUM, SPLIT
+from eosingest.spark.record_columns import CHECKSUM, CORRUPT, HEADERS, SPLIT
 from eosingest.spark.worker import binary_column, to_batch
 
 VALUES = [b"one", None, b"", b"\x00\xff" * 300, b"five", None]
@@ -61,3 +61,19 @@ def test_columns_of_nulls_need_not_come_from_spark() -> None:
     assert batch.corrupt is None
     with pytest.raises(KeyError):
         to_batch(pa.RecordBatch.from_pydict({name: columns[name] for name in ("value", SPLIT)}), ())
+
+
+def test_a_row_that_could_not_be_parsed_stays_one_beside_a_header_without_a_name() -> None:
+    """Breaks when the second kind of bad row in a batch hides the first, which would be sent as a record of nulls."""
+    headers = pa.array(
+        [[], [{"key": None, "value": b"x"}], [{"key": "h", "value": b"y"}], [{"key": None, "value": None}]],
+        pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+    )
+    columns = {
+        "value": pa.array([None, b"b", b"c", b"d"], pa.binary()), HEADERS: headers, CORRUPT: pa.array([b"{", None, None, b""]),
+        SPLIT: pa.array([7] * 4), CHECKSUM: pa.array([1, 2, 3, 4]),
+    }  # fmt: skip
+    nameless = "a header has no name"
+    assert to_batch(pa.RecordBatch.from_pydict(columns), ()).corrupt == ["{", nameless, None, ""]
+    del columns[CORRUPT]
+    assert to_batch(pa.RecordBatch.from_pydict(columns), ()).corrupt == [None, nameless, None, nameless]
