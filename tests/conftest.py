@@ -56,11 +56,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(f"{SLOW.name} names tests that are not there: {', '.join(stale)}")
     if turn := os.environ.get("EOSINGEST_TURN"):
         left = of_another_turn(items, *map(int, turn.split("/")))
-        config.hook.pytest_deselected(items=left)
+        config.hook.pytest_deselected(items=list(left))
         items[:] = [item for item in items if item not in left]
 
 
-def of_another_turn(items: list[pytest.Item], turn: int, turns: int) -> list[pytest.Item]:
+def of_another_turn(items: list[pytest.Item], turn: int, turns: int) -> set[pytest.Item]:
     """Return the tests of IN_TURNS that are played in another turn than this one, of so many."""
     groups = ([item for item in items if item.nodeid.startswith(prefix)] for prefix in IN_TURNS)
-    return [item for group in groups for number, item in enumerate(group) if number % turns != turn]
+    return {item for group in groups for number, item in enumerate(group) if number % turns != turn}

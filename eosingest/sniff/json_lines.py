@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable
 from typing import Any
 
 from eosingest.errors import FatalError
@@ -14,7 +13,6 @@ from eosingest.sniff.found import Column, Found, quoted, same_but_for_case
 from eosingest.sniff.opened import Opened
 
 _NULL = "null"
-_NONE: Mapping[str, str | bool] = MappingProxyType({})
 _DIGITS = re.compile(r"[0-9]")
 
 
@@ -42,18 +40,14 @@ def look(data: Opened) -> Found:
     document = _document(data, text) if whole else None
     if document is not None:
         note = "it is one document, and so is each file then (multiLine), read by one task"
-        return _found(document, options={"multiLine": True}, notes=(note,), whole=whole)
+        return _found(document, {"multiLine": True}, notes=(note,), whole=whole)
     _refuse_other_forms(data, text)
     lines = enumerate(text.split("\n"), start=1)
-    return _found((_parsed(data, number, line) for number, line in lines if line.strip()), whole=whole)
+    return _found((_parsed(data, number, line) for number, line in lines if line.strip()), {}, whole=whole)
 
 
 def _found(
-    records: Iterable[dict[str, Any]],
-    *,
-    whole: bool,
-    options: Mapping[str, str | bool] = _NONE,
-    notes: tuple[str, ...] = (),
+    records: Iterable[dict[str, Any]], options: dict[str, str | bool], *, whole: bool, notes: tuple[str, ...] = ()
 ) -> Found:
     """Return what holds of all records."""
     merged: Any = _Struct()
@@ -70,8 +64,8 @@ def _found(
             raise _NotOneTypeError
     except _NotOneTypeError:
         note = "there are fields that differ by case alone, or none: no schema is written; look at the columns with preview"
-        return Found("json", dict(options), notes=(*notes, note), whole=whole)
-    return Found("json", dict(options), columns, notes=notes, whole=whole)
+        return Found("json", options, notes=(*notes, note), whole=whole)
+    return Found("json", options, columns, notes=notes, whole=whole)
 
 
 def _document(data: Opened, text: str) -> list[dict[str, Any]] | None:

@@ -28,13 +28,13 @@ from eosingest.protocol.verdict import JobResult
 from eosingest.records.checksum import Totals
 from eosingest.report.model import Progress, RunReport
 from eosingest.sources.files.positions import BytePositions
+from eosingest.spark.positions import OffsetPositions
 from tests.simulation.network import SimulatedNetwork
 from tests.simulation.scheduler import Actor, Process
 from tests.support.builders import Place, driver_settings, place
 from tests.support.changing_files import ChangingFiles
 from tests.support.frozen_table import FrozenTables
 from tests.support.simulated_source import SimulatedSource
-from tests.support.source_rows import RowOffsets, joined
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import World
@@ -414,7 +414,10 @@ def _batches(world: World, splits: list[PlannedSplit], version: str) -> tuple[li
         count, at = len(whole.splits), 0
         if world.explodes:
             whole = replace(
-                whole, positions=RowOffsets(np.array([source_row(row)[0] for row in range(count)], dtype=np.int64))
+                whole,
+                positions=OffsetPositions(
+                    np.array([source_row(row)[0] for row in range(count)], dtype=np.int64), shared=True
+                ),
             )
             at = _first_of_plan(planned)
         while at < count:
@@ -455,8 +458,13 @@ def _joined(first: Batch, second: Batch) -> Batch:
         Records([*first.records.keys, *second.records.keys], [*first.records.values, *second.records.values]),
         np.concatenate((first.hashes, second.hashes)),
         np.concatenate((first.sizes, second.sizes)),
-        positions=joined(first.positions, second.positions) if first.positions and second.positions else None,
+        positions=_joined_offsets(first.positions, second.positions) if first.positions and second.positions else None,
     )
+
+
+def _joined_offsets(first: OffsetPositions, second: OffsetPositions) -> OffsetPositions:
+    """Put those of two batches into one. Between splits they may go back: nobody asks beyond a split."""
+    return OffsetPositions(np.concatenate((first.offsets, second.offsets)), first.shared)
 
 
 def _first_of_plan(planned: PlannedSplit) -> int:

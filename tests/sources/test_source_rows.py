@@ -22,10 +22,10 @@ from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task_contract import Batch, Outcome, Signal, SplitEnd, TaskSettings
 from eosingest.records import checksum
+from eosingest.spark.positions import OffsetPositions
 from tests.sources.in_process import JOB, OFFSETS, TOPIC, Kafka, run_task
 from tests.support.builders import control_record, place, planned_split, split_id, task_settings
 from tests.support.memory_kafka import KilledError
-from tests.support.source_rows import RowOffsets
 
 A, B = 11, 22  # the hashes of two splits
 STARTS = {A: 0, B: 100}
@@ -50,7 +50,7 @@ def batch(split: int, records: list[tuple[int, bytes]], *, shared: bool = True) 
         Records([None] * count, values),
         hashes.view(np.int64),
         np.full(count, 10, np.int64),
-        positions=RowOffsets(np.array([row for row, _ in records], dtype=np.int64), shared),
+        positions=OffsetPositions(np.array([row for row, _ in records], dtype=np.int64), shared),
     )
 
 

@@ -28,6 +28,7 @@ from eosingest.protocol.verdict import JobResult, proven_done
 from eosingest.records import checksum
 from eosingest.records.limits import TopicLimits
 from eosingest.sources.files.positions import BytePositions
+from eosingest.spark.positions import OffsetPositions
 from tests.support.builders import (
     bad_row,
     by_split,
@@ -44,7 +45,6 @@ from tests.support.builders import (
     task_settings,
 )
 from tests.support.builders import outcome as ended
-from tests.support.source_rows import RowOffsets
 
 JOB, RUN, STARTED, NUMBER, ATTEMPT = "job", 5, "this run", 3, 70
 CONTENT = fingerprint(300)
@@ -1212,7 +1212,8 @@ def test_a_position_that_moved_while_the_input_came_up_to_it(world: World) -> No
     found = replace(committed(B, 2), position=50, position_kind="offset", row_records=2)
 
     def of_b(start: int, *offsets: int) -> Batch:
-        return replace(rows(B, start, start + len(offsets)), positions=RowOffsets(np.array(offsets, dtype=np.int64)))
+        positions = OffsetPositions(np.array(offsets, dtype=np.int64), shared=True)
+        return replace(rows(B, start, start + len(offsets)), positions=positions)
 
     def goes_through(producer: Producer) -> None:
         world.write_offset(
