@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from eosingest.app.run import RunOptions, run
+from eosingest.app.run import run
+from eosingest.app.settings import RunOptions
 from eosingest.report.model import Progress
 from eosingest.spark import job, session
 from eosingest.spec.loader import load

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eosingest.app.connection import Connection, connected, refuse_unusable_properties
-from eosingest.app.settings import driver_settings, scan_of, source_of, spark_log_file
+from eosingest.app.settings import NO_OPTIONS, RunOptions, driver_settings, scan_of, source_of, spark_log_file
 from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.driver_contract import DriverSettings
@@ -45,17 +45,9 @@ class Parts:
         """See `connection.connected`; `start`: the embedded broker may be started."""
         return connected(self.spec, self.observer, self.check, start=start)
 
-    def driver_settings(
-        self, kafka: Connection, *, from_scratch: bool = False, accept_change: bool = False
-    ) -> DriverSettings:
+    def driver_settings(self, kafka: Connection, options: RunOptions = NO_OPTIONS) -> DriverSettings:
         """See `settings.driver_settings`."""
-        return driver_settings(
-            self.spec,
-            kafka.client.bootstrap_servers,
-            self.source,
-            from_scratch=from_scratch,
-            accept_change=accept_change,
-        )
+        return driver_settings(self.spec, kafka.client.bootstrap_servers, self.source, options)
 
     def spark_settings(
         self, client: ClientSettings, note: Callable[[str], None], generation: int | None = None

@@ -18,7 +18,7 @@ from eosingest.host.java import find_java, java_major_version
 from eosingest.kafka.config import ClientSettings, refuse_one_sided
 from eosingest.kafka.librdkafka import check_properties
 from eosingest.kafka.protocols import Admin
-from eosingest.protocol import pins, scope
+from eosingest.protocol import gaps, pins, scope
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver_contract import DriverSettings
 from eosingest.protocol.offsets import record, topic
@@ -97,6 +97,8 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
         made = make_plan(source, state.offsets, split_size, scope.listed(source, control, state))
         with _collected(errors):
             made.refuse_changes(spec.source.on_change)
+        with _collected(errors):
+            gaps.refuse(source, gaps.found(source, made))
         report = _plan_report(spec, kafka.client.bootstrap_servers, made, errors)
     return _with_notes(report, made, parts)
 
@@ -154,6 +156,7 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
             splits=len(state.offsets),
             splits_done=sum(1 for offset in state.offsets.values() if offset.done),
             records_total=state.records_total,
+            gaps=gaps.told(state),
             open_transactions=tuple(
                 {**entry._asdict(), "of_this_job": entry.transactional_id in ours} for entry in open_now
             ),

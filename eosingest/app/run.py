@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from eosingest.app import prepare
 from eosingest.app.assemble import Parts, assemble
 from eosingest.app.connection import Connection
-from eosingest.app.settings import utc_now
+from eosingest.app.settings import RunOptions, utc_now
 from eosingest.errors import ActiveRunError, EosingestError, FencedError, TemporaryError
 from eosingest.host import last_words
 from eosingest.host.host_lock import HostLock
@@ -25,15 +25,6 @@ from eosingest.protocol.verdict import JobResult
 from eosingest.report.model import Observer, RunReport
 from eosingest.spec import Spec
 from eosingest.spec.columns import columns_of
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """The options of a run that are not in the spec. `if_running` None: use the spec's."""
-
-    from_scratch: bool = False
-    accept_change: bool = False
-    if_running: str | None = None
 
 
 def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callable[[], int | None]) -> RunReport | None:
@@ -63,7 +54,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
             utc=utc_now,
             interruption=interruption,
         )
-        settings = parts.driver_settings(kafka, from_scratch=options.from_scratch, accept_change=options.accept_change)
+        settings = parts.driver_settings(kafka, options)
         try:
             report = Driver(settings, kafka, parts.source, launcher, parts.observer, runtime).run()
         except FencedError:

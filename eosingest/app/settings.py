@@ -9,6 +9,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -72,8 +73,21 @@ def scan_of(spec: Spec) -> Scan:
     return scan
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of a run that are not in the spec. `if_running` None: use the spec's."""
+
+    from_scratch: bool = False
+    accept_change: bool = False
+    accept_gap: bool = False
+    if_running: str | None = None
+
+
+NO_OPTIONS = RunOptions()
+
+
 def driver_settings(
-    spec: Spec, bootstrap_servers: str, source: PlannedSource, *, from_scratch: bool, accept_change: bool = False
+    spec: Spec, bootstrap_servers: str, source: PlannedSource, options: RunOptions = NO_OPTIONS
 ) -> DriverSettings:
     """Make the driver's settings, with a digest of everything that shapes the bytes."""
     create = spec.sink.create
@@ -99,8 +113,9 @@ def driver_settings(
         transaction_timeout_s=spec.transaction.timeout,
         max_records=spec.transaction.max_records,
         max_bytes=spec.transaction.max_bytes,
-        from_scratch=from_scratch,
-        accept_change=accept_change,
+        from_scratch=options.from_scratch,
+        accept_change=options.accept_change,
+        accept_gap=options.accept_gap,
         has_metadata=bool(spec.record.headers) or spec.record.timestamp is not None,
         host=socket.gethostname(),
         pid=os.getpid(),

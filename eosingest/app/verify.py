@@ -30,7 +30,7 @@ from eosingest.errors import (
     listed,
 )
 from eosingest.kafka.protocols import TopicDescription
-from eosingest.protocol import pins, scope
+from eosingest.protocol import gaps, pins, scope
 from eosingest.protocol.audited_source import AuditedSource, audited_source
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.offsets import topic
@@ -311,6 +311,7 @@ class _Verification:
             partitions=tuple(findings.read_of(extent) for extent in self._extents),
             source_splits=len(rows.units) if rows is not None else None,
             seconds=time.monotonic() - self._began,
+            gaps=gaps.told(self._log.state),
             errors=(error,) if error is not None else (),
         )
 

@@ -52,6 +52,15 @@ def run(
             "it is; otherwise exit 12, naming the splits.",
         ),
     ] = False,
+    accept_gap: Annotated[
+        bool,
+        typer.Option(
+            "--accept-gap",
+            envvar="EOSINGEST_ACCEPT_GAP",
+            help="Go on behind records of a topic that were deleted before they were read (retention), instead of exit 12. The "
+            "job keeps what is missing: status and verify name it.",
+        ),
+    ] = False,
     output: Output = None,
     verbose: Verbose = False,
     quiet: Quiet = False,
@@ -61,11 +70,11 @@ def run(
     def perform(renderer: Renderer) -> Result:
         signals = Signals(renderer.line_from_signal_handler)
         signals.install()
-        from eosingest.app.run import RunOptions
         from eosingest.app.run import run as run_job
+        from eosingest.app.settings import RunOptions
 
         loaded = load_spec(spec, param, set_)
-        options = RunOptions(from_scratch=from_scratch, accept_change=accept_change, if_running=if_running)
+        options = RunOptions(from_scratch, accept_change, accept_gap, if_running)
         try:
             with Watcher(renderer) as watcher:
                 report = run_job(loaded, options, watcher, signals.received)

@@ -50,6 +50,7 @@ def _lines(report: StatusReport) -> Iterator[str]:
         ("splits", f"{report.splits_done:,} of {report.splits:,} done, of those that were begun"),
         ("records", f"{report.records_total:,} by all runs"),
         ("versions", versions or "not known"),
+        *words.gaps(report.gaps),
     ]
     transactions = [_transaction(entry) for entry in report.open_transactions]
     if report.refused is not None:

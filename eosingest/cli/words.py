@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 _UNITS = ("KiB", "MiB", "GiB", "TiB")
+_GAPS_SHOWN = 10
 
 
 def count(number: int, noun: str) -> str:
@@ -43,3 +47,13 @@ def table(rows: list[tuple[str, str]]) -> list[str]:
     """Return (name, text) rows as aligned, indented lines."""
     width = max((len(name) for name, _ in rows), default=0)
     return [f"  {name:<{width}}  {text}" for name, text in rows]
+
+
+def gaps(found: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the rows (name, text) that say what is missing of the source (`StatusReport.gaps`), the latest ones first."""
+    latest = sorted(found, key=lambda gap: (-gap["run"], gap["name"]))
+    for number, gap in enumerate(latest[:_GAPS_SHOWN]):
+        text = f"{gap['text']}: deleted before they were read, accepted by run {gap['run']} at {gap['time']}"
+        yield ("missing" if not number else "", text)
+    if len(latest) > _GAPS_SHOWN:
+        yield ("", f"and {len(latest) - _GAPS_SHOWN:,} more (--output json has all)")

@@ -15,6 +15,7 @@ from eosingest.errors import EosingestError, FatalError, FencedError, TemporaryE
 from eosingest.kafka.protocols import Admin, FailureKind, KafkaFailure, OffsetsReader, Producer
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.blocking import blocked_read
+from eosingest.protocol.offsets.gap import GapRecord
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord, RunRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.transactional_ids import control_id, sharing
@@ -149,16 +150,18 @@ class ControlLog:
         control: ControlRecord,
         *,
         tombstones: Sequence[bytes] = (),
-        marks: Sequence[OffsetRecord] = (),
+        offsets: Sequence[OffsetRecord] = (),
         scope: Sequence[str] = (),
+        gaps: Sequence[GapRecord] = (),
     ) -> None:
-        """Commit a control record, with tombstones, done marks and the pieces of a new scope, in one transaction.
+        """Commit a control record, with tombstones, offset records, pieces of a new scope and gaps, in one transaction.
 
         An unknown outcome is resolved by reading, since another init of the control id would fence a successor. Raises
         FencedError where another run has claimed, TemporaryError where the outcome stays unknown.
         """
         entries: list[tuple[bytes, bytes | None]] = [(key, None) for key in tombstones]
-        entries += [(mark.key(self._job), mark.encode()) for mark in marks]
+        entries += [(offset.key(self._job), offset.encode()) for offset in offsets]
+        entries += [(gap.key(self._job), gap.encode()) for gap in gaps]
         entries += self._scope_entries(control, scope)
         entries += self._control_entries(control)
         entries += self._run_entries(control)

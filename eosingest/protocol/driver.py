@@ -14,7 +14,7 @@ import contextlib
 from dataclasses import replace
 
 from eosingest.errors import EXIT_DONE, EosingestError, FencedError, worst_exit_code
-from eosingest.protocol import pins, verdict
+from eosingest.protocol import gaps, pins, verdict
 from eosingest.protocol.control_log import DriverKafka
 from eosingest.protocol.driver_contract import DriverSettings, Launcher, Runtime
 from eosingest.protocol.offsets import record, topic
@@ -54,6 +54,8 @@ class Driver:
         Raises the errors of errors.py for any other failure: before the Spark job starts, or where no verdict could be
         committed (another run has claimed the job, the brokers do not answer).
         """
+        if self._settings.accept_gap:
+            gaps.refuse_without_use(self._source)
         self._source.check()  # before anybody is fenced
         self._job = self._open()
         try:

@@ -33,8 +33,8 @@ class DriverSettings:
     `started` tells this run from any other of the same number. `digests` has one digest for each generation of defaults
     (spec/generations.py): it maps the name of everything that shapes the bytes of records to a hash of its meaning, names that
     begin with "version." to the version itself. `generation` is the one that the spec asks for, None for none.
-    `accept_change`: accept a changed spec where what was sent is proven to stay. `has_metadata`: records have headers or
-    timestamps of their own.
+    `accept_change`: accept a changed spec where what was sent is proven to stay. `accept_gap`: go on behind what was deleted
+    from the source before it was read. `has_metadata`: records have headers or timestamps of their own.
     """
 
     job: str
@@ -55,6 +55,7 @@ class DriverSettings:
     max_bytes: int
     from_scratch: bool
     accept_change: bool
+    accept_gap: bool
     has_metadata: bool
     host: str
     pid: int

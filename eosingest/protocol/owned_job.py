@@ -14,6 +14,7 @@ from eosingest.protocol import pins, sink_topic
 from eosingest.protocol.control_log import ControlLog, DriverKafka
 from eosingest.protocol.driver_contract import DriverSettings, Runtime
 from eosingest.protocol.offsets import record, topic
+from eosingest.protocol.offsets.gap import GapRecord
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord, Pinned
 from eosingest.protocol.transactional_ids import control_id, stem_of, task_id
 
@@ -76,13 +77,15 @@ class OwnedJob:
         control: ControlRecord,
         *,
         tombstones: Sequence[bytes] = (),
-        marks: Sequence[OffsetRecord] = (),
+        offsets: Sequence[OffsetRecord] = (),
         scope: Sequence[str] = (),
+        gaps: Sequence[GapRecord] = (),
     ) -> None:
         """Commit our next control record, and the rest in the same transaction. Raises as `ControlLog.commit` does."""
         assert self.log.mine.may_become(control.state), f"{self.log.mine.state} -> {control.state}"
         with self._runtime.interruption.armed(False):  # a signal does not interrupt a commit that has begun
-            self.log.commit(self.stamped(control), tombstones=tombstones, marks=marks, scope=scope)
+            stamped = self.stamped(control)
+            self.log.commit(stamped, tombstones=tombstones, offsets=offsets, scope=scope, gaps=gaps)
 
     def stamped(self, control: ControlRecord) -> ControlRecord:
         """Return the record with this run's host, process id and versions, and the time."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from eosingest.kafka.protocols import TopicDescription
-from eosingest.protocol import acceptance, pins, scope, sink_topic
+from eosingest.protocol import acceptance, gaps, pins, scope, sink_topic
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver_contract import Launcher, Proof, Runtime
 from eosingest.protocol.offsets import record
@@ -24,14 +24,16 @@ from eosingest.report.model import Observer
 class Planned:
     """What a run is going to do: the plan, our next control record, and what is committed with it.
 
-    `tombstones` are keys of offset records to be tombstoned, `scope` the pieces of a new scope. `sink` is the sink topic as it
-    was found, `generation` that of the defaults by which the source is read (spec/generations.py).
+    `tombstones` are keys of records to be tombstoned, `scope` the pieces of a new scope, `accepted` the gaps behind which the
+    run goes on. `sink` is the sink topic as it was found, `generation` that of the defaults by which the source is read
+    (spec/generations.py).
     """
 
     plan: Plan
     control: ControlRecord
     tombstones: list[bytes]
     scope: tuple[str, ...]
+    accepted: gaps.Accepted
     sink: TopicDescription
     generation: int
 
@@ -73,6 +75,7 @@ class Planning:
             self._accept_change(listing)
         plan = make_plan(self._source, state.offsets, self._split_size(in_force), listing)
         plan.refuse_changes(settings.on_change)
+        plan, accepted = self._behind_gaps(plan)
         for note in (*notes_of(plan, self._source), *left_out(plan)):
             self._observer.note(note)
         audit = self._audit(pinned.topic_id, plan)
@@ -80,13 +83,28 @@ class Planning:
         for split in plan.stale:
             state.offsets.pop(split, None)
         control, pieces = self._control(pinned, in_force, plan, listing)
-        return Planned(plan, replace(control, audit=audit), tombstones, pieces, self._sink, self._generation)
+        control = replace(control, audit=audit)
+        return Planned(plan, control, tombstones, pieces, accepted, self._sink, self._generation)
 
     def _forget_progress(self) -> list[bytes]:
-        """Return the keys of all of the job's offset records, to be tombstoned, and go on as if there were none."""
-        keys = [record.split_key(self._settings.job, split) for split in self._log.state.offsets]
-        self._log.state.offsets.clear()
+        """Return the keys of all of the job's offset records and gaps, to be tombstoned, and go on as if there were none."""
+        job, state = self._settings.job, self._log.state
+        keys = [record.split_key(job, split) for split in state.offsets]
+        keys += [gap.key(job) for gap in state.gaps.values()]
+        state.offsets.clear()
+        state.gaps.clear()
         return keys
+
+    def _behind_gaps(self, plan: Plan) -> tuple[Plan, gaps.Accepted]:
+        """Return the plan that goes on behind what is gone unread. Raises ChangedError unless that is to be accepted."""
+        found = gaps.found(self._source, plan)
+        if not self._settings.accept_gap:
+            gaps.refuse(self._source, found)
+        for gap in found:
+            self._observer.note(
+                f"{gap.text}: deleted before they were read, and accepted as missing: status and verify name them"
+            )
+        return gaps.accepted(plan, found, run=self._log.mine.run, time=self._runtime.utc())
 
     def _check_life(self) -> Pinned:
         """Return what this run pins for the job's life. Raises ChangedError where it differs, once anything was sent.

@@ -94,7 +94,13 @@ class Sending:
             schema_files=digest,
             audit=replace(control.audit, end=None),
         )
-        self._job.commit(running, tombstones=self._planned.tombstones, scope=self._planned.scope)
+        self._job.commit(
+            running,
+            tombstones=self._planned.tombstones,
+            offsets=self._planned.accepted.moved,
+            scope=self._planned.scope,
+            gaps=self._planned.accepted.gaps,
+        )
         self._job.running = True
 
     def _task_settings(self, prepared: Prepared, plan_end: int) -> TaskSettings:
@@ -178,6 +184,6 @@ class Sending:
             errors += [hanging] if hanging is not None else []
         mine = replace(self._log.mine, records_total=state.records_total)
         ended = replace(mine, state=record.FAILED) if errors else self._job.completed(mine, self._planned.sink)
-        self._job.commit(ended, marks=marks)
+        self._job.commit(ended, offsets=marks)
         fail_point("driver-after-verdict")
         return errors

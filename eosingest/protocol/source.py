@@ -11,7 +11,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from eosingest.report.wording import Wording
 
@@ -212,6 +212,41 @@ class Rereadable(Protocol):
 
     def list_sent(self, sent: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> Listing:
         """List the items that these splits, each with its bounds, were cut from. What cannot be read again is left out."""
+
+
+class Reached(NamedTuple):
+    """How far a split is committed: its position, of a kind of POSITION_KINDS, and `OffsetRecord.row_records`."""
+
+    kind: str
+    position: Position
+    row_records: int | None
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What of a split is gone before it was read. Reading goes on behind `position`, which is of `position_kind`.
+
+    `name` tells the gap from all others of the job, and stays while nothing behind it is read; `text` says in the words of the
+    kind what is missing, `size` how much, in its unit.
+    """
+
+    split: SplitId
+    name: str
+    text: str
+    size: int
+    position: Position
+    position_kind: str
+
+
+@runtime_checkable
+class Expiring(Protocol):
+    """A source whose rows go by themselves, as those of a topic by its retention, read or not."""
+
+    def gaps(self, pending: Iterable[tuple[Split, Reached | None]]) -> builtins.list[Gap]:
+        """Return what is gone of splits, as far as each is committed (None: nothing is), and was not read."""
+
+    def refuse_gaps(self, gaps: Sequence[Gap]) -> None:
+        """Raise ChangedError for gaps behind which the run was not told to go on."""
 
 
 @runtime_checkable

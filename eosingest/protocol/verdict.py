@@ -19,7 +19,7 @@ from eosingest.errors import (
     listed,
 )
 from eosingest.host.interruption import RUN_AGAIN, interrupted_by
-from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.offsets.record import DRIVER, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import POSITION_KIND_BYTES, POSITION_KIND_ROWS, SplitId
@@ -88,7 +88,7 @@ def _all_read(result: JobResult, tasks: int) -> bool:
 
 
 def _empty(planned: PlannedSplit, run: int) -> OffsetRecord:
-    """Make the offset record of a split that has no row. Its task is -1, since no task wrote for it."""
+    """Make the offset record of a split that has no row. No task wrote for it."""
     return OffsetRecord(
         split=planned.id,
         bounds=planned.split.bounds,
@@ -99,7 +99,7 @@ def _empty(planned: PlannedSplit, run: int) -> OffsetRecord:
         checksum=0,
         version=planned.version,
         run=run,
-        task=-1,
+        task=DRIVER,
         sequence=0,
         metadata_checksum=0,
     )

@@ -212,7 +212,7 @@ class StatusReport:
 
     `alive`: whether the process of a run without a verdict is alive, None if it is not on this host. `said`: the errors with
     which the run ended, if this host has them (code, message, hint). `refused`: the error with which the next run would refuse
-    to begin, in the same form, or None.
+    to begin, in the same form, or None. `gaps`: what was deleted from the source before it was read, and accepted.
     """
 
     job: str
@@ -234,6 +234,7 @@ class StatusReport:
     alive: bool | None = None
     said: tuple[dict[str, str], ...] = ()
     refused: dict[str, str] | None = None
+    gaps: tuple[dict[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as the `data` of the JSON envelope."""
@@ -249,6 +250,7 @@ class VerifyReport:
     `expected` and `found` are number of records and checksum (hex); `found_late` is the part of `found` that was written after
     the job was complete. `counts` has the least number of records lost, doubled, changed, foreign. `findings` and `partitions`
     are tables for JSON. `source_splits` is the number of splits compared with the source, None if it was not read.
+    `gaps`: as in the status.
     """
 
     job: str
@@ -265,6 +267,7 @@ class VerifyReport:
     partitions: tuple[dict[str, int], ...]
     source_splits: int | None
     seconds: float
+    gaps: tuple[dict[str, Any], ...] = ()
     errors: tuple[EosingestError, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -280,9 +280,63 @@ def test_records_that_retention_took_unread(job: Job, source: SourceTopic) -> No
     assert copied(job) == plain(numbered(2, 12)), "what was read may go"
     source.delete_before(13)
     refused = job.run()
-    assert_refused(refused, 12, "source-records-deleted", "offsets 12 to 12 ", "--from-scratch")
+    assert_refused(refused, 12, "source-records-deleted", "offset 12:", "--from-scratch")
     assert copied(job) == plain(numbered(2, 12))
     assert_done(job.run("run", "--from-scratch"), records_sent=1)
+
+
+def test_a_gap_that_is_accepted(job: Job, source: SourceTopic) -> None:
+    """In the middle of a job, and between jobs. Breaks when a record that is left is not sent, or what is missing not told."""
+    copy_job(job, source, transaction='timeout = "10s"\nmax_records = 4', create="{ partitions = 1 }")
+    source.write(numbered(0, 12))
+    run_killed_at(job, "task-before-commit@2")
+    source.delete_before(7)
+    planned = job.run("plan")
+    assert (planned.exit_code, planned.codes) == (12, ["source-records-deleted"]), planned
+    assert_refused(job.run(), 12, "source-records-deleted", f"{source.name}-0, offsets 4 to 6", "--accept-gap")
+    run_killed_at(job, "driver-after-running", "--accept-gap")
+    assert_done(job.run(), records_sent=5)  # what was accepted once stays so
+    assert copied(job) == plain([*numbered(0, 4), *numbered(7, 12)])
+    assert_done(job.run("run", "--accept-gap"), records_sent=0)
+
+    source.write(numbered(12, 20))
+    source.delete_before(20)
+    source.write_in_transaction(numbered(20, 22), commit=False)
+    assert_refused(job.run(), 12, "source-records-deleted", "offsets 12 to 19")
+    assert_done(job.run("run", "--accept-gap"), records_sent=0)
+    source.write(numbered(22, 24))
+    assert_done(job.run(), records_sent=2)
+    assert copied(job) == plain([*numbered(0, 4), *numbered(7, 12), *numbered(22, 24)])
+    texts = [f"{source.name}-0, offsets 12 to 19", f"{source.name}-0, offsets 4 to 6"]
+    status, audit = job.run("status"), job.run("verify")
+    assert [(gap["text"], gap["size"]) for gap in status.data["gaps"]] == list(zip(texts, (8, 3), strict=True)), status
+    assert (audit.exit_code, audit.data["gaps"]) == (0, status.data["gaps"]), audit
+
+    assert_done(job.run("run", "--from-scratch"), records_sent=2)
+    assert job.run("status").data["gaps"] == []
+
+
+def test_the_rest_of_a_record_that_is_gone(job: Job, source: SourceTopic) -> None:
+    """Killed inside what `explode` makes of a record, which is then deleted. Breaks when the run waits for it for ever."""
+    copy_job(
+        job,
+        source,
+        transform="select = [\"*\", \"explode(array('a', 'b', 'c')) AS part\"]",
+        record='value = "concat(CAST(value AS STRING), part)"\nheaders = { h = "part" }',
+        transaction='timeout = "10s"\nmax_records = 2',
+        create="{ partitions = 1 }",
+    )
+    source.write(numbered(0, 4))
+    run_killed_at(job, "task-before-commit@3")
+    source.delete_before(2)
+    assert_refused(job.run(), 12, "source-records-deleted", "offset 1:", "--accept-gap")
+    assert_done(job.run("run", "--accept-gap"), records_sent=6)
+    sent = ["0a", "0b", "0c", "1a", "2a", "2b", "2c", "3a", "3b", "3c"]
+    assert [record.value for record in job.records()] == [f"v0000{part}".encode() for part in sent]
+
+
+def test_nothing_goes_by_itself_from_a_file(job: Job) -> None:
+    assert_refused(job.run("run", "--accept-gap"), 2, "no-gaps", "--accept-gap")
 
 
 def test_records_that_are_deleted_while_a_run_has_not_got_there(job: Job, source: SourceTopic) -> None:
@@ -293,7 +347,7 @@ def test_records_that_are_deleted_while_a_run_has_not_got_there(job: Job, source
     source.delete_before(5)
     done = finish(process)
     assert (done.exit_code, done.codes) == (12, ["source-records-deleted"]), done
-    assert "offsets 0 to 4 were deleted" in done.envelope["errors"][0]["message"]
+    assert "offsets 0 to 4: deleted" in done.envelope["errors"][0]["message"]
     assert copied(job) == []
 
 

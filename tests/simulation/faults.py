@@ -52,7 +52,8 @@ class Faults:
         self.going_on = True
         loss = self._draw_loss(world.theme)
         self.loses_offsets = loss == OFFSETS_TOPIC_LOST
-        self._due = self._with_changed_files(self._with_edit(self._draw(world.theme, loss)))[::-1]
+        due = self._with_changed_files(self._with_edit(self._draw(world.theme, loss)))
+        self._due = self._with_expirations(due)[::-1]
         self._next = self._due[-1][0] if self._due else 0
         self._passed = 0
         self._aimed = False  # at whoever passes a certain place
@@ -125,6 +126,22 @@ class Faults:
         name = self.world.random.choice(files.names)
         files.gone ^= {name}
         self.world.scheduler.tell(f"{name} is {'gone' if name in files.gone else 'there again'}")
+
+    def _with_expirations(self, due: list[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
+        """Put in that rows of tables go by themselves, where the schedule has it: apart, too."""
+        if not self.world.expirations:
+            return due
+        self._kinds["expire"] = self._expire
+        return sorted([*due, *((point, "expire", "") for point in self.world.expirations)], key=lambda fault: fault[0])
+
+    def _expire(self, process: Process) -> None:
+        """Let the first rows of a table go: some of those that are left, or what is committed and some more."""
+        tables, random = self.world.tables, self.world.random
+        assert tables is not None
+        table = random.choice(list(tables.gone))
+        committed = sum(rows for (name, _), rows in self.world.witness.rows.items() if name == table)
+        tables.expire(table, random.choice((tables.gone[table], committed)) + random.choice((1, 2, 4)))
+        self.world.scheduler.tell(f"the first {tables.gone[table]} rows of {table} are gone")
 
     def stop(self) -> None:
         """No more faults: from here on everything has to come right."""

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from eosingest.kafka.memory.clients import MemoryAdmin
-from eosingest.protocol import control_log, pins, scope, split_sequence, verdict
+from eosingest.protocol import control_log, gaps, pins, scope, split_sequence, verdict
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.offsets import topic
 from eosingest.protocol.offsets.record import RunRecord
-from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.offsets.state import JobState, TaskState
 from eosingest.protocol.ownership import Ownership
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.planning import Planning
@@ -270,6 +270,17 @@ RULES: dict[str, tuple[Edit, ...]] = {
     "a-changed-item-is-refused": (
         Edit(Plan, "refuse_changes", 'if self.changed and on_change == "error":', "if False:"),
     ),
+    "a-gap-is-refused-unless-it-is-accepted": (
+        Edit(Planning, "_behind_gaps", "if not self._settings.accept_gap:", "if False:"),
+    ),
+    "what-is-missing-is-recorded": (Edit(Sending, "_commit_running", "gaps=self._planned.accepted.gaps,", ""),),
+    "a-position-behind-a-gap-is-committed-with-running": (
+        Edit(Sending, "_commit_running", "offsets=self._planned.accepted.moved,", ""),
+    ),
+    "what-the-driver-wrote-is-for-any-task": (
+        Edit(TaskState, "_is_of_another_task", "task not in (self.task, record.DRIVER)", "task != self.task"),
+    ),
+    "the-rest-of-a-source-row-is-gone-with-it": (Edit(gaps, "_moved", "        row_records=None,", "#"),),
     "rows-only-at-the-attempts-own-position": (Edit(Task, "_send", "if progress.rows != progress.seen:", "if False:"),),
 }
 

@@ -34,6 +34,7 @@ _CHANGING = 0.15  # part of the schedules in which somebody edits files as a lis
 _FREEZING = 0.2  # part of the schedules whose source grows, and freezes how it is cut
 _MOVES = 0.1  # part of the schedules in which runs from scratch have another prefix of transactional ids, or plain ones try to
 _READING_BYTES = 0.3  # part of the schedules in which tasks read the bytes of their splits themselves
+_EXPIRING = 0.5  # part of these in which rows also go by themselves, read or not, and one makes several records
 _EXPLODING = 0.1  # part of the schedules in which several records are made of one source row, and found by its position
 _THEMED = 0.4  # part of the schedules that have a theme
 _OTHER_TOPIC = 0.04  # part of the schedules that have one of these themes, which are drawn apart
@@ -76,6 +77,14 @@ class World:
         self.reads_bytes = Random(f"bytes {seed}").random() < _READING_BYTES
         self.explodes = not self.reads_bytes and Random(f"explodes {seed}").random() < _EXPLODING
         freezes = Random(f"scope {seed}").random() < _FREEZING
+        self._expiring = Random(f"expiring {seed}")
+        self.expires = freezes and not self.theme.in_order and self._expiring.random() < _EXPIRING
+        if self.expires:
+            self.reads_bytes, self.explodes = False, True
+        # When rows go, in points that are passed.
+        self.expirations = [
+            self._expiring.randint(1, 120) for _ in range(self._expiring.randint(2, 6) if self.expires else 0)
+        ]
         self.tables = Tables(self.source, Random(f"tables {seed}")) if freezes else None
         edits = Random(f"edits {seed}")
         self.edit_after = edits.randint(1, 200) if edits.random() < _EDITS else 0  # points that are passed; 0: never
@@ -173,7 +182,8 @@ class World:
     def start_run(self, version: str = "one", *, from_scratch: bool = False) -> Run:
         """Start a run."""
         accept_change = self._accepting.random() < self._accepts
-        run = Run(self, len(self.runs), version, self._prefix(from_scratch), from_scratch, accept_change)
+        accept_gap = self.expires and (not self.faults.going_on or self._expiring.random() < 0.5)
+        run = Run(self, len(self.runs), version, self._prefix(from_scratch), from_scratch, accept_change, accept_gap)
         self.runs.append(run)
         run.actor = self.scheduler.start(run.process, run.body)
         return run

@@ -33,7 +33,8 @@ from tests.simulation.network import SimulatedNetwork
 from tests.simulation.scheduler import Actor, Process
 from tests.support.builders import Place, driver_settings, place
 from tests.support.changing_files import ChangingFiles
-from tests.support.frozen_table import FrozenTables
+from tests.support.expiring_table import ExpiringTables, first_unread, gone_in, source_row
+from tests.support.frozen_table import FrozenTables, KeyRange
 from tests.support.simulated_source import SimulatedSource
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ JOB, TOPIC, OFFSETS = "job", "sink", "offsets"
 PREFIXES = ("p.", "q.")  # those of transactional ids: mostly the first alone
 MAX_FAILURES = 4
 ROW_BYTES = 10  # each row, where positions are in bytes
-_RECORDS_OF_ROWS = (2, 3, 1)  # which source rows make, one after another, where one may make several
 _LONGEST_POLL_S = 60.0
 
 
@@ -58,10 +58,12 @@ class Run:
         prefix: str = PREFIXES[0],
         from_scratch: bool = False,
         accept_change: bool = False,
+        accept_gap: bool = False,
     ) -> None:
         self.world = world
         self.prefix = prefix
         self.accept_change = accept_change
+        self.accept_gap = accept_gap
         self.index = index
         self.version = version
         self.from_scratch = from_scratch
@@ -140,13 +142,14 @@ class Run:
             max_records=world.max_records,
             from_scratch=self.from_scratch,
             accept_change=self.accept_change,
+            accept_gap=self.accept_gap,
             pid=self.index,
         )
 
 
 def _source_of(world: World) -> SimulatedSource | FrozenTables | ChangingFiles:
     if world.tables is not None:
-        return FrozenTables(world.tables)
+        return ExpiringTables(world.tables) if world.expires else FrozenTables(world.tables)
     return ChangingFiles(world.files) if world.files is not None else world.source
 
 
@@ -392,14 +395,6 @@ class _TaskProducer(MemoryProducer):
         self._attempt.began_at_stable = self._world.last_stable()
 
 
-def source_row(row: int) -> tuple[int, int]:
-    """Return the offset of the source row that a record is made of, and which of that one's records it is, from 0."""
-    number = 0
-    while row >= (made := _RECORDS_OF_ROWS[number % len(_RECORDS_OF_ROWS)]):
-        row, number = row - made, number + 1
-    return number * 5 + 3, row
-
-
 def _batches(world: World, splits: list[PlannedSplit], version: str) -> tuple[list[Batch], bool]:
     """Cut the rows of a task into batches, of one split or of several; and say whether Spark fails at a file that is gone."""
     random = world.random
@@ -419,7 +414,10 @@ def _batches(world: World, splits: list[PlannedSplit], version: str) -> tuple[li
                     np.array([source_row(row)[0] for row in range(count)], dtype=np.int64), shared=True
                 ),
             )
-            at = _first_of_plan(planned)
+            at = first_unread(planned.committed.reached if planned.committed is not None else None)
+            if world.expires and isinstance(planned.split, KeyRange) and gone_in(world.tables, planned.split) > at:
+                fails = True
+                break
         while at < count:
             end = min(count, at + random.choice((1, 2, 3, 10)))
             pieces.append(whole.slice(at, end) if end - at < count else whole)
@@ -465,9 +463,3 @@ def _joined(first: Batch, second: Batch) -> Batch:
 def _joined_offsets(first: OffsetPositions, second: OffsetPositions) -> OffsetPositions:
     """Put those of two batches into one. Between splits they may go back: nobody asks beyond a split."""
     return OffsetPositions(np.concatenate((first.offsets, second.offsets)), first.shared)
-
-
-def _first_of_plan(planned: PlannedSplit) -> int:
-    """Return where a reader begins that goes on at the planned position: with the source row at it."""
-    found = planned.committed
-    return found.rows - found.row_records if found is not None and found.row_records is not None else 0

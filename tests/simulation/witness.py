@@ -14,8 +14,9 @@ from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, EXIT_FENCED, E
 from eosingest.kafka.memory.cluster import State
 from eosingest.kafka.memory.log import Entry
 from eosingest.protocol.transactional_ids import task_id
-from tests.simulation.spark import JOB, OFFSETS, PREFIXES, ROW_BYTES, TOPIC, Attempt, Run, source_row
+from tests.simulation.spark import JOB, OFFSETS, PREFIXES, ROW_BYTES, TOPIC, Attempt, Run
 from tests.support.builders import Place
+from tests.support.expiring_table import gone_in, rows_up_to, source_row
 from tests.support.frozen_table import KeyRange
 from tests.support.simulated_source import EDITED, Rows
 
@@ -47,6 +48,9 @@ class Witness:
             None  # of the spec that the committed records were made by, since the last `complete`
         )
         self.versions: dict[Place, str] = {}  # and of each split
+        self.missing: dict[
+            Place, list[int]
+        ] = {}  # rows that were gone before they were read, and are counted in `rows`
         self.edited: dict[Place, bool] = {}  # whether the committed rows are those of the split as somebody edited it
         self.offsets: dict[Place, dict[str, Any]] = {}
         self.control: dict[str, Any] = {}  # the last one committed
@@ -80,8 +84,9 @@ class Witness:
         for (topic, _), entries in partitions.items():
             if topic == OFFSETS:
                 self._last_in_transaction(entries, partitions)
-                for entry in entries:
+                for entry in _running_first(entries):
                     told.update(self._take(entry))
+                self._check_gaps(entries)
         untold = found.keys() - told
         if untold:
             raise ViolationError("P4", f"rows of {min(untold)} were committed without an offset record")
@@ -134,8 +139,30 @@ class Witness:
             self.offsets.pop(split, None)
             return [split]
         parts = KeyRange(*split, value["bounds"]["end"]).parts if "bounds" in value else [split]
+        if _moves(value):
+            self._go_behind_gap(KeyRange(*split, value["bounds"]["end"]), value)
         self._take_offset(split, parts, value)
         return parts
+
+    def _go_behind_gap(self, split: KeyRange, new: dict[str, Any]) -> None:
+        """Count rows as passed that are gone: only such ones, and only of a run that was told to."""
+        assert self.world.tables is not None
+        behind, before = rows_up_to(new["position"]), sum(map(self.rows.__getitem__, split.parts))
+        run = next(run for run in reversed(self.world.runs) if run.number == new["run"])
+        if not run.accept_gap or not before <= behind <= gone_in(self.world.tables, split):
+            raise ViolationError("P1", f"{split.label}: rows {before} to {behind} were left out by run {run.number}")
+        for part in split.parts:
+            rows = min(behind, self.world.source.lengths[part])
+            self.missing.setdefault(part, []).extend(range(self.rows[part], rows))
+            self.rows[part], behind = rows, behind - rows
+
+    def _check_gaps(self, entries: list[Entry]) -> None:
+        """Every position that is moved has the record of a gap beside it."""
+        values = [json.loads(entry.value or b"{}") for entry in entries]
+        moved = sum(map(_moves, values))
+        told = sum("gap" in json.loads(entry.key or b"")[1] and entry.value is not None for entry in entries)
+        if moved != told:
+            raise ViolationError("P1", f"{moved} positions were moved behind gaps, and {told} gaps are recorded")
 
     def _take_control(self, value: dict[str, Any], offset: int) -> None:
         self.control, self.control_offset = value, offset
@@ -149,6 +176,7 @@ class Witness:
             self.rows = dict.fromkeys(self.rows, 0)
             self.version, self.completed = None, set()
             self.edited.clear()
+            self.missing.clear()
         if value["state"] == "complete" and (self.world.tables is not None or self.world.files is not None):
             self.version = None  # what comes now is other rows, and may be another spec's
 
@@ -166,12 +194,11 @@ class Witness:
             raise ViolationError("P7", f"run {new['run']} committed {split} after run {self.fenced_below} had fenced")
         if new["run"] in self.ended:
             raise ViolationError("P8", f"run {new['run']} committed {split} after its orderly end")
-        if (new["rows"], new["records"]) != (rows, rows) or not _agrees(new, rows):
-            raise ViolationError("P4", f"{split}: {new}, and {rows} rows are committed")
-        if int(new["checksum"], 16) != sum(self._sent_rows(part).checksums[self.rows[part]] for part in parts) % (
-            1 << 64
-        ):
-            raise ViolationError("P4", f"{split}: the checksum is not that of the {rows} rows committed")
+        sent = rows - sum(len(self.missing.get(part, ())) for part in parts)
+        if (new["rows"], new["records"]) != (sent, sent) or not _agrees(new, rows):
+            raise ViolationError("P4", f"{split}: {new}, and {rows} rows are committed or missing, {sent} committed")
+        if int(new["checksum"], 16) != sum(map(self._checksum, parts)) % (1 << 64):
+            raise ViolationError("P4", f"{split}: the checksum is not that of the {sent} rows committed")
         if (
             old is not None
             and self.world.lost != OFFSETS
@@ -183,6 +210,11 @@ class Witness:
         if self.version is None:  # that a split has no row is what the writer's spec says of it, not a newer run's
             self.version = next(run.version for run in reversed(self.world.runs) if run.number == new["run"])
         self.offsets[split] = new
+
+    def _checksum(self, split: Place) -> int:
+        """Return the checksum of what is committed of a split."""
+        sums = self._sent_rows(split).checksums
+        return sums[self.rows[split]] - sum(sums[row + 1] - sums[row] for row in self.missing.get(split, ()))
 
     def _sent_rows(self, split: Place) -> Rows:
         """Return the rows of a split as those that are committed of it were read."""
@@ -258,7 +290,8 @@ class Witness:
         other_spec = refused and (taken_over or self.version not in (None, run.version))
         edited = self._changed_rows() & set(run.codes)
         moved = run.codes == ["pinned"] and self.world.moves
-        if not self.world.lost and not other_spec and not edited and not moved:
+        expired = self.world.faults.struck["expire"] and run.codes == ["source-records-deleted"] and not run.accept_gap
+        if not self.world.lost and not other_spec and not edited and not moved and not expired:
             raise ViolationError("P9", f"exit 12 {run.codes}, and nothing was changed")
 
     def _changed_rows(self) -> set[str]:
@@ -303,7 +336,12 @@ class Witness:
         """The topic that is there now holds every record once: as read, not as decided."""
         logs = self.world.cluster.topics[TOPIC].logs
         found = sorted(record.value or b"" for log in logs for record in log.fetch(log.start, committed=False)[0])
-        sent = sorted(value for split, count in self.rows.items() for value in self._sent_rows(split).values[:count])
+        sent = sorted(
+            value
+            for split, count in self.rows.items()
+            for row, value in enumerate(self._sent_rows(split).values[:count])
+            if row not in self.missing.get(split, ())
+        )
         missing = [value for value in sent if value not in found]
         if missing:
             raise ViolationError("P9", f"exit 0, and {missing[0].decode()} is not in the topic")
@@ -313,8 +351,18 @@ def _agrees(told: dict[str, Any], rows: int) -> bool:
     """Say whether the position of an offset record is that behind so many rows."""
     if told["position_kind"] == "offset":
         offset, number = source_row(rows - 1)
-        return (told["position"], told["row_records"]) == (offset, number + 1)
+        return (told["position"], told.get("row_records")) in ((offset, number + 1), (offset, None))
     return told["position"] == rows * (ROW_BYTES if told["position_kind"] == "bytes" else 1)
+
+
+def _moves(offset: dict[str, Any]) -> bool:
+    """Say whether an offset record is one by which a driver moves a position behind a gap."""
+    return offset.get("task") == -1 and not offset["done"]
+
+
+def _running_first(entries: list[Entry]) -> list[Entry]:
+    """Return the entries of a transaction, a control record `running` first: from scratch it says that all begins anew."""
+    return sorted(entries, key=lambda entry: b'"state":"running"' not in (entry.value or b""))
 
 
 def _rows_of(logs: Iterable[list[Entry]], *, recreated: bool) -> dict[Place, list[tuple[int, str]]]:

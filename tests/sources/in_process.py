@@ -278,7 +278,7 @@ class Life:
             utc=lambda: "now",
             interruption=interruption,
         )
-        settings = driver_settings(self.spec, "memory:1", self.source, from_scratch=False)
+        settings = driver_settings(self.spec, "memory:1", self.source)
         launcher = self.launcher()
         try:
             report = Driver(settings, self.kafka, self.source, launcher, _Unheard(), runtime).run()

@@ -248,6 +248,7 @@ def driver_settings(**changes: Any) -> DriverSettings:
         max_bytes=1_000_000,
         from_scratch=False,
         accept_change=False,
+        accept_gap=False,
         has_metadata=False,
         host="host",
         pid=1,

@@ -81,6 +81,7 @@ class Tables:
         self._random = random
         self._all = {file.name: file.length for file in rows.files}
         self.ends = {table: random.randrange(0, end + 1, SPLIT_SIZE) for table, end in self._all.items()}
+        self.gone = dict.fromkeys(self._all, 0)  # rows of each table, the first ones, that are not there any more
         self._made: dict[tuple[KeyRange, str], Rows] = {}
 
     def grow(self) -> None:
@@ -88,6 +89,11 @@ class Tables:
         for table, end in self.ends.items():
             if self._random.random() < 0.5:
                 self.ends[table] = min(self._all[table], end + SPLIT_SIZE * self._random.choice((1, 2)))
+
+    def expire(self, table: str, rows: int) -> None:
+        """Let so many rows be gone, the first ones, of those that were there until now."""
+        there = sum(count for (name, at), count in self.rows.lengths.items() if name == table and at < self.ends[table])
+        self.gone[table] = max(self.gone[table], min(there, rows))
 
     def cut(self, table: str, low: int) -> list[int]:
         """Return bounds of ranges from a key on, other ones each time."""
@@ -110,7 +116,7 @@ class FrozenTables:
     wording = WORDING
 
     def __init__(self, tables: Tables) -> None:
-        self._tables = tables
+        self.tables = tables
         self.listed: dict[str, int] = {}
         self.scopes: builtins.list[Scope | None] = []  # that it was given, in order
         self._ranges: dict[str, KeyRange] = {}
@@ -120,7 +126,7 @@ class FrozenTables:
 
     def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
         self.scopes.append(scope)
-        self._tables.grow()
+        self.tables.grow()
         bounds = cast("dict[str, list[int]]", scope) if scope is not None else self._frozen(done)
         self.listed = {table: at[-1] for table, at in bounds.items()}
         ranges = [KeyRange(table, *pair) for table, at in bounds.items() for pair in itertools.pairwise(at)]
@@ -130,11 +136,11 @@ class FrozenTables:
 
     def _frozen(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> dict[str, builtins.list[int]]:
         """Freeze bounds behind the greatest key that is done of each table."""
-        low = dict.fromkeys(self._tables.ends, 0)
+        low = dict.fromkeys(self.tables.ends, 0)
         for split, bounds in done:
             table = json.loads(split)["file"]
             low[table] = max(low[table], cast(int, bounds["end"]))
-        return {table: self._tables.cut(table, at) for table, at in low.items()}
+        return {table: self.tables.cut(table, at) for table, at in low.items()}
 
     def version(self, item: Range, known: Iterable[Version] = ()) -> Version:
         return {"table": self._ranges[item.name].table}

@@ -259,6 +259,22 @@ def test_a_status_names_every_open_transaction() -> None:
     assert result.data["open_transactions"] == (mine, other, hanging)
 
 
+def test_what_is_missing_of_the_source_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Breaks when nobody can tell later what a run was told to leave out; of many the last are shown."""
+    gaps = tuple(
+        {"name": f"t-0@{run}", "text": f"t-0, offset {run}", "size": 1, "run": run, "time": "noon"}
+        for run in range(1, 13)
+    )
+    out, _ = shown(status.result_of(replace(STATUS, gaps=gaps)), capsys)
+    first, second, *_, last = (line for line in out.splitlines() if "offset" in line or "more" in line)
+    assert first.split(maxsplit=1) == [
+        "missing",
+        "t-0, offset 12: deleted before they were read, accepted by run 12 at noon",
+    ]
+    assert second.strip().startswith("t-0, offset 11")
+    assert last.strip() == "and 2 more (--output json has all)"
+
+
 # ---- the renderer ----------------------------------------------------------------------------------------------------
 
 

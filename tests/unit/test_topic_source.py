@@ -21,9 +21,9 @@ from eosingest.kafka.protocols import (
 )
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
-from eosingest.protocol.source import Json, SplitId
+from eosingest.protocol.source import Json, Reached, SplitId
 from eosingest.sources.topics import source as source_module
-from eosingest.sources.topics.ranges import RangeSplit, TopicRange
+from eosingest.sources.topics.ranges import RangeSplit, TopicRange, gap_of
 from eosingest.sources.topics.reading import reader as reader_module
 from eosingest.sources.topics.reading.reader import RecordsReader
 from eosingest.sources.topics.source import TopicSource
@@ -135,23 +135,56 @@ def test_from_counts_only_where_nothing_was_read(source_on: Callable[..., TopicS
     assert ranges(source.list(None, [done(0, 0, 2), done(1, 0, 2)])) == [(0, 2, 9), (2, 0, 10)]
 
 
+def test_a_log_that_ends_before_what_was_read(source_on: Callable[..., TopicSource]) -> None:
+    """Breaks when a run waits until other records have the offsets that were read."""
+    with pytest.raises(
+        ChangedError, match="t-0: offsets up to 5 were there, and the partition now ends at 5"
+    ) as raised:
+        source_on(Cluster([(0, 5, 5)])).list(None, [done(0, 0, 6)])
+    assert (raised.value.code, raised.value.exit_code) == ("source-truncated", 12)
+    assert "--from-scratch" in raised.value.hint
+
+
 @pytest.mark.parametrize(
-    ("partition", "code", "words"),
+    ("earliest", "reached", "gap"),
     [
-        ((7, 9, 9), "source-records-deleted", "t-0: offsets 6 to 6 were deleted"),
-        ((0, 5, 5), "source-truncated", "t-0: offsets up to 5 were there, and the partition now ends at 5"),
+        (4, None, None),
+        (7, None, (4, 7)),
+        (90, None, (4, 12)),
+        (6, Reached("offset", 5, None), None),
+        (8, Reached("offset", 5, None), (6, 8)),
+        (12, Reached("offset", 11, None), None),
+        (5, Reached("offset", 5, 2), None),
+        (6, Reached("offset", 5, 2), (5, 6)),
     ],
 )
-def test_unread_offsets_that_are_gone(
-    source_on: Callable[..., TopicSource], partition: tuple[int, int, int], code: str, words: str
-) -> None:
-    """Breaks when a run goes on behind a gap. What is exactly gone with what was read is no gap."""
-    source = source_on(Cluster([(6, 6, 6)]))
-    assert ranges(source.list(None, [done(0, 0, 6)])) == []
-    with pytest.raises(ChangedError, match=words) as raised:
-        source_on(Cluster([partition])).list(None, [done(0, 0, 6)])
-    assert (raised.value.code, raised.value.exit_code) == (code, 12)
-    assert "--from-scratch" in raised.value.hint
+def test_what_is_gone_unread_of_a_range(earliest: int, reached: Reached | None, gap: tuple[int, int] | None) -> None:
+    """Breaks when a gap is not seen, or has what was read; of a record that was sent in part the rest is gone with it."""
+    found = gap_of(RangeSplit("t", ID, 0, 4, 12), reached, earliest)
+    if gap is None:
+        assert found is None
+    else:
+        first, end = gap
+        assert found is not None
+        assert (found.name, found.size, found.position, found.position_kind) == (
+            f"t-0@{first}",
+            end - first,
+            end - 1,
+            "offset",
+        )
+
+
+def test_unread_offsets_that_are_gone(source_on: Callable[..., TopicSource]) -> None:
+    """Breaks when a run goes on behind a gap without being told, or says it of a range that it does not read."""
+    source = source_on(Cluster([(7, 9, 9), (6, 6, 6), (0, 9, 9)]))
+    listed = source.list(None, [done(0, 0, 6), done(1, 0, 6)])
+    assert ranges(listed) == [(0, 6, 9), (2, 0, 9)], "the range begins where the last one ended, so that the gap shows"
+    gaps = source.gaps((item.split, None) for item in listed.items)  # type: ignore[attr-defined]
+    assert [gap.text for gap in gaps] == ["t-0, offset 6"]
+    with pytest.raises(ChangedError, match=r"t-0, offset 6; .* and 2 more partitions: deleted before") as raised:
+        source.refuse_gaps(gaps * 7)
+    assert (raised.value.code, raised.value.exit_code) == ("source-records-deleted", 12)
+    assert "--accept-gap" in raised.value.hint
 
 
 def test_a_log_that_ends_before_the_scope(source_on: Callable[..., TopicSource]) -> None:
@@ -372,7 +405,7 @@ def test_retention_in_the_middle_of_a_read(monkeypatch: pytest.MonkeyPatch) -> N
         def bounds(self, partition: int) -> tuple[int, int]:
             return (0, 20) if not self.asked else (9, 20)
 
-    with pytest.raises(ChangedError, match="offsets 6 to 8 were deleted") as raised:
+    with pytest.raises(ChangedError, match="offsets 6 to 8: deleted") as raised:
         read(monkeypatch, Moving([[4, 5], LOST], [ID]))
     assert raised.value.code == "source-records-deleted"
 

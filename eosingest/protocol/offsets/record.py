@@ -13,23 +13,25 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from eosingest.errors import FatalError
+from eosingest.protocol.offsets import wire
 from eosingest.protocol.source import (
     POSITION_KIND_BYTES,
     POSITION_KIND_ROWS,
     POSITION_KINDS,
     Json,
     Position,
+    Reached,
     SplitId,
     Version,
 )
 
-FORMAT_VERSION: Final = 4  # the newest that is read
 # A record is written in the oldest version that can express it, so that earlier releases read what they can.
 _WRITTEN: Final = 1
 _WRITTEN_IN_BYTES: Final = 2  # version 1 knows positions in rows only
 _WRITTEN_OTHERWISE: Final = 3  # version 2 knows whole rows only, positions in rows or bytes, and a length as bounds
 _WRITTEN_WITH_SCOPE: Final = 4  # version 3 knows no scope: such a release would cut anew
 ID_FORMAT_VERSION: Final = 1
+DRIVER: Final = -1  # in place of a task's number, where the driver wrote an offset record first
 
 _LENGTH: Final = "length"  # bounds of this one name are written as a field of their own, as in version 1
 
@@ -49,33 +51,29 @@ TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-def _encode(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-
-
 def control_key(job: str) -> bytes:
     """Return the key of a job's control record."""
-    return _encode([job, {"control": "run"}])
+    return wire.encode([job, {"control": "run"}])
 
 
 def settled_key(job: str) -> bytes:
     """Return the key under which the last control record is kept that is more than a claim."""
-    return _encode([job, {"control": "settled"}])
+    return wire.encode([job, {"control": "settled"}])
 
 
 def claim_key(job: str, task: int) -> bytes:
     """Return the key of a task's claim."""
-    return _encode([job, {"task": task}])
+    return wire.encode([job, {"task": task}])
 
 
 def run_key(job: str, run: int, *, ended: bool = False) -> bytes:
     """Return the key of the run record of a run's claim, or of its end: each is written once."""
-    return _encode([job, {"ended" if ended else "run": run}])
+    return wire.encode([job, {"ended" if ended else "run": run}])
 
 
 def scope_key(job: str, piece: int) -> bytes:
     """Return the key of a piece of the source's scope, by its number from 0."""
-    return _encode([job, {"scope": piece}])
+    return wire.encode([job, {"scope": piece}])
 
 
 def split_key(job: str, split: SplitId) -> bytes:
@@ -90,11 +88,11 @@ def split_id_of(job: str, key: bytes) -> SplitId:
 
 def key_prefix(job: str) -> bytes:
     """Return what every key of the job, and of no other, begins with."""
-    return _encode([job])[:-1] + b","
+    return wire.encode([job])[:-1] + b","
 
 
 # How the second element begins in keys of records that are no offset records.
-_OTHER_KEYS: Final = tuple(f'{{"{name}":'.encode() for name in ("control", "task", "run", "ended", "scope"))
+_OTHER_KEYS: Final = tuple(f'{{"{name}":'.encode() for name in ("control", "task", "run", "ended", "scope", "gap"))
 _ONE_NAME = re.compile(rb'\{"(?:[^"\\]|\\.)*":(?:"(?:[^"\\]|\\.)*"|[^"{}\[\],]*)\}')
 
 
@@ -124,7 +122,7 @@ class Claim:
 
     def encode(self) -> bytes:
         """Return the wire form."""
-        return _encode({"v": _WRITTEN, **vars(self)})
+        return wire.encode({"v": _WRITTEN, **vars(self)})
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ class RunRecord:
 
     def encode(self) -> bytes:
         """Return the wire form of the value; the run's number, and whether it ended, are in the key."""
-        return _encode({"v": _WRITTEN, "started": self.started})
+        return wire.encode({"v": _WRITTEN, "started": self.started})
 
 
 @dataclass(frozen=True)
@@ -192,7 +190,7 @@ class OffsetRecord:
             value["metadata_checksum"] = f"{self.metadata_checksum:x}"
         if self.row_records is not None:
             value["row_records"] = self.row_records
-        return _encode(value)
+        return wire.encode(value)
 
     def _oldest_reader(self, flat: bool) -> int:
         """Return the oldest format version that can express the record."""
@@ -200,6 +198,11 @@ class OffsetRecord:
             return _WRITTEN_OTHERWISE
         kinds = {POSITION_KIND_ROWS: _WRITTEN, POSITION_KIND_BYTES: _WRITTEN_IN_BYTES}
         return kinds.get(self.position_kind, _WRITTEN_OTHERWISE)
+
+    @property
+    def reached(self) -> Reached:
+        """How far the split is committed, as its source takes it."""
+        return Reached(self.position_kind, self.position, self.row_records)
 
     def key(self, job: str) -> bytes:
         """Return the key."""
@@ -303,77 +306,56 @@ class ControlRecord:
         value: dict[str, Any] = {**vars(self), "pinned": vars(self.pinned), "audit": self.audit.to_json()}
         if self.scope is None:
             del value["scope"]
-            return _encode({"v": _WRITTEN, **value})
-        return _encode({"v": _WRITTEN_WITH_SCOPE, **value, "scope": vars(self.scope)})
+            return wire.encode({"v": _WRITTEN, **value})
+        return wire.encode({"v": _WRITTEN_WITH_SCOPE, **value, "scope": vars(self.scope)})
 
     def may_become(self, state: str) -> bool:
         """Say whether this run's next control record may have the state."""
         return state in TRANSITIONS[self.state]
 
 
-def _load(value: bytes, what: str) -> dict[str, Any]:
-    """Parse a value. Raises FatalError for a newer format version, as every decode_* does: it may mean something else."""
-    loaded: dict[str, Any] = json.loads(value.decode())
-    version = loaded.pop("v", None)
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise FatalError(
-            f"a {what} in the offsets topic has format version {version}; this eosingest reads up to {FORMAT_VERSION}",
-            code="newer-format",
-            hint="upgrade eosingest; nothing was sent",
-        )
-    return loaded
-
-
-def _known(cls: type, loaded: dict[str, Any]) -> dict[str, Any]:
-    """Drop fields that a later release of the same format version added."""
-    names = cls.__dataclass_fields__  # type: ignore[attr-defined]
-    if loaded.keys() <= names.keys():
-        return loaded
-    return {name: value for name, value in loaded.items() if name in names}
-
-
 def decode_claim(value: bytes) -> Claim:
     """Parse a claim."""
-    return Claim(**_known(Claim, _load(value, "claim")))
+    return Claim(**wire.known(Claim, wire.load(value, "claim")))
 
 
 def decode_run(key: dict[str, Any], value: bytes) -> RunRecord:
     """Parse a run's record from its decoded key and its value."""
     ended = "ended" in key
     number = int(key["ended" if ended else "run"])
-    return RunRecord(**{**_known(RunRecord, _load(value, "run record")), "run": number, "ended": ended})
+    return RunRecord(**{**wire.known(RunRecord, wire.load(value, "run record")), "run": number, "ended": ended})
 
 
 def decode_control(value: bytes) -> ControlRecord:
     """Parse a control record."""
-    loaded = _known(ControlRecord, _load(value, "control record"))
-    loaded["pinned"] = Pinned(**_known(Pinned, loaded["pinned"]))
+    loaded = wire.known(ControlRecord, wire.load(value, "control record"))
+    loaded["pinned"] = Pinned(**wire.known(Pinned, loaded["pinned"]))
     if "audit" in loaded:  # earlier releases did not write it
         loaded["audit"] = Audit.from_json(loaded["audit"])
     if "scope" in loaded:
-        loaded["scope"] = ScopePin(**_known(ScopePin, loaded["scope"]))
+        loaded["scope"] = ScopePin(**wire.known(ScopePin, loaded["scope"]))
     return ControlRecord(**loaded)
 
 
 def encode_piece(text: str) -> bytes:
     """Return the wire form of a piece of the source's scope."""
-    return _encode({"v": _WRITTEN, "text": text})
+    return wire.encode({"v": _WRITTEN, "text": text})
 
 
 def decode_piece(value: bytes) -> str:
     """Return the text of a piece of the source's scope."""
-    return str(_load(value, "scope")["text"])
+    return str(wire.load(value, "scope")["text"])
 
 
 def writer_of(value: bytes) -> tuple[int, int]:
     """Return the numbers of the run and the task that wrote an offset record, from its value."""
-    loaded = _load(value, "offset record")
+    loaded = wire.load(value, "offset record")
     return loaded["run"], loaded["task"]
 
 
 def decode_offset(split: SplitId, value: bytes) -> OffsetRecord:
     """Parse an offset record from its split's identity and its value."""
-    loaded = _load(value, "offset record")
+    loaded = wire.load(value, "offset record")
     kind = loaded.get("position_kind", POSITION_KIND_ROWS)
     if kind not in POSITION_KINDS:
         raise FatalError(

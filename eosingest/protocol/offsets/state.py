@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from eosingest.errors import FatalError
 from eosingest.kafka.protocols import LogRecord
 from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets.gap import GapRecord, decode_gap
 from eosingest.protocol.source import SplitId
 
 
@@ -23,7 +24,8 @@ class JobState:
     `settled` is the latest control record that is more than a claim: what it carries forward was read read_committed. It
     has a key of its own, or compaction would leave claims only, whose pins may come from an aborted record.
     `newest` is the one with the highest run number: another one than `control` only where uncommitted records were read.
-    `newest_run` is the run record of the highest run number. `scope` has the encoded pieces of the source's scope, by number.
+    `newest_run` is the run record of the highest run number. `scope` has the encoded pieces of the source's scope, by number,
+    `gaps` what was deleted from the source before it was read, by name.
     `forgotten` says that some claim has it set (see ControlRecord). Without `with_offsets` offset records are left out: a
     claim needs none, and those of 100,000 files take seconds.
     """
@@ -37,6 +39,7 @@ class JobState:
     claims: dict[int, record.Claim] = field(default_factory=dict)
     offsets: dict[SplitId, record.OffsetRecord] = field(default_factory=dict)
     scope: dict[int, bytes] = field(default_factory=dict)
+    gaps: dict[str, GapRecord] = field(default_factory=dict)
     end: int = 0
     last_ms: int = 0
     with_offsets: bool = True
@@ -65,6 +68,8 @@ class JobState:
             self._take_claim(key, entry.value)
         elif "scope" in key:
             self._take_scope(key, entry.value)
+        elif "gap" in key:
+            self._take_gap(str(key["gap"]), entry.value)
 
     def _take_control(self, value: bytes | None) -> None:
         self.control = record.decode_control(value) if value else None
@@ -91,6 +96,12 @@ class JobState:
             self.scope.pop(piece, None)
         else:
             self.scope[piece] = value
+
+    def _take_gap(self, name: str, value: bytes | None) -> None:
+        if value is None:
+            self.gaps.pop(name, None)
+        else:
+            self.gaps[name] = decode_gap(name, value)
 
     def _take_offset(self, split: SplitId, entry: LogRecord) -> None:
         if entry.value is None:
@@ -124,7 +135,7 @@ class TaskState(JobState):
     """A job's state in a task: of a split that another task of the run wrote it keeps only which one wrote last.
 
     A million such records may follow the plan, each an object of nearly a KB in each Python worker of an executor. The task
-    should read none of these splits; `elsewhere` tells if it was given one all the same.
+    should read none of these splits; `elsewhere` tells if it was given one all the same. What the driver wrote is for any task.
     """
 
     run: int = 0
@@ -133,10 +144,13 @@ class TaskState(JobState):
 
     def _take_offset(self, split: SplitId, entry: LogRecord) -> None:
         writer = record.writer_of(entry.value) if entry.value is not None else None
-        if writer is not None and writer[0] == self.run and writer[1] != self.task:
+        if writer is not None and self._is_of_another_task(*writer):
             self.writers[hash(entry.key)] = writer[1]
         else:
             super()._take_offset(split, entry)
+
+    def _is_of_another_task(self, run: int, task: int) -> bool:
+        return run == self.run and task not in (self.task, record.DRIVER)
 
     def _take_scope(self, key: dict[str, object], value: bytes | None) -> None:
         """Ignore it: a task gets its splits from the driver."""

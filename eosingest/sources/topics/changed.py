@@ -5,12 +5,24 @@ Raised by the source, which lists, and by the reader in the tasks.
 
 from __future__ import annotations
 
-from eosingest.errors import ChangedError
+from collections.abc import Sequence
+
+from eosingest.errors import ChangedError, listed
 
 _AGAIN = (
     "send everything that is there, beside what is in the sink, with: eosingest run SPEC --from-scratch; or begin a new job"
     ' (another name) with source.from = "earliest" or a time'
 )
+_DELETED = (
+    "what was committed is kept; lengthen the topic's retention, or run more often. To go on behind them, and let the job keep"
+    f" what is missing: eosingest run SPEC --accept-gap; or {_AGAIN}"
+)
+_NAMED_AT_MOST = 5
+
+
+def place(topic: str, partition: int, first: int, end: int) -> str:
+    """Return what the offsets [first, end) of a partition are called."""
+    return f"{topic}-{partition}, " + (f"offset {first}" if end == first + 1 else f"offsets {first} to {end - 1}")
 
 
 def recreated(topic: str, was: str, now: str | None) -> ChangedError:
@@ -26,13 +38,23 @@ def recreated(topic: str, was: str, now: str | None) -> ChangedError:
 
 
 def records_deleted(topic: str, partition: int, unread: int, earliest: int) -> ChangedError:
-    """Make the error for records that were deleted (retention, DeleteRecords) before they were read."""
+    """Make the error for records that were deleted (retention, DeleteRecords) before they were read, up to `earliest`."""
     return ChangedError(
-        f"{topic}-{partition}: offsets {unread} to {earliest - 1} were deleted before they were read; the partition now begins"
-        f" at {earliest} (retention, or deleted records)",
+        f"{place(topic, partition, unread, earliest)}: deleted before they were read; the partition now begins at {earliest}"
+        " (retention, or deleted records)",
         code="source-records-deleted",
-        hint=f"what was committed is kept; lengthen the topic's retention, or run more often. To go on, {_AGAIN}",
+        hint=_DELETED,
         item=f"{topic}-{partition}",
+    )
+
+
+def unread(gaps: Sequence[str]) -> ChangedError:
+    """Make the same error for several gaps, each in words: `orders-0, offsets 3 to 12`."""
+    return ChangedError(
+        f"{listed(list(gaps), _NAMED_AT_MOST, separator='; ', rest='; and {} more partitions')}: deleted before they were read"
+        " (retention, or deleted records)",
+        code="source-records-deleted",
+        hint=_DELETED,
     )
 
 

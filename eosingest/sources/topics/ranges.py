@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from eosingest.protocol.source import Json, Position, Scope, Split, SplitId
+from eosingest.protocol.source import POSITION_KIND_OFFSET, Gap, Json, Position, Reached, Scope, Split, SplitId
 from eosingest.report.wording import Wording
+from eosingest.sources.topics import changed
 
 WORDING = Wording(
     item="range",
@@ -58,7 +59,7 @@ class RangeSplit(Split):
     @property
     def label(self) -> str:
         """Topic, partition and offsets."""
-        return f"{self.topic}-{self.partition}, offsets {self.start} to {self.end - 1}"
+        return changed.place(self.topic, self.partition, self.start, self.end)
 
     def size_before(self, position: Position) -> int:
         """Return how many offsets lie up to a position, which is the offset of a record that was sent."""
@@ -85,6 +86,24 @@ class TopicRange:
     def seen(self) -> tuple[Json, ...]:
         """The topic's id, and where the range ends."""
         return (self.split.topic_id, self.split.end)
+
+
+def first_unread(split: RangeSplit, reached: Reached | None) -> int:
+    """Return the first offset that is not sent, or not all of what was made of its record."""
+    if reached is None or reached.kind != POSITION_KIND_OFFSET:
+        return split.start
+    assert isinstance(reached.position, int), "offsets are whole numbers"
+    return reached.position + (1 if reached.row_records is None else 0)
+
+
+def gap_of(split: RangeSplit, reached: Reached | None, earliest: int) -> Gap | None:
+    """Return what of a range is gone unread, None for nothing, where its partition begins at the offset `earliest`."""
+    first, end = first_unread(split, reached), min(earliest, split.end)
+    if first >= end:
+        return None
+    name = range_name(split.topic, split.partition, first)
+    text = changed.place(split.topic, split.partition, first, end)
+    return Gap(split.id, name, text, end - first, end - 1, POSITION_KIND_OFFSET)
 
 
 def range_name(topic: str, partition: int, start: int) -> str:

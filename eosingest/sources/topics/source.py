@@ -18,7 +18,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, TopicDescription
 from eosingest.kafka.topic_reader import TopicReader
-from eosingest.protocol.source import Item, Json, LeftOut, Listing, Scope, SplitId, Version
+from eosingest.protocol.source import Gap, Item, Json, LeftOut, Listing, Reached, Scope, Split, SplitId, Version
 from eosingest.sources.topics import changed
 from eosingest.sources.topics.client import Table, sink_client, source_client
 from eosingest.sources.topics.cluster import Partition, held_back, partitions_of
@@ -29,6 +29,7 @@ from eosingest.sources.topics.ranges import (
     TopicRange,
     as_range,
     done_ends,
+    gap_of,
     split_of,
 )
 from eosingest.sources.topics.times import milliseconds
@@ -70,7 +71,7 @@ class TopicSource:
     def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
         """List the ranges of the scope, or freeze new ones: behind what is done, up to `to`.
 
-        Raises ChangedError for another topic of the same name, and where records were deleted or cut off unread.
+        Raises ChangedError for another topic of the same name, and where a log was cut off.
         """
         with self._connected(source_client(self._table)) as admin:
             topic = self._described(admin)
@@ -110,14 +111,12 @@ class TopicSource:
     def _frozen(
         self, admin: KafkaPythonAdmin, topic: TopicDescription, partitions: Sequence[Partition], ends: Mapping[int, int]
     ) -> Frozen:
-        """Freeze a range of each partition that has something new. Raises ChangedError where unread records are gone."""
+        """Freeze a range of each partition that has something new, or had (`gaps`). Raises ChangedError for a log cut off."""
         begin = self._offsets_at(admin, self._table.begin, [found.earliest for found in partitions], partitions)
         until = self._offsets_at(admin, self._table.to, [found.stable for found in partitions], partitions)
         ranges = []
         for number, partition in enumerate(partitions):
             start = ends.get(number, begin[number])
-            if number in ends and partition.earliest > start:
-                raise changed.records_deleted(self._topic, number, start, partition.earliest)
             if number in ends and partition.latest < start:
                 raise changed.truncated(self._topic, number, start, partition.latest)
             end = min(until[number], partition.stable)
@@ -204,6 +203,22 @@ class TopicSource:
     def is_read_as_one(self, item: Item) -> bool:
         """Say no: a range is one split."""
         return False
+
+    # ---- records that were deleted unread --------------------------------------------------------------------------
+
+    def gaps(self, pending: Iterable[tuple[Split, Reached | None]]) -> builtins.list[Gap]:
+        """Return the offsets of ranges that were deleted (retention, DeleteRecords) before they were read."""
+        ranges = [(split, reached) for split, reached in pending if isinstance(split, RangeSplit)]
+        if not ranges:
+            return []
+        with self._connected(source_client(self._table)) as admin:
+            partitions = partitions_of(admin, self._described(admin))
+        found = (gap_of(split, reached, partitions[split.partition].earliest) for split, reached in ranges)
+        return [gap for gap in found if gap is not None]
+
+    def refuse_gaps(self, gaps: Sequence[Gap]) -> None:
+        """Raise ChangedError for gaps behind which the run was not told to go on."""
+        raise changed.unread([gap.text for gap in gaps])
 
     # ---- the cluster -----------------------------------------------------------------------------------------------
 

@@ -18,10 +18,9 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.protocols import FailureKind, KafkaFailure
 from eosingest.kafka.topic_reader import TopicReader, TopicRecord, record_of
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.source import POSITION_KIND_OFFSET
 from eosingest.sources.topics import changed
 from eosingest.sources.topics.columns import COLUMNS
-from eosingest.sources.topics.ranges import RangeSplit
+from eosingest.sources.topics.ranges import RangeSplit, first_unread
 from eosingest.spark.python_scan import PythonSplit
 
 PATIENCE_S = 60.0
@@ -47,20 +46,12 @@ class RecordsReader:
         """
         wanted = split.planned.split
         assert isinstance(wanted, RangeSplit), "this source cuts no others"
-        start = _begin(wanted, committed)
+        start = first_unread(wanted, committed.reached if committed is not None else None)
         reader = TopicReader(self.topic, self.client, patience_s=PATIENCE_S)
         try:
             yield from _Reading(reader, wanted, start).batches()
         finally:
             reader.close()
-
-
-def _begin(wanted: RangeSplit, committed: OffsetRecord | None) -> int:
-    """Return where to go on: behind the committed record, or at it where only some of what it became is committed."""
-    if committed is None or committed.position_kind != POSITION_KIND_OFFSET:
-        return wanted.start
-    assert isinstance(committed.position, int), "offsets are whole numbers"
-    return committed.position + (1 if committed.row_records is None else 0)
 
 
 class _Reading:

@@ -1,0 +1,40 @@
+"""The record of a gap: what was deleted from the source before it was read, and a run was told to go on behind it.
+
+Written with `running` beside the moved position (protocol/gaps.py), and kept for the job's life: `status` and `verify` name it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eosingest.protocol.offsets import wire
+
+_WRITTEN = 1
+
+
+@dataclass(frozen=True)
+class GapRecord:
+    """A gap. `name` tells it from the job's others, `text` says what is missing, `size` how much in the source's unit.
+
+    `run` is the run that went on behind it, `time` when (UTC, as text).
+    """
+
+    name: str
+    text: str
+    size: int
+    run: int
+    time: str
+
+    def key(self, job: str) -> bytes:
+        """Return the key. A gap that has grown before anything behind it was read has the same one."""
+        return wire.encode([job, {"gap": self.name}])
+
+    def encode(self) -> bytes:
+        """Return the wire form of the value; the name is in the key."""
+        value = {name: found for name, found in vars(self).items() if name != "name"}
+        return wire.encode({"v": _WRITTEN, **value})
+
+
+def decode_gap(name: str, value: bytes) -> GapRecord:
+    """Parse a gap's record from its name and its value. Raises FatalError for a newer format version."""
+    return GapRecord(**{**wire.known(GapRecord, wire.load(value, "gap")), "name": name})
