@@ -1,7 +1,7 @@
 """The control plane: topics, configurations, fencing and transaction listing over kafka-python.
 
-The driver's view of the cluster (`kafka.protocols.Admin`). This module and fencing.py alone know private methods of
-kafka-python (here `_manager`). The pin `>=3.0.12,<3.1` and a contract test against a real broker hold them in place.
+The driver's view of the cluster (`kafka.protocols.Admin`). This module, fencing.py and log_ends.py alone know private
+methods of kafka-python (here `_manager`). The pin `>=3.0.12,<3.1` and a contract test against a real broker hold them in place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from eosingest.host.interruption import never
 from eosingest.host.waiting import in_thread
 from eosingest.kafka.config import ClientSettings, kafka_python
 from eosingest.kafka.fencing import Fencing
-from eosingest.kafka.protocols import OffsetRange, OpenTransaction, TopicDescription
+from eosingest.kafka.log_ends import ends_of_epochs, log_ends
+from eosingest.kafka.protocols import LogEnd, OffsetRange, OpenTransaction, TopicDescription
 from eosingest.kafka.unreachable import reasons
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors report it once, with a hint
@@ -170,38 +171,44 @@ class KafkaPythonAdmin:
 
     def offset_ranges(self, topic: str, partitions: int) -> tuple[OffsetRange, ...]:
         """Return log start and high watermark of each partition of the topic, by number."""
-        starts = self._offsets(topic, partitions, OffsetSpec.EARLIEST)
-        return tuple(map(OffsetRange, starts, self._offsets(topic, partitions, OffsetSpec.LATEST)))
+        starts = self._ends(topic, partitions, OffsetSpec.EARLIEST)
+        ends = self._ends(topic, partitions, OffsetSpec.LATEST)
+        return tuple(OffsetRange(start.offset, end.offset) for start, end in zip(starts, ends, strict=True))
 
     def last_stable_offsets(self, topic: str, partitions: int) -> tuple[int, ...]:
         """Return the offset of each partition before which every transaction is decided."""
-        return tuple(self._offsets(topic, partitions, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED))
+        return tuple(end.offset for end in self.last_stable_ends(topic, partitions))
+
+    def last_stable_ends(self, topic: str, partitions: int) -> tuple[LogEnd, ...]:
+        """Return the same with the epoch of the leader that said so."""
+        found = self._ends(topic, partitions, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
+        return tuple(LogEnd(end.offset, end.leader_epoch) for end in found)
+
+    def ends_of_epochs(self, topic: str, epochs: Mapping[int, int]) -> dict[int, int]:
+        """Return, of each partition, the offset behind its last record of a leader epoch or an earlier one (KIP-320).
+
+        `epochs` are by partition. -1: the leader does not know the epoch.
+        """
+        places = {TopicPartition(topic, partition): epoch for partition, epoch in epochs.items()}
+        with self._errors(f"asking for the leader epochs of topic {topic}"):
+            found = _once_led(lambda: self._client._manager.run(ends_of_epochs, self._client, places), self._check)
+        return {place.partition: end for place, end in found.items()}
 
     def offsets_at(self, topic: str, partitions: int, time_ms: int) -> tuple[int | None, ...]:
         """Return the offset of each partition's first record of this time (ms since 1970) or a later one, None for none."""
-        found = self._offsets(topic, partitions, time_ms, IsolationLevel.READ_COMMITTED)
-        return tuple(offset if offset >= 0 else None for offset in found)
+        found = self._ends(topic, partitions, time_ms, IsolationLevel.READ_COMMITTED)
+        return tuple(end.offset if end.offset >= 0 else None for end in found)
 
-    def _offsets(
+    def _ends(
         self,
         topic: str,
         partitions: int,
         which: OffsetSpec | int,
         level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
-    ) -> list[int]:
-        """Ask for an offset of each partition (ListOffsets); waits a while for a leader that moves."""
+    ) -> list[Any]:
         places = [TopicPartition(topic, partition) for partition in range(partitions)]
-        deadline = time.monotonic() + _REQUEST_MS / 1000
         with self._errors(f"asking for the offsets of topic {topic}"):
-            while True:
-                self._check()
-                try:
-                    found = self._client.list_partition_offsets(dict.fromkeys(places, which), level)
-                    return [found[place].offset for place in places]
-                except kafka_errors.RetriableError:
-                    if time.monotonic() > deadline:
-                        raise
-                    time.sleep(_AGAIN_S)
+            return log_ends(self._client, dict.fromkeys(places, which), level, self._check)
 
     def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
         """InitProducerId on every id, hundreds in flight, retried until real success. Raises TemporaryError at the time-out."""
@@ -239,11 +246,11 @@ class KafkaPythonAdmin:
         """
         at = TopicPartition(topic, partition)
         with self._errors(f"listing transactions in {topic}-{partition}"):
-            holders = self._holders(at)
+            holders = _holders(self._client, at)
             listed = self._client.list_transactions(producer_id_filters=[p for p, _ in holders]) if holders else {}
             going_on = {each.producer_id for entries in listed.values() for each in entries if each.state in _GOING_ON}
             unknown = {holder for holder in holders if holder[0] not in going_on}
-            hanging = unknown & self._holders(at).keys() if unknown else unknown
+            hanging = unknown & _holders(self._client, at).keys() if unknown else unknown
         names = _names(listed)
         now_ms = time.time() * 1000
         found = [
@@ -257,14 +264,6 @@ class KafkaPythonAdmin:
             if (producer_id, start_offset) not in unknown - hanging
         ]
         return sorted(found, key=lambda transaction: transaction.start_offset)
-
-    def _holders(self, at: TopicPartition) -> dict[tuple[int, int], int]:
-        """Return the last timestamps of the partition's open transactions, by producer id and start offset."""
-        return {
-            (producer.producer_id, producer.current_transaction_start_offset): producer.last_timestamp
-            for producer in self._client.describe_producers([at])[at].active_producers
-            if producer.current_transaction_start_offset >= 0
-        }
 
     def hanging_transactions(self, topic: str, partitions: int) -> list[tuple[int, OpenTransaction]]:
         """List the hanging transactions of all partitions of the topic; nothing where the right to ask is missing (READ).
@@ -363,3 +362,12 @@ def _named_once(error: BaseException) -> str:
 def _names(listings: Mapping[int, Iterable[Any]]) -> dict[int, str]:
     """Return transactional ids by producer id, from what each broker lists."""
     return {entry.producer_id: entry.transactional_id for entries in listings.values() for entry in entries}
+
+
+def _holders(client: KafkaAdminClient, at: TopicPartition) -> dict[tuple[int, int], int]:
+    """Return the last timestamps of the partition's open transactions, by producer id and start offset."""
+    return {
+        (producer.producer_id, producer.current_transaction_start_offset): producer.last_timestamp
+        for producer in client.describe_producers([at])[at].active_producers
+        if producer.current_transaction_start_offset >= 0
+    }

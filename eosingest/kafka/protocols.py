@@ -171,6 +171,13 @@ class OffsetRange(NamedTuple):
     end: int
 
 
+class LogEnd(NamedTuple):
+    """An end of a partition, and the epoch of the leader that said it; None of a leader that tells none."""
+
+    offset: int
+    epoch: int | None
+
+
 class Admin(Protocol):
     """Topics, configurations, fencing. Raises the errors of errors.py, with the servers' names in the text."""
 

@@ -43,6 +43,7 @@ from tests.support.job_checks import (
     write_files,
 )
 from tests.support.kafka_nodes import QUICK_RESTART, Cluster, coordinator_partition
+from tests.support.source_topics import SourceTopic, copy_job, numbered
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -269,6 +270,47 @@ def assert_names_the_cause(done: Done) -> None:
     said = str(done.envelope["errors"])
     assert "min.insync.replicas" in said, said
     assert "run again" in said, said
+
+
+def test_a_source_topic_that_was_cut_off_and_has_grown_again(cluster: Cluster, job: Job) -> None:
+    """An unclean leader election behind a run. Breaks when the offsets that were read are taken for those of the new log.
+
+    The follower is lost, records are written and copied, the leader is lost, and the follower leads: without these records.
+    """
+    source = SourceTopic(
+        cluster.servers,
+        f"{job.name}-from",
+        config={"min.insync.replicas": "1", "unclean.leader.election.enable": "true"},
+    )
+    place = (source.name, 0)
+    place_at(cluster.servers, {place: [2, 3]})
+    copy_job(job, source)
+    source.write(numbered(0, 10))
+    cluster.nodes[2].kill()
+    wait_for(lambda: in_sync(cluster.servers, place) == [2], 60)
+    source.write(numbered(10, 15))
+    assert_done(job.run_until_complete(), records_sent=15)
+    cluster.nodes[1].kill()
+    cluster.nodes[2].launch()
+    cluster.nodes[2].wait()
+    wait_for(lambda: leader_of(cluster.servers, place) == 3, 60)
+    source.write(numbered(500, 510))
+    cluster.heal()
+    refused = job.run()
+    assert (refused.exit_code, refused.codes) == (12, ["source-truncated"]), refused
+    assert "offsets up to 14 were there, and since then the log was cut off at 10" in str(refused.envelope["errors"])
+    assert len(read_committed(cluster.servers, job.name)) == 15
+
+
+def in_sync(servers: str, place: Place) -> list[int]:
+    topic, partition = place
+    return sorted(
+        AdminClient({"bootstrap.servers": servers})
+        .list_topics(topic, timeout=20)
+        .topics[topic]
+        .partitions[partition]
+        .isrs
+    )
 
 
 def test_the_marker_of_a_partition_without_a_leader_is_not_passed_over_silently(cluster: Cluster) -> None:

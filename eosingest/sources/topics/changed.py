@@ -58,11 +58,11 @@ def unread(gaps: Sequence[str]) -> ChangedError:
     )
 
 
-def truncated(topic: str, partition: int, read: int, latest: int) -> ChangedError:
-    """Make the error for a partition that ends before what was read, or planned: its log was cut off."""
+def truncated(topic: str, partition: int, read: int, end: int) -> ChangedError:
+    """Make the error for a partition whose log was cut off at the offset `end`, before the end of what was read, or planned."""
     return ChangedError(
-        f"{topic}-{partition}: offsets up to {read - 1} were there, and the partition now ends at {latest}: its log was cut off"
-        " (an unclean leader election, or a restored disk), and other records may come to have the offsets that were read",
+        f"{topic}-{partition}: offsets up to {read - 1} were there, and since then the log was cut off at {end} (an unclean"
+        " leader election, or a restored disk): other records have, or may come to have, the offsets from there on",
         code="source-truncated",
         hint=f"what was committed is kept; find out which records were lost. To go on, {_AGAIN}",
         item=f"{topic}-{partition}",

@@ -6,24 +6,28 @@ Below source.py, which makes ranges of it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from eosingest.errors import EosingestError
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.protocols import OpenTransaction, TopicDescription
-from eosingest.sources.topics.ranges import Frozen
+from eosingest.sources.topics.ranges import Frozen, RangeSplit
 
 _NAMED_AT_MOST = 5
 
 
 @dataclass(frozen=True)
 class Partition:
-    """The offsets of a partition: the first one that it holds, the last stable offset, and the one behind its last record."""
+    """The offsets of a partition: the first one that it holds, the last stable offset, and the one behind its last record.
+
+    `epoch` is that of the leader that said the last stable offset, None where it tells none.
+    """
 
     earliest: int
     stable: int
     latest: int
+    epoch: int | None
 
 
 def partitions_of(admin: KafkaPythonAdmin, topic: TopicDescription) -> list[Partition]:
@@ -32,8 +36,30 @@ def partitions_of(admin: KafkaPythonAdmin, topic: TopicDescription) -> list[Part
     The last stable offset is asked behind the high watermark: where it is lower, a transaction is open.
     """
     ranges = admin.offset_ranges(topic.name, topic.partitions)
-    stable = admin.last_stable_offsets(topic.name, topic.partitions)
-    return [Partition(each.start, end, max(each.end, end)) for each, end in zip(ranges, stable, strict=True)]
+    stable = admin.last_stable_ends(topic.name, topic.partitions)
+    return [
+        Partition(each.start, end.offset, max(each.end, end.offset), end.epoch)
+        for each, end in zip(ranges, stable, strict=True)
+    ]
+
+
+def cut_off(
+    admin: KafkaPythonAdmin, topic: TopicDescription, partitions: Sequence[Partition], read: Iterable[RangeSplit]
+) -> list[tuple[RangeSplit, int]]:
+    """Return the ranges that the log does not have any more to their end, each with the offset at which it was cut off.
+
+    It ends before them now; or it has grown again, and the leader epoch under which they were frozen ends earlier (KIP-320).
+    """
+    read = list(read)
+    epochs = {split.partition: split.epoch for split in read if split.epoch is not None}
+    ends = admin.ends_of_epochs(topic.name, epochs) if epochs else {}
+    found = []
+    for split in read:
+        latest = partitions[split.partition].latest
+        end = latest if split.epoch is None else min(latest, max(0, ends[split.partition]))
+        if end < split.end:
+            found.append((split, end))
+    return found
 
 
 def held_back(
@@ -44,7 +70,7 @@ def held_back(
     A warning where this run reads nothing of the partition because of it, or where the transaction hangs: nobody will end it.
     """
     behind = [number for number, found in enumerate(partitions) if found.stable < found.latest]
-    read = {partition for partition, _, _ in frozen.ranges}
+    read = {split.partition for split in frozen.splits}
     notes = [_note(admin, topic, number, partitions[number], number in read) for number in behind[:_NAMED_AT_MOST]]
     if len(behind) > _NAMED_AT_MOST:
         notes.append(f"and {len(behind) - _NAMED_AT_MOST} more partitions of {topic.name} end at an open transaction")

@@ -28,13 +28,17 @@ WORDING = Wording(
 
 @dataclass(frozen=True)
 class RangeSplit(Split):
-    """The offsets [start, end) of a partition of a topic. Its key has the topic's id: another topic has other splits."""
+    """The offsets [start, end) of a partition of a topic. Its key has the topic's id: another topic has other splits.
+
+    `epoch` is that of the partition's leader when the end was frozen, None where it told none.
+    """
 
     topic: str
     topic_id: str
     partition: int
     start: int
     end: int
+    epoch: int | None = None
 
     @property
     def item(self) -> str:
@@ -48,8 +52,8 @@ class RangeSplit(Split):
 
     @property
     def bounds(self) -> dict[str, Json]:
-        """The offset behind the last one."""
-        return {"end": self.end}
+        """The offset behind the last one, and the leader epoch."""
+        return {"end": self.end} if self.epoch is None else {"end": self.end, "epoch": self.epoch}
 
     @property
     def size(self) -> int:
@@ -120,32 +124,41 @@ def as_range(item: object) -> TopicRange:
 def split_of(topic: str, split: SplitId, bounds: Mapping[str, Json]) -> RangeSplit:
     """Return the range that has this identity and these bounds; `topic` is the topic's name."""
     key = json.loads(split)
-    return RangeSplit(topic, key["topic"], key["partition"], key["start"], cast(int, bounds["end"]))
+    epoch = cast("int | None", bounds.get("epoch"))
+    return RangeSplit(topic, key["topic"], key["partition"], key["start"], cast(int, bounds["end"]), epoch)
 
 
-def done_ends(done: Iterable[RangeSplit]) -> dict[int, int]:
-    """Return the greatest end of the done ranges of each partition that has one: it was read up to there."""
-    ends: dict[int, int] = {}
+def last_done(done: Iterable[RangeSplit]) -> dict[int, RangeSplit]:
+    """Return the last one of the done ranges of each partition that has one: it was read up to the end of that."""
+    last: dict[int, RangeSplit] = {}
     for split in done:
-        ends[split.partition] = max(split.end, ends.get(split.partition, 0))
-    return ends
+        if split.partition not in last or last[split.partition].end < split.end:
+            last[split.partition] = split
+    return last
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """What a run has frozen of a topic: its id, by which `from` and `to` the ranges were made, and the ranges themselves."""
+    """What a run has frozen of a topic: its id, by which `from` and `to` the ranges were made, and the ranges themselves.
+
+    A range is partition, first offset, the one behind the last, and leader epoch.
+    """
 
     topic: str
     topic_id: str
     begin: str
     until: str
-    ranges: tuple[tuple[int, int, int], ...]
+    ranges: tuple[tuple[int, int, int, int | None], ...]
 
     @property
     def items(self) -> tuple[TopicRange, ...]:
         """The ranges as items, by name."""
-        splits = (RangeSplit(self.topic, self.topic_id, *each) for each in self.ranges)
-        return tuple(sorted(map(TopicRange, splits), key=lambda item: item.name))
+        return tuple(sorted(map(TopicRange, self.splits), key=lambda item: item.name))
+
+    @property
+    def splits(self) -> tuple[RangeSplit, ...]:
+        """The ranges as splits, by partition."""
+        return tuple(RangeSplit(self.topic, self.topic_id, *each) for each in self.ranges)
 
     def to_json(self) -> dict[str, Json]:
         """Return the form that is kept in the offsets topic."""
@@ -160,11 +173,11 @@ class Frozen:
     @classmethod
     def from_json(cls, scope: Scope) -> Frozen:
         """Read what `to_json` wrote."""
-        ranges = cast("list[list[int]]", scope["ranges"])
+        ranges = cast("list[tuple[int, int, int, int | None]]", scope["ranges"])
         return cls(
             str(scope["topic"]),
             str(scope["id"]),
             str(scope["from"]),
             str(scope["to"]),
-            tuple((partition, start, end) for partition, start, end in ranges),
+            tuple((partition, start, end, epoch) for partition, start, end, epoch in ranges),
         )

@@ -21,15 +21,15 @@ from eosingest.kafka.topic_reader import TopicReader
 from eosingest.protocol.source import Gap, Item, Json, LeftOut, Listing, Reached, Scope, Split, SplitId, Version
 from eosingest.sources.topics import changed
 from eosingest.sources.topics.client import Table, sink_client, source_client
-from eosingest.sources.topics.cluster import Partition, held_back, partitions_of
+from eosingest.sources.topics.cluster import Partition, cut_off, held_back, partitions_of
 from eosingest.sources.topics.ranges import (
     WORDING,
     Frozen,
     RangeSplit,
     TopicRange,
     as_range,
-    done_ends,
     gap_of,
+    last_done,
     split_of,
 )
 from eosingest.sources.topics.times import milliseconds
@@ -79,14 +79,14 @@ class TopicSource:
             if scope is not None:
                 frozen = Frozen.from_json(scope)
                 self._refuse_other(topic, [frozen.topic_id])
-                for partition, _, end in frozen.ranges:
-                    if partitions[partition].latest < end:
-                        raise changed.truncated(self._topic, partition, end, partitions[partition].latest)
+                self._refuse_cut_off(admin, topic, partitions, frozen.splits)
                 notes = self._notes_of_pins(frozen)
             else:
                 splits = [split_of(self._topic, split, bounds) for split, bounds in done]
                 self._refuse_other(topic, {split.topic_id for split in splits})
-                frozen = self._frozen(admin, topic, partitions, done_ends(splits))
+                last = last_done(splits)
+                self._refuse_cut_off(admin, topic, partitions, last.values())
+                frozen = self._frozen(admin, topic, partitions, {number: split.end for number, split in last.items()})
                 notes = held_back(admin, topic, partitions, frozen) if self._table.to in _WORDS else []
         return Listing(frozen.items, notes=tuple(notes), scope=frozen.to_json())
 
@@ -111,17 +111,15 @@ class TopicSource:
     def _frozen(
         self, admin: KafkaPythonAdmin, topic: TopicDescription, partitions: Sequence[Partition], ends: Mapping[int, int]
     ) -> Frozen:
-        """Freeze a range of each partition that has something new, or had (`gaps`). Raises ChangedError for a log cut off."""
+        """Freeze a range of each partition that has something new, or had (`gaps`); `ends` is up to where it was read."""
         begin = self._offsets_at(admin, self._table.begin, [found.earliest for found in partitions], partitions)
         until = self._offsets_at(admin, self._table.to, [found.stable for found in partitions], partitions)
         ranges = []
         for number, partition in enumerate(partitions):
             start = ends.get(number, begin[number])
-            if number in ends and partition.latest < start:
-                raise changed.truncated(self._topic, number, start, partition.latest)
             end = min(until[number], partition.stable)
             if start < end:
-                ranges.append((number, start, end))
+                ranges.append((number, start, end, partition.epoch))
         return Frozen(self._topic, topic.topic_id, self._table.begin, self._table.to, tuple(ranges))
 
     def _offsets_at(
@@ -173,20 +171,16 @@ class TopicSource:
         try:
             with self._connected(source_client(self._table)) as admin:
                 topic = admin.describe_topic(self._topic)
-                partitions = partitions_of(admin, topic) if topic is not None else []
+                same = [item.split for item in ranges if topic is not None and item.split.topic_id == topic.topic_id]
+                found = cut_off(admin, topic, partitions_of(admin, topic), same) if topic is not None else []
         except TemporaryError as error:
             raise TemporaryError(
                 f"the source could not be looked at once more when it had been read: {error.message}",
                 code=error.code,
                 hint="what was committed is kept, nothing was sent twice; run again: it goes on from here",
             ) from error
-        return [
-            item.name
-            for item in ranges
-            if topic is None
-            or topic.topic_id != item.split.topic_id
-            or partitions[item.split.partition].latest < item.split.end
-        ]
+        kept = set(same) - {split for split, _ in found}
+        return [item.name for item in ranges if item.split not in kept]
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
         """Return nothing, and ask nobody: records that were read may be deleted by retention at any time."""
@@ -263,6 +257,16 @@ class TopicSource:
             code="source-is-sink",
             hint="nothing was sent; name another topic, or the servers of another cluster in source.bootstrap_servers",
         )
+
+    def _refuse_cut_off(
+        self,
+        admin: KafkaPythonAdmin,
+        topic: TopicDescription,
+        partitions: Sequence[Partition],
+        read: Iterable[RangeSplit],
+    ) -> None:
+        for split, end in cut_off(admin, topic, partitions, read):
+            raise changed.truncated(self._topic, split.partition, split.end, end)
 
     def _refuse_other(self, topic: TopicDescription, known: Iterable[str]) -> None:
         for topic_id in known:
