@@ -151,16 +151,20 @@ class ControlLog:
         *,
         tombstones: Sequence[bytes] = (),
         offsets: Sequence[OffsetRecord] = (),
+        folded: Sequence[bytes] = (),
         scope: Sequence[str] = (),
         gaps: Sequence[GapRecord] = (),
     ) -> None:
         """Commit a control record, with tombstones, offset records, pieces of a new scope and gaps, in one transaction.
+
+        `folded` are keys that are tombstoned behind the offset records, which have what they said.
 
         An unknown outcome is resolved by reading, since another init of the control id would fence a successor. Raises
         FencedError where another run has claimed, TemporaryError where the outcome stays unknown.
         """
         entries: list[tuple[bytes, bytes | None]] = [(key, None) for key in tombstones]
         entries += [(offset.key(self._job), offset.encode()) for offset in offsets]
+        entries += [(key, None) for key in folded]
         entries += [(gap.key(self._job), gap.encode()) for gap in gaps]
         entries += self._scope_entries(control, scope)
         entries += self._control_entries(control)

@@ -14,7 +14,7 @@ import contextlib
 from dataclasses import replace
 
 from eosingest.errors import EXIT_DONE, EosingestError, FencedError, worst_exit_code
-from eosingest.protocol import gaps, pins, verdict
+from eosingest.protocol import folding, gaps, pins, verdict
 from eosingest.protocol.control_log import DriverKafka
 from eosingest.protocol.driver_contract import DriverSettings, Launcher, Runtime
 from eosingest.protocol.offsets import record, topic
@@ -99,7 +99,8 @@ class Driver:
         half_done = half_done_items(self._source, self._job.log.state.offsets)
         for error in verdict.half_done_error(half_done, planned.plan.wording):
             raise error
-        self._job.commit(self._job.completed(planned.control, planned.sink), tombstones=planned.tombstones)
+        done = folding.folded(self._source, self._job.log.state.offsets)
+        self._job.commit_complete(planned.control, planned.sink, done, tombstones=planned.tombstones)
 
     def _report(self, plan: Plan, *, before: int, errors: list[EosingestError]) -> RunReport:
         state = self._job.log.state

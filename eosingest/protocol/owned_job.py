@@ -13,6 +13,7 @@ from eosingest.kafka.protocols import Admin, TopicDescription
 from eosingest.protocol import pins, sink_topic
 from eosingest.protocol.control_log import ControlLog, DriverKafka
 from eosingest.protocol.driver_contract import DriverSettings, Runtime
+from eosingest.protocol.folding import Folded
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.gap import GapRecord
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord, Pinned
@@ -78,6 +79,7 @@ class OwnedJob:
         *,
         tombstones: Sequence[bytes] = (),
         offsets: Sequence[OffsetRecord] = (),
+        folded: Sequence[bytes] = (),
         scope: Sequence[str] = (),
         gaps: Sequence[GapRecord] = (),
     ) -> None:
@@ -85,7 +87,7 @@ class OwnedJob:
         assert self.log.mine.may_become(control.state), f"{self.log.mine.state} -> {control.state}"
         with self._runtime.interruption.armed(False):  # a signal does not interrupt a commit that has begun
             stamped = self.stamped(control)
-            self.log.commit(stamped, tombstones=tombstones, offsets=offsets, scope=scope, gaps=gaps)
+            self.log.commit(stamped, tombstones=tombstones, offsets=offsets, folded=folded, scope=scope, gaps=gaps)
 
     def stamped(self, control: ControlRecord) -> ControlRecord:
         """Return the record with this run's host, process id and versions, and the time."""
@@ -94,7 +96,21 @@ class OwnedJob:
             control, host=settings.host, pid=settings.pid, versions=dict(settings.versions), time=self._runtime.utc()
         )
 
-    def completed(self, control: ControlRecord, sink: TopicDescription) -> ControlRecord:
+    def commit_complete(
+        self,
+        control: ControlRecord,
+        sink: TopicDescription,
+        done: Folded,
+        *,
+        tombstones: Sequence[bytes] = (),
+        marks: Sequence[OffsetRecord] = (),
+    ) -> None:
+        """Commit `complete` with what it folds, and the rest beside it. Raises as `commit` does."""
+        gone = [record.split_key(self.settings.job, split) for split in done.gone]
+        completed = self._completed(control, sink)
+        self.commit(completed, tombstones=tombstones, offsets=[*marks, *done.records], folded=gone)
+
+    def _completed(self, control: ControlRecord, sink: TopicDescription) -> ControlRecord:
         """Return the control record `complete`. The sink's high watermarks end the audit: we write no record after them."""
         audit = control.audit
         if audit.end is None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from eosingest.errors import EosingestError, FatalError, FencedError, InterruptedRunError
 from eosingest.host.failpoints import fail_point
 from eosingest.kafka.protocols import KafkaFailure
-from eosingest.protocol import pins, verdict
+from eosingest.protocol import folding, pins, verdict
 from eosingest.protocol.driver_contract import Launcher, Prepared, Runtime
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.state import JobState
@@ -183,7 +183,10 @@ class Sending:
             hanging = self._job.hanging(sink)  # as it is now: partitions may have been added since
             errors += [hanging] if hanging is not None else []
         mine = replace(self._log.mine, records_total=state.records_total)
-        ended = replace(mine, state=record.FAILED) if errors else self._job.completed(mine, self._planned.sink)
-        self._job.commit(ended, offsets=marks)
+        if errors:
+            self._job.commit(replace(mine, state=record.FAILED), offsets=marks)
+        else:
+            done = folding.folded(self._source, state.offsets)
+            self._job.commit_complete(mine, self._planned.sink, done, marks=marks)
         fail_point("driver-after-verdict")
         return errors

@@ -249,6 +249,21 @@ class Expiring(Protocol):
         """Raise ChangedError for gaps behind which the run was not told to go on."""
 
 
+class Fold(NamedTuple):
+    """Done splits that lie side by side, in order, and the bounds of one that has the identity of the first and covers all."""
+
+    splits: tuple[SplitId, ...]
+    bounds: Mapping[str, Json]
+
+
+@runtime_checkable
+class Foldable(Protocol):
+    """A source that makes new splits in every run, for ever. Their positions are no numbers of rows."""
+
+    def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
+        """Return which done splits, each given with its bounds, may be kept as one from now on."""
+
+
 @runtime_checkable
 class Rememberable(Protocol):
     """A source that can find again what it once listed by its name alone."""

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from eosingest.kafka.memory.clients import MemoryAdmin
-from eosingest.protocol import control_log, gaps, pins, scope, split_sequence, verdict
+from eosingest.protocol import control_log, folding, gaps, pins, scope, split_sequence, verdict
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.offsets import topic
 from eosingest.protocol.offsets.record import RunRecord
 from eosingest.protocol.offsets.state import JobState, TaskState
+from eosingest.protocol.owned_job import OwnedJob
 from eosingest.protocol.ownership import Ownership
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.planning import Planning
@@ -270,6 +271,10 @@ RULES: dict[str, tuple[Edit, ...]] = {
     "a-changed-item-is-refused": (
         Edit(Plan, "refuse_changes", 'if self.changed and on_change == "error":', "if False:"),
     ),
+    "a-fold-has-the-sum-of-its-parts": (
+        Edit(folding, "_joined", "records=sum(part.records for part in parts)", "records=parts[-1].records"),
+    ),
+    "what-is-folded-is-tombstoned-with-it": (Edit(OwnedJob, "commit_complete", "folded=gone", "folded=()"),),
     "a-gap-is-refused-unless-it-is-accepted": (
         Edit(Planning, "_behind_gaps", "if not self._settings.accept_gap:", "if False:"),
     ),

@@ -86,6 +86,8 @@ class World:
             self._expiring.randint(1, 120) for _ in range(self._expiring.randint(2, 6) if self.expires else 0)
         ]
         self.tables = Tables(self.source, Random(f"tables {seed}")) if freezes else None
+        if self.tables is not None:
+            self.tables.folds = self._expiring.random() < 0.5
         edits = Random(f"edits {seed}")
         self.edit_after = edits.randint(1, 200) if edits.random() < _EDITS else 0  # points that are passed; 0: never
         if freezes or self.explodes:  # what lies before a position is not read again, and not proven

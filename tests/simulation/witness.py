@@ -87,6 +87,7 @@ class Witness:
                 for entry in _running_first(entries):
                     told.update(self._take(entry))
                 self._check_gaps(entries)
+                self._check_overlaps()
         untold = found.keys() - told
         if untold:
             raise ViolationError("P4", f"rows of {min(untold)} were committed without an offset record")
@@ -139,10 +140,48 @@ class Witness:
             self.offsets.pop(split, None)
             return [split]
         parts = KeyRange(*split, value["bounds"]["end"]).parts if "bounds" in value else [split]
+        if self._is_fold(split, value):
+            self._take_fold(KeyRange(*split, value["bounds"]["end"]), value)
+            return parts
         if _moves(value):
             self._go_behind_gap(KeyRange(*split, value["bounds"]["end"]), value)
         self._take_offset(split, parts, value)
         return parts
+
+    def _is_fold(self, split: Place, new: dict[str, Any]) -> bool:
+        return split in self.offsets and "bounds" in new and new["bounds"] != self.offsets[split]["bounds"]
+
+    def _take_fold(self, whole: KeyRange, new: dict[str, Any]) -> None:
+        """Take one record for several: they are done, lie side by side, and what it says is the sum of what they said."""
+        ends = {old["bounds"]["end"]: start for (table, start), old in self.offsets.items() if table == whole.table}
+        at = whole.end
+        parts = []
+        while at != whole.start:
+            if at not in ends:
+                raise ViolationError("P4", f"{whole.label}: folded, and nothing that ends at {at} is among it")
+            parts.append(self.offsets[whole.table, ends[at]])
+            at = ends[at]
+        same = all(new[name] == sum(part[name] for part in parts) for name in ("rows", "records"))
+        checksum = sum(int(part["checksum"], 16) for part in parts) % (1 << 64)
+        if (
+            not new["done"]
+            or not all(part["done"] for part in parts)
+            or not same
+            or int(new["checksum"], 16) != checksum
+        ):
+            raise ViolationError("P4", f"{whole.label}: {new} was folded of {parts}")
+        if new["sequence"] <= max(part["sequence"] for part in parts):
+            raise ViolationError("P5", f"{whole.label}: {new} was folded of {parts}")
+        self.offsets[whole.table, whole.start] = new
+
+    def _check_overlaps(self) -> None:
+        """Of a table no two offset records speak of the same rows: what is folded is gone with it."""
+        if self.world.tables is None or not self.world.tables.folds:
+            return
+        ranges = sorted((table, start, told["bounds"]["end"]) for (table, start), told in self.offsets.items())
+        for (table, start, end), (other, begin, _) in itertools.pairwise(ranges):
+            if table == other and begin < end:
+                raise ViolationError("P4", f"{table}: keys {begin} to {end} are told twice, also from {start} on")
 
     def _go_behind_gap(self, split: KeyRange, new: dict[str, Any]) -> None:
         """Count rows as passed that are gone: only such ones, and only of a run that was told to."""

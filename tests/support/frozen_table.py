@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from eosingest.kafka.protocols import Records
-from eosingest.protocol.source import Json, Listing, Position, Scope, Split, SplitId, Version
+from eosingest.protocol.source import Fold, Json, Listing, Position, Scope, Split, SplitId, Version
 from eosingest.protocol.task_contract import Batch
 from eosingest.report.wording import Wording
 from tests.support.builders import Place, listing
@@ -82,6 +82,7 @@ class Tables:
         self._all = {file.name: file.length for file in rows.files}
         self.ends = {table: random.randrange(0, end + 1, SPLIT_SIZE) for table, end in self._all.items()}
         self.gone = dict.fromkeys(self._all, 0)  # rows of each table, the first ones, that are not there any more
+        self.folds = False  # whether done ranges may be kept as one
         self._made: dict[tuple[KeyRange, str], Rows] = {}
 
     def grow(self) -> None:
@@ -142,6 +143,15 @@ class FrozenTables:
             low[table] = max(low[table], cast(int, bounds["end"]))
         return {table: self.tables.cut(table, at) for table, at in low.items()}
 
+    def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
+        ranges = [self.split_of(split, bounds) for split, bounds in done] if self.tables.folds else []
+        found = []
+        for table in self.tables.ends:
+            here = sorted((split for split in ranges if split.table == table), key=lambda split: split.start)
+            if len(here) > 1 and all(first.end == later.start for first, later in itertools.pairwise(here)):
+                found.append(Fold(tuple(split.id for split in here), {"end": here[-1].end}))
+        return found
+
     def version(self, item: Range, known: Iterable[Version] = ()) -> Version:
         return {"table": self._ranges[item.name].table}
 
@@ -151,7 +161,7 @@ class FrozenTables:
     def splits(self, item: Range, split_size: int) -> tuple[Split, ...]:
         return (self._ranges[item.name],)
 
-    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
+    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> KeyRange:
         key = json.loads(split)
         return KeyRange(key["file"], key["start"], cast(int, bounds["end"]))
 

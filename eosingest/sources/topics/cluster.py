@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from eosingest.errors import EosingestError
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.protocols import OpenTransaction, TopicDescription
+from eosingest.sources.topics import changed
 from eosingest.sources.topics.ranges import Frozen, RangeSplit
 
 _NAMED_AT_MOST = 5
@@ -60,6 +61,14 @@ def cut_off(
         if end < split.end:
             found.append((split, end))
     return found
+
+
+def refuse_cut_off(
+    admin: KafkaPythonAdmin, topic: TopicDescription, partitions: Sequence[Partition], read: Iterable[RangeSplit]
+) -> None:
+    """Raise ChangedError for the first range that the log does not have any more to its end."""
+    for split, end in cut_off(admin, topic, partitions, read):
+        raise changed.truncated(topic.name, split.partition, split.end, end)
 
 
 def held_back(

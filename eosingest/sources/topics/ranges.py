@@ -7,14 +7,15 @@ was frozen (`Frozen`) is the scope of the source: the topic's id, and the ranges
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
-from eosingest.protocol.source import POSITION_KIND_OFFSET, Gap, Json, Position, Reached, Scope, Split, SplitId
+from eosingest.protocol.source import POSITION_KIND_OFFSET, Fold, Gap, Json, Position, Reached, Scope, Split, SplitId
 from eosingest.report.wording import Wording
 from eosingest.sources.topics import changed
 
+_KEPT = 50  # ranges of a partition that are never folded, the last ones
 WORDING = Wording(
     item="range",
     items="ranges",
@@ -90,6 +91,35 @@ class TopicRange:
     def seen(self) -> tuple[Json, ...]:
         """The topic's id, and where the range ends."""
         return (self.split.topic_id, self.split.end)
+
+
+def folds(done: Iterable[RangeSplit]) -> list[Fold]:
+    """Return done ranges of a partition that lie side by side and are to be kept as one.
+
+    Not the last `_KEPT` of a partition: an audit can compare a range with the topic only while the topic has all of it. And not
+    before there are twice as many: each run would write the same record again.
+    """
+    by_partition: dict[int, list[RangeSplit]] = {}
+    for split in sorted(done, key=lambda split: split.start):
+        by_partition.setdefault(split.partition, []).append(split)
+    found = []
+    for ranges in by_partition.values():
+        for run in _side_by_side(ranges[:-_KEPT] if len(ranges) >= 2 * _KEPT else []):
+            if len(run) > 1:
+                whole = replace(run[-1], start=run[0].start)
+                found.append(Fold(tuple(split.id for split in run), whole.bounds))
+    return found
+
+
+def _side_by_side(ranges: Sequence[RangeSplit]) -> list[list[RangeSplit]]:
+    """Return the ranges, which are in order, in groups of which each goes on where the one before it ends."""
+    groups: list[list[RangeSplit]] = []
+    for split in ranges:
+        if groups and groups[-1][-1].end == split.start:
+            groups[-1].append(split)
+        else:
+            groups.append([split])
+    return groups
 
 
 def first_unread(split: RangeSplit, reached: Reached | None) -> int:

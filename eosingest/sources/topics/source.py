@@ -18,16 +18,17 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.protocols import FailureKind, KafkaFailure, TopicDescription
 from eosingest.kafka.topic_reader import TopicReader
-from eosingest.protocol.source import Gap, Item, Json, LeftOut, Listing, Reached, Scope, Split, SplitId, Version
+from eosingest.protocol.source import Fold, Gap, Item, Json, LeftOut, Listing, Reached, Scope, Split, SplitId, Version
 from eosingest.sources.topics import changed
 from eosingest.sources.topics.client import Table, sink_client, source_client
-from eosingest.sources.topics.cluster import Partition, cut_off, held_back, partitions_of
+from eosingest.sources.topics.cluster import Partition, cut_off, held_back, partitions_of, refuse_cut_off
 from eosingest.sources.topics.ranges import (
     WORDING,
     Frozen,
     RangeSplit,
     TopicRange,
     as_range,
+    folds,
     gap_of,
     last_done,
     split_of,
@@ -79,13 +80,13 @@ class TopicSource:
             if scope is not None:
                 frozen = Frozen.from_json(scope)
                 self._refuse_other(topic, [frozen.topic_id])
-                self._refuse_cut_off(admin, topic, partitions, frozen.splits)
+                refuse_cut_off(admin, topic, partitions, frozen.splits)
                 notes = self._notes_of_pins(frozen)
             else:
                 splits = [split_of(self._topic, split, bounds) for split, bounds in done]
                 self._refuse_other(topic, {split.topic_id for split in splits})
                 last = last_done(splits)
-                self._refuse_cut_off(admin, topic, partitions, last.values())
+                refuse_cut_off(admin, topic, partitions, last.values())
                 frozen = self._frozen(admin, topic, partitions, {number: split.end for number, split in last.items()})
                 notes = held_back(admin, topic, partitions, frozen) if self._table.to in _WORDS else []
         return Listing(frozen.items, notes=tuple(notes), scope=frozen.to_json())
@@ -198,6 +199,10 @@ class TopicSource:
         """Say no: a range is one split."""
         return False
 
+    def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
+        """Return the older ranges of each partition that lie side by side, once there are many."""
+        return folds(split_of(self._topic, split, bounds) for split, bounds in done)
+
     # ---- records that were deleted unread --------------------------------------------------------------------------
 
     def gaps(self, pending: Iterable[tuple[Split, Reached | None]]) -> builtins.list[Gap]:
@@ -257,16 +262,6 @@ class TopicSource:
             code="source-is-sink",
             hint="nothing was sent; name another topic, or the servers of another cluster in source.bootstrap_servers",
         )
-
-    def _refuse_cut_off(
-        self,
-        admin: KafkaPythonAdmin,
-        topic: TopicDescription,
-        partitions: Sequence[Partition],
-        read: Iterable[RangeSplit],
-    ) -> None:
-        for split, end in cut_off(admin, topic, partitions, read):
-            raise changed.truncated(self._topic, split.partition, split.end, end)
 
     def _refuse_other(self, topic: TopicDescription, known: Iterable[str]) -> None:
         for topic_id in known:
