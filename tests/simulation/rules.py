@@ -115,6 +115,9 @@ RULES: dict[str, tuple[Edit, ...]] = {
     "read-on-where-compaction-took-the-control-record": (
         Edit(topic, "read_to_high_watermark", "while state.control is None and", "while False and"),
     ),
+    "read-on-before-a-claim-too": (
+        Edit(topic, "read_uncommitted", "while state.newest is None and", "while False and"),
+    ),
     "digest-is-pinned": (
         Edit(
             Planning,

@@ -19,6 +19,7 @@ SCHEDULES = 20_000
 FEW = 1_500  # what `make test` plays
 # Once violations; each is told in docs/verification.md.
 MENDED = [
+    665_644,  # the control record compacted away while a run with another prefix read it: it claimed as the job's first
     7_351_332,  # three attempts killed, the last one fenced by its transaction timeout: exit 7 instead of 3
 ]
 

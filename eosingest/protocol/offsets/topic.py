@@ -85,6 +85,9 @@ def read_to_last_stable_offset(reader: OffsetsReader, state: JobState, *, deadli
 def read_uncommitted(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:
     """Fold everything, aborted and open transactions included: for claims only (docs/protocol.md, The driver, step 2)."""
     _read(reader, state, reader.high_watermark(), committed=False, deadline_s=deadline_s)
+    while state.newest is None and state.newest_run is not None and (end := reader.high_watermark()) > state.end:
+        # Run records are kept: the job has run, and its control record was compacted away while we read.
+        _read(reader, state, end, committed=False, deadline_s=deadline_s)
 
 
 def _read(reader: OffsetsReader, state: JobState, end: int, *, committed: bool, deadline_s: float) -> None:
