@@ -169,7 +169,7 @@ def test_lines_that_were_sent_are_as_long_as_they_are(
 ) -> None:
     """Breaks when a sent line that is over today's limit ends its split: what is behind it would be called done, unsent."""
     monkeypatch.setattr(lines, "_BLOCK_BYTES", 8)
-    monkeypatch.setattr(lines, "_BEYOND_BYTES", 4)
+    monkeypatch.setattr(lines, "BEYOND_BYTES", 4)
     whole = [b"one", b"y" * 50, b"three", b"four", b"five"]
     (tmp_path / "a").write_bytes(b"\n".join(whole))
     found = offset_record("a", 0, 70, rows=rows)
@@ -250,12 +250,12 @@ def test_a_position_behind_the_end(tmp_path: Path, name: str) -> None:
 def test_what_cannot_be_read_now_is_no_bad_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when a disk that fails for a moment tells the user to correct the file."""
 
-    def fails(path: str) -> None:
+    def fails(file: object, path: str) -> None:
         raise OSError(5, "Input/output error")
 
     (tmp_path / "a").write_bytes(b"one\n")
     splits = dealt(tmp_path)[0]
-    monkeypatch.setattr(line_reader, "open_file", fails)
+    monkeypatch.setattr(line_reader, "decompressed", fails)
     with pytest.raises(OSError, match="Input/output error"):
         all_of(reading(splits))
 

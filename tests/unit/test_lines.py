@@ -60,7 +60,7 @@ def test_random_bytes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when a line is lost, doubled or cut at the border of a split or of a block, or resumed elsewhere."""
     random = Random(seed)
     monkeypatch.setattr(lines, "_BLOCK_BYTES", random.choice((1, 2, 3, 7, 64)))
-    monkeypatch.setattr(lines, "_BEYOND_BYTES", random.choice((1, 2, 5)))
+    monkeypatch.setattr(lines, "BEYOND_BYTES", random.choice((1, 2, 5)))
     separator = random.choice((None, None, ord(";")))
     data = bytes(random.choices(b"ab\r\n;", (3, 3, 1, 1, 1), k=random.randint(1, 60)))
     size = random.randint(1, len(data))
@@ -125,7 +125,7 @@ def test_a_line_without_an_end_is_not_read_whole(start: int, monkeypatch: pytest
     """Breaks when a file of some other kind is taken into memory before its row is called too large; or the line of another
     split, which is passed over, whole or in parts."""
     monkeypatch.setattr(lines, "_BLOCK_BYTES", 1 << 10)
-    monkeypatch.setattr(lines, "_BEYOND_BYTES", 1 << 10)
+    monkeypatch.setattr(lines, "BEYOND_BYTES", 1 << 10)
     data = b"x" * (1 << 20) + b"\r\nnext\n"
     file = io.BytesIO(data)
     found = list(read_lines(file, Bounds(start, 1 << 20, len(data), longest=10_000), None))

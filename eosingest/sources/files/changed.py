@@ -1,16 +1,36 @@
-"""The error for a file that is not the one that was listed any more, for all who read one: the inspection and the tasks.
+"""Opens a file as it was listed, and makes the one error where it is not: for all who read one, the inspection and the tasks.
 
-Both compare the open file with the listing, before and after they read it.
+The open file is compared with the listing before and after it is read.
 """
 
 from __future__ import annotations
 
-import os
-from io import BufferedIOBase
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BufferedReader
 
 from eosingest.errors import ChangedError
-from eosingest.sources.files.fingerprint import is_as_listed
 from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.storage.port import NotAsListedError
+
+
+@contextmanager
+def opened_as_listed(
+    file: SourceFile, changed: Callable[[SourceFile], ChangedError], until: int | None = None
+) -> Iterator[BufferedReader]:
+    """Open a file, which must be the one that was listed, before and after it is read; `until` as in `Storage.open`.
+
+    Raises what `changed` returns where it is not.
+    """
+    try:
+        with file.storage.open(file, until) as opened:
+            if is_changed(file, opened):
+                raise changed(file)
+            yield opened
+            if is_changed(file, opened):
+                raise changed(file)
+    except (FileNotFoundError, NotAsListedError) as error:
+        raise changed(file) from error
 
 
 def before_sending(file: SourceFile) -> ChangedError:
@@ -32,6 +52,6 @@ def while_sent(file: SourceFile) -> ChangedError:
     )
 
 
-def is_changed(file: SourceFile, opened: BufferedIOBase) -> bool:
-    """Say whether an open file has another length or modification time than it was listed with."""
-    return not is_as_listed(file, os.fstat(opened.fileno()))
+def is_changed(file: SourceFile, opened: BufferedReader) -> bool:
+    """Say whether an open file is another one than was listed."""
+    return file.storage.is_changed(file, opened)

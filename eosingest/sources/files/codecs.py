@@ -11,7 +11,7 @@ import bz2
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from io import SEEK_SET, BufferedIOBase, RawIOBase
+from io import SEEK_SET, BufferedIOBase, BufferedReader, RawIOBase
 from typing import Protocol
 
 import lz4.frame
@@ -70,10 +70,10 @@ def pieces(file: Readable, path: str) -> Iterator[bytes]:
 class Decompressed(BufferedIOBase):
     """What a compressed file holds, as a file to be read forwards; to seek back decompresses from the start again."""
 
-    def __init__(self, path: str) -> None:
-        """Open the file. `read` and `seek` raise DamagedError."""
+    def __init__(self, file: BufferedReader, path: str) -> None:
+        """Take the compressed file, which is closed with this one. `read` and `seek` raise DamagedError."""
         self._path = path
-        self._file = open(path, "rb")  # noqa: SIM115 - closed by close()
+        self._file = file
         self._restart()
 
     def _restart(self) -> None:
@@ -112,10 +112,6 @@ class Decompressed(BufferedIOBase):
     def seekable(self) -> bool:
         """Say yes."""
         return True
-
-    def fileno(self) -> int:
-        """Return the compressed file's descriptor."""
-        return self._file.fileno()
 
     def close(self) -> None:
         """Close the file."""

@@ -15,6 +15,7 @@ import xxhash
 from eosingest.errors import ChangedError
 from eosingest.protocol.source import Json, Version
 from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.storage.local import is_as_listed
 from eosingest.sources.files.walk import unreadable
 
 MIB = 1024 * 1024
@@ -109,11 +110,6 @@ def fingerprint_file(file: SourceFile) -> Fingerprint:
     return Fingerprint(file.length, file.mtime_ms, content)
 
 
-def to_milliseconds(mtime_ns: int) -> int:
-    """Return a modification time in milliseconds as Hadoop's local file system reports it."""
-    return mtime_ns // 1_000_000
-
-
 def _hash(descriptor: int, length: int) -> str:
     digest = xxhash.xxh3_128()
     for offset, size in _pieces(length):
@@ -127,11 +123,6 @@ def _pieces(length: int) -> list[tuple[int, int]]:
         return [(offset, min(_READ, length - offset)) for offset in range(0, length, _READ)]
     last = length - BLOCK
     return [(offset, min(BLOCK, last - offset)) for offset in range(0, last, STRIDE)] + [(last, BLOCK)]
-
-
-def is_as_listed(file: SourceFile, status: os.stat_result) -> bool:
-    """Say whether a file has the length and the modification time that it was listed with."""
-    return (status.st_size, to_milliseconds(status.st_mtime_ns)) == (file.length, file.mtime_ms)
 
 
 def _check_as_listed(file: SourceFile, descriptor: int) -> None:

@@ -12,7 +12,6 @@ What is found ends the run: nothing was sent.
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,9 +19,8 @@ from io import BufferedReader
 
 from eosingest.errors import FatalError, listed
 from eosingest.sources.files import avro_container, codecs, file_parts, magic, zstd_frames
-from eosingest.sources.files.changed import before_sending, is_changed
+from eosingest.sources.files.changed import before_sending, opened_as_listed
 from eosingest.sources.files.file_parts import WHOLE, FilePart
-from eosingest.sources.files.fingerprint import is_as_listed
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.text_checks import BadTextError, can_be_parted, check_text, needs_text_check
@@ -82,7 +80,7 @@ def _look_at_header(file: SourceFile) -> Finding | None:
 
 
 def _look_at_text(file: SourceFile, codec: str | None) -> Finding | None:
-    with _opened(file) as opened:
+    with _opened(file, magic.HEAD_BYTES) as opened:
         head = opened.read(magic.HEAD_BYTES)
     refused = magic.refusal(file.path, codec, head)
     if refused is not None:
@@ -195,25 +193,15 @@ def error_of(findings: Sequence[Finding]) -> FatalError:
 
 def refuse_changed(file: SourceFile) -> None:
     """Raise ChangedError where a file has changed since it was listed, or is gone: then its content is not to be judged."""
-    try:
-        now = os.stat(file.path)
-    except OSError as error:
-        raise before_sending(file) from error
-    if not is_as_listed(file, now):
-        raise before_sending(file)
+    with _opened(file):
+        pass
 
 
 @contextmanager
-def _opened(file: SourceFile) -> Iterator[BufferedReader]:
+def _opened(file: SourceFile, until: int | None = None) -> Iterator[BufferedReader]:
     """Open a file, which must be the one that was listed, before and after it is read."""
     try:
-        with open(file.path, "rb") as opened:
-            if is_changed(file, opened):
-                raise before_sending(file)
+        with opened_as_listed(file, before_sending, until) as opened:
             yield opened
-            if is_changed(file, opened):
-                raise before_sending(file)
-    except FileNotFoundError as error:
-        raise before_sending(file) from error
     except OSError as error:
         raise unreadable(file.path, error) from error

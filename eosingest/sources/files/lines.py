@@ -16,7 +16,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BufferedIOBase
+from io import BufferedIOBase, BufferedReader
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from eosingest.sources.files.codecs import Decompressed, codec_of
 
 _BLOCK_BYTES = 1 << 20
-_BEYOND_BYTES = 1 << 14  # most lines end no further behind their split
+BEYOND_BYTES = 1 << 14  # most lines end no further behind their split
 _LF, _CR = 10, 13
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OUR_CODECS = ("gzip", "zstd", "lz4")
@@ -59,14 +59,19 @@ class Lines:
         return Lines(self.data, self.starts[first:end], self.ends[first:end], self.positions[first:end])
 
 
-def open_file(path: str) -> BufferedIOBase:
-    """Open a file to be read from any position; a compressed one is decompressed.
+def decompressed(file: BufferedReader, path: str) -> BufferedIOBase:
+    """Return an open file as one to be read from any position; a compressed one is decompressed, by its suffix.
 
     Reading raises DamagedError, or what gzip raises, where the file is not what its name says.
     """
     if not is_compressed(path):
-        return open(path, "rb")
-    return gzip.open(path, "rb") if codec_of(path) == "gzip" else Decompressed(path)
+        return file
+    return gzip.open(file, "rb") if codec_of(path) == "gzip" else Decompressed(file, path)
+
+
+def open_file(path: str) -> BufferedIOBase:
+    """Open a local file as `decompressed` does."""
+    return gzip.open(path, "rb") if codec_of(path) == "gzip" else decompressed(open(path, "rb"), path)
 
 
 def is_compressed(path: str) -> bool:
@@ -119,7 +124,7 @@ def _block_bytes(bounds: Bounds, at: int, rest: int) -> int:
     """Return how many bytes to read: not far beyond the split; at least as many as a long line has, to copy it less often."""
     wanted = _BLOCK_BYTES
     if bounds.end is not None:
-        wanted = min(wanted, max(0, bounds.end - at - rest) + _BEYOND_BYTES)
+        wanted = min(wanted, max(0, bounds.end - at - rest) + BEYOND_BYTES)
     wanted = max(wanted, rest)
     return wanted if bounds.length is None else min(wanted, max(0, bounds.length - at - rest))
 

@@ -8,56 +8,24 @@ from __future__ import annotations
 
 import builtins
 import os
-import re
-import stat
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from eosingest.errors import FatalError, SpecError
+from eosingest.errors import SpecError
 from eosingest.host.interruption import never
 from eosingest.protocol.source import Item, Json, Listing, Scope, SplitId, Version
 from eosingest.sources.files.cuts import FileSplit, covered, cut, file_of, is_cut_by_codec, is_splittable, split_of
-from eosingest.sources.files.fingerprint import (
-    Fingerprint,
-    Fingerprints,
-    fingerprint_file,
-    is_as_listed,
-    to_milliseconds,
-)
-from eosingest.sources.files.globs import is_plain, may_be_literal
+from eosingest.sources.files.fingerprint import Fingerprint, Fingerprints, fingerprint_file
 from eosingest.sources.files.listed_only import ListedOnly
-from eosingest.sources.files.names import check_readable_name, escape_for_spark, is_hidden, metadata_file_path
+from eosingest.sources.files.names import escape_for_spark, metadata_file_path
 from eosingest.sources.files.partitions import partition_base, partition_columns
 from eosingest.sources.files.source_file import WORDING, SourceFile, as_file, left_out
-from eosingest.sources.files.walk import Found, Walk, exists, unreadable
+from eosingest.sources.files.storage.local import LocalPlaces
+from eosingest.sources.files.storage.port import Look, Status, Written
 
 __all__ = ["FileSource", "escape_for_spark", "metadata_file_path"]
-
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
-
-
-@dataclass(frozen=True)
-class _Written:
-    """A path of the spec: as written (`text`), and as a glob `pattern` below an absolute `folder`, which is no glob.
-
-    `.` and `..` are taken out of the text, as Hadoop does it, not resolved on the disk.
-    """
-
-    text: str
-    folder: str
-    pattern: str
-    relative: bool
-
-    @property
-    def absolute(self) -> str:
-        return os.path.join(self.folder, self.pattern)
-
-    @property
-    def is_glob(self) -> bool:
-        return not exists(self.absolute) and not is_plain(self.pattern)
 
 
 class FileSource:
@@ -95,9 +63,10 @@ class FileSource:
         self._format = format
         self._options = options or {}
         self._directory = os.path.abspath(directory)
-        self._paths = [self._parse(path) for path in paths]
+        self._places = LocalPlaces(self._directory)
+        self._paths = [self._places.parse(path) for path in paths]
         self._root_text = root
-        self._root = None if root is None else self._parse(root).absolute
+        self._root = None if root is None else self._places.parse(root).absolute
         self._min_age_s = min_age_s
         self._allow_empty = allow_empty
         self._refuse_empty = refuse_empty
@@ -124,24 +93,25 @@ class FileSource:
         allowed ("source-empty"), for a file outside `root`, a mixed column=value tree; FatalError for a file that cannot be
         read, or whose name Spark cannot take.
         """
-        walk = Walk(self._check)
+        look = self._places.look(self._check)
         names: dict[str, str] = {}
-        nothing = list[_Written]()
+        nothing = list[Written]()
         # Relative paths last: a file named both ways keeps its relative identity, whatever the order in the spec.
         for written in sorted(self._paths, key=lambda path: path.relative):
-            found = _find(walk, written, recursive=self._recursive, may_match_nothing=self._allow_empty is True)
+            found = look.find(written, recursive=self._recursive, may_match_nothing=self._allow_empty is True)
             names.update((path, self._identity(path, written)) for path in found)
             if not found:
                 nothing.append(written)
         if not names:
-            self._refuse_nothing(nothing, walk.hidden)
+            self._refuse_nothing(nothing, look)
         youngest_ms = (self._now() - self._min_age_s) * 1000 if self._min_age_s > 0 else float("inf")
         files, too_young, empty = list[SourceFile](), list[str](), list[str]()
         for path in sorted(names, key=names.__getitem__):
             self._check()
-            file = self._look(path, names[path])
-            if file is None:
+            status = look.status(path)
+            if status is None:
                 continue
+            file = self._file(names[path], path, status)
             if file.mtime_ms > youngest_ms:
                 too_young.append(file.name)
             elif file.length == 0:
@@ -151,19 +121,19 @@ class FileSource:
         self.partition_base(files)  # raises where the tree is mixed
         return Listing(
             tuple(files),
-            left_out(empty, too_young, walk.hidden),
+            left_out(empty, too_young, look.hidden),
             tuple(f"'{text}' names no file" for text in sorted(path.text for path in nothing)),
         )
 
-    def _refuse_nothing(self, nothing: Iterable[_Written], hidden: int) -> None:
+    def _refuse_nothing(self, nothing: Iterable[Written], look: Look) -> None:
         """Raise SpecError where no path names a file and the spec does not allow that."""
         if self._allow_empty or not self._refuse_empty:
             return
-        refused = [path for path in nothing if self._allow_empty is False or not path.is_glob]
+        refused = [path for path in nothing if self._allow_empty is False or not look.is_glob(path)]
         if refused:
-            passed_over = f"; {hidden} names that begin with '_' or '.' were left out" if hidden else ""
+            left = f"; {look.hidden} names that begin with '_' or '.' were left out" if look.hidden else ""
             raise SpecError(
-                f"'{refused[0].text}' holds no file; looked in {refused[0].absolute}{passed_over}.",
+                f"'{refused[0].text}' holds no file; looked in {refused[0].absolute}{left}.",
                 code="source-empty",
                 hint="nothing was sent; correct path in [source]; if there may be no file, write allow_empty = true there",
             )
@@ -171,7 +141,8 @@ class FileSource:
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
         """Return the names of files that do not exist any more, whether `path` names them or not."""
         base = self._root if self._root is not None else self._directory
-        return [name for name in names if not exists(os.path.normpath(os.path.join(base, name)))]
+        paths = {os.path.normpath(os.path.join(base, name)): name for name in names}
+        return [paths[path] for path in self._places.missing(paths)]
 
     def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
         """Return the file's fingerprint; see `Fingerprints.version`."""
@@ -204,7 +175,8 @@ class FileSource:
 
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
         """Return the names of those whose length or modification time differ now, or that are gone."""
-        return [file.name for file in map(as_file, items) if not _is_as_listed(file)]
+        files = {file.path: file for file in map(as_file, items)}
+        return [files[file.path].name for file in self._places.changed([*files.values()])]
 
     def listed_only(self) -> ListedOnly:
         """Return the same source, whose files are not read for their versions."""
@@ -226,23 +198,7 @@ class FileSource:
         """Return the reader's `basePath` for a column=value tree, None without one. Spark takes it unescaped."""
         return partition_base(files, recursive=self._recursive)
 
-    def _parse(self, text: str) -> _Written:
-        scheme = _SCHEME.match(text)
-        if scheme and scheme[1].lower() != "file":
-            raise SpecError(
-                f"'{text}': only local paths and file: URIs are read in this version, not {scheme[1]}:.",
-                code="path-scheme",
-            )
-        path = _local_part(text) if scheme else text
-        if not path or "\0" in path:
-            raise SpecError(f"{text!r} in [source] is not a path.", code="path")
-        relative = not os.path.isabs(path)
-        folder, pattern = (self._directory if relative else "/"), _normalised(path).lstrip("/")
-        while pattern == ".." or pattern.startswith("../"):
-            folder, pattern = os.path.dirname(folder), pattern[3:]
-        return _Written(text, folder, "" if pattern == "." else pattern, relative)
-
-    def _identity(self, path: str, written: _Written) -> str:
+    def _identity(self, path: str, written: Written) -> str:
         if self._root is None:
             return self._relative(path) if written.relative else path
         if not path.startswith(self._root.rstrip("/") + "/"):
@@ -257,23 +213,9 @@ class FileSource:
         below = self._directory.rstrip("/") + "/"
         return path[len(below) :] if path.startswith(below) else os.path.relpath(path, self._directory)
 
-    def _look(self, path: str, name: str) -> SourceFile | None:
-        """Return the file as it is now; None when it was deleted since its folder was read."""
-        check_readable_name(path)
-        try:
-            status = os.stat(path)
-        except FileNotFoundError as error:
-            if not os.path.islink(path):
-                return None
-            raise FatalError(f"{path} is a link to nowhere.", code="file-unreadable") from error
-        except OSError as error:
-            raise unreadable(path, error) from error
-        if not stat.S_ISREG(status.st_mode):
-            raise FatalError(f"{path} is not a regular file.", code="file-unreadable")
-        if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
-            raise FatalError(f"{path} may not be read by the user of this run.", code="file-unreadable")
+    def _file(self, name: str, path: str, status: Status) -> SourceFile:
         is_cut = is_splittable(self._format, self._options, path)
-        return SourceFile(name, path, status.st_size, to_milliseconds(status.st_mtime_ns), is_cut)
+        return SourceFile(name, path, status.length, status.mtime_ms, is_cut)
 
 
 class Table(Protocol):
@@ -302,79 +244,3 @@ def source_of(table: Table, directory: Path, check: Callable[[], None]) -> FileS
         refuse_empty=True,
         check=check,
     )
-
-
-def _local_part(uri: str) -> str:
-    """Return the path of a `file:` URI. Nothing in it is decoded: Hadoop takes `%20` for these three characters."""
-    rest = uri.partition(":")[2]
-    if not rest.startswith("//"):
-        return rest
-    host, slash, path = rest[2:].partition("/")
-    if host not in ("", "localhost"):
-        raise SpecError(
-            f"'{uri}' names the host '{host}': a file: URI of this machine begins with file:///.", code="path-scheme"
-        )
-    return slash + path
-
-
-def _normalised(path: str) -> str:
-    """Take `.` and `..` out of the text, up to where braces begin: inside `{a,b/../c}` they are no segments."""
-    if "{" not in path:
-        return os.path.normpath(path)
-    before, slash, after = path[: path.index("{")].rpartition("/")
-    return (os.path.normpath(before) if before else "") + slash + after + path[path.index("{") :]
-
-
-def _find(walk: Walk, written: _Written, *, recursive: bool, may_match_nothing: bool) -> list[str]:
-    """Return the files that one path of the spec stands for; SpecError when it names nothing."""
-    literal = may_be_literal(written.pattern) and exists(written.absolute)
-    path = os.path.normpath(written.absolute)
-    matches = [Found(path, os.path.isdir(path))] if literal else walk.match(written.folder, written.pattern)
-    if literal and is_hidden(os.path.basename(path)) and not matches[0].is_folder:
-        raise _names_hidden(written)
-    files, too_deep = list[str](), walk.too_deep
-    for match in matches:
-        if match.is_folder:
-            files += walk.everything_below(match.path) if recursive else walk.folder(match.path)
-        elif is_hidden(os.path.basename(match.path)):
-            walk.hidden += 1
-        else:
-            files.append(match.path)
-    if not matches and not (may_match_nothing and written.is_glob):
-        raise _not_found(written)
-    if not files and walk.too_deep > too_deep:
-        raise _only_deeper(written)
-    return files
-
-
-def _names_hidden(written: _Written) -> SpecError:
-    return SpecError(
-        f"'{written.text}' names a file that Spark hides: it begins with '_' or '.', or ends with '._COPYING_'.",
-        code="path-hidden",
-        hint="Rename the file.",
-    )
-
-
-def _not_found(written: _Written) -> SpecError:
-    return SpecError(
-        f"'{written.text}' names no file or folder; looked for {written.absolute}.",
-        code="path-not-found",
-        hint="Relative paths start at the folder of the spec. Correct path in [source], or create what it names.",
-    )
-
-
-def _only_deeper(written: _Written) -> SpecError:
-    return SpecError(
-        f"'{written.text}' holds no file itself, and of the folders in it only column=value ones are read.",
-        code="path-not-found",
-        hint=f"To read all folders below it, write recursive = true in [source]; or a '*' for each level:"
-        f' path = "{written.text.rstrip("/")}/*".',
-    )
-
-
-def _is_as_listed(file: SourceFile) -> bool:
-    try:
-        status = os.stat(file.path)
-    except OSError:
-        return False
-    return is_as_listed(file, status)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eosingest.protocol.source import Item, Json, LeftOut
 from eosingest.report.wording import Wording
+from eosingest.sources.files.storage.local import LOCAL
+from eosingest.sources.files.storage.port import Storage
 
 WORDING = Wording(
     item="file",
@@ -25,6 +27,7 @@ class SourceFile:
 
     `name` is its identity: part of the keys of offset records, the same on every machine. `path` is the absolute path on this
     one. `length` is in bytes; `mtime_ms` in milliseconds since 1970, as in Spark's `_metadata`. `splittable`: Spark cuts it.
+    `storage` opens it.
     """
 
     name: str
@@ -32,6 +35,7 @@ class SourceFile:
     length: int
     mtime_ms: int
     splittable: bool
+    storage: Storage = field(default=LOCAL, compare=False, repr=False)
 
     @property
     def size(self) -> int:

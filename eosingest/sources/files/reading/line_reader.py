@@ -24,10 +24,10 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
-from eosingest.sources.files.changed import is_changed, while_sent
+from eosingest.sources.files.changed import opened_as_listed, while_sent
 from eosingest.sources.files.codecs import DamagedError
 from eosingest.sources.files.cuts import file_split
-from eosingest.sources.files.lines import Bounds, Lines, is_compressed, open_file, read_lines
+from eosingest.sources.files.lines import BEYOND_BYTES, Bounds, Lines, decompressed, is_compressed, read_lines
 from eosingest.sources.files.positions import BytePositions
 from eosingest.sources.files.source_file import SourceFile
 
@@ -74,8 +74,6 @@ class LineReader:
             for lines in self._lines(file, bounds, 0 if committed is None else committed.rows):
                 yield _batch(split.key, lines, rows, self.separator)
                 rows += len(lines)
-            if is_changed(split.file, file):
-                raise while_sent(split.file)
 
     def _lines(self, file: BufferedIOBase, bounds: Bounds, sent: int) -> Iterator[Lines]:
         """Yield the lines. The first `sent` ones are read whole: they may have been sent under a larger limit."""
@@ -98,13 +96,10 @@ def _opened(split: LineSplit) -> Iterator[BufferedIOBase]:
 
     Raises FatalError where it cannot be decompressed or may not be read. Any other OSError may not come again.
     """
+    until = None if is_compressed(split.file.path) else split.start + split.length + BEYOND_BYTES
     try:
-        with open_file(split.file.path) as file:
-            if is_changed(split.file, file):
-                raise while_sent(split.file)
-            yield file
-    except FileNotFoundError as error:
-        raise while_sent(split.file) from error
+        with opened_as_listed(split.file, while_sent, until) as opened:
+            yield decompressed(opened, split.file.path)
     except (EOFError, zlib.error, gzip.BadGzipFile, DamagedError, PermissionError) as error:
         raise FatalError(
             f"{split.file.name}: the data could not be read: {error}",

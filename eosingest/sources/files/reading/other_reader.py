@@ -133,7 +133,7 @@ class _Hashes:
         whole = _is_read_whole(split.file)
         bounds = Bounds(start, None) if whole else Bounds(start, start + split.length, split.file.length)
         try:
-            with Decompressed(path) if is_cut_by_codec(path) else open_file(path) as file:
+            with Decompressed(open(path, "rb"), path) if is_cut_by_codec(path) else open_file(path) as file:
                 for lines in read_lines(file, bounds, self.separator):
                     keys = np.full(len(lines), split.key, np.int64)
                     hashes = np.asarray(checksum.value_hashes(lines.values(self.separator)), np.int64)

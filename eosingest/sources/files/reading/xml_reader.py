@@ -16,7 +16,7 @@ import pyarrow as pa
 from eosingest.errors import FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.sources.files import codecs
-from eosingest.sources.files.changed import is_changed, while_sent
+from eosingest.sources.files.changed import is_changed, opened_as_listed, while_sent
 from eosingest.sources.files.codecs import DamagedError
 from eosingest.sources.files.partitions import folder_values
 from eosingest.sources.files.source_file import SourceFile, as_file
@@ -98,19 +98,13 @@ def _opened(file: SourceFile) -> Iterator[BufferedReader]:
     Raises FatalError for what cannot be read of it; an OSError may not come again.
     """
     try:
-        with open(file.path, "rb") as opened:
-            if is_changed(file, opened):
-                raise while_sent(file)
+        with opened_as_listed(file, while_sent) as opened:
             try:
                 yield opened
             except (BadTextError, DamagedError) as bad:
                 if is_changed(file, opened):  # then what was read is not to be judged
                     raise while_sent(file) from bad
                 raise _bad_data(file, bad) from bad
-            if is_changed(file, opened):
-                raise while_sent(file)
-    except FileNotFoundError as error:
-        raise while_sent(file) from error
     except PermissionError as error:
         raise _bad_data(file, error) from error
 
