@@ -81,6 +81,7 @@ FILES = Kind(
     scanned="eosingest.sources.files.reading.scan:scan_of",
     rehearsed="eosingest.sources.files.reading.rehearsal:FileRehearsal",
     in_tasks=(
+        "eosingest.sources.files.reading.bucket_scan",
         "eosingest.sources.files.reading.inspect_files",
         "eosingest.sources.files.reading.line_reader",
         "eosingest.sources.files.reading.other_reader",

@@ -30,7 +30,7 @@ from eosingest.spec.units import parse_duration
 from eosingest.spec.values import HEADERS_TAGS
 
 # Keys that may hold secrets, which are resolved only when they are used.
-_LATE = (("sink", "properties"), ("source", "properties"))
+_LATE = (("sink", "properties"), ("source", "properties"), ("source", "storage"))
 _Model = TypeVar("_Model", bound=BaseModel)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -106,7 +106,7 @@ def _resolve(value: Any, path: KeyPath, references: References, problems: list[P
 
 
 def _keep_late(tables: Table, resolved: Table) -> Table:
-    """Put the unresolved text of client properties back: they may have secrets, so they are resolved when they are used."""
+    """Put the unresolved text of keys back that may have secrets: they are resolved when they are used."""
     for name, key in _LATE:
         late, table = get(tables, name, key), resolved.get(name)
         if late is not None and isinstance(table, dict):

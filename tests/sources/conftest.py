@@ -10,10 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eosingest.sources import registry
+from tests.sources.buckets import InBucket
 from tests.sources.in_process import Life
 from tests.sources.kinds import KINDS
 from tests.sources.subject import SPLIT_SIZE, Subject
 from tests.sources.topics import OnBroker
+from tests.support import s3proxy
+from tests.support.s3proxy import Store
 from tests.support.shared_broker import running_broker
 from tests.support.warm_spark import warm_spark
 
@@ -38,11 +41,20 @@ def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield up.bootstrap_servers
 
 
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store of objects."""
+    with s3proxy.running(tmp_path_factory.mktemp("s3proxy")) as up:
+        yield up
+
+
 @pytest.fixture(params=KINDS)
 def subject(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
     made = KINDS[request.param](tmp_path)
     if isinstance(made, OnBroker):
         made.servers = request.getfixturevalue("servers")
+    if isinstance(made, InBucket):
+        made.store = request.getfixturevalue("store")
     if made.kind is not None:
         monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, made.kind))
     made.create()

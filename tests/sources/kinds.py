@@ -13,8 +13,9 @@ import io
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import fastavro
 import lxml.etree
@@ -24,7 +25,8 @@ import pyarrow.parquet
 
 from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
-from tests.sources.subject import SPLIT_SIZE, Subject
+from tests.sources.buckets import InBucket
+from tests.sources.subject import SPLIT_SIZE
 from tests.sources.topics import Topic, TopicBySql
 from tests.support import ledger
 from tests.support.builders import place
@@ -45,6 +47,7 @@ class FileSubject:
     where = 'path = "data/*"'
     value = "v"
     around = 0  # bytes of a line that are not its row
+    noticed_behind_listing = "file-changed"
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "data"
@@ -247,6 +250,25 @@ class XmlBySql(Xml):
     value = "concat(v, '')"
 
 
+class TextInBucket(InBucket, Text):
+    """Read by the tasks, straight from the store."""
+
+
+class TextGzInBucket(InBucket, TextGz):
+    pass
+
+
+class TextInBucketBySql(TextInBucket):
+    """Lines that Python gives to Spark SQL."""
+
+    needs_spark = True
+    value = "concat(value, '')"
+
+
+class XmlInBucket(InBucket, Xml):
+    pass
+
+
 class Parquet(FileSubject):
     suffix = ".parquet"
     source = 'format = "parquet"'
@@ -376,7 +398,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
             yield tag >> 3, message[at - length : at]
 
 
-KINDS: dict[str, Callable[[Path], Subject]] = {
+KINDS: dict[str, type[Any]] = {
     "json": Json,
     "csv": Csv,
     "text": Text,
@@ -385,6 +407,10 @@ KINDS: dict[str, Callable[[Path], Subject]] = {
     "csv.multiLine": CsvOverLines,
     "xml": Xml,
     "xml.sql": XmlBySql,
+    "text.s3": TextInBucket,
+    "text.gz.s3": TextGzInBucket,
+    "text.s3.sql": TextInBucketBySql,
+    "xml.s3": XmlInBucket,
     "parquet": Parquet,
     "orc": Orc,
     "avro": Avro,
@@ -395,3 +421,5 @@ KINDS: dict[str, Callable[[Path], Subject]] = {
 }
 # Kinds whose items are edited, touched and vanish one by one.
 CHANGING = [name for name, kind in KINDS.items() if kind not in (Topic, TopicBySql)]
+# Those of which an edit can keep all that a listing tells.
+UNSEEN = [name for name in CHANGING if not issubclass(KINDS[name], InBucket)]

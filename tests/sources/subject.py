@@ -21,6 +21,7 @@ class Subject(Protocol):
 
     needs_spark: bool  # rows come from Spark; else tasks read them, and no JVM is started
     kind: Kind | None  # the tests' own; None for one that is registered anyway
+    noticed_behind_listing: str  # the code of the error where an item changes between listing and plan
 
     def create(self) -> None:
         """Make the source, with at least two items."""

@@ -17,8 +17,9 @@ from eosingest.host import failpoints
 from eosingest.host.failpoints import NAMES
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import Listing
+from tests.sources.buckets import InBucket
 from tests.sources.in_process import Life
-from tests.sources.kinds import CHANGING, KINDS
+from tests.sources.kinds import CHANGING, KINDS, UNSEEN
 from tests.sources.topics import OnBroker
 from tests.support.builders import place
 from tests.support.harness import Job, assert_done, end_offsets
@@ -27,6 +28,7 @@ from tests.support.ledger import PROCESSES
 
 # For what a kind says of items that change: those of others never do.
 CHANGED = pytest.mark.parametrize("subject", CHANGING, indirect=True)
+UNTOLD = pytest.mark.parametrize("subject", UNSEEN, indirect=True)
 
 # ---- the source by itself ------------------------------------------------------------------------------------------
 
@@ -68,7 +70,7 @@ def test_a_look_later_names_what_changed_and_what_vanished(life: Life) -> None:
     assert life.changed_since(before) == [first, second]
 
 
-@CHANGED
+@UNTOLD
 def test_a_version_tells_content_where_a_listing_does_not(life: Life) -> None:
     """Breaks when another content of the same length and time has the version of the one that was sent."""
     first, second = life.subject.items()
@@ -148,7 +150,7 @@ def test_what_is_sent_is_sent(life: Life) -> None:
     assert life.audit() == []
 
 
-@CHANGED
+@UNTOLD
 def test_a_change_of_what_was_sent_is_noticed(life: Life) -> None:
     """Seen by a listing it ends the next run; unseen, in an item that is done, no run asks: the audit tells."""
     subject = life.subject
@@ -167,6 +169,16 @@ def test_a_change_of_what_was_sent_is_noticed(life: Life) -> None:
 
 
 @CHANGED
+def test_a_change_between_runs_is_noticed_where_a_split_is_half_sent(life: Life) -> None:
+    half = half_sent(life)
+    before = life.records()
+    life.subject.edit(life.subject.rows()[0], unseen=False)
+    ended = life.run()
+    assert (ended.exit_code, ended.codes, life.records()) == (12, ["source-changed"], before)
+    assert place(half)[0] in ended.errors[0].message
+
+
+@UNTOLD
 def test_a_change_that_no_listing_tells_is_noticed_where_a_split_is_half_sent(life: Life) -> None:
     """Breaks when a run goes on behind rows that are no longer those that were sent."""
     half = half_sent(life)
@@ -212,18 +224,22 @@ def test_what_comes_while_a_run_takes_the_job_over_is_sent(life: Life) -> None:
 @CHANGED
 def test_what_changes_between_listing_and_plan_is_noticed(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is sent of a listing that is not true any more."""
-    looks: list[Listing] = []
+    passed: list[str] = []
     look = life.source.list
 
     def look_and_meddle(*asked: Any) -> Listing:
-        looks.append(look(*asked))
-        if len(looks) == 2:  # the first one is the check
+        listing = look(*asked)
+        if "driver-after-fence" in passed:  # what is before is the check
             life.subject.touch(life.subject.items()[0])
-        return looks[-1]
+        return listing
 
     monkeypatch.setattr(life.source, "list", look_and_meddle)
-    ended = life.run()
-    assert (ended.exit_code, ended.codes, life.records()) == (12, ["file-changed"], [])
+    failpoints.handle_with(passed.append)
+    try:
+        ended = life.run()
+    finally:
+        failpoints.handle_with(None)
+    assert (ended.exit_code, ended.codes, life.records()) == (12, [life.subject.noticed_behind_listing], [])
 
 
 @CHANGED
@@ -276,12 +292,16 @@ def test_killed_at_every_point_and_run_again(life: Life, point: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_with_real_processes(kind: str, servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_real_processes(
+    kind: str, servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     """The same on a real broker: killed by SIGKILL, run again, run once more, and verified against the source."""
     job = Job(tmp_path, servers, f"conformance-{kind.replace('.', '-')}-{tmp_path.name[-4:]}")
     subject = KINDS[kind](tmp_path)
     if isinstance(subject, OnBroker):
         subject.servers = servers
+    if isinstance(subject, InBucket):
+        subject.store = request.getfixturevalue("store")
     if subject.kind is not None:
         monkeypatch.setenv("PYTHONPATH", PROCESSES)
     subject.create()

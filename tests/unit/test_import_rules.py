@@ -182,8 +182,11 @@ MODULES_MAY: dict[str, set[str]] = {
         "spec.expressions",
     },
     # What of a spec its kind says.
+    "sources.files.buckets": {"sources.files.storage.s3", "spec.document"},
     "sources.files.table": {
+        "sources.files.buckets",
         "sources.files.formats",
+        "sources.files.storage.s3",
         "sources.registry",
         "spec.columns",
         "spec.ddl",
@@ -223,7 +226,7 @@ MODULES_MAY: dict[str, set[str]] = {
 # What is loaded in every process of a run, and must load no heavy library.
 CORE = ("host", "kafka.protocols", "protocol", "records", "report", "sources")
 READING = ("sources.files.reading", "sources.topics.reading")  # loaded where rows are asked for
-TABLES = ("sources.files.table", "sources.topics.table")  # loaded with the spec
+TABLES = ("sources.files.buckets", "sources.files.table", "sources.topics.table")  # loaded with the spec
 
 # Libraries that only some rooms, or some of their modules, know.
 AUDIT_BY_SPARK = ("audit.scan", "audit.session")
@@ -238,6 +241,8 @@ ONLY_IN = {
     "pydantic": {"spec", *TABLES},
     "pydantic_core": {"spec"},
     "tomli": {"spec"},
+    "boto3": {"sources.files.storage"},
+    "botocore": {"sources.files.storage"},
     "lz4": {"sources", "sniff"},
     "zstandard": {"sources"},
     "sqlglot": {"spec"},
@@ -359,7 +364,7 @@ def loaded_by(statement: str) -> set[str]:
     ids=["task and driver", "the core", "clients and files"],
 )
 def test_the_core_loads_neither_spark_nor_the_command_line_nor_the_spec(statement: str) -> None:
-    heavy = {"pyspark", "py4j", "pandas", "pyarrow", "typer", "click", "rich", "pydantic", "tomli"}
+    heavy = {"pyspark", "py4j", "pandas", "pyarrow", "typer", "click", "rich", "pydantic", "tomli", "boto3", "botocore"}
     assert loaded_by(statement) & heavy == set()
 
 

@@ -140,7 +140,7 @@ SPEC = """\
 name = "orders"
 [source]
 format = "json"
-path = "s3://bucket/*.jsonl"
+path = "gs://bucket/*.jsonl"
 schema = "id BIGNT, user STRING"
 [transform]
 where = "amount >"

@@ -66,9 +66,10 @@ def test_samples_load_and_fit_the_schema(
     assert list(validator.iter_errors(tomli.loads(text))) == []
 
 
-def test_there_are_five_samples() -> None:
+def test_there_are_six_samples() -> None:
     assert NAMES == [
         "flights.toml",
+        "orders-bucket.toml",
         "orders-json.toml",
         "parquet-partitioned.toml",
         "secured-cluster.toml",

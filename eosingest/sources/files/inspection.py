@@ -23,6 +23,7 @@ from eosingest.sources.files.changed import before_sending, opened_as_listed
 from eosingest.sources.files.file_parts import WHOLE, FilePart
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.storage.port import UnreachableError
 from eosingest.sources.files.text_checks import BadTextError, can_be_parted, check_text, needs_text_check
 from eosingest.sources.files.walk import unreadable
 from eosingest.sources.files.whole import LONGEST, is_one_value, is_whole
@@ -203,5 +204,7 @@ def _opened(file: SourceFile, until: int | None = None) -> Iterator[BufferedRead
     try:
         with opened_as_listed(file, before_sending, until) as opened:
             yield opened
+    except UnreachableError as error:
+        raise error.error() from error
     except OSError as error:
         raise unreadable(file.path, error) from error

@@ -27,8 +27,10 @@ class ListedOnly:
         return self._source.list(scope, done)
 
     def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Return the file's length and modification time, and no content hash."""
+        """Return the file's length and modification time, and no content hash. Of an object that is free of any read."""
         file = as_file(item)
+        if file.etag:
+            return self._source.version(item, known)
         return Fingerprint(file.length, file.mtime_ms, "").to_json()
 
     def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:

@@ -70,6 +70,21 @@ def folder_values(file: SourceFile) -> dict[str, str | None]:
     return {column: None if value == _NULL else unquote(value) for column, _, value in pairs}
 
 
+def folder_names(files: Iterable[SourceFile]) -> list[str]:
+    """Return the columns of the files' folders as written. Raises SpecError where they are not written alike."""
+    spelled: dict[str, str] = {}
+    for file in files:
+        for name in folder_values(file):
+            other = spelled.setdefault(name.lower(), name)
+            if other != name:
+                raise SpecError(
+                    f"The folders of [source] are called {other}=… and {name}=…: that is one column with two names.",
+                    code="mixed-tree",
+                    hint="Rename one of them.",
+                )
+    return list(spelled.values())
+
+
 def _layout(name: str, path: str) -> _Layout:
     """Read the folders of one file; `name` is the end of `path`, or is relative with `..` in front of such an end."""
     segments = name.split("/")

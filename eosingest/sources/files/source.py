@@ -1,7 +1,8 @@
 """Files as a source: lists them once, names each alike on every machine and in every checkout, cuts and hashes them.
 
-Local paths and `file:` URIs. The listing has the files that Spark would read of the same paths (without names that it hides
-and folders that it does not enter), and refuses what Spark would drop or misread silently, before a JVM is started.
+Local paths, `file:` URIs, and buckets (storage/). The listing has the files that Spark would read of the same paths (without
+names that it hides and folders that it does not enter), and refuses what Spark would drop or misread silently, before a JVM is
+started.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from eosingest.errors import SpecError
 from eosingest.host.interruption import never
@@ -22,17 +23,17 @@ from eosingest.sources.files.listed_only import ListedOnly
 from eosingest.sources.files.names import escape_for_spark, metadata_file_path
 from eosingest.sources.files.partitions import partition_base, partition_columns
 from eosingest.sources.files.source_file import WORDING, SourceFile, as_file, left_out
+from eosingest.sources.files.storage import etags
 from eosingest.sources.files.storage.local import LocalPlaces
-from eosingest.sources.files.storage.port import Look, Status, Written
+from eosingest.sources.files.storage.port import Look, Places, Status, Written
+from eosingest.sources.files.storage.s3 import S3Storage, are_in_buckets
+from eosingest.sources.files.storage.s3_places import S3Places
 
 __all__ = ["FileSource", "escape_for_spark", "metadata_file_path"]
 
 
 class FileSource:
-    """The files of `[source]` on the local disk (a `registry.PlannedSource`).
-
-    Raises SpecError for a path that no local disk has (another URI scheme, a zero byte).
-    """
+    """The files of `[source]` (a `registry.PlannedSource`). Raises SpecError for a path that its storage cannot have."""
 
     wording = WORDING
 
@@ -50,6 +51,7 @@ class FileSource:
         options: Mapping[str, str] | None = None,
         now: Callable[[], float] = time.time,
         check: Callable[[], None] = never,
+        places: Places | None = None,
     ) -> None:
         """Take the keys of `[source]`.
 
@@ -59,11 +61,12 @@ class FileSource:
         `recursive`: all files below a folder are read, at whatever depth, and no folder gives a column.
         With `refuse_empty` a path must find a file, unless `allow_empty` is true (None: unless the path is a glob).
         `check` is called for each folder and file that is listed or hashed, and raises to end a run that was interrupted.
+        `places` are where the files are kept, by default on the local disk.
         """
         self._format = format
         self._options = options or {}
         self._directory = os.path.abspath(directory)
-        self._places = LocalPlaces(self._directory)
+        self._places = LocalPlaces(self._directory) if places is None else places
         self._paths = [self._places.parse(path) for path in paths]
         self._root_text = root
         self._root = None if root is None else self._places.parse(root).absolute
@@ -83,8 +86,8 @@ class FileSource:
         return "." if any(path.relative for path in self._paths) else "/"
 
     def check(self) -> None:
-        """Raise what `list` raises: a listing shows all of it, and takes a second for 100,000 files."""
-        self.list()
+        """Raise what `list` raises, as far as a glance tells: the whole listing on a local disk, the first page of a store."""
+        self._listed(self._places.look(self._check, glance=True))
 
     def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
         """List the files. They have no scope, and `done` is ignored.
@@ -93,7 +96,9 @@ class FileSource:
         allowed ("source-empty"), for a file outside `root`, a mixed column=value tree; FatalError for a file that cannot be
         read, or whose name Spark cannot take.
         """
-        look = self._places.look(self._check)
+        return self._listed(self._places.look(self._check))
+
+    def _listed(self, look: Look) -> Listing:
         names: dict[str, str] = {}
         nothing = list[Written]()
         # Relative paths last: a file named both ways keeps its relative identity, whatever the order in the spec.
@@ -102,7 +107,7 @@ class FileSource:
             names.update((path, self._identity(path, written)) for path in found)
             if not found:
                 nothing.append(written)
-        if not names:
+        if not names and not look.partial:
             self._refuse_nothing(nothing, look)
         youngest_ms = (self._now() - self._min_age_s) * 1000 if self._min_age_s > 0 else float("inf")
         files, too_young, empty = list[SourceFile](), list[str](), list[str]()
@@ -140,17 +145,24 @@ class FileSource:
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
         """Return the names of files that do not exist any more, whether `path` names them or not."""
-        base = self._root if self._root is not None else self._directory
-        paths = {os.path.normpath(os.path.join(base, name)): name for name in names}
+        base = self._root if self._root is not None else self._places.base
+        paths = {self._places.joined(base, name): name for name in names}
         return [paths[path] for path in self._places.missing(paths)]
 
     def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Return the file's fingerprint; see `Fingerprints.version`."""
-        return self._fingerprints.version(as_file(item), known)
+        """Return the file's fingerprint; see `Fingerprints.version`. An object's is what its listing tells."""
+        file = as_file(item)
+        return etags.version_of(file) if file.etag else self._fingerprints.version(file, known)
 
     def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
-        """Say whether the file is still what was recorded; see `Fingerprints.unchanged`."""
-        return self._fingerprints.unchanged(as_file(item), recorded)
+        """Say whether the file is still what was recorded; see `Fingerprints.unchanged` and `etags.unchanged`."""
+        file = as_file(item)
+        if any(etags.is_of_object(version) != bool(file.etag) for version in recorded):
+            return False  # it was moved from a disk to a bucket, or back: nothing proves it equal
+        if file.etag:
+            self._check()
+            return etags.unchanged(file, recorded)
+        return self._fingerprints.unchanged(file, recorded)
 
     def _fingerprint(self, file: SourceFile) -> Fingerprint:
         """Hash the content; see `fingerprint_file` for what of it, and for the errors."""
@@ -167,7 +179,10 @@ class FileSource:
 
     def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
         """Say whether splits are all bytes of the file."""
-        return covered((split_of(split, bounds) for split, bounds in done), Fingerprint.from_json(recorded).length)
+        length = recorded.get("length") if etags.is_of_object(recorded) else Fingerprint.from_json(recorded).length
+        if type(length) is not int:
+            raise ValueError(f"not an object's version: {dict(recorded)!r}")
+        return covered((split_of(split, bounds) for split, bounds in done), length)
 
     def splits(self, item: Item, split_size: int) -> tuple[FileSplit, ...]:
         """Cut the file as Spark will; `split_size` in bytes."""
@@ -186,9 +201,10 @@ class FileSource:
         """Return the columns of the tree's `k=v` folders, in lower case."""
         return partition_columns(map(as_file, items), recursive=self._recursive)
 
-    def local_path(self, item: Item) -> Path:
-        """Return where the file lies."""
-        return Path(as_file(item).path)
+    def local_path(self, item: Item) -> Path | None:
+        """Return where the file lies; None of an object."""
+        file = as_file(item)
+        return None if file.etag else Path(file.path)
 
     def is_read_as_one(self, item: Item) -> bool:
         """Say whether the reader that only an audit uses cannot tell a file's splits apart: Python's bz2 cannot."""
@@ -215,7 +231,7 @@ class FileSource:
 
     def _file(self, name: str, path: str, status: Status) -> SourceFile:
         is_cut = is_splittable(self._format, self._options, path)
-        return SourceFile(name, path, status.length, status.mtime_ms, is_cut)
+        return SourceFile(name, path, status.length, status.mtime_ms, is_cut, status.etag, self._places.storage)
 
 
 class Table(Protocol):
@@ -228,6 +244,9 @@ class Table(Protocol):
     recursive: bool
     min_age: float
     allow_empty: bool | None
+
+    def stores(self) -> Mapping[str, Any]:
+        """Return the keys of `storage`, with references resolved."""
 
 
 def source_of(table: Table, directory: Path, check: Callable[[], None]) -> FileSource:
@@ -243,4 +262,5 @@ def source_of(table: Table, directory: Path, check: Callable[[], None]) -> FileS
         allow_empty=table.allow_empty,
         refuse_empty=True,
         check=check,
+        places=S3Places(S3Storage(**table.stores()), check) if are_in_buckets(table.path) else None,
     )

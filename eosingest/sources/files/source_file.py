@@ -27,7 +27,7 @@ class SourceFile:
 
     `name` is its identity: part of the keys of offset records, the same on every machine. `path` is the absolute path on this
     one. `length` is in bytes; `mtime_ms` in milliseconds since 1970, as in Spark's `_metadata`. `splittable`: Spark cuts it.
-    `storage` opens it.
+    `storage` opens it. `etag` is what a store calls its content; "" of a local file.
     """
 
     name: str
@@ -35,6 +35,7 @@ class SourceFile:
     length: int
     mtime_ms: int
     splittable: bool
+    etag: str = ""
     storage: Storage = field(default=LOCAL, compare=False, repr=False)
 
     @property
@@ -44,8 +45,8 @@ class SourceFile:
 
     @property
     def seen(self) -> tuple[Json, ...]:
-        """The length and the modification time."""
-        return (self.length, self.mtime_ms)
+        """The length and the modification time; of an object the length and the ETag."""
+        return (self.length, self.etag or self.mtime_ms)
 
 
 def as_file(item: Item) -> SourceFile:

@@ -11,18 +11,34 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field, PrivateAttr, WithJsonSchema
 
 from eosingest.sources import registry
+from eosingest.sources.files import buckets
 from eosingest.sources.files.formats import FORMATS, NAMES, options
+from eosingest.sources.files.storage.s3 import are_in_buckets
 from eosingest.spec.columns import Columns, columns_of
 from eosingest.spec.ddl import normalise_ddl
 from eosingest.spec.document import Problem
 from eosingest.spec.references import leading_reference
-from eosingest.spec.tables import SourceTable, shown
+from eosingest.spec.tables import Beside, SourceTable, Table, shown
 from eosingest.spec.values import Duration, Flat, Paths, Text, one_of_words
 
 _NO_HEADER = "csv-header"
+
+
+class StorageTable(Table):
+    """How the store of s3:// paths is reached. What is left out is as the AWS SDK finds it: environment, profile, role."""
+
+    endpoint: Text | None = Field(default=None, description="The store's URL, where it is not that of AWS.")
+    region: Text | None = Field(default=None, description="The bucket's region.")
+    access_key: Text | None = Field(default=None, description='The id of an access key, as in "${env:S3_KEY}".')
+    secret_key: Text | None = Field(default=None, description='Its secret, as in "${env:S3_SECRET}".')
+    session_token: Text | None = Field(default=None, description="The token of temporary credentials.")
+    path_style: bool | None = Field(
+        default=None,
+        description="Whether the bucket stands in the URL's path, and not in its host. By default true with an endpoint.",
+    )
 
 
 class FileTable(SourceTable):
@@ -35,7 +51,10 @@ class FileTable(SourceTable):
     format: Annotated[str, one_of_words(registry.formats), WithJsonSchema({"type": "string", "enum": list(NAMES)})] = (
         Field(description="How the files are written; json means one record a line.")
     )
-    path: Paths = Field(description="A file, folder or glob, or a list of them; relative to the spec's folder.")
+    path: Paths = Field(
+        description="A file, folder or glob, or a list of them; relative to the spec's folder, or of buckets: s3://bucket/*."
+    )
+    storage: StorageTable | None = Field(default=None, description=StorageTable.__doc__)
     root: Text | None = Field(
         default=None,
         description="The folder that file names are made relative to when they are remembered. By default the spec's "
@@ -62,6 +81,8 @@ class FileTable(SourceTable):
         "and true where a glob matches folders without files.",
     )
 
+    _others: Beside | None = PrivateAttr(default=None)
+
     @classmethod
     def problems_as_written(cls, source: Mapping[str, Any]) -> Iterator[Problem]:
         """Yield a problem when a path begins with a reference and no root says what file names are relative to."""
@@ -81,6 +102,7 @@ class FileTable(SourceTable):
     def problems(cls, source: dict[str, Any]) -> Iterator[Problem]:
         """Yield a problem for each reader option that is refused, and for a schema where the format has fixed columns."""
         entry, given = FORMATS.get(str(source.get("format"))), source.get("options")
+        yield from buckets.problems(_paths(source), source)
         if entry is None:
             return
         has_schema = source.get("schema") is not None
@@ -129,8 +151,8 @@ class FileTable(SourceTable):
     def for_a_look(cls, source: Mapping[str, Any]) -> FileTable | None:
         """Return a table with the keys by which files are listed, None where `path` is missing or no text."""
         paths, root, given = _paths(source), source.get("root"), source.get("options")
-        if not paths or not all(isinstance(path, str) for path in paths):
-            return None
+        if not paths or not all(isinstance(path, str) for path in paths) or are_in_buckets(paths):
+            return None  # a store is not asked where a spec is only looked at
         return cls.model_construct(
             format=str(source.get("format")),
             path=tuple(paths),
@@ -147,6 +169,19 @@ class FileTable(SourceTable):
         """Return the table with the reader options of a generation."""
         ours = FORMATS[self.format].defaults_of(self.options, generation)
         return self.model_copy(update={"options": {**self.options, **ours}}) if ours else self
+
+    def beside(self, others: Beside) -> FileTable:
+        """Return the table with what resolves the references of `storage`."""
+        made = self.model_copy()
+        made._others = others
+        return made
+
+    def stores(self) -> Mapping[str, Any]:
+        """Return the keys of `storage`, with references resolved; they may hold secrets, so only who connects asks."""
+        given = self.storage.model_dump(exclude_none=True) if self.storage is not None else {}
+        texts = {name: text for name, text in given.items() if isinstance(text, str)}
+        resolve = self._others.resolve if self._others is not None else lambda properties, key: dict(properties)
+        return {**given, **resolve(texts, "source.storage")}
 
     def default_value(self, generation: int) -> str:
         """Return the format's own value, or the row as JSON."""

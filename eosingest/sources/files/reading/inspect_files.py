@@ -5,7 +5,8 @@ Called by the launcher (spark/job.py) before the driver commits `running`. The t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.source_file import SourceFile
 
 _HERE_BYTES, _HERE_FILES = 4 << 20, 100  # so little is inspected in the driver: a task takes longer to begin
+_LOOKS = 16  # at objects, at a time
 _TASKS_PER_SLOT = 4  # files are of unlike sizes: many small tasks end at about the same time
 
 
@@ -51,7 +53,7 @@ def inspect_pending(
     here. `slots`: how many tasks run at a time. `check` is asked of every file.
     """
     pending = pending_files(plan)
-    refused = [found for file in pending if (found := look(file, read.format, read.options)) is not None]
+    refused = [found for found in _looks(pending, read) if found is not None]
     if refused:
         raise error_of(refused)
     files = [file for file in pending if check or needs_inspection(read.format, read.options, file.path)]
@@ -71,3 +73,15 @@ def inspect_pending(
         findings.setdefault(result.file, result)
     if findings:
         raise error_of(list(findings.values()))
+
+
+def _looks(files: Sequence[SourceFile], read: ReadSettings) -> Sequence[Finding | None]:
+    """Look at each file; at objects many at a time, since each look waits for a store."""
+
+    def one(file: SourceFile) -> Finding | None:
+        return look(file, read.format, read.options)
+
+    if not any(file.etag for file in files):
+        return [one(file) for file in files]
+    with ThreadPoolExecutor(_LOOKS) as pool:
+        return list(pool.map(one, files))

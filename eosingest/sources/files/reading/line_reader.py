@@ -26,7 +26,7 @@ from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 from eosingest.sources.files.changed import opened_as_listed, while_sent
 from eosingest.sources.files.codecs import DamagedError
-from eosingest.sources.files.cuts import file_split
+from eosingest.sources.files.cuts import FileSplit, file_split
 from eosingest.sources.files.lines import BEYOND_BYTES, Bounds, Lines, decompressed, is_compressed, read_lines
 from eosingest.sources.files.positions import BytePositions
 from eosingest.sources.files.source_file import SourceFile
@@ -62,15 +62,10 @@ class LineReader:
 
         A line of more than `longest` bytes is not read whole, unless it was sent.
         """
-        whole, start = is_compressed(split.file.path), split.start
-        bounds = Bounds(
-            start=start,
-            end=None if whole else start + split.length,
-            length=None if whole else split.file.length,
-            longest=longest,
-        )
+        cut = file_split(split.planned.split)
+        bounds = replace(bounds_of(split.file, cut), longest=longest)
         rows = 0
-        with _opened(split) as file:
+        with opened_lines(split.file, cut) as file:
             for lines in self._lines(file, bounds, 0 if committed is None else committed.rows):
                 yield _batch(split.key, lines, rows, self.separator)
                 rows += len(lines)
@@ -90,19 +85,25 @@ class LineReader:
         yield from read_lines(file, bounds, self.separator)
 
 
+def bounds_of(file: SourceFile, cut: FileSplit) -> Bounds:
+    """Return what to read of a split of a file: all of it where the file is decompressed."""
+    whole = is_compressed(file.path)
+    return Bounds(cut.start, None if whole else cut.start + cut.length, None if whole else file.length)
+
+
 @contextmanager
-def _opened(split: LineSplit) -> Iterator[BufferedIOBase]:
-    """Open a split's file. Raises ChangedError where it has changed since it was listed or is gone.
+def opened_lines(file: SourceFile, cut: FileSplit) -> Iterator[BufferedIOBase]:
+    """Open a split's file, decompressed. Raises ChangedError where it has changed since it was listed or is gone.
 
     Raises FatalError where it cannot be decompressed or may not be read. Any other OSError may not come again.
     """
-    until = None if is_compressed(split.file.path) else split.start + split.length + BEYOND_BYTES
+    until = None if is_compressed(file.path) else cut.start + cut.length + BEYOND_BYTES
     try:
-        with opened_as_listed(split.file, while_sent, until) as opened:
-            yield decompressed(opened, split.file.path)
+        with opened_as_listed(file, while_sent, until) as opened:
+            yield decompressed(opened, file.path)
     except (EOFError, zlib.error, gzip.BadGzipFile, DamagedError, PermissionError) as error:
         raise FatalError(
-            f"{split.file.name}: the data could not be read: {error}",
+            f"{file.name}: the data could not be read: {error}",
             code="bad-data",
             hint="what was committed is kept, nothing was sent twice; correct the file and run again",
         ) from error

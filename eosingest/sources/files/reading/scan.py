@@ -15,12 +15,14 @@ from eosingest.sources.files.names import metadata_file_path
 from eosingest.sources.files.partitions import partition_base
 from eosingest.sources.files.reading import line_jobs, other_reader
 from eosingest.sources.files.reading import splits as file_splits
+from eosingest.sources.files.reading.bucket_scan import BucketScan
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
 from eosingest.sources.files.reading.outgrown import check_pinned_schema
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.rows import FileRows, ReadSettings, file_rows
 from eosingest.sources.files.reading.xml_scan import XmlScan
+from eosingest.sources.files.storage.s3 import are_in_buckets
 from eosingest.sources.files.whole import is_one_value
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Direct, OtherRows, Scan
@@ -128,6 +130,8 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
     read = ReadSettings(format=table.format, options=table.reader_options(), schema=table.ddl, **vars(records))
     if FORMATS[table.format].is_read_in_python:
         return XmlScan(read, records, table.recursive)
+    if are_in_buckets(table.path):
+        return BucketScan(read, records, table.recursive)
     return FileScan(read, conf, table.recursive)
 
 

@@ -15,13 +15,12 @@ from pyspark.sql import SparkSession
 
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.partitions import folder_values, partition_base
+from eosingest.sources.files.partitions import folder_names, partition_base
 from eosingest.sources.files.reading.data_schema import from_ddl
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.reading.xml_reader import XmlReader, folder_value
-from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.xml.columns import settings_of
 from eosingest.sources.files.xml.document import XmlCheck
 from eosingest.sources.files.xml.schema import Field, Type, parse
@@ -95,7 +94,7 @@ class XmlScan:
     def _reader(self, plan: Plan) -> XmlReader:
         files, given = planned_files(plan), self._given()
         types = {field.name.lower(): field for field in given}
-        names = [] if partition_base(files, recursive=self.recursive) is None else _folder_names(files)
+        names = [] if partition_base(files, recursive=self.recursive) is None else folder_names(files)
         folders = tuple(types.get(name.lower(), Field(name, Type("STRING"))) for name in names)
         nested = [folder for folder in folders if folder.type.element is not None or folder.type.fields]
         if nested:
@@ -111,18 +110,3 @@ class XmlScan:
 
     def _given(self) -> tuple[Field, ...]:
         return parse(self.read.schema or "")
-
-
-def _folder_names(files: list[SourceFile]) -> list[str]:
-    """Return the columns of the files' folders as written. Raises SpecError where they are not written alike."""
-    spelled: dict[str, str] = {}
-    for file in files:
-        for name in folder_values(file):
-            other = spelled.setdefault(name.lower(), name)
-            if other != name:
-                raise SpecError(
-                    f"The folders of [source] are called {other}=… and {name}=…: that is one column with two names.",
-                    code="mixed-tree",
-                    hint="Rename one of them.",
-                )
-    return list(spelled.values())

@@ -42,7 +42,7 @@ class LocalPlaces:
 
     def __init__(self, directory: str) -> None:
         """Relative paths start at `directory`, an absolute one."""
-        self._directory = directory
+        self.base = directory
 
     def parse(self, text: str) -> Written:
         """Take a path apart. `.` and `..` are taken out of the text, as Hadoop does it, not resolved on the disk.
@@ -52,21 +52,25 @@ class LocalPlaces:
         scheme = SCHEME.match(text)
         if scheme and scheme[1].lower() != "file":
             raise SpecError(
-                f"'{text}': only local paths and file: URIs are read in this version, not {scheme[1]}:.",
+                f"'{text}': only local paths, file: URIs and buckets (s3://) are read in this version, not {scheme[1]}:.",
                 code="path-scheme",
             )
         path = _local_part(text) if scheme else text
         if not path or "\0" in path:
             raise SpecError(f"{text!r} in [source] is not a path.", code="path")
         relative = not os.path.isabs(path)
-        folder, pattern = (self._directory if relative else "/"), _normalised(path).lstrip("/")
+        folder, pattern = (self.base if relative else "/"), _normalised(path).lstrip("/")
         while pattern == ".." or pattern.startswith("../"):
             folder, pattern = os.path.dirname(folder), pattern[3:]
         return Written(text, folder, "" if pattern == "." else pattern, relative)
 
-    def look(self, check: Callable[[], None]) -> LocalLook:
-        """Begin a listing."""
+    def look(self, check: Callable[[], None], *, glance: bool = False) -> LocalLook:
+        """Begin a listing; a second for 100,000 files, so never a `glance`."""
         return LocalLook(check)
+
+    def joined(self, base: str, name: str) -> str:
+        """Return an absolute path; `name` may be one, or begin with `..`."""
+        return os.path.normpath(os.path.join(base, name))
 
     def missing(self, paths: Iterable[str]) -> builtins.list[str]:
         """Return those paths at which there is nothing, not even a link."""
@@ -79,6 +83,8 @@ class LocalPlaces:
 
 class LocalLook:
     """One listing (`port.Look`)."""
+
+    partial = False
 
     def __init__(self, check: Callable[[], None]) -> None:
         self._walk = Walk(check)

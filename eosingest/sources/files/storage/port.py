@@ -2,30 +2,42 @@
 
     path of the spec ─▶ Places.parse ─▶ Look.find, Look.status ─▶ SourceFile ─▶ Storage.open ─▶ bytes
 
-local.py is the local file system.
+local.py is the local file system, s3.py and s3_places.py are objects in buckets.
 """
 
 from __future__ import annotations
 
 import builtins
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from typing import NamedTuple, Protocol
 
-from eosingest.errors import SpecError
+from eosingest.errors import SpecError, TemporaryError
 
 
 class NotAsListedError(Exception):
     """What is read of a file would not be of the one that was listed: it was changed, or is gone."""
 
 
+class UnreachableError(OSError):
+    """A storage does not answer, after several requests. It may, later."""
+
+    def error(self) -> TemporaryError:
+        """Return it as an error of a run that has sent nothing."""
+        return TemporaryError(
+            str(self),
+            code="storage-unreachable",
+            hint="nothing was sent; check the network, and endpoint and region in storage of [source]; then run again",
+        )
+
+
 class Status(NamedTuple):
-    """What a listing tells of a file: `length` in bytes, `mtime_ms` in milliseconds since 1970."""
+    """What a listing tells of a file: `length` in bytes, `mtime_ms` in milliseconds since 1970; of an object its `etag`."""
 
     length: int
     mtime_ms: int
+    etag: str = ""
 
 
 class Stored(Protocol):
@@ -41,7 +53,11 @@ class Stored(Protocol):
 
     @property
     def mtime_ms(self) -> int:
-        """When it was modified."""
+        """When it was modified, in milliseconds since 1970."""
+
+    @property
+    def etag(self) -> str:
+        """What its store calls this content; "" of a local file."""
 
 
 class Storage(Protocol):
@@ -69,13 +85,14 @@ class Written:
     @property
     def absolute(self) -> str:
         """The path as a whole."""
-        return os.path.join(self.folder, self.pattern)
+        return f"{self.folder.rstrip('/')}/{self.pattern}"
 
 
 class Look(Protocol):
-    """One listing of the storage. `hidden` counts names that were left out."""
+    """One listing of the storage. `hidden` counts names that were left out; `partial`: it was not read to its end."""
 
     hidden: int
+    partial: bool
 
     def find(self, written: Written, *, recursive: bool, may_match_nothing: bool) -> list[str]:
         """Return the files that a path of the spec stands for. Raises SpecError when it names nothing."""
@@ -97,8 +114,15 @@ class Places(Protocol):
     def parse(self, text: str) -> Written:
         """Take a path of the spec apart. Raises SpecError for one of another storage."""
 
-    def look(self, check: Callable[[], None]) -> Look:
-        """Begin a listing. `check` is called in between, and raises to end it."""
+    def look(self, check: Callable[[], None], *, glance: bool = False) -> Look:
+        """Begin a listing. `check` is called in between, and raises to end it. `glance`: the beginning is enough."""
+
+    @property
+    def base(self) -> str:
+        """What names of files are relative to where no `root` is given."""
+
+    def joined(self, base: str, name: str) -> str:
+        """Return the path of the file that has a name below `base`."""
 
     def missing(self, paths: Iterable[str]) -> builtins.list[str]:
         """Return those paths at which there is nothing."""

@@ -1,0 +1,65 @@
+"""Paths of buckets in a spec: which formats are read of them today, and what is wrong with `storage`.
+
+For the table of `[source]` (table.py), before anything is connected. Of a bucket only what Python reads is read: Spark's
+readers would need Hadoop's client of S3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from eosingest.sources.files.storage.s3 import S3_URI, are_in_buckets
+from eosingest.spec.document import Problem
+
+FORMATS = ("text", "xml")
+_ENDPOINT = re.compile(r"https?://[^@/?#\s]+/?", re.IGNORECASE)
+_AS_LINES = (
+    'read lines as they are with format = "text", and take columns out of them by Spark SQL, such as'
+    " record.key = \"get_json_object(value, '$.id')\"; or copy the files to a disk"
+)
+
+
+def problems(paths: Iterable[Any], source: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what a `[source]` with such paths cannot have, and what is wrong with its `storage`."""
+    paths, storage, options = list(paths), source.get("storage"), source.get("options")
+    if not are_in_buckets(paths):
+        if storage is not None:
+            yield Problem(("source", "storage"), "is for paths of buckets (s3://bucket/…), and path names none")
+        return
+    if not all(isinstance(path, str) and S3_URI.match(path) for path in paths):
+        yield Problem(("source", "path"), "names files of a bucket and others: give them a job each")
+    if source.get("format") not in FORMATS:
+        yield Problem(
+            ("source", "format"),
+            f"of a bucket only {' and '.join(FORMATS)} are read in this version",
+            hint=_AS_LINES,
+            code="storage-format",
+        )
+    elif source.get("format") == "text" and isinstance(options, Mapping):
+        yield from _options(options)
+        if source.get("schema") is not None:
+            yield Problem(("source", "schema"), "text has one column, value STRING; drop schema")
+    if isinstance(storage, Mapping):
+        yield from _storage(storage)
+
+
+def _options(options: Mapping[str, Any]) -> Iterator[Problem]:
+    for name, text in options.items():
+        if name.lower() != "linesep":
+            yield Problem(("source", "options", name), "of a bucket, text is read with the option lineSep alone")
+        elif not isinstance(text, str) or len(text.encode()) != 1:
+            yield Problem(("source", "options", name), "of a bucket, lines end at one byte")
+
+
+def _storage(storage: Mapping[str, Any]) -> Iterator[Problem]:
+    endpoint = storage.get("endpoint")
+    if isinstance(endpoint, str) and not _ENDPOINT.fullmatch(endpoint):
+        yield Problem(
+            ("source", "storage", "endpoint"), "must be a URL without path and user, such as https://host:9000"
+        )
+    given = {key for key in ("access_key", "secret_key", "session_token") if storage.get(key) is not None}
+    missing = {"access_key", "secret_key"} - given if given else set()
+    for key in sorted(missing):
+        yield Problem(("source", "storage", key), f"is missing, and {sorted(given)[0]} is given")

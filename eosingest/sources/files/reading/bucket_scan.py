@@ -1,0 +1,121 @@
+"""How lines of objects in buckets are read (`spark.scan.Scan`): in Python; Spark computes what is more than lines.
+
+    lines as they are ─▶ line_reader.py ─▶ task.py            no JVM has rows
+    anything else ─────▶ TextReader ─▶ PythonScan (spark/python_scan.py) ─▶ Spark SQL ─▶ task.py
+
+The records are those of text files on a disk. Columns of `k=v` folders are texts here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from eosingest.errors import FatalError, listed
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.plan import Plan
+from eosingest.sources.files.codecs import codec_of
+from eosingest.sources.files.cuts import file_split
+from eosingest.sources.files.lines import is_compressed, read_lines
+from eosingest.sources.files.partitions import folder_names, folder_values, partition_base
+from eosingest.sources.files.reading import line_jobs
+from eosingest.sources.files.reading import splits as file_splits
+from eosingest.sources.files.reading.inspect_files import inspect_pending
+from eosingest.sources.files.reading.line_reader import LineReader, LineSplit, bounds_of, opened_lines
+from eosingest.sources.files.reading.planned_files import pending_files, planned_files
+from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.sources.files.source_file import as_file
+from eosingest.spark import python_scan
+from eosingest.spark.python_scan import PythonRows, PythonScan, PythonSplit
+from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.scan import Direct, OtherRows
+
+_LINE = "value"
+
+
+@dataclass(frozen=True)
+class TextReader:
+    """Reads the lines of a split as a column (`python_scan.ArrowReader`), with the texts of its `folders` behind it."""
+
+    separator: int | None
+    folders: tuple[str, ...] = ()
+
+    def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
+        """Yield the lines of a split, those that are committed too; see `python_scan.ArrowReader`."""
+        file, cut = as_file(split.item), file_split(split.planned.split)
+        beside = {name.lower(): value for name, value in folder_values(file).items()}
+        with opened_lines(file, cut) as opened:
+            for lines in read_lines(opened, bounds_of(file, cut), self.separator):
+                # Bytes that are no UTF-8 pass as they are, as they do in Spark's reader of text.
+                found = [pa.array(lines.values(self.separator), pa.binary()).view(pa.string())]
+                found += [pa.array([beside[name.lower()]] * len(lines), pa.string()) for name in self.folders]
+                yield pa.RecordBatch.from_arrays(found, names=[_LINE, *self.folders])
+
+
+@dataclass(frozen=True)
+class BucketScan:
+    """How text in buckets is read: by the settings `read`, for `records`. `recursive`: no folder gives a column."""
+
+    read: ReadSettings
+    records: RecordSettings
+    recursive: bool = False
+
+    scan_nodes = python_scan.SCAN_NODES
+
+    def spark_conf(self, split_size: int) -> Mapping[str, str]:
+        """Return no settings: Spark does not read the files."""
+        return {}
+
+    def direct(self, plan: Plan) -> Direct | None:
+        """Return the tasks' reader of lines that go to Kafka as they are, or of bare columns; None for anything else."""
+        if not line_jobs.sends_lines(self.read, {}, self._base_path(plan)):
+            return self._of(plan).direct(plan)
+        splits = [LineSplit(*planned) for planned in file_splits.planned_splits(plan, file_splits.BLOCK)]
+        return Direct(LineReader(line_jobs.line_separator(self.read)), splits, line_jobs.SCHEMA)
+
+    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
+        """Check names and first bytes; the tasks find damage themselves, by the same decoders.
+
+        Raises FatalError for objects whose codec no task reads.
+        """
+        files = pending_files(plan)
+        unread = [file.name for file in files if codec_of(file.path) is not None and not is_compressed(file.path)]
+        if unread:
+            raise FatalError(
+                f"{listed(unread, 10)}: of a bucket, compressed text is read as .gz, .zst and .lz4",
+                code="bad-data",
+                hint="nothing of this run was sent; compress it again, or leave it out by a narrower path",
+            )
+        inspect_pending(context, self.read, plan, as_lines=True, slots=slots)
+
+    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
+        """Do nothing: no schema is inferred."""
+
+    def frame(
+        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
+    ) -> PythonRows:
+        """See `PythonScan.frame`."""
+        return self._of(plan).frame(spark, plan, schema, most_tasks, resumed=resumed)
+
+    def for_audit(
+        self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
+    ) -> tuple[Plan, OtherRows | None]:
+        """Return the whole plan for Spark, to which Python gives the lines: there is no other reader."""
+        return plan, None
+
+    def items_named_in(self, plan: Plan, text: str) -> str:
+        """Name the pending files; the reader's own errors name theirs."""
+        return self._of(plan).items_named_in(plan, text)
+
+    def _of(self, plan: Plan) -> PythonScan:
+        files = planned_files(plan)
+        names = tuple(folder_names(files)) if self._base_path(plan) is not None else ()
+        reader = TextReader(line_jobs.line_separator(self.read), names)
+        return PythonScan(self.records, reader, dict.fromkeys((_LINE, *names), "STRING"))
+
+    def _base_path(self, plan: Plan) -> str | None:
+        return partition_base(planned_files(plan), recursive=self.recursive)

@@ -1,0 +1,127 @@
+"""The bytes of one object, read by ranges: a broken connection is taken up at the byte at which it broke.
+
+Between the reads of a storage of objects (s3.py) and Python's buffered reader, from which all readers of files read. Each
+request is for bytes that were not read yet, so that none is lost and none comes twice.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from eosingest.sources.files.storage.port import UnreachableError
+
+_WINDOW_BYTES = 16 << 20  # of one request: a connection is used again behind each
+_BEYOND_BYTES = 256 << 10  # of one behind `until`, where little is wanted
+_PIECE_BYTES = 128 << 10  # what came before a break is kept by so much
+_BREAKS = 6  # in a row without a byte between them
+_PAUSE_S, _MOST_PAUSE_S = 0.1, 2.0
+
+
+class Body(Protocol):
+    """What a request gives."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes."""
+
+    def close(self) -> None:
+        """End the request."""
+
+
+class ObjectStream(io.RawIOBase):
+    """Reads an object of `length` bytes. `get` asks for the bytes [start, end); `until` as in `Storage.open`."""
+
+    def __init__(
+        self,
+        name: str,
+        get: Callable[[int, int], Body],
+        length: int,
+        until: int | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Ask for nothing yet."""
+        self._name = name
+        self._get = get
+        self._length = length
+        self._until = length if until is None else until
+        self._sleep = sleep
+        self._at = 0
+        self._body: Body | None = None
+        self._end = 0  # of what the body gives
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read the next bytes; 0 at the end. Raises UnreachableError where the store gives none after several requests."""
+        view = memoryview(buffer).cast("B")
+        wanted = min(len(view), self._length - self._at)
+        if wanted <= 0:
+            return 0
+        for attempt in range(_BREAKS):
+            try:
+                found = self._read(wanted)
+            except Exception as error:
+                self._drop()
+                if not _is_break(error):
+                    raise
+                if attempt + 1 == _BREAKS:
+                    raise UnreachableError(f"{self._name}: reading broke at byte {self._at:,}: {error}") from error
+                self._sleep(min(_MOST_PAUSE_S, _PAUSE_S * 2**attempt))
+            else:
+                view[: len(found)] = found
+                self._at += len(found)
+                return len(found)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _read(self, wanted: int) -> bytes:
+        if self._body is None:
+            window = min(_WINDOW_BYTES, self._until - self._at) if self._at < self._until else _BEYOND_BYTES
+            self._end = min(self._length, self._at + window)
+            self._body = self._get(self._at, self._end)
+        found = self._body.read(min(wanted, self._end - self._at, _PIECE_BYTES))
+        if not found:
+            raise ConnectionError("the connection ended before the last byte")
+        if self._at + len(found) == self._end:
+            self._body.read(1)  # its end is read, and the connection free for the next
+            self._drop()
+        return found
+
+    def _drop(self) -> None:
+        body, self._body = self._body, None
+        if body is not None:
+            body.close()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a byte; nothing is asked before it is read."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._length}[whence]
+        if base + offset < 0:
+            raise ValueError("a byte before the first")
+        if base + offset != self._at:
+            self._drop()
+            self._at = base + offset
+        return self._at
+
+    def tell(self) -> int:
+        """Return the byte at which reading goes on."""
+        return self._at
+
+    def readable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def close(self) -> None:
+        """End the request."""
+        self._drop()
+        super().close()
+
+
+def _is_break(error: Exception) -> bool:
+    """Say whether an error is of the connection, while a body was read or asked for."""
+    if isinstance(error, OSError):
+        return True
+    names = {kind.__name__ for kind in type(error).__mro__}  # of botocore and urllib3, which need not be there
+    return bool(names & {"HTTPClientError", "HTTPError", "IncompleteReadError"})

@@ -1,0 +1,346 @@
+"""Objects that are overwritten, deleted or put again at every moment of a run: what was listed is sent, once, or nothing.
+
+    before the plan, between plan and read, in mid-read, before the verdict, between runs
+
+Windows and buffers are small here, so that a split is read by many requests.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eosingest.errors import ChangedError, FatalError, SpecError, TemporaryError
+from eosingest.host import failpoints
+from eosingest.host.interruption import never
+from eosingest.sources.files.source import FileSource
+from eosingest.sources.files.storage import object_stream, s3, s3_places
+from eosingest.sources.files.storage.s3 import S3Storage
+from eosingest.sources.files.storage.s3_places import S3Places
+from tests.sources.in_process import Life
+from tests.sources.kinds import TextInBucket
+from tests.support.s3proxy import ACCESS_KEY, SECRET_KEY, Store
+
+_MOMENTS = {
+    "between plan and read": ("driver-before-running", 1),
+    "between begin and read": ("task-after-begin", 1),
+    "in mid-read": ("task-before-commit", 2),
+    "before the verdict": ("driver-before-verdict", 1),
+}
+
+
+@pytest.fixture(params=["text.s3"])
+def subject(request: pytest.FixtureRequest, tmp_path: Path, store: Store) -> TextInBucket:
+    made = TextInBucket(tmp_path)
+    made.store = store
+    made.create()
+    return made
+
+
+@pytest.fixture
+def small_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_stream, "_WINDOW_BYTES", 200)
+    monkeypatch.setattr(object_stream, "_BEYOND_BYTES", 100)
+    monkeypatch.setattr(s3, "_BUFFER_BYTES", 100)
+    monkeypatch.setattr("eosingest.sources.files.lines._BLOCK_BYTES", 150)
+    monkeypatch.setattr("eosingest.sources.files.lines.BEYOND_BYTES", 50)
+
+
+class Meddler:
+    """Does something to an object when a run passes a point for the n-th time."""
+
+    def __init__(self, point: str, hit: int, act: Callable[[], None]) -> None:
+        self.point, self.hit, self.act = point, hit, act
+        self.passed = 0
+
+    def __call__(self, name: str) -> None:
+        if name == self.point:
+            self.passed += 1
+            if self.passed == self.hit:
+                self.act()
+
+
+def run_meddled(life: Life, meddler: Meddler) -> tuple[int, list[str]]:
+    failpoints.handle_with(meddler)
+    try:
+        ended = life.run()
+    finally:
+        failpoints.handle_with(None)
+    assert meddler.passed >= meddler.hit, "the moment was not reached"
+    return ended.exit_code, ended.codes
+
+
+class Objects:
+    """The two objects of a subject: what they hold, and what can be done to them."""
+
+    def __init__(self, subject: TextInBucket) -> None:
+        self.subject = subject
+        self.keys = [subject._key(item) for item in subject.items()]
+        self.data = {key: subject._path(key).read_bytes() for key in self.keys}
+
+    def put(self, data: Callable[[bytes], bytes]) -> None:
+        for key in self.keys:
+            self.subject.store.put(self.subject.bucket, key, data(self.data[key]))
+
+    def overwrite(self) -> None:
+        """The same length, and other bytes."""
+        self.put(lambda data: data.replace(b"0", b"Z"))
+
+    def lengthen(self) -> None:
+        self.put(lambda data: data + b"one more line\n")
+
+    def shorten(self) -> None:
+        self.put(lambda data: data[:100])
+
+    def delete(self) -> None:
+        for key in self.keys:
+            self.subject.store.client.delete_object(Bucket=self.subject.bucket, Key=key)
+
+    def put_again(self) -> None:
+        self.put(bytes)
+
+    def put_again_in_parts(self) -> None:
+        for key in self.keys:
+            self.subject.store.put_in_parts(self.subject.bucket, key, self.data[key], 8 << 20)
+
+    restore = put_again
+
+
+@pytest.mark.usefixtures("small_reads")
+@pytest.mark.parametrize("what", ["overwrite", "lengthen", "shorten", "delete", "put_again_in_parts"])
+@pytest.mark.parametrize("moment", _MOMENTS)
+def test_what_changes_in_a_run_is_noticed(life: Life, subject: TextInBucket, moment: str, what: str) -> None:
+    """And nothing but what was listed is sent. What was put back, or is proven equal, is sent to its end, each row once."""
+    objects, rows = Objects(subject), subject.rows()
+    point, hit = _MOMENTS[moment]
+    code, codes = run_meddled(life, Meddler(point, hit, getattr(objects, what)))
+    assert code == 12, (code, codes)
+    assert set(codes) <= {"changed-while-read", "source-changed", "incomplete"}, codes
+    sent = Counter(life.records())
+    assert not sent - Counter(rows), "a byte of another object was sent, or a row twice"
+    assert (moment == "in mid-read") <= (0 < sum(sent.values()) < len(rows)), "it is to be in the middle"
+    if what != "put_again_in_parts":
+        objects.restore()
+    assert life.run().exit_code == 0
+    assert Counter(life.records()) == Counter(rows)
+    assert life.run().records_sent == 0
+
+
+@pytest.mark.usefixtures("small_reads")
+@pytest.mark.parametrize("moment", _MOMENTS)
+def test_equal_bytes_with_the_same_etag_are_the_same_object(life: Life, subject: TextInBucket, moment: str) -> None:
+    point, hit = _MOMENTS[moment]
+    assert run_meddled(life, Meddler(point, hit, Objects(subject).put_again)) == (0, [])
+    assert Counter(life.records()) == Counter(subject.rows())
+
+
+@pytest.mark.parametrize("what", ["overwrite", "lengthen", "delete"])
+def test_before_the_plan_it_is_what_it_is(life: Life, subject: TextInBucket, what: str) -> None:
+    """Between the check and the listing behind the claim: the run sends what it lists."""
+    objects = Objects(subject)
+    ended = run_meddled(life, Meddler("driver-after-fence", 1, getattr(objects, what)))
+    if what == "delete":
+        assert (ended[0], life.records()) == (2, [])
+        return
+    assert ended == (0, [])
+    got = subject.store.client.get_object
+    now = [got(Bucket=subject.bucket, Key=key)["Body"].read() for key in objects.keys]
+    assert Counter(life.records()) == Counter(b"".join(now).splitlines())
+
+
+@pytest.mark.parametrize("half", [True, False])
+@pytest.mark.parametrize("what", ["overwrite", "lengthen", "shorten"])
+def test_what_was_overwritten_between_runs_is_changed(life: Life, subject: TextInBucket, what: str, half: bool) -> None:
+    if half:
+        life.run_killed_at("task-before-commit", 2)
+    else:
+        assert life.run().exit_code == 0
+    before, objects = life.records(), Objects(subject)
+    getattr(objects, what)()
+    ended = life.run()
+    assert (ended.exit_code, ended.codes, life.records()) == (12, ["source-changed"], before)
+    objects.restore()
+    assert life.run().exit_code == 0
+    assert Counter(life.records()) == Counter(subject.rows())
+
+
+def test_what_was_put_again_with_equal_bytes_goes_on_in_mid_split(life: Life, subject: TextInBucket) -> None:
+    """Its ETag cannot be brought back: what is sent is proven, and the rest goes out under the new one."""
+    life.run_killed_at("task-before-commit", 2)
+    Objects(subject).put_again_in_parts()
+    assert life.run().exit_code == 0
+    assert Counter(life.records()) == Counter(subject.rows())
+    Objects(subject).put_again()
+    assert life.run().records_sent == 0
+
+
+def test_what_was_deleted_half_sent_has_vanished(life: Life, subject: TextInBucket) -> None:
+    life.run_killed_at("task-before-commit", 2)
+    item = subject.items()[0]
+    subject.remove(item)
+    ended = life.run()
+    assert (ended.exit_code, ended.codes) == (12, ["source-vanished"])
+
+
+# ---- listing -------------------------------------------------------------------------------------------------------
+
+
+def source(store: Store, *paths: str, storage: S3Storage | None = None, **more: object) -> FileSource:
+    places = S3Places(storage or store.storage, never)
+    return FileSource(
+        format="text",
+        paths=paths,
+        directory=Path("/"),
+        root=None,
+        min_age_s=0,
+        refuse_empty=True,
+        places=places,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+ODD = [
+    "a b",
+    "p%20q",
+    "p%2Fq",
+    "x+y",
+    "ü€😀",
+    "h#h",
+    "n\nl",
+    "t\tt",
+    "q?w",
+    "back\\s",
+    "a&b<c>",
+    'quote"',
+    "w*",
+    "[1]",
+    "{a,b}",
+    "k=v",
+]
+
+
+def test_odd_names_are_read_each_as_its_own(store: Store, subject: TextInBucket) -> None:
+    """Breaks when a name is decoded once too often, or a store's XML cannot say it."""
+    for name in ODD:
+        store.put(subject.bucket, f"odd/{name}", f"the row of {name!r}\n".encode())
+    found = source(store, f"s3://{subject.bucket}/odd").list().items
+    assert [item.name for item in found] == sorted(f"s3://{subject.bucket}/odd/{name}" for name in ODD)
+    for item in found:
+        with item.storage.open(item) as opened:  # type: ignore[attr-defined]
+            assert opened.read() == f"the row of {item.name.rpartition('/odd/')[2]!r}\n".encode()
+    for name in ("[1]", "{a,b}", "a b", "h#h", "p%20q", "q?w"):
+        assert len(source(store, f"s3a://{subject.bucket}/odd/{name}").list().items) == 1
+
+
+def test_markers_empty_and_hidden_objects(store: Store, subject: TextInBucket) -> None:
+    for key in ("m/", "m/empty", "m/_SUCCESS", "m/deep/x"):
+        store.put(subject.bucket, key, b"" if key in ("m/", "m/empty", "m/_SUCCESS") else b"x\n")
+    store.put(subject.bucket, "m/a", b"a\n")
+    name = f"s3://{subject.bucket}/m"
+    found = source(store, name).list()
+    assert [item.name for item in found.items] == [f"{name}/a"]
+    assert {out.why: out.what for out in found.left_out} == {"empty": (f"{name}/empty",), "too young": (), "hidden": 1}
+    everything = source(store, name, recursive=True).list()
+    assert [item.name for item in everything.items] == [f"{name}/a", f"{name}/deep/x"]
+
+
+def test_a_listing_of_several_pages(store: Store, subject: TextInBucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a check that looks at the first page does not refuse what lies behind it."""
+    for number in range(25):
+        store.put(subject.bucket, f"pages/{number:03}.csv", b"x\n")
+    store.put(subject.bucket, "pages/zzz.txt", b"x\n")
+    client = type(store.storage).client
+
+    class Paged:
+        def __init__(self, inner: object) -> None:
+            self.inner = inner
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.inner, name)
+
+        def list_objects_v2(self, **asked: object) -> object:
+            return self.inner.list_objects_v2(**asked, MaxKeys=10)  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(S3Storage, "client", lambda self: Paged(client(self)))
+    found = source(store, f"s3://{subject.bucket}/pages/*")
+    found.check()
+    listing = found.list()
+    assert len(listing.items) == 26
+    last = source(store, f"s3://{subject.bucket}/pages/*.txt")
+    last.check()
+    assert len(last.list().items) == 1
+    monkeypatch.setattr(s3_places, "_ASKED_ONE_BY_ONE", 0)
+    assert found.look_again(listing.items) == []
+    store.put(subject.bucket, "pages/003.csv", b"y\n")
+    subject.store.client.delete_object(Bucket=subject.bucket, Key="pages/024.csv")
+    names = [f"s3://{subject.bucket}/pages/003.csv", f"s3://{subject.bucket}/pages/024.csv"]
+    assert found.look_again(listing.items) == names
+    assert found.missing([item.name for item in listing.items]) == names[1:]
+
+
+# ---- what a store refuses ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("storage", "kind", "code"),
+    [
+        ({"secret_key": "wrong-" + SECRET_KEY}, FatalError, "storage-refused"),
+        ({"access_key": "nobody"}, FatalError, "storage-refused"),
+        ({"endpoint": "http://127.0.0.1:1"}, TemporaryError, "storage-unreachable"),
+    ],
+)
+def test_wrong_credentials_and_no_store(
+    store: Store, subject: TextInBucket, storage: dict[str, str], kind: type[Exception], code: str
+) -> None:
+    """The check says it, before a run claims its job; and never with the secret."""
+    given = {"endpoint": store.endpoint, "access_key": ACCESS_KEY, "secret_key": SECRET_KEY, "region": "us-east-1"}
+    with pytest.raises(kind) as caught:
+        source(store, f"s3://{subject.bucket}/data", storage=S3Storage(**{**given, **storage})).check()
+    assert caught.value.code == code  # type: ignore[attr-defined]
+    assert SECRET_KEY not in f"{caught.value} {caught.value.__cause__} {caught.value.hint}"  # type: ignore[attr-defined]
+
+
+def test_no_credentials_at_all(
+    store: Store, subject: TextInBucket, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    with pytest.raises(FatalError) as caught:
+        source(store, f"s3://{subject.bucket}/data", storage=S3Storage(endpoint=store.endpoint, region="none")).check()
+    assert (caught.value.exit_code, caught.value.code) == (7, "storage-credentials")
+
+
+def test_the_sdk_finds_credentials_itself(store: Store, subject: TextInBucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    found = source(store, f"s3://{subject.bucket}/data", storage=S3Storage(endpoint=store.endpoint, region="own"))
+    assert len(found.list().items) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "code"), [("s3://there-is-none/x", "bucket-not-found"), ("s3://{}/nothing/*", "path-not-found")]
+)
+def test_what_is_not_there(store: Store, subject: TextInBucket, path: str, code: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        source(store, path.format(subject.bucket)).check()
+    assert caught.value.code == code
+
+
+def test_an_object_that_changes_while_its_etag_is_proven(store: Store, subject: TextInBucket) -> None:
+    """Breaks when the proof reads another object than the one that was listed."""
+    listed = source(store, f"s3://{subject.bucket}/data")
+    item = listed.list().items[0]
+    version = dict(listed.version(item))
+    objects = Objects(subject)
+    objects.put_again_in_parts()
+    again = listed.list().items[0]
+    assert again.seen != item.seen
+    objects.overwrite()
+    with pytest.raises(ChangedError):
+        listed.unchanged(again, [version])

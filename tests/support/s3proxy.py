@@ -1,0 +1,159 @@
+"""A store that speaks S3, on loopback: s3proxy over a folder, one server for all tests of a session; and a client to it.
+
+Its jar comes from Maven Central, once, with the Ivy that fetches Kafka's jars, and is checked by its SHA-512.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eosingest.broker.jars import _ivy_jar
+from eosingest.broker.lock import locked
+from eosingest.host.java import find_java
+from eosingest.host.paths import cache_directory
+from eosingest.sources.files.storage.s3 import S3Storage
+
+VERSION = "4.1.0"
+SHA512 = (
+    "7ea67712b5f520ba2e3dc8faa9a09fec5cc97a5257f4c353e55ae584dd9074c5"
+    "dfaef6941313d3e26e3ea38eded2045e4b6a459791287f2454cb42c5b0d82816"
+)
+ACCESS_KEY, SECRET_KEY = "eosingest-tests", "a-secret-that-nobody-may-print"
+_PATIENCE_S = 600.0
+_UP_S = 60.0
+_IVY_FILE = f"""\
+<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+  <info organisation="eosingest" module="s3proxy"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="org.gaul" name="s3proxy" rev="{VERSION}" transitive="false" conf="default->default">
+      <artifact name="s3proxy" type="jar" ext="jar" m:classifier="jar-with-dependencies"/>
+    </dependency>
+  </dependencies>
+</ivy-module>
+"""
+_PROPERTIES = """\
+s3proxy.authorization=aws-v2-or-v4
+s3proxy.identity={access_key}
+s3proxy.credential={secret_key}
+s3proxy.endpoint=http://127.0.0.1:{port}
+jclouds.provider=filesystem-nio2
+jclouds.filesystem.basedir={data}
+jclouds.identity=local
+jclouds.credential=local
+"""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A server that runs, and what it is reached by."""
+
+    endpoint: str
+    pid: int
+
+    @property
+    def storage(self) -> S3Storage:
+        return S3Storage(endpoint=self.endpoint, region="us-east-1", access_key=ACCESS_KEY, secret_key=SECRET_KEY)
+
+    @property
+    def client(self) -> Any:
+        return self.storage.client()
+
+    def table(self) -> str:
+        """The key `storage` of a spec."""
+        return f'storage = {{ endpoint = "{self.endpoint}", access_key = "{ACCESS_KEY}", secret_key = "{SECRET_KEY}" }}'
+
+    def put(self, bucket: str, key: str, data: bytes) -> None:
+        self.client.put_object(Bucket=bucket, Key=key, Body=data)
+
+    def put_in_parts(self, bucket: str, key: str, data: bytes, size: int) -> None:
+        """Put an object by several requests: its ETag is that of parts of `size` bytes."""
+        client, named = self.client, {"Bucket": bucket, "Key": key}
+        upload = client.create_multipart_upload(**named)["UploadId"]
+        parts = []
+        for number, at in enumerate(range(0, len(data), size), start=1):
+            put = client.upload_part(**named, UploadId=upload, PartNumber=number, Body=data[at : at + size])
+            parts.append({"PartNumber": number, "ETag": put["ETag"]})
+        client.complete_multipart_upload(**named, UploadId=upload, MultipartUpload={"Parts": parts})
+
+    def bucket(self, name: str) -> str:
+        """Make a bucket."""
+        self.client.create_bucket(Bucket=name)
+        return name
+
+
+def jar() -> Path:
+    """Return s3proxy's jar, which is fetched where it is not there."""
+    folder = cache_directory() / f"s3proxy-{VERSION}"
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / "s3proxy.jar"
+    with locked(folder / "lock", time.monotonic() + _PATIENCE_S, what="the fetch of s3proxy"):
+        if not place.is_file():
+            _fetch(folder, place)
+    return place
+
+
+def _fetch(folder: Path, place: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        fresh = Path(made)
+        (fresh / "ivy.xml").write_text(_IVY_FILE, encoding="ascii")
+        command = [str(find_java()), "-jar", str(_ivy_jar()), "-cache", str(fresh / "cache"), "-ivy"]
+        command += [str(fresh / "ivy.xml"), "-confs", "default", "-novalidate"]
+        command += ["-retrieve", f"{fresh}/[artifact]-[revision].[ext]"]
+        settings = os_settings()
+        subprocess.run([*command, *settings], check=True, stdout=sys.stderr, timeout=_PATIENCE_S)
+        fetched = fresh / f"s3proxy-{VERSION}.jar"
+        assert hashlib.sha512(fetched.read_bytes()).hexdigest() == SHA512, "the jar is not the one that was pinned"
+        fetched.rename(place)
+
+
+def os_settings() -> list[str]:
+    """Return Ivy's option for the settings of a mirror, as for Kafka's jars."""
+    named = os.environ.get("EOSINGEST_IVY_SETTINGS")
+    return ["-settings", named] if named else []
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[Store]:
+    """Start a server over a folder, and end it by its process."""
+    port, data = _free_port(), folder / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    properties = folder / "s3proxy.properties"
+    properties.write_text(_PROPERTIES.format(port=port, data=data, access_key=ACCESS_KEY, secret_key=SECRET_KEY))
+    log = folder / "s3proxy.log"
+    command = [str(find_java()), "-Xmx512m", "-jar", str(jar()), "--properties", str(properties)]
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        _wait_until_up(process, port, log)
+        yield Store(f"http://127.0.0.1:{port}", process.pid)
+    finally:
+        process.kill()
+        process.wait(timeout=30)
+
+
+def _wait_until_up(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    end = time.monotonic() + _UP_S
+    while time.monotonic() < end:
+        assert process.poll() is None, log.read_text(errors="replace")[-2000:]
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"s3proxy did not come up: {log.read_text(errors='replace')[-2000:]}")
