@@ -25,13 +25,13 @@ def init(
         DEFAULT_NAME
     ),
     from_: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--from",
             metavar="FILE",
             envvar="EOSINGEST_FROM",
-            help="A data file (csv, tsv, json lines, xml, text, parquet, orc; also .gz, .bz2, .zst, .lz4): the spec is written"
-            " for it, with format, options and schema found out.",
+            help="A data file, or s3://bucket/key (csv, tsv, json lines, xml, text, parquet, orc; also .gz, .bz2, .zst,"
+            " .lz4): the spec is written for it, with format, options and schema found out.",
             show_default=False,
         ),
     ] = None,
@@ -91,12 +91,16 @@ def _spec_file(path: str) -> Path:
     return Path(path) / DEFAULT_NAME if Path(path).is_dir() else Path(path)
 
 
-def _for_file(data: Path, spec: Path) -> tuple[str, tuple[str, ...]]:
+def _for_file(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
     """Return the text of a spec for a data file, and notes about it."""
+    from eosingest.app.data_file import as_in_bucket, data_file
     from eosingest.sniff import sniff
     from eosingest.spec import spec_for
 
+    data = data_file(named)
     found = sniff(data)
+    is_local = isinstance(data, Path)
+    found, key = (found, found.key) if is_local else as_in_bucket(found, named)
     notes = list(found.notes)
     if not found.whole:
         notes.append(
@@ -106,11 +110,11 @@ def _for_file(data: Path, spec: Path) -> tuple[str, tuple[str, ...]]:
     text = spec_for(
         data=str(data),
         name=name,
-        path=_path_from(data, spec.parent),
+        path=_path_from(data, spec.parent) if is_local else str(data),
         format_=found.format,
         options=found.options,
         schema=found.schema,
-        key=found.key,
+        key=key,
         conf=found.conf,
         notes=notes,
     )

@@ -5,11 +5,9 @@ sniff(file) ─▶ codec by name and first bytes ─▶ format ─▶ csv.py | j
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from eosingest.errors import FatalError
 from eosingest.sniff.found import Found
-from eosingest.sniff.opened import Opened, opened
+from eosingest.sniff.opened import DataFile, Opened, opened
 
 __all__ = ["Found", "sniff", "why_not_json_lines"]
 
@@ -37,7 +35,7 @@ _NOT_READ = {
 }
 
 
-def sniff(file: Path) -> Found:
+def sniff(file: DataFile) -> Found:
     """Detect what a file is. Raises FatalError for one that this version does not read, or that is damaged."""
     data = opened(file)
     kind = next((kind for magic, kind in _MAGIC.items() if data.head.startswith(magic)), None)
@@ -64,7 +62,7 @@ def sniff(file: Path) -> Found:
     return _look_at_text(data, by_name)
 
 
-def why_not_json_lines(file: Path) -> FatalError | None:
+def why_not_json_lines(file: DataFile) -> FatalError | None:
     """Return the error for a JSON file that is an array, or whose records span lines; None if it may be one record per line."""
     from eosingest.sniff import json_lines
 

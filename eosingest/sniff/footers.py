@@ -66,10 +66,12 @@ def _schema(data: Opened, kind: str) -> pyarrow.Schema:
     if kind == "parquet":
         from pyarrow import parquet
 
-        return parquet.read_schema(data.file)
+        with data.file.open("rb") as file:
+            return parquet.read_schema(file)
     from pyarrow import orc
 
-    return orc.ORCFile(str(data.file)).schema
+    with data.file.open("rb") as file:
+        return orc.ORCFile(file).schema
 
 
 def _first_nanos(schema: pyarrow.Schema) -> str:

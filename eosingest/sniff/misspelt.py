@@ -13,7 +13,7 @@ from pathlib import Path
 
 from eosingest.errors import EosingestError
 from eosingest.sniff.found import quoted
-from eosingest.sniff.opened import Opened, opened
+from eosingest.sniff.opened import DataFile, Opened, opened
 
 _LOOKED_AT_BYTES = 1 << 20
 _ALIKE = 0.75
@@ -41,7 +41,7 @@ def misspelt(file: Path, format: str, columns: Sequence[str], row_name: str | No
 
 
 def _note(
-    file: Path, columns: Sequence[str], names: Sequence[str], looked_at: str, fold: Callable[[str], str]
+    file: DataFile, columns: Sequence[str], names: Sequence[str], looked_at: str, fold: Callable[[str], str]
 ) -> str | None:
     there, wanted = {fold(name) for name in names}, {fold(name) for name in columns}
     unread = [name for name in names if fold(name) not in wanted]

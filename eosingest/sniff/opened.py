@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from eosingest.errors import FatalError, SpecError
 
@@ -22,11 +22,36 @@ _HEAD = 4096
 LOOKED_AT_BYTES = 64 << 20
 
 
+class DataFile(Protocol):
+    """A file as pathlib gives it, or another one with so much of that interface. Its text is what messages call it."""
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+
+    @property
+    def stem(self) -> str:
+        """Its name without the last suffix."""
+
+    @property
+    def suffix(self) -> str:
+        """The last suffix, with its dot."""
+
+    def is_dir(self) -> bool:
+        """Say whether it is a folder."""
+
+    def exists(self) -> bool:
+        """Say whether it is there."""
+
+    def open(self, mode: Any) -> Any:
+        """Open it, to be read by bytes."""
+
+
 @dataclass(frozen=True)
 class Opened:
     """A file and its first bytes, decompressed. `inner_suffix` is the suffix before the codec's: .csv of a.csv.gz."""
 
-    file: Path
+    file: DataFile
     codec: str | None
     inner_suffix: str
     head: bytes
@@ -46,7 +71,7 @@ class Opened:
         return data[: data.rfind(b"\n", 0, LOOKED_AT_BYTES) + 1] or data[:LOOKED_AT_BYTES], False
 
 
-def opened(file: Path) -> Opened:
+def opened(file: DataFile) -> Opened:
     """Read the beginning of a file. Raises SpecError if there is no such file, FatalError if it cannot be read."""
     if file.is_dir():
         raise SpecError(f"{file} is a folder", code="not-a-file", hint="name one of its files")
@@ -79,24 +104,25 @@ def opened(file: Path) -> Opened:
     return Opened(file, codec, inner, head)
 
 
-def _decompressed(file: Path, codec: str | None) -> BinaryIO:
+def _decompressed(file: DataFile, codec: str | None) -> BinaryIO:
+    raw: Any = file.open("rb")
     if codec == "gzip":
-        return cast(BinaryIO, gzip.open(file))
+        return cast(BinaryIO, gzip.open(raw))
     if codec == "bz2":
-        return cast(BinaryIO, bz2.open(file))
+        return cast(BinaryIO, bz2.open(raw))
     if codec == "zstd":
         import pyarrow  # 0.2 s, which a run that only looks for misspelt columns need not spend
 
-        return cast(BinaryIO, io.BufferedReader(pyarrow.CompressedInputStream(pyarrow.OSFile(str(file), "rb"), "zstd")))
+        return cast(BinaryIO, io.BufferedReader(pyarrow.CompressedInputStream(pyarrow.PythonFile(raw), "zstd")))
     if codec == "lz4":
         import lz4.frame
 
-        return cast(BinaryIO, lz4.frame.open(file))
-    return file.open("rb")
+        return cast(BinaryIO, lz4.frame.open(raw))
+    return cast(BinaryIO, raw)
 
 
 @contextmanager
-def _clear_errors(file: Path) -> Iterator[None]:
+def _clear_errors(file: DataFile) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, RuntimeError, zlib.error) as error:

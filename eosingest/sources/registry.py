@@ -46,6 +46,7 @@ class Kind:
 
     `tabled`, `made`, `scanned` and `rehearsed` are the `module:name` behind `table`, `source`, `scan` and `rehearsal`, which
     only the kind has that trains Spark's class archive.
+    `named` is that of `data_file`, which only the kind has whose items are files.
     `in_tasks` are the modules that Spark's Python workers load to read.
     """
 
@@ -55,6 +56,7 @@ class Kind:
     scanned: str
     in_tasks: tuple[str, ...]
     rehearsed: str = ""
+    named: str = ""
 
     def table(self) -> Any:
         """Return the kind's `spec.tables.SourceTable`, the class. Loads pydantic."""
@@ -69,6 +71,10 @@ class Kind:
         """Make the source's `spark.scan.Scan`. `records` is what records are made by, `conf` the spec's settings of Spark."""
         return _loaded(self.scanned)(table, records, conf)
 
+    def data_file(self, text: str) -> Any:
+        """Return the file that a text names, with the interface of `sniff.opened.DataFile`."""
+        return _loaded(self.named)(text)
+
     def rehearsal(self) -> Any:
         """Make the kind's `spark.training.Rehearsal`."""
         return _loaded(self.rehearsed)()
@@ -80,6 +86,7 @@ FILES = Kind(
     made="eosingest.sources.files.source:source_of",
     scanned="eosingest.sources.files.reading.scan:scan_of",
     rehearsed="eosingest.sources.files.reading.rehearsal:FileRehearsal",
+    named="eosingest.sources.files.storage.object_file:data_file",
     in_tasks=(
         "eosingest.sources.files.reading.bucket_scan",
         "eosingest.sources.files.reading.inspect_files",

@@ -7,19 +7,23 @@ Windows and buffers are small here, so that a split is read by many requests.
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from eosingest.errors import ChangedError, FatalError, SpecError, TemporaryError
+from eosingest.app.settings import source_of
+from eosingest.cli.init import _for_file
+from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, TemporaryError
 from eosingest.host import failpoints
 from eosingest.host.interruption import never
 from eosingest.sources.files.source import FileSource
 from eosingest.sources.files.storage import object_stream, s3, s3_places
 from eosingest.sources.files.storage.s3 import S3Storage
 from eosingest.sources.files.storage.s3_places import S3Places
+from eosingest.spec import load
 from tests.sources.in_process import Life
 from tests.sources.kinds import TextInBucket
 from tests.support.s3proxy import ACCESS_KEY, SECRET_KEY, Store
@@ -344,3 +348,54 @@ def test_an_object_that_changes_while_its_etag_is_proven(store: Store, subject: 
     objects.overwrite()
     with pytest.raises(ChangedError):
         listed.unchanged(again, [version])
+
+
+# ---- init --from ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def by_environment(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Credentials and store as the SDK finds them: `init` has no spec yet that could name them."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", store.endpoint)
+
+
+@pytest.mark.usefixtures("by_environment")
+@pytest.mark.parametrize(
+    ("name", "data", "lines"),
+    [
+        (
+            "a.jsonl",
+            b'{"order_id": 1, "v": "a"}\n{"order_id": 2, "v": "b"}\n',
+            ['format = "text"', "key = \"get_json_object(value, '$.order_id')\""],
+        ),
+        ("a.txt.gz", gzip.compress(b"one\ntwo\n"), ['format = "text"']),
+        ("b c.xml", b'<r><row n="1"><v>a</v></row><row n="2"><v>b</v></row></r>', ['format = "xml"', 'rowTag = "row"']),
+    ],
+)
+def test_init_writes_a_spec_for_an_object(
+    store: Store, subject: TextInBucket, tmp_path: Path, name: str, data: bytes, lines: list[str]
+) -> None:
+    store.put(subject.bucket, f"look/{name}", data)
+    made = tmp_path / "new.toml"
+    text, _ = _for_file(f"s3a://{subject.bucket}/look/{name}", made)
+    made.write_text(text)
+    for line in [*lines, f'path = "s3://{subject.bucket}/look/{name}"']:
+        assert line in text, text
+    assert len(source_of(load(made)).list().items) == 1
+
+
+@pytest.mark.usefixtures("by_environment")
+@pytest.mark.parametrize(
+    ("name", "data", "code"),
+    [("a.csv", b"a,b\n1,2\n", "storage-format"), ("none", None, "not-a-file"), ("empty", b"", "file-empty")],
+)
+def test_init_refuses_what_no_run_would_take(
+    store: Store, subject: TextInBucket, tmp_path: Path, name: str, data: bytes | None, code: str
+) -> None:
+    if data is not None:
+        store.put(subject.bucket, name, data)
+    with pytest.raises(EosingestError) as caught:
+        _for_file(f"s3://{subject.bucket}/{name}", tmp_path / "new.toml")
+    assert caught.value.code == code

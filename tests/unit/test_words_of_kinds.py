@@ -37,6 +37,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     "spark/class_archive.py": {"*": "jar files, and the archive itself"},
     "spark/session.py": {"*[Ff]ile": "the archive of our own modules"},
     "spark/site.py": {"*file": "spark-defaults.conf", "_FILE": "spark-defaults.conf"},
+    "app/data_file.py": {"*": "the data file of init --from"},
     "app/executor_python.py": {"*": "the files of installed distributions, and the archive that they go into"},
     "app/prepare.py": {"FILES": "the kind whose rehearsal trains Spark's class archive"},
     "app/inspect.py": {"file": "the spec's"},
