@@ -26,7 +26,7 @@ ROOMS: dict[str, set[str]] = {
     "records": {"kafka.protocols"},
     "report": {"errors"},
     "protocol": {"errors", "host.failpoints", "host.interruption", "kafka.protocols", "records", "report"},
-    "sources": {"errors", "host.interruption", "protocol.source", "report.wording"},
+    "sources": {"errors", "host.interruption", "host.waiting", "protocol.source", "report.wording"},
     "sniff": {"errors"},
     "broker": {"errors", "host"},
     "spec": {"errors", "sources.registry"},

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from eosingest.app.settings import source_of
-from eosingest.errors import SpecError
+from eosingest.errors import FatalError, SpecError
 from eosingest.sources.files.source import FileSource
+from eosingest.sources.files.storage.port import Written
+from eosingest.sources.files.storage.s3 import S3Storage
 from eosingest.sources.files.storage.s3_places import S3Places
 from eosingest.spec import Spec, digest_parts, load
 from tests.support.builders import source_file
@@ -92,3 +97,32 @@ def test_without_boto3_it_says_what_to_install(tmp_path: Path, monkeypatch: pyte
         source_of(spec(tmp_path, 'path = "s3://b/a"\nstorage = { region = "no-boto" }')).check()
     assert (caught.value.exit_code, caught.value.code) == (2, "package-missing")
     assert caught.value.hint == "pip install 'eosingest[s3]'"
+
+
+def test_an_executor_without_boto3_ends_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    file = replace(source_file("s3://b/a"), path="s3://b/a", etag='"x"')
+    with pytest.raises(FatalError) as caught, S3Storage(region="executor").open(file) as opened:
+        opened.read()
+    assert (caught.value.code, caught.value.hint) == ("package-missing", "pip install 'eosingest[s3]'")
+
+
+def test_a_store_that_is_silent_does_not_hold_up_a_signal() -> None:
+    """Breaks when a run waits for a request's own timeout before it hears that it was interrupted."""
+
+    class InterruptedError_(Exception):
+        pass
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        storage = S3Storage(f"http://127.0.0.1:{silent.getsockname()[1]}", "r", "key", "secret")
+        began = time.monotonic()
+
+        def check() -> None:
+            if time.monotonic() - began > 0.5:
+                raise InterruptedError_
+
+        with pytest.raises(InterruptedError_):
+            S3Places(storage, check).look(check).find(
+                Written("s3://b/x*", "s3://b", "x*", relative=False), recursive=False, may_match_nothing=False
+            )
+        assert time.monotonic() - began < 10

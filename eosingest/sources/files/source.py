@@ -161,7 +161,7 @@ class FileSource:
             return False  # it was moved from a disk to a bucket, or back: nothing proves it equal
         if file.etag:
             self._check()
-            return etags.unchanged(file, recorded)
+            return etags.unchanged(file, recorded, self._check)
         return self._fingerprints.unchanged(file, recorded)
 
     def _fingerprint(self, file: SourceFile) -> Fingerprint:

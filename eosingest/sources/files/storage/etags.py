@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from io import BufferedReader
 
+from eosingest.host.interruption import never
 from eosingest.protocol.source import Version
 from eosingest.sources.files.changed import opened_as_listed, while_listed
 from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.storage.port import UnreachableError
 
 _MIB = 1 << 20
 # Of parts, as clients make them. Others are not guessed at.
@@ -34,24 +36,28 @@ def is_of_object(version: Version) -> bool:
     return "etag" in version
 
 
-def unchanged(file: SourceFile, recorded: Sequence[Version]) -> bool:
+def unchanged(file: SourceFile, recorded: Sequence[Version], check: Callable[[], None] = never) -> bool:
     """Say whether an object has the content of all recorded versions; it is read where its ETag is another one.
 
-    Raises ChangedError where it changes while it is read.
+    `check` is called meanwhile. Raises ChangedError where it changes while it is read, TemporaryError where its store does not
+    answer.
     """
     if not all(version.get("length") == file.length for version in recorded):
         return False
     others = {str(version.get("etag")) for version in recorded} - {file.etag}
-    return not others or _proven(file, others)
+    return not others or _proven(file, others, check)
 
 
-def _proven(file: SourceFile, etags: Iterable[str]) -> bool:
+def _proven(file: SourceFile, etags: Iterable[str], check: Callable[[], None]) -> bool:
     """Read an object, and say whether all these ETags are of its bytes."""
     proofs = [_proofs(etag, file.length) for etag in etags]
     if not all(proofs):
         return False
-    with opened_as_listed(file, while_listed) as opened:
-        _feed(opened, [proof for of_one in proofs for proof in of_one])
+    try:
+        with opened_as_listed(file, while_listed) as opened:
+            _feed(opened, [proof for of_one in proofs for proof in of_one], check)
+    except UnreachableError as error:
+        raise error.error() from error
     return all(any(proof.holds() for proof in of_one) for of_one in proofs)
 
 
@@ -65,8 +71,9 @@ def _proofs(etag: str, length: int) -> list[_Proof]:
     return [_Proof(found[1], size) for size in _PART_BYTES if max(1, -(-length // size)) == int(found[2])]
 
 
-def _feed(opened: BufferedReader, proofs: Sequence[_Proof]) -> None:
+def _feed(opened: BufferedReader, proofs: Sequence[_Proof], check: Callable[[], None]) -> None:
     while piece := opened.read(_MIB):
+        check()
         for proof in proofs:
             proof.take(piece)
 

@@ -65,8 +65,11 @@ class S3Storage:
     def _get(self, bucket: str, key: str, file: Stored, start: int, end: int) -> Any:
         """Return the body of the bytes [start, end) of the object that was listed; raises as `Storage.open` says."""
         asked = {"Bucket": bucket, "Key": key, "IfMatch": file.etag, "Range": f"bytes={start}-{end - 1}"}
-        with explained(file.path):
-            answer = self.client().get_object(**asked)
+        try:
+            with explained(file.path):
+                answer = self.client().get_object(**asked)
+        except SpecError as error:  # on an executor, which may have other packages than the driver
+            raise FatalError(f"{file.path}: {error.message}", code=error.code, hint=error.hint) from error
         ranged, whole = f"bytes {start}-{end - 1}/{file.length}", (start, end) == (0, file.length)
         said = answer.get("ContentRange")
         if answer.get("ETag") != file.etag or (said and not str(said).endswith(f"/{file.length}")):

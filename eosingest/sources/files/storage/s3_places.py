@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from eosingest.errors import FatalError, SpecError
+from eosingest.host.interruption import never
+from eosingest.host.waiting import in_thread
 from eosingest.sources.files.globs import is_plain
 from eosingest.sources.files.names import is_hidden
 from eosingest.sources.files.storage import keys
@@ -88,8 +90,7 @@ class S3Places:
         return listed
 
     def _head(self, path: str) -> Status | None:
-        self._check()
-        return head(self.storage, path)
+        return head(self.storage, path, self._check)
 
 
 class S3Look:
@@ -142,7 +143,7 @@ class S3Look:
             begins = f"{prefix}/" if plain and prefix else prefix
             pages = 1 if self._glance else None
             found.update(objects(self._storage, bucket, begins, self._check, pages=pages, told=self._told))
-            alone = head(self._storage, f"s3://{bucket}/{prefix}") if plain and prefix else None
+            alone = head(self._storage, f"s3://{bucket}/{prefix}", self._check) if plain and prefix else None
             if alone is not None:
                 found[f"s3://{bucket}/{prefix}"] = alone
         except NotAsListedError as error:
@@ -181,8 +182,8 @@ def objects(
 ) -> Iterator[tuple[str, Status]]:
     """Yield path and status of each object whose key begins with `prefix`, of at most so many `pages`.
 
-    `told` is called with whether that was all. Raises NotAsListedError where there is no such bucket, FatalError where the
-    store refuses, TemporaryError where it does not answer.
+    `check` is called while a request waits; `told` with whether that was all. Raises NotAsListedError where there is no such
+    bucket, FatalError where the store refuses, TemporaryError where it does not answer.
     """
     asked: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
     seen, page = set[str](), 0
@@ -190,7 +191,7 @@ def objects(
         check()
         try:
             with explained(f"s3://{bucket}/{prefix}"):
-                answer = storage.client().list_objects_v2(**asked)
+                answer = in_thread(lambda: storage.client().list_objects_v2(**asked), check, "s3-list")
         except UnreachableError as error:
             raise error.error() from error
         for found in answer.get("Contents", ()):
@@ -208,12 +209,14 @@ def objects(
         asked["ContinuationToken"] = token
 
 
-def head(storage: S3Storage, path: str) -> Status | None:
+def head(storage: S3Storage, path: str, check: Callable[[], None] = never) -> Status | None:
     """Return what an object is now, None where it is not there. Raises as `objects` does."""
     bucket, key = parted(path)
+    check()
     try:
         with explained(path):
-            return _status(path, storage.client().head_object(Bucket=bucket, Key=key), "ContentLength")
+            found = in_thread(lambda: storage.client().head_object(Bucket=bucket, Key=key), check, "s3-head")
+            return _status(path, found, "ContentLength")
     except NotAsListedError:
         return None
     except UnreachableError as error:

@@ -1,0 +1,130 @@
+"""Jobs over buckets in real processes: connections that are cut, secrets that nobody sees, refusals before the claim, a sample.
+
+What is overwritten or deleted at every moment of a run is in tests/sources/test_buckets.py, kills are in the conformance suite.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eosingest.host.paths import cache_directory
+from tests.support import s3proxy
+from tests.support.cutting_proxy import cutting
+from tests.support.harness import Done, Job, assert_done, assert_refused
+from tests.support.s3proxy import ACCESS_KEY, SECRET_KEY, Store
+
+_SPEC = """\
+name = "{name}"
+[source]
+format = "text"
+path = "s3://BUCKET/in/*"
+STORAGE
+split_size = "256KiB"
+[record]
+value = "value"
+[sink]
+bootstrap_servers = "{servers}"
+topic = "{name}"
+create = {{ partitions = 3 }}
+[transaction]
+timeout = "10s"
+[spark]
+master = "local[2]"
+conf = {{ "spark.driver.extraJavaOptions" = "{jvm}" }}
+"""
+_SECRETS = (
+    'storage = { endpoint = "ENDPOINT", access_key = "${env:TEST_S3_KEY}", secret_key = "${env:TEST_S3_SECRET}" }'
+)
+_ENVIRONMENT = {"TEST_S3_KEY": ACCESS_KEY, "TEST_S3_SECRET": SECRET_KEY}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with s3proxy.running(tmp_path_factory.mktemp("s3proxy")) as up:
+        yield up
+
+
+@pytest.fixture
+def bucket(store: Store) -> str:
+    return store.bucket(f"in-{uuid.uuid4().hex[:12]}")
+
+
+def write_spec(job: Job, bucket: str, endpoint: str) -> None:
+    storage = _SECRETS.replace("ENDPOINT", endpoint).replace("{", "{{").replace("}", "}}")
+    job.write_spec(_SPEC.replace("BUCKET", bucket).replace("STORAGE", storage))
+
+
+def lines(first: int, count: int) -> list[bytes]:
+    return [b'{"n": %d, "user": "u%d", "pad": "%s"}' % (n, n % 7, b"x" * 60) for n in range(first, first + count)]
+
+
+def shown_by(done: Done, job: Job) -> str:
+    logs = (cache_directory() / "logs").glob(f"{job.name}-*.log")
+    return done.text + "".join(log.read_text(errors="replace") for log in logs)
+
+
+@pytest.mark.parametrize("value", ["value", "concat(value, '')"])
+def test_connections_that_are_cut_lose_and_double_nothing(job: Job, store: Store, bucket: str, value: str) -> None:
+    """Breaks when a stream that is taken up again begins at another byte. No secret is printed or logged."""
+    rows = lines(0, 60_000)
+    for number in range(3):
+        store.put(bucket, f"in/{number}.jsonl", b"".join(row + b"\n" for row in rows[number::3]))
+    with cutting(int(store.endpoint.rpartition(":")[2]), least=100_000, most=500_000) as proxy:
+        write_spec(job, bucket, f"http://127.0.0.1:{proxy.port}")
+        job.edit_spec('value = "value"', f'value = "{value}"')
+        done = job.run(env=_ENVIRONMENT)
+        assert_done(done, records_sent=len(rows))
+        assert proxy.cuts >= 10, proxy.cuts
+    assert Counter(record.value for record in job.records()) == Counter(rows)
+    assert SECRET_KEY not in shown_by(done, job)
+    write_spec(job, bucket, store.endpoint)  # another endpoint: the same objects
+    job.edit_spec('value = "value"', f'value = "{value}"')
+    assert_done(job.run(env=_ENVIRONMENT), records_sent=0)
+    planned = job.run("plan", env=_ENVIRONMENT)
+    assert SECRET_KEY not in shown_by(planned, job)
+    assert (planned.exit_code, planned.data["splits_pending"]) == (0, 0), planned
+
+
+def test_what_a_store_refuses_ends_a_run_before_it_claims(job: Job, store: Store, bucket: str) -> None:
+    store.put(bucket, "in/a", b"a\n")
+    write_spec(job, bucket, store.endpoint)
+    assert_done(job.run(env=_ENVIRONMENT), records_sent=1)
+    before = job.run("status", env=_ENVIRONMENT).data["run"]
+    wrong = job.run(env={**_ENVIRONMENT, "TEST_S3_SECRET": "wrong-" + SECRET_KEY})
+    assert_refused(wrong, 7, "storage-refused", "SignatureDoesNotMatch")
+    assert SECRET_KEY not in wrong.text
+    write_spec(job, bucket, "http://127.0.0.1:1")
+    assert_refused(job.run(env=_ENVIRONMENT), 5, "storage-unreachable", "does not answer")
+    write_spec(job, "there-is-none", store.endpoint)
+    assert_refused(job.run(env=_ENVIRONMENT), 2, "bucket-not-found", "there is no bucket there-is-none")
+    write_spec(job, bucket, store.endpoint)
+    assert job.run("status", env=_ENVIRONMENT).data["run"] == before, "a run that was refused has claimed"
+
+
+def test_a_format_that_spark_reads_is_refused_by_check(job: Job, store: Store, bucket: str) -> None:
+    write_spec(job, bucket, store.endpoint)
+    job.edit_spec('format = "text"', 'format = "parquet"')
+    assert_refused(job.run("check", env=_ENVIRONMENT), 2, "storage-format", "only text and xml are read")
+
+
+def test_the_sample(job: Job, store: Store, bucket: str) -> None:
+    """Breaks when sample_configs/orders-bucket.toml is not what a run takes, with the line for a store of one's own."""
+    rows = lines(0, 50)
+    store.put(bucket, "orders/a.jsonl", b"".join(row + b"\n" for row in rows))
+    text = (Path(__file__).parents[2] / "sample_configs" / "orders-bucket.toml").read_text()
+    names = {"my-bucket": bucket, "# storage": "storage", "https://store.example:9000": store.endpoint}
+    names |= {'"orders-bucket"': f'"{job.name}"', 'topic = "orders"': f'topic = "{job.name}"', "embedded": job.servers}
+    for old, new in names.items():
+        assert old in text
+        text = text.replace(old, new)
+    job.spec.write_text(text)
+    environment = {"S3_KEY": ACCESS_KEY, "S3_SECRET": SECRET_KEY}
+    assert_done(job.run(env=environment), records_sent=50)
+    assert Counter((record.key, record.value) for record in job.records()) == Counter(
+        (b"u%d" % (n % 7), row) for n, row in enumerate(rows)
+    )
