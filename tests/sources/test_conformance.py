@@ -172,7 +172,8 @@ def test_a_change_of_what_was_sent_is_noticed(life: Life) -> None:
 def test_a_change_between_runs_is_noticed_where_a_split_is_half_sent(life: Life) -> None:
     half = half_sent(life)
     before = life.records()
-    life.subject.edit(life.subject.rows()[0], unseen=False)
+    (split,) = [split for found in life.splits().values() for split in found if place(split) == place(half)]
+    life.subject.edit(life.subject.rows_of(split)[0], unseen=False)
     ended = life.run()
     assert (ended.exit_code, ended.codes, life.records()) == (12, ["source-changed"], before)
     assert place(half)[0] in ended.errors[0].message
