@@ -36,6 +36,7 @@ class Ownership:
         """Step 0: read to the last stable offset, and stop a zombie before it fences. Raises as `check`, and KafkaFailure."""
         topic.read_to_last_stable_offset(self._reader, self._state, deadline_s=self._deadline_s)
         self._check_newest_run()
+        self._check_claim()
         if self._state.control is not None:  # None: hidden behind an open transaction; `check` tells after the init
             self._check_run()
 
@@ -90,7 +91,11 @@ class Ownership:
         self._check_newest_run()
         if control.state != record.RUNNING:
             raise IncompleteError(f"run {settings.run} has ended as {control.state}", code="run-ended")
-        claim = self._state.claims.get(self._task)
+        self._check_claim()
+
+    def _check_claim(self) -> None:
+        """Stop where a newer attempt of our run has claimed the task."""
+        claim, settings = self._state.claims.get(self._task), self._settings
         if claim is not None and (claim.run, claim.started) == (settings.run, settings.started):
             if claim.attempt > self._attempt:
                 raise IncompleteError("a newer attempt of this task is at work", code="superseded")

@@ -227,10 +227,13 @@ RULES: dict[str, tuple[Edit, ...]] = {
     ),
     "run-records-outlive-compaction": (Edit(Ownership, "_check_run", "self._check_newest_run()", "pass"),),
     "claim-and-end-of-a-run-have-keys-of-their-own": (Edit(RunRecord, "key", "ended=self.ended", "ended=False"),),
+    "a-look-sees-newer-claims-without-a-control-record": (Edit(Ownership, "look", "self._check_claim()", "pass"),),
     "the-end-of-a-run-is-written-once": (
         Edit(ControlLog, "_run_entries", "or self.mine.state == record.SETTLING", ""),
     ),
-    "newer-claim-stops-an-attempt": (Edit(Ownership, "_check_run", "if claim.attempt > self._attempt:", "if False:"),),
+    "newer-claim-stops-an-attempt": (
+        Edit(Ownership, "_check_claim", "if claim.attempt > self._attempt:", "if False:"),
+    ),
     "offset-records-in-the-same-transaction": (
         Edit(Transaction, "commit", "self._write_offsets(producer, offsets)", "pass"),
         Edit(

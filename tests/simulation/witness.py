@@ -47,6 +47,7 @@ class Witness:
         self.version: str | None = (
             None  # of the spec that the committed records were made by, since the last `complete`
         )
+        self.sent = False  # whether a row was committed under it; a split without any has a record, too
         self.versions: dict[Place, str] = {}  # and of each split
         self.missing: dict[
             Place, list[int]
@@ -114,7 +115,8 @@ class Witness:
                 raise ViolationError(
                     "P1", f"{split}: rows {numbers} are of another content than the {before} before them"
                 )
-            self.version = self.versions[split] = version
+            self.version, self.sent = version, True
+            self.versions[split] = version
             self.edited[split] = edited
         self.rows[split] = before + len(numbers)
 
@@ -213,11 +215,15 @@ class Witness:
             # everything is sent again, in whatever version
             self.anew = value["run"]
             self.rows = dict.fromkeys(self.rows, 0)
-            self.version, self.completed = None, set()
+            self.version, self.sent, self.completed = None, False, set()
             self.edited.clear()
             self.missing.clear()
+        if begins and self.run_of(value).accept_change and not self.sent:
+            self.version = self.run_of(
+                value
+            ).version  # it was proven for nothing: no row of the earlier spec is committed
         if value["state"] == "complete" and (self.world.tables is not None or self.world.files is not None):
-            self.version = None  # what comes now is other rows, and may be another spec's
+            self.version, self.sent = None, False  # what comes now is other rows, and may be another spec's
 
     def _take_offset(self, split: Place, parts: list[Place], new: dict[str, Any]) -> None:
         lengths = self.world.source.lengths
@@ -344,7 +350,8 @@ class Witness:
 
     def _check_fatal(self, run: Run) -> None:
         struck = self.world.faults.struck
-        fencing = struck["foreign-init"] + struck["late-request"] + struck["second-attempt"]
+        # A driver that was cut off in its takeover fences, again and again, until it reads that the job is another run's.
+        fencing = struck["foreign-init"] + struck["late-request"] + struck["second-attempt"] + struck["disconnect"]
         beside = {"fenced-again-and-again", "superseded", *self._changed_rows()}
         fenced = "fenced-again-and-again" in run.codes and set(run.codes) <= beside
         if not self.world.lost and not (fencing and fenced):
