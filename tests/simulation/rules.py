@@ -210,7 +210,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
     ),
     "a-new-scope-is-what-done-splits-do-not-cover": (Edit(scope, "listed", "if offset.done", "if False"),),
     # ---- the task --------------------------------------------------------------------------------------------------
-    "look-before-init": (Edit(Ownership, "look", "if self._state.control is not None:", "if False:"),),
+    "look-before-init": (Edit(Ownership, "look", "self._check_newest_run()", "return"),),
     "init-before-read": (
         Edit(
             Task,
