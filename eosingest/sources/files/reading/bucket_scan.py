@@ -8,12 +8,11 @@ The records are those of text files on a disk. Columns of `k=v` folders are text
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from eosingest.errors import FatalError, listed
 from eosingest.protocol.offsets.record import OffsetRecord
@@ -21,18 +20,16 @@ from eosingest.protocol.plan import Plan
 from eosingest.sources.files.codecs import codec_of
 from eosingest.sources.files.cuts import file_split
 from eosingest.sources.files.lines import is_compressed, read_lines
-from eosingest.sources.files.partitions import folder_names, folder_values, partition_base
+from eosingest.sources.files.partitions import folder_values, partition_base
 from eosingest.sources.files.reading import line_jobs
 from eosingest.sources.files.reading import splits as file_splits
+from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit, bounds_of, opened_lines
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
-from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.source_file import as_file
-from eosingest.spark import python_scan
-from eosingest.spark.python_scan import PythonRows, PythonScan, PythonSplit
-from eosingest.spark.record_columns import RecordSettings
-from eosingest.spark.scan import Direct, OtherRows
+from eosingest.spark.python_scan import PythonScan, PythonSplit
+from eosingest.spark.scan import Direct
 
 _LINE = "value"
 
@@ -57,23 +54,13 @@ class TextReader:
 
 
 @dataclass(frozen=True)
-class BucketScan:
-    """How text in buckets is read: by the settings `read`, for `records`. `recursive`: no folder gives a column."""
-
-    read: ReadSettings
-    records: RecordSettings
-    recursive: bool = False
-
-    scan_nodes = python_scan.SCAN_NODES
-
-    def spark_conf(self, split_size: int) -> Mapping[str, str]:
-        """Return no settings: Spark does not read the files."""
-        return {}
+class BucketScan(FilesInPython):
+    """How text in buckets is read."""
 
     def direct(self, plan: Plan) -> Direct | None:
         """Return the tasks' reader of lines that go to Kafka as they are, or of bare columns; None for anything else."""
-        if not line_jobs.sends_lines(self.read, {}, self._base_path(plan)):
-            return self._of(plan).direct(plan)
+        if not line_jobs.sends_lines(self.read, {}, partition_base(planned_files(plan), recursive=self.recursive)):
+            return super().direct(plan)
         splits = [LineSplit(*planned) for planned in file_splits.planned_splits(plan, file_splits.BLOCK)]
         return Direct(LineReader(line_jobs.line_separator(self.read)), splits, line_jobs.SCHEMA)
 
@@ -92,30 +79,8 @@ class BucketScan:
             )
         inspect_pending(context, self.read, plan, as_lines=True, slots=slots)
 
-    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
-        """Do nothing: no schema is inferred."""
-
-    def frame(
-        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
-    ) -> PythonRows:
-        """See `PythonScan.frame`."""
-        return self._of(plan).frame(spark, plan, schema, most_tasks, resumed=resumed)
-
-    def for_audit(
-        self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[Plan, OtherRows | None]:
-        """Return the whole plan for Spark, to which Python gives the lines: there is no other reader."""
-        return plan, None
-
-    def items_named_in(self, plan: Plan, text: str) -> str:
-        """Name the pending files; the reader's own errors name theirs."""
-        return self._of(plan).items_named_in(plan, text)
-
-    def _of(self, plan: Plan) -> PythonScan:
-        files = planned_files(plan)
-        names = tuple(folder_names(files)) if self._base_path(plan) is not None else ()
+    def of(self, plan: Plan) -> PythonScan:
+        """Return the scan of the lines, with the folders' texts beside them."""
+        names = tuple(self.folders(plan))
         reader = TextReader(line_jobs.line_separator(self.read), names)
         return PythonScan(self.records, reader, dict.fromkeys((_LINE, *names), "STRING"))
-
-    def _base_path(self, plan: Plan) -> str | None:
-        return partition_base(planned_files(plan), recursive=self.recursive)

@@ -7,7 +7,6 @@ Spark's own reader is not used: it compares characters and parses no XML, so tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,39 +14,22 @@ from pyspark.sql import SparkSession
 
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.partitions import folder_names, partition_base
 from eosingest.sources.files.reading.data_schema import from_ddl
+from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.inspect_files import inspect_pending
-from eosingest.sources.files.reading.planned_files import pending_files, planned_files
-from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.xml_reader import XmlReader, folder_value
 from eosingest.sources.files.xml.columns import settings_of
 from eosingest.sources.files.xml.document import XmlCheck
 from eosingest.sources.files.xml.schema import Field, Type, parse
-from eosingest.spark import python_scan
 from eosingest.spark.python_scan import PythonRows, PythonScan
-from eosingest.spark.record_columns import RecordSettings, naming, refuse_our_names
-from eosingest.spark.scan import Direct, OtherRows
+from eosingest.spark.record_columns import naming, refuse_our_names
 from eosingest.spec.expressions import quote_name
 
 
 @dataclass(frozen=True)
-class XmlScan:
-    """How XML files are read: by the settings `read`, for `records`. `recursive`: no folder gives a column."""
-
-    read: ReadSettings
-    records: RecordSettings
-    recursive: bool = False
-
-    scan_nodes = python_scan.SCAN_NODES
-
-    def spark_conf(self, split_size: int) -> Mapping[str, str]:
-        """Return no settings: Spark does not read the files."""
-        return {}
-
-    def direct(self, plan: Plan) -> Direct | None:
-        """See `PythonScan.direct`."""
-        return self._of(plan).direct(plan)
+class XmlScan(FilesInPython):
+    """How XML files are read. The spec gives the schema."""
 
     def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
         """Read all pending files to their ends, by the parser and the types of the run; see `inspect_files.inspect_pending`."""
@@ -56,9 +38,6 @@ class XmlScan:
             for folder in reader.folders:
                 folder_value(file, folder)
         inspect_pending(context, self.read, plan, as_lines=False, slots=slots, check=XmlCheck(reader.settings))
-
-    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
-        """Do nothing: the spec gives the schema."""
 
     def frame(
         self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
@@ -74,28 +53,18 @@ class XmlScan:
                 code="bad-expression",
                 hint="nothing was sent; write names in back-quotes, and leave out what stands behind a type",
             )
-        return self._of(plan).frame(spark, plan, schema, most_tasks, resumed=resumed)
+        return super().frame(spark, plan, schema, most_tasks, resumed=resumed)
 
-    def for_audit(
-        self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[Plan, OtherRows | None]:
-        """Return the whole plan for Spark: there is only one reader."""
-        return plan, None
-
-    def items_named_in(self, plan: Plan, text: str) -> str:
-        """Name the pending files; the reader's own errors name theirs."""
-        return self._of(plan).items_named_in(plan, text)
-
-    def _of(self, plan: Plan) -> PythonScan:
+    def of(self, plan: Plan) -> PythonScan:
+        """Return the scan of the schema's columns, with those of the folders beside them."""
         reader = self._reader(plan)
         columns = {field.name: field.type.ddl for field in (*reader.settings.fields, *reader.folders)}
         return PythonScan(self.records, reader, columns)
 
     def _reader(self, plan: Plan) -> XmlReader:
-        files, given = planned_files(plan), self._given()
+        given = self._given()
         types = {field.name.lower(): field for field in given}
-        names = [] if partition_base(files, recursive=self.recursive) is None else folder_names(files)
-        folders = tuple(types.get(name.lower(), Field(name, Type("STRING"))) for name in names)
+        folders = tuple(types.get(name.lower(), Field(name, Type("STRING"))) for name in self.folders(plan))
         nested = [folder for folder in folders if folder.type.element is not None or folder.type.fields]
         if nested:
             raise SpecError(
