@@ -42,10 +42,10 @@ def before_sending(file: SourceFile) -> ChangedError:
     )
 
 
-def while_listed(file: SourceFile) -> ChangedError:
-    """Make the error where a file is read to tell its version."""
+def while_listed(file: SourceFile, what: str = "changed") -> ChangedError:
+    """Make the error where a file is read to tell its version; `what` became of it."""
     return ChangedError(
-        f"{file.path} changed since it was listed a moment ago; nothing of it was sent by this look.",
+        f"{file.path} {what} since it was listed a moment ago; nothing of it was sent by this look.",
         code="file-changed",
         hint='Files that are still being written are left alone with min_age = "60s" in [source]. Then run again.',
     )

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import xxhash
 
-from eosingest.errors import ChangedError
 from eosingest.protocol.source import Json, Version
+from eosingest.sources.files.changed import while_listed
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.storage.local import is_as_listed
 from eosingest.sources.files.walk import unreadable
@@ -96,7 +96,7 @@ def fingerprint_file(file: SourceFile) -> Fingerprint:
     try:
         descriptor = os.open(file.path, os.O_RDONLY)
     except FileNotFoundError as error:
-        raise _changed(file, "is gone") from error
+        raise while_listed(file, "is gone") from error
     except OSError as error:
         raise unreadable(file.path, error) from error
     try:
@@ -127,12 +127,4 @@ def _pieces(length: int) -> list[tuple[int, int]]:
 
 def _check_as_listed(file: SourceFile, descriptor: int) -> None:
     if not is_as_listed(file, os.fstat(descriptor)):
-        raise _changed(file, "changed")
-
-
-def _changed(file: SourceFile, what: str) -> ChangedError:
-    return ChangedError(
-        f"{file.path} {what} since it was listed a moment ago; nothing of it was sent by this look.",
-        code="file-changed",
-        hint='Files that are still being written are left alone with min_age = "60s" in [source]. Then run again.',
-    )
+        raise while_listed(file, "changed")

@@ -79,7 +79,7 @@ class S3Places:
     def _now(self, paths: builtins.list[str]) -> dict[str, Status]:
         """Return what objects are now, as far as they are there: asked one by one, or listed by the prefix of them all."""
         if len(paths) <= _ASKED_ONE_BY_ONE:
-            found = {path: self._head(path) for path in paths}
+            found = {path: head(self.storage, path, self._check) for path in paths}
             return {path: status for path, status in found.items() if status is not None}
         listed, wanted = dict[str, Status](), set(paths)
         for bucket in sorted({parted(path)[0] for path in paths}):
@@ -88,9 +88,6 @@ class S3Places:
                 if path in wanted:
                     listed[path] = status
         return listed
-
-    def _head(self, path: str) -> Status | None:
-        return head(self.storage, path, self._check)
 
 
 class S3Look:
