@@ -15,28 +15,14 @@ import pytest
 from eosingest.host.paths import cache_directory
 from tests.support import s3proxy
 from tests.support.cutting_proxy import cutting
-from tests.support.harness import Done, Job, assert_done, assert_refused
+from tests.support.harness import LINES_SPEC, Done, Job, assert_done, assert_refused
 from tests.support.s3proxy import ACCESS_KEY, SECRET_KEY, Store
 
-_SPEC = """\
-name = "{name}"
-[source]
-format = "text"
-path = "s3://BUCKET/in/*"
-STORAGE
-split_size = "256KiB"
-[record]
-value = "value"
-[sink]
-bootstrap_servers = "{servers}"
-topic = "{name}"
-create = {{ partitions = 3 }}
-[transaction]
-timeout = "10s"
-[spark]
-master = "local[2]"
-conf = {{ "spark.driver.extraJavaOptions" = "{jvm}" }}
-"""
+_SPEC = (
+    LINES_SPEC.replace('path = "data/*.jsonl"', 'path = "s3://BUCKET/in/*"\nSTORAGE')
+    .replace('split_size = "64KiB"', 'split_size = "256KiB"')
+    .replace("max_records = 2000\n", "")
+)
 _SECRETS = (
     'storage = { endpoint = "ENDPOINT", access_key = "${env:TEST_S3_KEY}", secret_key = "${env:TEST_S3_SECRET}" }'
 )

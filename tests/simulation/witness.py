@@ -219,9 +219,8 @@ class Witness:
             self.edited.clear()
             self.missing.clear()
         if begins and self.run_of(value).accept_change and not self.sent:
-            self.version = self.run_of(
-                value
-            ).version  # it was proven for nothing: no row of the earlier spec is committed
+            # Another spec was accepted by a proof over nothing: no row of the earlier one is committed.
+            self.version = self.run_of(value).version
         if value["state"] == "complete" and (self.world.tables is not None or self.world.files is not None):
             self.version, self.sent = None, False  # what comes now is other rows, and may be another spec's
 

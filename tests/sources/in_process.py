@@ -23,7 +23,6 @@ from eosingest.audit.session import SparkAuditor
 from eosingest.errors import EosingestError
 from eosingest.host.interruption import Interruption, never
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.memory.clients import MemoryProducer, MemoryReader
 from eosingest.kafka.protocols import LogRecord
 from eosingest.protocol import scope
 from eosingest.protocol.audited_source import audited_source
@@ -36,7 +35,6 @@ from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.source import Listing, Split
 from eosingest.protocol.task import Task
 from eosingest.protocol.task_contract import Inputs, TaskSettings
-from eosingest.protocol.transactional_ids import task_id
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.checksum import Totals, record_hash
 from eosingest.report.model import Progress, RunReport
@@ -49,7 +47,7 @@ from eosingest.spark.worker import ArrowInputs
 from eosingest.spec import load
 from tests.sources.subject import SPLIT_SIZE, Subject
 from tests.support.builders import control_record, task_settings
-from tests.support.memory_kafka import MemoryKafka, killed_at
+from tests.support.memory_kafka import MemoryKafka, MemoryTaskKafka, killed_at
 from tests.support.warm_spark import cut_by
 
 JOB, TOPIC, OFFSETS = "job", "sink", "eosingest-offsets"
@@ -80,21 +78,6 @@ class Kafka(MemoryKafka):
         return [self.cluster.list_offsets(TOPIC, number).high_watermark for number in range(2)]
 
 
-@dataclass(frozen=True)
-class _TaskKafka:
-    """A task's clients (`task_contract.TaskKafka`)."""
-
-    kafka: Kafka
-    settings: TaskSettings
-
-    def producer(self, task: int) -> MemoryProducer:
-        name = task_id("eosingest.", self.settings.job, task)
-        return MemoryProducer(name, self.kafka.cluster, self.kafka, timeout_s=60)
-
-    def reader(self) -> MemoryReader:
-        return self.kafka.reader(self.settings.offsets_partition)
-
-
 _attempts = itertools.count(1)
 
 
@@ -103,7 +86,7 @@ def run_task(kafka: Kafka, settings: TaskSettings, number: int, inputs: Inputs) 
     task = Task(
         settings,
         number,
-        _TaskKafka(kafka, settings),
+        MemoryTaskKafka(kafka, settings, "eosingest."),
         attempt=next(_attempts),
         attempt_number=0,
         now=kafka.now,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from eosingest.host import failpoints
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.memory.cluster import Cluster
 from eosingest.kafka.protocols import LogRecord
+from eosingest.protocol.task_contract import TaskSettings
+from eosingest.protocol.transactional_ids import task_id
 
 
 class MemoryKafka:
@@ -40,6 +43,22 @@ class MemoryKafka:
         """Return the committed records of a topic, each partition in order."""
         logs = self.cluster.topic(topic).logs if topic in self.cluster.topics else []
         return [entry for log in logs for entry in log.fetch(log.start, committed=True)[0]]
+
+
+@dataclass(frozen=True)
+class MemoryTaskKafka:
+    """The clients of a task of such a Kafka (`task_contract.TaskKafka`); its transactional ids begin with `prefix`."""
+
+    kafka: MemoryKafka
+    settings: TaskSettings
+    prefix: str
+
+    def producer(self, task: int) -> MemoryProducer:
+        name = task_id(self.prefix, self.settings.job, task)
+        return MemoryProducer(name, self.kafka.cluster, self.kafka, timeout_s=60)
+
+    def reader(self) -> MemoryReader:
+        return self.kafka.reader(self.settings.offsets_partition)
 
 
 class KilledError(BaseException):

@@ -9,17 +9,15 @@ from random import Random
 import pytest
 
 from eosingest.errors import ChangedError, EosingestError, SpecError
-from eosingest.kafka.memory.clients import MemoryProducer
 from eosingest.protocol import scope
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import COMPLETE, FAILED, ScopePin
 from eosingest.protocol.offsets.state import TaskState
 from eosingest.protocol.source import Json, Scope
 from eosingest.protocol.task_contract import TaskSettings
-from eosingest.protocol.transactional_ids import task_id
 from tests.support.builders import control_record, job_state, offset_record, split_id
 from tests.support.frozen_table import FrozenTables, Tables
-from tests.support.memory_kafka import MemoryKafka
+from tests.support.memory_kafka import MemoryKafka, MemoryTaskKafka
 from tests.support.simulated_source import template
 from tests.support.table_job import TableJob, table_job
 
@@ -29,20 +27,8 @@ LARGE: Scope = {"uppers": [f'"{number:07}\\ä€\n' for number in range(60_000)]
 class Kafka(MemoryKafka):
     """A Kafka in memory with the tasks of a job."""
 
-    def task(self, settings: TaskSettings) -> TaskClients:
-        return TaskClients(self, settings)
-
-
-class TaskClients:
-    def __init__(self, kafka: Kafka, settings: TaskSettings) -> None:
-        self._kafka, self._settings = kafka, settings
-
-    def producer(self, task: int) -> MemoryProducer:
-        name = task_id("p.", self._settings.job, task)
-        return MemoryProducer(name, self._kafka.cluster, self._kafka, timeout_s=60)
-
-    def reader(self) -> object:
-        return self._kafka.reader(self._settings.offsets_partition)
+    def task(self, settings: TaskSettings) -> MemoryTaskKafka:
+        return MemoryTaskKafka(self, settings, "p.")
 
 
 @pytest.fixture
