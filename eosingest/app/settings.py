@@ -23,6 +23,7 @@ from eosingest.errors import FatalError
 from eosingest.host.interruption import never
 from eosingest.host.java import find_java, java_major_version
 from eosingest.host.paths import cache_directory
+from eosingest.kafka.spread import spreads
 from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
 from eosingest.report.wording import Wording
 from eosingest.sources.registry import PlannedSource, kind_of
@@ -120,6 +121,7 @@ def driver_settings(
         host=socket.gethostname(),
         pid=os.getpid(),
         versions=versions,
+        keeps_partitions=spec.record.partition is None and spreads(spec.sink.partitioner),
     )
 
 

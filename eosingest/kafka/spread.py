@@ -19,12 +19,17 @@ _ANYWHERE = frozenset({"consistent_random", "murmur2_random", "fnv1a_random"})
 _STICKY = "sticky.partitioning.linger.ms"  # a user who sets librdkafka's own rule gets it
 
 
+def spreads(partitioner: str) -> bool:
+    """Say whether a partitioner sends records with a null key to any partition, and others by their key."""
+    return partitioner in _ANYWHERE
+
+
 class Spread:
     """Chooses the partitions of a topic round robin, from a random one on."""
 
     def __init__(self, partitioner: str, properties: Mapping[str, str]) -> None:
         """Take the producer's partitioner and properties, by librdkafka's names."""
-        self._chooses = partitioner in _ANYWHERE and _STICKY not in properties
+        self._chooses = spreads(partitioner) and _STICKY not in properties
         self._turns: dict[str, Iterator[int]] = {}
 
     def learn(self, metadata: ClusterMetadata) -> None:

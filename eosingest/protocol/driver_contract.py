@@ -35,6 +35,7 @@ class DriverSettings:
     begin with "version." to the version itself. `generation` is the one that the spec asks for, None for none.
     `accept_change`: accept a changed spec where what was sent is proven to stay. `accept_gap`: go on behind what was deleted
     from the source before it was read. `has_metadata`: records have headers or timestamps of their own.
+    `keeps_partitions`: as in `TaskSettings`.
     """
 
     job: str
@@ -60,6 +61,7 @@ class DriverSettings:
     host: str
     pid: int
     versions: Mapping[str, str]
+    keeps_partitions: bool = False
 
 
 @dataclass(frozen=True)

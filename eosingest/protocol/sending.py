@@ -120,6 +120,7 @@ class Sending:
             max_records=settings.max_records,
             max_bytes=settings.max_bytes,
             wording=self._plan.wording,
+            keeps_partitions=settings.keeps_partitions,
         )
 
     def _watch(self, plan_end: int) -> JobResult:

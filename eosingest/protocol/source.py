@@ -34,6 +34,13 @@ POSITION_KINDS: Final = frozenset(
 )
 
 
+class Home(NamedTuple):
+    """The partition of a topic that rows come from, by number, and how many `partitions` that topic had when it was listed."""
+
+    partition: int
+    partitions: int
+
+
 def split_id(key: Mapping[str, Json]) -> SplitId:
     """Return the identity of the split that has this key."""
     return json.dumps(key, ensure_ascii=False, separators=(",", ":"))
@@ -71,6 +78,11 @@ class Split(Protocol):
     def id(self) -> SplitId:
         """Its identity, as a text."""
         return split_id(self.key)
+
+    @property
+    def home(self) -> Home | None:
+        """The partition of a topic that its rows come from, None where they come from none: where records without a key go."""
+        return None
 
     @abstractmethod
     def size_before(self, position: Position) -> int:

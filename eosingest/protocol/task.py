@@ -42,6 +42,7 @@ from eosingest.errors import (
 )
 from eosingest.host.failpoints import fail_point
 from eosingest.kafka.protocols import FailureKind, KafkaFailure
+from eosingest.protocol.keyless import in_their_partition
 from eosingest.protocol.ownership import Ownership
 from eosingest.protocol.restarts import Restarts
 from eosingest.protocol.split_progress import SplitProgress
@@ -195,7 +196,7 @@ class Task:
         for start, end in runs(batch.splits):
             rows = batch.slice(start, end)
             progress = self._splits.enter(int(rows.splits[0]), rows.first_row)
-            left = self._splits.beyond(progress, rows)
+            left = in_their_partition(self._splits.beyond(progress, rows), progress.planned.split.home, self._settings)
             if len(left.splits):
                 for piece in self._transaction.pieces(self._without_bad_row(progress, left)):
                     self._send(progress, piece)

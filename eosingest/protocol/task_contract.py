@@ -32,7 +32,8 @@ class TaskSettings:
     `run` and `started` say which run it is. `splits` is keyed by the signed hash in the batches' split column; `plan_end` is
     the offset up to which the driver read the job's partition of the offsets topic, whose id then was `offsets_topic_id`.
     `limits` are the sink topic's. `max_records` and `max_bytes` bound a transaction; `max_attempts` is how often Spark tries a
-    task (`spark.task.maxFailures`). `wording` is the source's. Times in seconds, sizes in bytes.
+    task (`spark.task.maxFailures`). `wording` is the source's. `keeps_partitions`: a record without a key keeps the
+    partition that it comes from (`Split.home`), where the sink topic has as many. Times in seconds, sizes in bytes.
     """
 
     job: str
@@ -50,6 +51,7 @@ class TaskSettings:
     max_bytes: int
     wording: Wording
     max_attempts: int = 4
+    keeps_partitions: bool = False
 
 
 @dataclass(frozen=True)

@@ -208,6 +208,50 @@ def test_a_scope_that_is_half_read_is_read_to_its_end(job: Job, source: SourceTo
     assert_done(job.run(), records_sent=0)
 
 
+def test_records_without_a_key_keep_their_partition(job: Job) -> None:
+    """And so their order, over a kill and over runs; those with a key go where the key says. Breaks when they are spread."""
+    source = SourceTopic(job.servers, f"{job.name}-from", partitions=3)
+    copy_job(job, source, transaction='timeout = "10s"\nmax_records = 7', create="{ partitions = 3 }")
+    for partition in range(3):
+        source.write_in_transaction(keyless(partition, 0, 40), partition)
+    source.write([Sent(b"k%d" % number, b"with a key") for number in range(12)], partition=1)
+    run_killed_at(job, "task-before-commit@3")
+    job.run_until_complete()
+    for partition in range(3):
+        source.write_in_transaction(keyless(partition, 40, 60), partition)
+    assert_done(job.run(), records_sent=60)
+    assert without_a_key(job) == {number: [sent.value for sent in keyless(number, 0, 60)] for number in range(3)}
+    assert len({found.partition for found in job.records() if found.key is not None}) > 1
+
+
+def test_records_without_a_key_through_spark(job: Job) -> None:
+    """Filtered, and without their keys: those of a partition stay together there, too."""
+    source = SourceTopic(job.servers, f"{job.name}-from", partitions=2)
+    where = "where = \"NOT CAST(value AS STRING) LIKE '%3'\""
+    copy_job(job, source, transform=where, record='key = "nullif(key, key)"', create="{ partitions = 2 }")
+    for partition in range(2):
+        source.write([sent._replace(key=b"k") for sent in keyless(partition, 0, 20)], partition)
+    assert_done(job.run(), records_sent=36)
+    left = {
+        number: [sent.value for sent in keyless(number, 0, 20) if not (sent.value or b"").endswith(b"3")]
+        for number in range(2)
+    }
+    assert without_a_key(job) == left
+
+
+def keyless(partition: int, first: int, end: int) -> list[Sent]:
+    return [Sent(None, b"%d-%05d" % (partition, number)) for number in range(first, end)]
+
+
+def without_a_key(job: Job) -> dict[int, list[bytes | None]]:
+    """Return the values in the sink of records without a key, in order, by partition."""
+    found: dict[int, list[bytes | None]] = {}
+    for record in job.records():
+        if record.key is None:
+            found.setdefault(record.partition, []).append(record.value)
+    return found
+
+
 def test_a_compacted_topic(job: Job, make_compacted: SourceTopic) -> None:
     """Breaks when holes end a read, or the audit takes what compaction removed for lost."""
     source = make_compacted

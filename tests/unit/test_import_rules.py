@@ -93,10 +93,12 @@ MODULES_MAY: dict[str, set[str]] = {
     },
     "protocol.transaction": {"host.failpoints", "kafka.protocols", "protocol.task_contract"},
     "protocol.restarts": {"errors", "kafka.protocols"},
+    "protocol.keyless": {"kafka.protocols", "protocol.source", "protocol.task_contract"},
     "protocol.task": {
         "errors",
         "host.failpoints",
         "kafka.protocols",
+        "protocol.keyless",
         "protocol.ownership",
         "protocol.restarts",
         "protocol.split_progress",

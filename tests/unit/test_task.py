@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from eosingest.errors import ChangedError
-from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Records
+from eosingest.kafka.protocols import ANY_PARTITION, FailureKind, KafkaFailure, LogRecord, Records
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import Claim, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
@@ -28,6 +28,7 @@ from eosingest.protocol.verdict import JobResult, proven_done
 from eosingest.records import checksum
 from eosingest.records.limits import TopicLimits
 from eosingest.sources.files.positions import BytePositions
+from eosingest.sources.topics.ranges import RangeSplit
 from eosingest.spark.positions import OffsetPositions
 from tests.support.builders import (
     bad_row,
@@ -73,6 +74,7 @@ class World:
     calls: list[str] = field(default_factory=list)
     log: list[LogRecord] = field(default_factory=list)
     sent: list[bytes | None] = field(default_factory=list)  # values of committed records
+    partitions: list[int | None] = field(default_factory=list)  # of all records that were handed over
     transactions: list[list[bytes | None]] = field(default_factory=list)
     script: dict[str, deque[Any]] = field(default_factory=dict)
     time: float = 1000.0
@@ -168,6 +170,7 @@ class Producer:
         assert len(records.keys) == len(records.values) == len(records) > 0
         self._step("produce", ("open",), "open")
         self.values += records.values
+        self.world.partitions += [None] * len(records) if records.partitions is None else records.partitions.tolist()
 
     def produce_to_partition(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
         assert (topic, partition) == ("offsets", 2)
@@ -400,6 +403,16 @@ def test_the_offset_record_says_what_was_written(world: World) -> None:
         task=NUMBER,
         metadata_checksum=0,
     )
+
+
+def test_rows_without_a_key_keep_the_partition_that_they_come_from(world: World) -> None:
+    """Breaks when it is another one behind the end of the split, or when rows are cut into pieces."""
+    homes = {A: RangeSplit("from", "id", 1, 0, 9, partitions=3), B: RangeSplit("from", "id", 2, 0, 9, partitions=3)}
+    told = {key: PlannedSplit(split, {}, None) for key, split in homes.items()}
+    limits = TopicLimits(1_000_000, partitions=3)
+    batches = joined(rows(A, 0, 3, keys=False), rows(B, 0, 2, keys=False), rows(B, 2, 3))
+    run(world, batches, splits=told, limits=limits, keeps_partitions=True, max_records=2)
+    assert world.partitions == [1, 1, 1, 2, 2, ANY_PARTITION]
 
 
 def test_each_offset_record_of_a_split_has_the_next_sequence_number(world: World) -> None:

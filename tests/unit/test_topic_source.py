@@ -136,6 +136,18 @@ def test_up_to_the_last_stable_offset_and_behind_what_is_done(source_on: Callabl
     assert source.list(found.scope) == found, "inside a scope the same is listed, whatever came since"
 
 
+def test_a_range_knows_its_partition_and_how_many_there_are_now(source_on: Callable[..., TopicSource]) -> None:
+    """Breaks when records without a key keep a partition by a count of an earlier run."""
+    cluster = Cluster([(0, 10, 10), (5, 8, 9)])
+    source = source_on(cluster)
+    found = source.list()
+    homes = [source.splits(item, 0)[0].home for item in found.items]
+    assert homes == [(0, 2), (1, 2)]
+    cluster.partitions.append((0, 9, 9))
+    again = source.list(found.scope)
+    assert [source.splits(item, 0)[0].home for item in again.items] == [(0, 3), (1, 3)]
+
+
 def test_from_counts_only_where_nothing_was_read(source_on: Callable[..., TopicSource]) -> None:
     cluster = Cluster([(0, 10, 10), (0, 10, 10), (0, 10, 12)], times={1000: (4, None, 0), 2000: (9, 2, 11)})
     table = Table(begin="1970-01-01T00:00:01Z", to="1970-01-01T00:00:02Z")

@@ -8,10 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
-from eosingest.protocol.source import POSITION_KIND_OFFSET, Fold, Gap, Json, Position, Reached, Scope, Split, SplitId
+from eosingest.protocol.source import (
+    POSITION_KIND_OFFSET,
+    Fold,
+    Gap,
+    Home,
+    Json,
+    Position,
+    Reached,
+    Scope,
+    Split,
+    SplitId,
+)
 from eosingest.report.wording import Wording
 from eosingest.sources.topics import changed
 
@@ -31,7 +42,8 @@ WORDING = Wording(
 class RangeSplit(Split):
     """The offsets [start, end) of a partition of a topic. Its key has the topic's id: another topic has other splits.
 
-    `epoch` is that of the partition's leader when the end was frozen, None where it told none.
+    `epoch` is that of the partition's leader when the end was frozen, None where it told none. `partitions` is how many the
+    topic had when this run listed it, None for a range that was not listed.
     """
 
     topic: str
@@ -40,6 +52,7 @@ class RangeSplit(Split):
     start: int
     end: int
     epoch: int | None = None
+    partitions: int | None = field(default=None, compare=False)
 
     @property
     def item(self) -> str:
@@ -65,6 +78,11 @@ class RangeSplit(Split):
     def label(self) -> str:
         """Topic, partition and offsets."""
         return changed.place(self.topic, self.partition, self.start, self.end)
+
+    @property
+    def home(self) -> Home | None:
+        """The partition."""
+        return Home(self.partition, self.partitions) if self.partitions is not None else None
 
     def size_before(self, position: Position) -> int:
         """Return how many offsets lie up to a position, which is the offset of a record that was sent."""
@@ -180,10 +198,10 @@ class Frozen:
     until: str
     ranges: tuple[tuple[int, int, int, int | None], ...]
 
-    @property
-    def items(self) -> tuple[TopicRange, ...]:
-        """The ranges as items, by name."""
-        return tuple(sorted(map(TopicRange, self.splits), key=lambda item: item.name))
+    def items(self, partitions: int) -> tuple[TopicRange, ...]:
+        """Return the ranges as items, by name, of a topic that has so many partitions now."""
+        items = (TopicRange(replace(split, partitions=partitions)) for split in self.splits)
+        return tuple(sorted(items, key=lambda item: item.name))
 
     @property
     def splits(self) -> tuple[RangeSplit, ...]:

@@ -89,7 +89,7 @@ class TopicSource:
                 refuse_cut_off(admin, topic, partitions, last.values())
                 frozen = self._frozen(admin, topic, partitions, {number: split.end for number, split in last.items()})
                 notes = held_back(admin, topic, partitions, frozen) if self._table.to in _WORDS else []
-        return Listing(frozen.items, notes=tuple(notes), scope=frozen.to_json())
+        return Listing(frozen.items(len(partitions)), notes=tuple(notes), scope=frozen.to_json())
 
     def list_sent(self, sent: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> Listing:
         """List the ranges that were sent, for an audit. Those that do not hold all of their records any more are left out."""

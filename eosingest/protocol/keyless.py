@@ -1,0 +1,29 @@
+"""Where records without a key go that come from a partition of a topic: to the partition of the same number (docs/protocol.md).
+
+Between a task's split sequence and its transaction. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from eosingest.kafka.protocols import ANY_PARTITION
+from eosingest.protocol.source import Home
+from eosingest.protocol.task_contract import Batch, TaskSettings
+
+
+def in_their_partition(rows: Batch, home: Home | None, settings: TaskSettings) -> Batch:
+    """Return rows of one split, those without a key with the partition that they come from, where the sink has as many.
+
+    Where the spec says the partitions, the rows are returned as they are.
+    """
+    if home is None or not settings.keeps_partitions or home.partitions != settings.limits.partitions:
+        return rows
+    records = rows.records
+    if records.partitions is not None or None not in records.keys:
+        return rows
+    without = np.fromiter((key is None for key in records.keys), np.bool_, len(records))
+    chosen = np.where(without, home.partition, ANY_PARTITION).astype(np.int32)
+    return replace(rows, records=replace(records, partitions=chosen))
