@@ -1,13 +1,16 @@
-"""The data file that `init --from` names: on this machine, or in a bucket; and what a spec can say of one in a bucket."""
+"""What `init --from` names: a data file on this machine or in a bucket, and what a spec can say of one there; or a topic."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+from eosingest import broker
+from eosingest.app.connection import EMBEDDED, embedded_is_down
 from eosingest.errors import SpecError
 from eosingest.sniff.found import Found
 from eosingest.sources import registry
+from eosingest.spec import spec_for_topic
 
 _COLUMN = re.compile(r"(?:CAST\()?(\w+)(?: AS STRING\))?")
 
@@ -34,3 +37,29 @@ def as_in_bucket(found: Found, path: str) -> tuple[Found, str | None]:
     note = "of a bucket, JSON lines are read as text: each is a record as it is, and get_json_object takes values out of it"
     lines = Found("text", whole=found.whole, notes=(*found.notes, note))
     return lines, f"get_json_object(value, '$.{column[1]}')" if column is not None else None
+
+
+def spec_of_topic(text: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the text of a spec that copies the topic that a text names, and notes; None where it names no topic.
+
+    Raises TemporaryError where no broker answers, SpecError for a topic that is not there, FatalError where it may not be read.
+    """
+    kind = registry.TOPICS.addressed()
+    address = kind.address_of(text)
+    if address is None:
+        return None
+    is_embedded = address.servers == EMBEDDED
+    servers = broker.status().bootstrap_servers if is_embedded else address.servers
+    if not servers:
+        raise embedded_is_down()
+    found = kind.look(address, servers)
+    written = spec_for_topic(
+        address=str(address),
+        topic=address.topic,
+        servers=None if is_embedded else servers,
+        partitions=found.partitions,
+        max_message_bytes=found.max_message_bytes,
+        id_field=found.id_field,
+        notes=found.notes,
+    )
+    return written, found.notes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -31,7 +30,8 @@ def init(
             metavar="FILE",
             envvar="EOSINGEST_FROM",
             help="A data file, or s3://bucket/key (csv, tsv, json lines, xml, text, parquet, orc; also .gz, .bz2, .zst,"
-            " .lz4): the spec is written for it, with format, options and schema found out.",
+            " .lz4): the spec is written for it, with format, options and schema found out. Or kafka://host:port,…/topic:"
+            " a spec that copies the topic.",
             show_default=False,
         ),
     ] = None,
@@ -49,7 +49,7 @@ def init(
 
         spec = _spec_file(path)
         schema = spec.parent / SCHEMA_NAME
-        text, found = (TEMPLATE, ()) if from_ is None else _for_file(from_, spec)
+        text, found = (TEMPLATE, ()) if from_ is None else _for(from_, spec)
         if not _write(spec, text, force=force):
             raise SpecError(
                 f"{spec} is there already; it was left as it is",
@@ -66,7 +66,7 @@ def init(
             lines.append(f"Edit it, then: eosingest check {named}")
         else:
             lines.append(f"Look at what would be sent: eosingest preview {named}; then: eosingest run {named}")
-            lines.append(f"Hold the topic against the file: eosingest verify {named} --against-source")
+            lines.append(f"Hold the topic against the source: eosingest verify {named} --against-source")
         return Result(
             "init",
             data={
@@ -91,12 +91,15 @@ def _spec_file(path: str) -> Path:
     return Path(path) / DEFAULT_NAME if Path(path).is_dir() else Path(path)
 
 
-def _for_file(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
-    """Return the text of a spec for a data file, and notes about it."""
-    from eosingest.app.data_file import as_in_bucket, data_file
+def _for(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
+    """Return the text of a spec for a topic or a data file, and notes about it."""
+    from eosingest.app.data_file import as_in_bucket, data_file, spec_of_topic
     from eosingest.sniff import sniff
-    from eosingest.spec import spec_for
+    from eosingest.spec import job_name, spec_for
 
+    of_topic = spec_of_topic(named)
+    if of_topic is not None:
+        return of_topic
     data = data_file(named)
     found = sniff(data)
     is_local = isinstance(data, Path)
@@ -106,7 +109,7 @@ def _for_file(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
         notes.append(
             "only the beginning of the file was looked at: types that later rows do not fit end the run; see preview"
         )
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", data.name.split(".")[0]).strip("-.")[:100] or "my-job"
+    name = job_name(data.name.split(".")[0])
     text = spec_for(
         data=str(data),
         name=name,

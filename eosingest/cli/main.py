@@ -45,7 +45,7 @@ _GROUP_SETTINGS: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
 _EXAMPLES = {
-    "init": ("init --from orders.csv", "init jobs/orders/"),
+    "init": ("init --from orders.csv", "init --from kafka://localhost:9092/orders", "init jobs/orders/"),
     "schema": ("schema > eosingest.schema.json",),
     "check": ("check orders.toml --param date=2026-11-20", "check --spark"),
     "plan": ("plan orders.toml --exit-code",),

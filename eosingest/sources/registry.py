@@ -47,6 +47,7 @@ class Kind:
     `tabled`, `made`, `scanned` and `rehearsed` are the `module:name` behind `table`, `source`, `scan` and `rehearsal`, which
     only the kind has that trains Spark's class archive.
     `named` is that of `data_file`, which only the kind has whose items are files.
+    `looked` is the module that looks at a source by its address alone, which only the kind has that a text can name so.
     `in_tasks` are the modules that Spark's Python workers load to read.
     """
 
@@ -57,6 +58,7 @@ class Kind:
     in_tasks: tuple[str, ...]
     rehearsed: str = ""
     named: str = ""
+    looked: str = ""
 
     def table(self) -> Any:
         """Return the kind's `spec.tables.SourceTable`, the class. Loads pydantic."""
@@ -74,6 +76,10 @@ class Kind:
     def data_file(self, text: str) -> Any:
         """Return the file that a text names, with the interface of `sniff.opened.DataFile`."""
         return _loaded(self.named)(text)
+
+    def addressed(self) -> Any:
+        """Return the module with `address_of` and `look`."""
+        return import_module(self.looked)
 
     def rehearsal(self) -> Any:
         """Make the kind's `spark.training.Rehearsal`."""
@@ -100,6 +106,7 @@ TOPICS = Kind(
     tabled="eosingest.sources.topics.table:TopicTable",
     made="eosingest.sources.topics.source:source_of",
     scanned="eosingest.sources.topics.reading.scan:scan_of",
+    looked="eosingest.sources.topics.look",
     in_tasks=("eosingest.sources.topics.reading.reader",),
 )
 KINDS = (FILES, TOPICS)

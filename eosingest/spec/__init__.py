@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from eosingest.spec.options import PROTECTED_SPARK_CONF, protects
     from eosingest.spec.schema import json_schema
-    from eosingest.spec.template import TEMPLATE, spec_for, toml_string
+    from eosingest.spec.template import TEMPLATE, job_name, spec_for, spec_for_topic, toml_string
 
 __all__ = [
     "PROTECTED_SPARK_CONF",
@@ -37,11 +37,13 @@ __all__ = [
     "Transaction",
     "Transform",
     "digest_parts",
+    "job_name",
     "json_schema",
     "load",
     "protects",
     "resolve_properties",
     "spec_for",
+    "spec_for_topic",
     "toml_string",
 ]
 
@@ -49,7 +51,7 @@ _HOME = {
     **dict.fromkeys(("Create", "Record", "Sink", "Spark", "Spec", "Transaction", "Transform"), "model"),
     "resolve_properties": "model",
     **dict.fromkeys(("PROTECTED_SPARK_CONF", "protects"), "options"),
-    **dict.fromkeys(("TEMPLATE", "spec_for", "toml_string"), "template"),
+    **dict.fromkeys(("TEMPLATE", "job_name", "spec_for", "spec_for_topic", "toml_string"), "template"),
     "digest_parts": "digest",
     "json_schema": "schema",
     "load": "loader",

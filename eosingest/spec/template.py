@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+
+_COPY = "-copy"
+_TOPIC_AT_MOST = 249  # Kafka's limit of a name
+_DEFAULT_MESSAGE_BYTES = 1_048_588  # a topic's max.message.bytes by default
 
 TEMPLATE = """\
 #:schema eosingest.schema.json
@@ -14,7 +19,7 @@ TEMPLATE = """\
 #   eosingest plan FILE      show what would be sent: files, splits, bytes
 #   eosingest run FILE       send it; run it again and only what is new is sent
 #
-# For a data file of yours: eosingest init --from FILE finds out format, options and schema.
+# For a data file or a topic of yours: eosingest init --from FILE, or kafka://host:9092/topic, writes a spec for it.
 # Any string may hold ${param:x} (given as --param x=…), ${env:X} or ${file:path}; "$${" is a plain "${".
 
 name = "my-job"                     # the job's progress is kept under this name
@@ -115,6 +120,69 @@ def spec_for(
     if conf:
         lines += ["", "[spark]", f"conf = {_inline(conf)}"]
     return "\n".join(lines) + "\n"
+
+
+def spec_for_topic(
+    *,
+    address: str,
+    topic: str,
+    servers: str | None,
+    partitions: int,
+    max_message_bytes: int | None,
+    id_field: str | None,
+    notes: Sequence[str],
+) -> str:
+    """Return the text of a spec that copies a topic. `servers` None: it lies on the embedded broker.
+
+    The copy keeps records of any age: the brokers would delete those that are older than its retention, and a run refuses them.
+    """
+    copy = f"{topic[: _TOPIC_AT_MOST - len(_COPY)]}{_COPY}"
+    config = {"retention.ms": "-1"}
+    if max_message_bytes is not None and max_message_bytes != _DEFAULT_MESSAGE_BYTES:
+        config["max.message.bytes"] = str(max_message_bytes)
+    lines = [
+        "#:schema eosingest.schema.json",
+        f"# Written by: eosingest init --from {address}",
+        *(f"# Note: {' '.join(note.split())}" for note in notes),
+        "",
+        f"name = {toml_string(job_name(copy))}",
+        "",
+        "[source]",
+        'format = "kafka"',
+        f"topic = {toml_string(topic)}",
+    ]
+    if servers is not None:
+        lines.append(f"bootstrap_servers = {toml_string(servers)}")
+        lines.append('# properties = { "security.protocol" = "SASL_SSL", "sasl.password" = "${env:KAFKA_PASSWORD}" }')
+    lines += [
+        '# from = "2026-11-01T00:00:00Z"      # by default everything that is there; the next run goes on behind it',
+        "",
+        "# [transform]",
+        f"# where = {toml_string(_where(id_field))}",
+        "",
+        "[record]                            # each record as it is: key, value, headers and timestamp",
+        f"# key = {toml_string(_field(id_field))}" if id_field else '# key = "key"',
+        "",
+        "[sink]",
+        'bootstrap_servers = "embedded"      # a real Apache Kafka on this machine; or "host:9092,host:9092"',
+        f"topic = {toml_string(copy)}",
+        "# As many partitions as the source has: so records without a key keep theirs, and their order.",
+        f"create = {{ partitions = {partitions}, config = {_inline(config)} }}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def job_name(text: str) -> str:
+    """Return a name for a job, made of another name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:100] or "my-job"
+
+
+def _field(name: str) -> str:
+    return f"get_json_object(CAST(value AS STRING), '$.{name}')"
+
+
+def _where(id_field: str | None) -> str:
+    return f"{_field(id_field)} IS NOT NULL" if id_field else "key IS NOT NULL"
 
 
 def _inline(table: Mapping[str, str | bool]) -> str:

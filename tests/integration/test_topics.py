@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from eosingest import broker
+from tests.integration.test_verbs import command
 from tests.support.harness import (
     Job,
     Record,
@@ -18,6 +19,7 @@ from tests.support.harness import (
     end_offsets,
     finish,
     read_committed,
+    topic_exists,
     write_tables,
 )
 from tests.support.held_runs import run_killed_at, start_held
@@ -463,3 +465,50 @@ def test_the_sample(job: Job) -> None:
     assert Counter(map(str, map(whole, job.records()))) == Counter(
         map(str, map(whole, read_committed(job.servers, source.name)))
     )
+
+
+# ---- init --from -----------------------------------------------------------------------------------------------------
+
+
+def test_init_from_a_topic(job: Job) -> None:
+    """init --from kafka://…, check, run: each record once, in its partition, with no edit but the cluster's name.
+
+    Breaks when the spec that is written does not run: records older than topics keep them by default, larger ones.
+    """
+    source = SourceTopic(job.servers, f"{job.name}-from", partitions=3, config={"max.message.bytes": "3000000"})
+    old = NOW_MS - 30 * 86_400_000
+    for partition in range(3):
+        source.write([Sent(None, b'{"id": %d}' % n, (("h", b"x"),), old + n) for n in range(5)], partition)
+    source.write([Sent(b"k", b"x" * 2_000_000, (), NOW_MS)], partition=1)
+    job.spec.unlink()
+    servers = f"127.0.0.1:1,{job.servers}"
+    made = command("init", "--from", f"kafka://{servers}/{source.name}", str(job.spec), "--output", "json")
+    assert made.exit_code == 0, made
+    assert "of 16 records that were looked at" in " ".join(made.data["notes"])
+    copy = f"{source.name}-copy"
+    text = job.spec.read_text()
+    assert f'bootstrap_servers = "{servers}"' in text
+    assert not topic_exists(job.servers, copy), "a look makes no topic"
+    job.spec.write_text(text.replace('"embedded"', f'"{job.servers}"') + '\n[spark]\nmaster = "local[2]"\n')
+    assert job.run("check").exit_code == 0
+    assert_done(job.run(), records_sent=16)
+    sent, found = read_committed(job.servers, source.name), read_committed(job.servers, copy)
+    assert Counter(map(repr, map(whole, found))) == Counter(map(repr, map(whole, sent)))
+    for number in range(3):
+        assert [whole(r) for r in found if (r.partition, r.key) == (number, None)] == [
+            whole(r) for r in sent if (r.partition, r.key) == (number, None)
+        ]
+    assert_done(job.run(), records_sent=0)
+    audit = job.run("verify", "--against-source")
+    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+
+
+def test_init_from_a_topic_that_is_not_there(job: Job) -> None:
+    """Breaks when a look makes the topic, or a spec is written that cannot run."""
+    job.spec.unlink()
+    missing = command("init", "--from", f"kafka://{job.servers}/{job.name}-no", str(job.spec), "--output", "json")
+    assert_refused(missing, 2, "source-topic-missing", "nothing was written", f"{job.name}-no")
+    assert not topic_exists(job.servers, f"{job.name}-no")
+    nobody = command("init", "--from", "kafka://127.0.0.1:1/t", str(job.spec), "--output", "json")
+    assert_refused(nobody, 5, "broker-unreachable", "nothing was written", "127.0.0.1:1")
+    assert not job.spec.exists()

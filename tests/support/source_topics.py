@@ -90,7 +90,7 @@ class SourceTopic:
         yield producer
 
     def _producer(self, config: Mapping[str, object]) -> Producer:
-        return Producer({"bootstrap.servers": self.servers, "linger.ms": 5, **config})
+        return Producer({"bootstrap.servers": self.servers, "linger.ms": 5, "message.max.bytes": 4_000_000, **config})
 
     def _produce(self, producer: Producer, records: Iterable[Sent], partition: int) -> None:
         for record in records:
