@@ -117,7 +117,7 @@ class KafkaPythonAdmin:
                 hint=f"nothing was sent; eosingest needs Apache Kafka {OLDEST} or newer",
             ) from error
         except kafka_errors.KafkaError as error:
-            raise FatalError(f"{self._servers}: {doing}: {_named_once(error)}", code="broker-refused") from error
+            raise _refused(f"{self._servers}: {doing}", error) from error
 
     def cluster_id(self) -> str:
         """Return the cluster's id."""
@@ -150,8 +150,8 @@ class KafkaPythonAdmin:
                 answer = self._client.describe_configs([resource], config_filter="all")
         except FatalError:
             return None
-        entries: Mapping[str, Any] = answer["topic"][name]
-        return {key: str(entry["value"]) for key, entry in entries.items()}
+        entries: Mapping[str, Any] = answer["topic"][name]  # empty without the right: kafka-python drops that error
+        return {key: str(entry["value"]) for key, entry in entries.items()} or None
 
     def create_topic(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """Create a topic. Raises FatalError with the `kafka-topics` line where the right to do so is missing."""
@@ -351,6 +351,17 @@ def _told_apart(settings: ClientSettings, check: Callable[[], None]) -> Iterator
             code="broker-unreachable",
             hint=f"nothing was sent; {hint}; then run again",
         ) from error
+
+
+def _refused(doing: str, error: kafka_errors.KafkaError) -> FatalError:
+    """Make the error for an answer that is no, and would be no again."""
+    if not isinstance(error, kafka_errors.AuthorizationError):
+        return FatalError(f"{doing}: {_named_once(error)}", code="broker-refused")
+    return FatalError(
+        f"{doing}: the right to do so is missing ({_named_once(error)})",
+        code="broker-refused",
+        hint="what was committed is kept; give the user that logs in the right (kafka-acls --add), then run again",
+    )
 
 
 def _named_once(error: BaseException) -> str:

@@ -18,6 +18,7 @@ from eosingest.protocol.offsets.blocking import blocked_read
 from eosingest.protocol.offsets.gap import GapRecord
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord, RunRecord
 from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.refusals import hint_of
 from eosingest.protocol.transactional_ids import control_id, sharing
 
 _SUCCESSOR_WAIT_S = 5.0
@@ -264,7 +265,7 @@ class ControlLog:
 def _kafka_error(doing: str, failure: KafkaFailure) -> EosingestError:
     """Return the error for a KafkaFailure. A fence alone is not exit 6 (FencedError): only the control record proves that."""
     if failure.kind is FailureKind.REFUSED:
-        return FatalError(f"{doing}: Kafka refused: {failure}", code="kafka-refused")
+        return FatalError(f"{doing}: Kafka refused: {failure}", code="kafka-refused", hint=hint_of(failure.code))
     hint = "what was committed is kept, nothing was sent twice; run again"
     if failure.kind is FailureKind.FENCED:
         hint += (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from eosingest.errors import FatalError, TemporaryError
 from eosingest.kafka.protocols import FailureKind, KafkaFailure
+from eosingest.protocol.refusals import hint_of
 
 _MOST_WITHOUT_COMMIT = 3
 
@@ -11,10 +12,11 @@ _MOST_WITHOUT_COMMIT = 3
 class Restarts:
     """Counts the failures of a task: `total`, and in a row since its last commit."""
 
-    def __init__(self, task: int, run: int) -> None:
-        """Nothing has failed yet. `task` and `run` are their numbers, for messages."""
+    def __init__(self, task: int, run: int, sink: str, offsets: str) -> None:
+        """Nothing has failed yet. For messages: numbers of task and run, names of sink topic and offsets topic."""
         self._task = task
         self._run = run
+        self._topics = (sink, offsets)
         self._without_commit = 0
         self.total = 0
 
@@ -23,7 +25,7 @@ class Restarts:
         self.total += 1
         self._without_commit += 1
         if failure.kind is FailureKind.REFUSED:
-            raise FatalError(f"Kafka refused: {failure}", code=failure.code)
+            raise FatalError(f"Kafka refused: {failure}", code=failure.code, hint=hint_of(failure.code, *self._topics))
         if failure.code == "read-deadline":
             raise TemporaryError(
                 f"the offsets topic could not be read to its end: {failure.detail}", code="offsets-held-up"

@@ -94,7 +94,7 @@ class Task:
         self._ownership = Ownership(settings, number, attempt, kafka.reader())
         self._transaction = Transaction(settings, number, kafka, now)
         self._splits = SplitSequence(settings.splits, self._ownership.committed, settings.wording)
-        self._restarts = Restarts(number, settings.run)
+        self._restarts = Restarts(number, settings.run, settings.topic, settings.offsets_topic)
         self._claimed = False
 
     # ---- one attempt -----------------------------------------------------------------------------------------------

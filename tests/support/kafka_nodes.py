@@ -134,7 +134,7 @@ class Cluster:
         self.starts = 0
 
     def _make_nodes(self, properties: dict[str, str], voting: int) -> list[Node]:
-        ports = _distinct_ports(3 * self.size)
+        ports = distinct_ports(3 * self.size)
         clients, internal, controllers = ports[::3], ports[1::3], ports[2::3]
         voters = ",".join(f"{number}@{HOST}:{port}" for number, port in enumerate(controllers[:voting], start=1))
         shown = [proxy.port for proxy in self.proxies] or clients
@@ -228,7 +228,7 @@ def _replicated(size: int) -> dict[str, str]:
     }
 
 
-def _distinct_ports(count: int) -> list[int]:
+def distinct_ports(count: int) -> list[int]:
     """Return free ports, each another."""
     ports: list[int] = []
     while len(ports) < count:

@@ -92,7 +92,8 @@ MODULES_MAY: dict[str, set[str]] = {
         "protocol.task_contract",
     },
     "protocol.transaction": {"host.failpoints", "kafka.protocols", "protocol.task_contract"},
-    "protocol.restarts": {"errors", "kafka.protocols"},
+    "protocol.restarts": {"errors", "kafka.protocols", "protocol.refusals"},
+    "protocol.refusals": set(),
     "protocol.keyless": {"kafka.protocols", "protocol.source", "protocol.task_contract"},
     "protocol.task": {
         "errors",
@@ -167,7 +168,13 @@ MODULES_MAY: dict[str, set[str]] = {
         "protocol.transactional_ids",
         "report",
     },
-    "protocol.control_log": {"errors", "kafka.protocols", "protocol.offsets", "protocol.transactional_ids"},
+    "protocol.control_log": {
+        "errors",
+        "kafka.protocols",
+        "protocol.offsets",
+        "protocol.refusals",
+        "protocol.transactional_ids",
+    },
     # How a kind is read: by Spark, and by tasks, which make batches of what they read.
     "sources.files.reading": {
         "errors",

@@ -45,6 +45,22 @@ def test_no_answer_is_temporary() -> None:
         raise errors.KafkaTimeoutError("late")
 
 
+def test_a_missing_right_says_what_to_do() -> None:
+    with pytest.raises(FatalError) as raised, admin()._errors("describing topic t"):
+        raise errors.TopicAuthorizationFailedError("t")
+    assert (raised.value.code, raised.value.exit_code) == ("broker-refused", 7)
+    assert "kafka-acls --add" in raised.value.hint
+
+
+@pytest.mark.parametrize(("told", "known"), [({}, None), ({"a": {"value": 1}}, {"a": "1"})])
+def test_settings_that_may_not_be_read_are_not_known(told: dict[str, Any], known: dict[str, str] | None) -> None:
+    """kafka-python gives no settings where the right to read them is missing. Breaks when that is taken for an empty policy."""
+    made = admin()
+    client: Any = SimpleNamespace(describe_configs=lambda *_, **__: {"topic": {"t": told}})
+    made._client = client
+    assert made._topic_config("t") == known
+
+
 class _Stop(Exception):
     """A signal."""
 

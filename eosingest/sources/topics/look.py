@@ -112,10 +112,9 @@ def _described(admin: KafkaPythonAdmin, address: Address) -> TopicDescription:
     topic = admin.describe_topic(address.topic)
     if topic is None:
         raise SpecError(
-            f"there is no topic {address.topic} on {address.servers}, or it may not be seen",
+            f"there is no topic {address.topic} on {address.servers}",
             code="source-topic-missing",
-            hint="nothing was written, and no topic was made; is it spelt so, and is it this cluster?"
-            " Without a login a topic may be hidden (Describe)",
+            hint="nothing was written, and no topic was made; is it spelt so, and is it this cluster?",
         )
     return topic
 
@@ -133,7 +132,7 @@ def _with_hint() -> Iterator[None]:
 def _hint_of(error: TemporaryError | FatalError) -> str:
     hint = error.hint.removeprefix("nothing was sent; ").removesuffix("; then run again")
     hint = hint.removesuffix("; nothing was sent, run again")
-    if not hint or "properties" in hint:
+    if not hint or "properties" in hint or error.code in ("broker-refused", "kafka-refused"):
         return f"an address has neither a login nor TLS: {_LOGIN_HINT}"
     return hint
 

@@ -231,7 +231,10 @@ class TopicSource:
 
     def _described(self, admin: KafkaPythonAdmin) -> TopicDescription:
         """Return the topic's description. Raises SpecError where it is not there, FatalError where topics have no ids."""
-        topic = admin.describe_topic(self._topic)
+        try:
+            topic = admin.describe_topic(self._topic)
+        except FatalError as error:
+            raise self._not_allowed(error) from error
         if topic is None:
             raise SpecError(
                 f"source.topic: there is no topic {self._topic} on the source's cluster",
@@ -280,11 +283,15 @@ class TopicSource:
                     self._check()
         except KafkaFailure as failure:
             if failure.kind is FailureKind.REFUSED:
-                raise FatalError(
-                    f"topic {self._topic} may not be read: {failure}",
-                    code="kafka-refused",
-                    hint="nothing was sent; the source's user needs Read and Describe on the topic",
-                ) from failure
+                raise self._not_allowed(failure) from failure
+
+    def _not_allowed(self, why: Exception) -> FatalError:
+        return FatalError(
+            f"source.topic: {self._topic} may not be read: {why}",
+            code="kafka-refused",
+            hint="nothing was sent by this run; the source's user needs Read on the topic:"
+            f" kafka-acls --add --allow-principal User:… --operation Read --topic {self._topic}; then run again",
+        )
 
 
 def _is_there(split: RangeSplit, partition: Partition) -> bool:

@@ -115,7 +115,7 @@ class _Reading:
             return FatalError(
                 f"{wanted.label}: could not be read, Kafka refused: {failure}",
                 code="kafka-refused",
-                hint="what was committed is kept; the source's user needs Read and Describe on the topic",
+                hint="what was committed is kept; the source's user needs Read on the topic; then run again",
                 item=wanted.item,
             )
         return OSError(f"{wanted.label}: {failure}")

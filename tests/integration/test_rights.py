@@ -1,0 +1,117 @@
+"""A copy of a topic by a user who may do little: what ACLs it needs, and what is said and sent where one of them is missing."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AclOperation, ResourceType
+
+from eosingest.protocol.offsets import topic
+from tests.support.guarded_broker import PASSWORD, USER, Allowed, GuardedBroker, of_a_job
+from tests.support.harness import Done, Job, assert_done, assert_refused, create_topic, end_offsets, finish
+from tests.support.source_topics import SourceTopic, copy_job, numbered
+
+pytestmark = pytest.mark.timeout(900)
+OFFSETS = "eosingest-offsets"
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedBroker]:
+    broker = GuardedBroker(tmp_path_factory.mktemp("guarded"))
+    try:
+        broker.start()
+        create_topic(broker.direct, OFFSETS, partitions=topic.PARTITIONS, config={"cleanup.policy": "compact"})
+        yield broker
+    finally:
+        broker.stop()
+
+
+class Guarded:
+    """A job of the user who logs in, over topics that somebody else has made."""
+
+    def __init__(self, broker: GuardedBroker, folder: Path, name: str) -> None:
+        self.broker = broker
+        self.job = Job(folder, broker.direct, name)  # its helpers read by the plain listener
+        self.source = SourceTopic(broker.direct, f"{name}-from", partitions=2)
+        self.source.write(numbered(0, 10))
+        create_topic(broker.direct, name, partitions=2)
+        copy_job(self.job, self.source)
+        login = f'"security.protocol" = "SASL_PLAINTEXT", "sasl.mechanism" = "PLAIN", "sasl.username" = "{USER}"'
+        properties = f'properties = {{ {login}, "sasl.password" = "${{env:GUARDED_PASSWORD}}" }}'
+        servers = f'bootstrap_servers = "{broker.direct}"'
+        self.job.edit_spec(f"[sink]\n{servers}", f'[sink]\nbootstrap_servers = "{broker.servers}"\n{properties}')
+        self.needed = of_a_job(self.source.name, name, OFFSETS, f"eosingest.{name}.")
+
+    def allow_all_but(self, kind: ResourceType, name: str, *instead: AclOperation) -> None:
+        """Let the user do what a job needs, but on this resource only what is said."""
+        others = [each for each in self.needed if each[:2] != (kind, name)]
+        assert len(others) < len(self.needed), "else nothing is taken away"
+        self.broker.allow_only([*others, *((kind, name, operation) for operation in instead)])
+
+    def run(self) -> Done:
+        done = finish(self.job.popen(env={"GUARDED_PASSWORD": PASSWORD}))
+        assert PASSWORD not in done.text
+        return done
+
+    def run_refused(self, code: str, *words: str) -> None:
+        """Run, and be refused with exit 7; no record is sent, nor one that was aborted."""
+        before = end_offsets(self.job.servers, self.job.name)
+        assert_refused(self.run(), 7, code, *words)
+        assert end_offsets(self.job.servers, self.job.name) == before
+
+    def run_complete(self) -> None:
+        """Run with what docs/sources.md says is needed, and no more: all is copied, once."""
+        self.broker.allow_only(self.needed)
+        assert_done(self.run(), records_sent=10)
+        assert [record.value for record in sorted(self.job.records(), key=lambda found: found.value or b"")] == [
+            sent.value for sent in numbered(0, 10)
+        ]
+
+
+@pytest.fixture
+def job_of_user(guarded: GuardedBroker, tmp_path: Path) -> Guarded:
+    return Guarded(guarded, tmp_path, f"rights-{uuid.uuid4().hex[:6]}")
+
+
+def claims(job: Guarded) -> dict[int, int]:
+    return end_offsets(job.broker.direct, OFFSETS)
+
+
+@pytest.mark.parametrize("instead", [(), (AclOperation.DESCRIBE,)], ids=["not even seen", "seen"])
+def test_a_source_that_may_not_be_read(job_of_user: Guarded, instead: tuple[AclOperation, ...]) -> None:
+    """It is refused before the job is claimed: an earlier run is not fenced for it."""
+    job = job_of_user
+    job.allow_all_but(ResourceType.TOPIC, job.source.name, *instead)
+    before = claims(job)
+    job.run_refused("kafka-refused", job.source.name, "may not be read", "nothing was sent", "--operation Read")
+    assert claims(job) == before
+
+
+def test_a_sink_that_may_not_be_seen(job_of_user: Guarded) -> None:
+    job_of_user.allow_all_but(ResourceType.TOPIC, job_of_user.job.name)
+    job_of_user.run_refused("broker-refused", job_of_user.job.name, "kafka-acls --add", "run again")
+
+
+def test_a_sink_that_may_not_be_written(job_of_user: Guarded) -> None:
+    """Only a task finds out; with the right added the next run sends all, once."""
+    job = job_of_user
+    job.allow_all_but(ResourceType.TOPIC, job.job.name, AclOperation.DESCRIBE)
+    words = ("nothing was sent twice", f"Write on {job.job.name}", "kafka-acls --add", "run again")
+    job.run_refused("TOPIC_AUTHORIZATION_FAILED", *words)
+    job.run_complete()
+
+
+def test_transactional_ids_that_are_not_allowed(job_of_user: Guarded) -> None:
+    """None of them; then that of the driver alone, and none of a task."""
+    job = job_of_user
+    ids = f"eosingest.{job.job.name}."
+    job.allow_all_but(ResourceType.TRANSACTIONAL_ID, f"{ids}*")
+    before = claims(job)
+    job.run_refused("kafka-refused", "claiming the job", "Write on all transactional ids", "kafka-acls --add")
+    assert claims(job) == before
+    control: Allowed = (ResourceType.TRANSACTIONAL_ID, f"{ids}control", AclOperation.WRITE)
+    job.broker.allow_only([*(each for each in job.needed if each[1] != f"{ids}*"), control])
+    job.run_refused("broker-refused", f"{ids}0", "kafka-acls --add", "run again")
