@@ -15,8 +15,14 @@ from eosingest.cli.signals import HANDLED
 os.environ["EOSINGEST_PREPARE"] = "off"
 
 SLOW = Path(__file__).with_name("slow.txt")
-# Tests of many kinds or cases each. With EOSINGEST_TURN=0/2 every second one is played, with 1/2 the others: CI takes turns.
+# Tests of many kinds or cases each. With EOSINGEST_TURN=0/3 every third one is played, with 1/3 and 2/3 the others: CI
+# takes turns.
 IN_TURNS = (
+    "tests/chaos/test_chaos.py::test_round[",
+    "tests/integration/test_broker_versions.py::",
+    "tests/integration/test_interrupted.py::test_signal_in_mid_split[",
+    "tests/integration/test_kills.py::test_killed_at_named_points[",
+    "tests/integration/test_three_brokers.py::test_a_broker_is_lost[",
     "tests/reading/test_mends_taken_out.py::test_with_spark[",
     "tests/reading/test_table.py::test_whole[",
     "tests/sources/test_conformance.py::test_killed_at_every_point_and_run_again[",
