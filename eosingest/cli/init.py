@@ -49,7 +49,7 @@ def init(
 
         spec = _spec_file(path)
         schema = spec.parent / SCHEMA_NAME
-        text, found = (TEMPLATE, ()) if from_ is None else _for(from_, spec)
+        text, found = (TEMPLATE, ()) if from_ is None else _spec_text(from_, spec)
         if not _write(spec, text, force=force):
             raise SpecError(
                 f"{spec} is there already; it was left as it is",
@@ -91,7 +91,7 @@ def _spec_file(path: str) -> Path:
     return Path(path) / DEFAULT_NAME if Path(path).is_dir() else Path(path)
 
 
-def _for(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
+def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
     """Return the text of a spec for a topic or a data file, and notes about it."""
     from eosingest.app.data_file import as_in_bucket, data_file, spec_of_topic
     from eosingest.sniff import sniff

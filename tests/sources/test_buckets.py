@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from eosingest.app.settings import source_of
-from eosingest.cli.init import _for_file
+from eosingest.cli.init import _spec_text
 from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, TemporaryError
 from eosingest.host import failpoints
 from eosingest.host.interruption import never
@@ -379,7 +379,7 @@ def test_init_writes_a_spec_for_an_object(
 ) -> None:
     store.put(subject.bucket, f"look/{name}", data)
     made = tmp_path / "new.toml"
-    text, _ = _for_file(f"s3a://{subject.bucket}/look/{name}", made)
+    text, _ = _spec_text(f"s3a://{subject.bucket}/look/{name}", made)
     made.write_text(text)
     for line in [*lines, f'path = "s3://{subject.bucket}/look/{name}"']:
         assert line in text, text
@@ -397,5 +397,5 @@ def test_init_refuses_what_no_run_would_take(
     if data is not None:
         store.put(subject.bucket, name, data)
     with pytest.raises(EosingestError) as caught:
-        _for_file(f"s3://{subject.bucket}/{name}", tmp_path / "new.toml")
+        _spec_text(f"s3://{subject.bucket}/{name}", tmp_path / "new.toml")
     assert caught.value.code == code
