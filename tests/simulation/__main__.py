@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -25,7 +25,8 @@ from tests.simulation.schedule import Result, run_schedule
 
 _CHUNK = 10
 _DECODED = 10_000  # records whose decoded form is kept in each process
-_SHOWN = 5
+_SHOWN = 50
+_TOLD_EVERY = 50_000  # schedules
 
 
 @dataclass
@@ -52,11 +53,16 @@ class Summary:
 
 
 def simulate(
-    seeds: range, *, rule: str | None = None, jobs: int | None = None, until_violated: bool = False
+    seeds: range,
+    *,
+    rule: str | None = None,
+    jobs: int | None = None,
+    until_violated: bool = False,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> Summary:
     """Run the schedules of the seeds on all cores; to the first violation only, where that is asked for.
 
-    Ctrl-C ends it with the summary of those that were run.
+    `tell` is told violations as they are found, and how far it is. Ctrl-C ends it with the summary of those that were run.
     """
     summary = Summary()
     chunks = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
@@ -65,6 +71,10 @@ def simulate(
         for results in pool.imap_unordered(partial(_run_chunk, rule=rule), chunks):
             for result in results:
                 summary.add(result)
+                if result.violation is not None:
+                    tell(f"seed {result.seed}: {result.violation}")
+                if summary.schedules % _TOLD_EVERY == 0:
+                    tell(f"{summary.schedules:,} of {len(seeds):,} schedules, {len(summary.violations)} violations")
             if until_violated and summary.violations:
                 break
     return summary
@@ -130,7 +140,8 @@ def main() -> int:
     if asked.replay is not None:
         return _replay(asked.replay, asked.without)
     began = time.monotonic()
-    summary = simulate(range(asked.seed, asked.seed + asked.schedules), rule=asked.without, jobs=asked.jobs)
+    seeds = range(asked.seed, asked.seed + asked.schedules)
+    summary = simulate(seeds, rule=asked.without, jobs=asked.jobs, tell=partial(print, file=sys.stderr, flush=True))
     print("\n".join(_report(summary, asked.seed, time.monotonic() - began, asked.without)))
     return 1 if summary.violations else 0
 

@@ -266,7 +266,7 @@ class World:
         for mover in self._moving():
             assert mover.actor is not None
             self.scheduler.wait_for(mover.actor, _RUN_S)
-        run = self.start_run(self.witness.version or self.random.choice(("one", "two")))
+        run = self.start_run(self.witness.version or self.witness.begun_as or self.random.choice(("one", "two")))
         assert run.actor is not None
         if not self.scheduler.wait_for(run.actor, _RUN_S):
             raise ViolationError("P10", f"{run.process} does not end")

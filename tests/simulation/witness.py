@@ -60,8 +60,10 @@ class Witness:
         self.fenced_below = 0  # runs of a lower number must not commit anything any more
         self.anew = 0  # the run that last began to send everything again
         self.begun: set[str] = set()  # what runs call themselves that were about to send
+        self.begun_as: str | None = None  # the spec of the last of them, which may be pinned though it sent nothing
         self.ended: set[int] = set()  # numbers of runs that ended in order
         self.numbers: dict[str, int] = {}  # run numbers by what the runs call themselves
+        self.told_before: dict[Place, Any] = {}  # offset records of a lost offsets topic
         self.lives = 1  # of the offsets topic: in each of them run numbers begin anew
         self.fenced_at = 0.0  # when the last run fenced in this life of the offsets topic
         self.writers: dict[str, Attempt] = {}  # by transactional id: who was about to init it last
@@ -151,17 +153,23 @@ class Witness:
         return parts
 
     def _is_fold(self, split: Place, new: dict[str, Any]) -> bool:
-        return split in self.offsets and "bounds" in new and new["bounds"] != self.offsets[split]["bounds"]
+        old = self._ever_told().get(split)
+        return old is not None and "bounds" in new and new["bounds"] != old["bounds"]
+
+    def _ever_told(self) -> dict[Place, Any]:
+        """Return the offset records, also those of the lost offsets topic: a run that read them may fold them."""
+        return {**self.told_before, **self.offsets}
 
     def _take_fold(self, whole: KeyRange, new: dict[str, Any]) -> None:
         """Take one record for several: they are done, lie side by side, and what it says is the sum of what they said."""
-        ends = {old["bounds"]["end"]: start for (table, start), old in self.offsets.items() if table == whole.table}
+        known = self._ever_told()
+        ends = {old["bounds"]["end"]: start for (table, start), old in known.items() if table == whole.table}
         at = whole.end
         parts = []
         while at != whole.start:
             if at not in ends:
                 raise ViolationError("P4", f"{whole.label}: folded, and nothing that ends at {at} is among it")
-            parts.append(self.offsets[whole.table, ends[at]])
+            parts.append(known[whole.table, ends[at]])
             at = ends[at]
         same = all(new[name] == sum(part[name] for part in parts) for name in ("rows", "records"))
         checksum = sum(int(part["checksum"], 16) for part in parts) % (1 << 64)
@@ -211,6 +219,7 @@ class Witness:
         begins = value["state"] in ("running", "complete") and value["started"] not in self.begun
         if begins:  # where nothing is there to send, a run says `complete` at once
             self.begun.add(value["started"])
+            self.begun_as = self.run_of(value).version
         if begins and self.run_of(value).from_scratch:
             # everything is sent again, in whatever version
             self.anew = value["run"]
@@ -219,8 +228,7 @@ class Witness:
             self.edited.clear()
             self.missing.clear()
         if begins and self.run_of(value).accept_change and not self.sent:
-            # Another spec was accepted by a proof over nothing: no row of the earlier one is committed.
-            self.version = self.run_of(value).version
+            self.version = None  # another spec was accepted by a proof over nothing, and any is while nothing is sent
         if value["state"] == "complete" and (self.world.tables is not None or self.world.files is not None):
             self.version, self.sent = None, False  # what comes now is other rows, and may be another spec's
 
@@ -299,6 +307,7 @@ class Witness:
         """The offsets topic was deleted: run numbers and sequences begin anew, what was sent stays."""
         self.fenced_below, self.fenced_at, self.ended, self.anew = 0, 0.0, set(), 0
         self.lives += 1
+        self.told_before |= self.offsets
         self.offsets.clear()
 
     def run_ended(self, run: Run) -> None:
