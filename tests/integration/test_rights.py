@@ -10,8 +10,10 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from eosingest.protocol.offsets import topic
+from tests.integration.test_verbs import command
 from tests.support.guarded_broker import PASSWORD, USER, Allowed, GuardedBroker, of_a_job
-from tests.support.harness import Done, Job, assert_done, assert_refused, create_topic, end_offsets, finish
+from tests.support.harness import Done, Job, assert_done, assert_refused, create_topic, end_offsets, finish, wait_for
+from tests.support.held_runs import Held
 from tests.support.source_topics import SourceTopic, copy_job, numbered
 
 pytestmark = pytest.mark.timeout(900)
@@ -115,3 +117,25 @@ def test_transactional_ids_that_are_not_allowed(job_of_user: Guarded) -> None:
     control: Allowed = (ResourceType.TRANSACTIONAL_ID, f"{ids}control", AclOperation.WRITE)
     job.broker.allow_only([*(each for each in job.needed if each[1] != f"{ids}*"), control])
     job.run_refused("broker-refused", f"{ids}0", "kafka-acls --add", "run again")
+
+
+def test_a_right_that_is_taken_away_in_mid_run(job_of_user: Guarded) -> None:
+    """Behind the look at the source, before tasks read it: the run says so, and the next one sends all."""
+    job = job_of_user
+    job.broker.allow_only(job.needed)
+    held = Held(job.job, "driver-after-running=sleep:8")
+    process = job.job.popen(env={"GUARDED_PASSWORD": PASSWORD, **held.env})
+    wait_for(held.reached, 120)
+    job.allow_all_but(ResourceType.TOPIC, job.source.name)
+    done = finish(process)
+    assert PASSWORD not in done.text
+    assert_refused(done, 7, "kafka-refused", job.source.name, "what was committed is kept", "needs Read on the topic")
+    job.run_complete()
+
+
+def test_init_from_a_broker_that_asks_for_a_login(guarded: GuardedBroker, tmp_path: Path) -> None:
+    """An address has no login: it is said how to begin instead, and nothing is written."""
+    spec = tmp_path / "job.toml"
+    done = command("init", "--from", f"kafka://{guarded.servers}/t", str(spec), "--output", "json")
+    assert_refused(done, 7, "broker-unreachable", "asks for a login", "nothing was written", "${env:KAFKA_PASSWORD}")
+    assert not spec.exists()

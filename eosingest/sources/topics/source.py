@@ -40,6 +40,7 @@ _NO_ID = "00000000-0000-0000-0000-000000000000"
 _COMPACTED = "the topic is compacted: not all that was sent need be there any more"
 _MAY_BE_COMPACTED = "the topic may be compacted: the right to read its configuration is missing (DescribeConfigs)"
 _DELETED = "records of it were deleted since they were sent (retention, or deleted records)"
+_KEPT = "what was committed is kept, nothing was sent twice"
 _WORDS = ("earliest", "latest")  # in place of a point in time
 
 
@@ -178,8 +179,10 @@ class TopicSource:
             raise TemporaryError(
                 f"the source could not be looked at once more when it had been read: {error.message}",
                 code=error.code,
-                hint="what was committed is kept, nothing was sent twice; run again: it goes on from here",
+                hint=f"{_KEPT}; run again: it goes on from here",
             ) from error
+        except FatalError as error:
+            raise _not_allowed(self._topic, error, _KEPT) from error
         kept = set(same) - {split for split, _ in found}
         return [item.name for item in ranges if item.split not in kept]
 
@@ -234,7 +237,7 @@ class TopicSource:
         try:
             topic = admin.describe_topic(self._topic)
         except FatalError as error:
-            raise self._not_allowed(error) from error
+            raise _not_allowed(self._topic, error) from error
         if topic is None:
             raise SpecError(
                 f"source.topic: there is no topic {self._topic} on the source's cluster",
@@ -283,15 +286,17 @@ class TopicSource:
                     self._check()
         except KafkaFailure as failure:
             if failure.kind is FailureKind.REFUSED:
-                raise self._not_allowed(failure) from failure
+                raise _not_allowed(self._topic, failure) from failure
 
-    def _not_allowed(self, why: Exception) -> FatalError:
-        return FatalError(
-            f"source.topic: {self._topic} may not be read: {why}",
-            code="kafka-refused",
-            hint="nothing was sent by this run; the source's user needs Read on the topic:"
-            f" kafka-acls --add --allow-principal User:… --operation Read --topic {self._topic}; then run again",
-        )
+
+def _not_allowed(topic: str, why: Exception, safe: str = "nothing was sent by this run") -> FatalError:
+    """Make the error for a topic that the source's user may not see, or may not read."""
+    return FatalError(
+        f"source.topic: {topic} may not be read: {why}",
+        code="kafka-refused",
+        hint=f"{safe}; the source's user needs Read on the topic:"
+        f" kafka-acls --add --allow-principal User:… --operation Read --topic {topic}; then run again",
+    )
 
 
 def _is_there(split: RangeSplit, partition: Partition) -> bool:
