@@ -64,6 +64,7 @@ class Witness:
         self.ended: set[int] = set()  # numbers of runs that ended in order
         self.numbers: dict[str, int] = {}  # run numbers by what the runs call themselves
         self.told_before: dict[Place, Any] = {}  # offset records of a lost offsets topic
+        self.by_an_orphan = False  # what is looked at is of a run that began before that
         self.lives = 1  # of the offsets topic: in each of them run numbers begin anew
         self.fenced_at = 0.0  # when the last run fenced in this life of the offsets topic
         self.writers: dict[str, Attempt] = {}  # by transactional id: who was about to init it last
@@ -87,6 +88,7 @@ class Witness:
         for (topic, _), entries in partitions.items():
             if topic == OFFSETS:
                 self._last_in_transaction(entries, partitions)
+                self.by_an_orphan = self._is_by_an_orphan(entries)
                 for entry in _running_first(entries):
                     told.update(self._take(entry))
                 self._check_gaps(entries)
@@ -157,8 +159,15 @@ class Witness:
         return old is not None and "bounds" in new and new["bounds"] != old["bounds"]
 
     def _ever_told(self) -> dict[Place, Any]:
-        """Return the offset records, also those of the lost offsets topic: a run that read them may fold them."""
-        return {**self.told_before, **self.offsets}
+        """Return the offset records, for a run that began before the offsets topic was lost also those: it may fold them."""
+        return {**self.told_before, **self.offsets} if self.by_an_orphan else self.offsets
+
+    def _is_by_an_orphan(self, entries: list[Entry]) -> bool:
+        """Say whether a driver wrote this that claimed the job in an offsets topic that is lost."""
+        controls = [
+            json.loads(entry.value or b"{}") for entry in entries if "control" in json.loads(entry.key or b"")[1]
+        ]
+        return any(self.run_of(control).life < self.lives for control in controls if "started" in control)
 
     def _take_fold(self, whole: KeyRange, new: dict[str, Any]) -> None:
         """Take one record for several: they are done, lie side by side, and what it says is the sum of what they said."""
