@@ -22,6 +22,8 @@ IN_TURNS = (
     "tests/integration/test_broker_versions.py::",
     "tests/integration/test_interrupted.py::test_signal_in_mid_split[",
     "tests/integration/test_kills.py::test_killed_at_named_points[",
+    "tests/integration/test_tables.py::test_altered_between_kill_and_rerun[",
+    "tests/integration/test_tables.py::test_refused_before_anything_is_sent[",
     "tests/integration/test_three_brokers.py::test_a_broker_is_lost[",
     "tests/reading/test_mends_taken_out.py::test_with_spark[",
     "tests/reading/test_table.py::test_whole[",

@@ -109,7 +109,14 @@ TOPICS = Kind(
     looked="eosingest.sources.topics.look",
     in_tasks=("eosingest.sources.topics.reading.reader",),
 )
-KINDS = (FILES, TOPICS)
+POSTGRES = Kind(
+    ("postgres",),
+    tabled="eosingest.sources.postgres.table:PostgresTable",
+    made="eosingest.sources.postgres.source:source_of",
+    scanned="eosingest.sources.postgres.reading.scan:scan_of",
+    in_tasks=("eosingest.sources.postgres.reading.reader",),
+)
+KINDS = (FILES, TOPICS, POSTGRES)
 IN_TASKS = tuple(name for kind in KINDS for name in kind.in_tasks)
 
 

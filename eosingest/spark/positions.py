@@ -1,16 +1,26 @@
-"""The positions of rows that are read in Python and whose source numbers them: the offsets of a topic's records.
+"""The positions of rows that are read in Python: the offsets of a topic's records, and the keys of a table's rows.
 
-Between a kind's reader, which gives the offsets as a column, and the task, which commits the last one (protocol/source.py).
+Between a kind's reader, which gives the positions as a column, and the task, which commits the last one (protocol/source.py).
 """
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from eosingest.protocol.source import POSITION_KIND_OFFSET, Position
+from eosingest.protocol.source import POSITION_KIND_KEY, POSITION_KIND_OFFSET, Position, Positions
+
+
+def positions_of(column: pa.Array[Any], *, shared: bool) -> Positions:
+    """Return the positions in a column: offsets of BIGINT, keys of DECIMAL(19,0) or STRING."""
+    if pa.types.is_integer(column.type):
+        return OffsetPositions(column.to_numpy(zero_copy_only=False), shared)
+    return KeyPositions(column, shared)
 
 
 @dataclass(frozen=True)
@@ -33,3 +43,31 @@ class OffsetPositions:
     def slice(self, start: int, end: int) -> OffsetPositions:
         """Return the positions of the rows [start, end)."""
         return OffsetPositions(self.offsets[start:end], self.shared)
+
+
+@dataclass(frozen=True)
+class KeyPositions:
+    """Positions that are keys (`protocol.source.Positions`), as texts; `keys` is a column of whole numbers or of texts.
+
+    Whole numbers are DECIMAL(19,0), which tells them from offsets, and ascend; texts ascend by their UTF-8 bytes, as in Python.
+    """
+
+    keys: pa.Array[Any]
+    shared: bool = False
+    kind: str = POSITION_KIND_KEY
+
+    def at(self, row: int) -> Position:
+        """Return the key of a row."""
+        return str(self._key(row))
+
+    def behind(self, position: Position) -> int:
+        """Return how many rows have this key or a lower one."""
+        key = int(str(position)) if pa.types.is_decimal(self.keys.type) else str(position)
+        return bisect.bisect_right(range(len(self.keys)), key, key=self._key)
+
+    def slice(self, start: int, end: int) -> KeyPositions:
+        """Return the positions of the rows [start, end)."""
+        return KeyPositions(self.keys.slice(start, end - start), self.shared)
+
+    def _key(self, row: int) -> Any:
+        return self.keys[row].as_py()

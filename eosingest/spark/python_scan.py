@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -74,20 +74,23 @@ class ArrowReader(Protocol):
 class PythonScan:
     """The Scan of a kind whose splits are read in Python; `columns` maps their names to their Spark SQL types.
 
-    `position` names the column with the offset of each row (BIGINT, ascending in a split), None if rows are counted.
+    `position` names the column with the position of each row (an offset of BIGINT, or a key of DECIMAL(19,0) or STRING,
+    ascending in a split), None if rows are counted. `hidden` are columns of the reader, with their types, that expressions do
+    not see.
     """
 
     records: RecordSettings
     reader: ArrowReader
     columns: Mapping[str, str]
     position: str | None = None
+    hidden: Mapping[str, str] = field(default_factory=dict)
 
     scan_nodes = SCAN_NODES
 
     @property
     def schema(self) -> str:
         """The columns as DDL."""
-        return ",".join(f"{quote_name(name)} {kind}" for name, kind in self.columns.items())
+        return _ddl(self.columns)
 
     def spark_conf(self, split_size: int) -> Mapping[str, str]:
         """Return no settings: Spark does not read the source."""
@@ -113,7 +116,8 @@ class PythonScan:
         pending = {planned.id for planned in plan.pending}
         splits = [split for split in planned_splits(plan) if split.planned.id in pending]
         tasks = deal(splits, most_tasks)
-        types = StructType([*cast(StructType, StructType.fromDDL(self.schema)), StructField(SPLIT, LongType())])
+        read = StructType.fromDDL(_ddl({**self.columns, **self.hidden}))
+        types = StructType([*cast(StructType, read), StructField(SPLIT, LongType())])
         function = _RowsOfTasks(self.reader, tasks, to_arrow_schema(types), resumed and self.position is not None)
         rows = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(function, types)
         return PythonRows(rows, tuple(self.columns), self.schema, splits, len(tasks), self.position)
@@ -127,6 +131,10 @@ class PythonScan:
     def items_named_in(self, plan: Plan, text: str) -> str:
         """Name the pending items; the reader's own errors name theirs."""
         return listed([entry.item.name for entry in plan.pending_items], 10)
+
+
+def _ddl(columns: Mapping[str, str]) -> str:
+    return ",".join(f"{quote_name(name)} {kind}" for name, kind in columns.items())
 
 
 def planned_splits(plan: Plan) -> list[PythonSplit]:
@@ -297,7 +305,7 @@ class PythonRows:
 
     @property
     def position(self) -> Column | None:
-        """The column with each row's offset, None if the kind has none."""
+        """The column with each row's position, None if the kind has none."""
         return functions.col(quote_name(self.position_column)) if self.position_column is not None else None
 
     def fitted(self, records: DataFrame) -> SplitFrame:

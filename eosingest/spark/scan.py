@@ -39,7 +39,7 @@ class SplitFrame(Protocol):
 
     @property
     def position(self) -> Column | None:
-        """The column, over `rows`, with the offset of each row (BIGINT), None where rows are counted from the first on."""
+        """The column, over `rows`, with the position of each row (positions.py), None where rows are counted."""
 
     @property
     def split_last(self) -> bool:

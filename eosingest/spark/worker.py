@@ -29,7 +29,7 @@ from eosingest.protocol.task import Task
 from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
 from eosingest.spark.direct import DirectInputs, DirectReader, DirectSplit
-from eosingest.spark.positions import OffsetPositions
+from eosingest.spark.positions import positions_of
 from eosingest.spark.read_ahead import ReadAhead
 from eosingest.spark.record_columns import (
     CHECKSUM,
@@ -191,7 +191,7 @@ def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...], *, several: bool =
         hashes=batch.column(CHECKSUM).to_numpy(zero_copy_only=False),
         sizes=sizes,
         corrupt=corrupt,
-        positions=OffsetPositions(_numbers(batch, POSITION), several) if POSITION in names else None,
+        positions=positions_of(batch.column(POSITION), shared=several) if POSITION in names else None,
         metadata=_numbers(batch, METADATA) if METADATA in names else None,
     )
 

@@ -30,7 +30,7 @@ from eosingest.spec.units import parse_duration
 from eosingest.spec.values import HEADERS_TAGS
 
 # Keys that may hold secrets, which are resolved only when they are used.
-_LATE = (("sink", "properties"), ("source", "properties"), ("source", "storage"))
+_LATE = (("sink", "properties"), ("source", "properties"), ("source", "storage"), ("source", "password"))
 _Model = TypeVar("_Model", bound=BaseModel)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 

@@ -14,8 +14,10 @@ from tests.sources.buckets import InBucket
 from tests.sources.in_process import Life
 from tests.sources.kinds import KINDS
 from tests.sources.subject import SPLIT_SIZE, Subject
+from tests.sources.tables import Table
 from tests.sources.topics import OnBroker
 from tests.support import s3proxy
+from tests.support.postgres import PASSWORD, PASSWORD_IN, Postgres, running_postgres
 from tests.support.s3proxy import Store
 from tests.support.shared_broker import running_broker
 from tests.support.warm_spark import warm_spark
@@ -48,13 +50,29 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield up
 
 
-@pytest.fixture(params=KINDS)
-def subject(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
-    made = KINDS[request.param](tmp_path)
+@pytest.fixture(scope="session")
+def database() -> Iterator[Postgres]:
+    """A database."""
+    with running_postgres() as up, pytest.MonkeyPatch.context() as patch:
+        patch.setenv(PASSWORD_IN, PASSWORD)
+        yield up
+
+
+def made_subject(kind: str, folder: Path, request: pytest.FixtureRequest) -> Subject:
+    """Make a subject, with the service that it needs."""
+    made = KINDS[kind](folder)
     if isinstance(made, OnBroker):
         made.servers = request.getfixturevalue("servers")
     if isinstance(made, InBucket):
         made.store = request.getfixturevalue("store")
+    if isinstance(made, Table):
+        made.server = request.getfixturevalue("database")
+    return made
+
+
+@pytest.fixture(params=KINDS)
+def subject(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
+    made = made_subject(request.param, tmp_path, request)
     if made.kind is not None:
         monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, made.kind))
     made.create()

@@ -32,7 +32,7 @@ from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, make_plan
-from eosingest.protocol.source import Listing, Split
+from eosingest.protocol.source import Listing, Source, Split
 from eosingest.protocol.task import Task
 from eosingest.protocol.task_contract import Inputs, TaskSettings
 from eosingest.protocol.verdict import JobResult
@@ -319,9 +319,9 @@ class Life:
 
     def reading(self) -> Reading:
         """Plan the source as if nothing were sent, for tasks to be run on it again and again."""
-        launcher = self.launcher()
-        plan = make_plan(self.source, {}, SPLIT_SIZE, self.listing())
-        return Reading(launcher, launcher.prepare(plan, None))
+        launcher, source = self.launcher(), source_of(self.spec)
+        plan = make_plan(source, {}, SPLIT_SIZE, source.list())
+        return Reading(launcher, launcher.prepare(plan, None), source)
 
 
 @dataclass(frozen=True)
@@ -330,6 +330,7 @@ class Reading:
 
     launcher: _Launcher
     prepared: Prepared
+    source: Source  # kept alive: what it lists may be read in a snapshot that it holds
 
     def sent(self, committed: Iterable[OffsetRecord]) -> list[bytes]:
         """Return the values that tasks send of all splits beyond what is committed of them; no task may fail."""

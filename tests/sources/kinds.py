@@ -27,6 +27,7 @@ from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
 from tests.sources.buckets import InBucket
 from tests.sources.subject import SPLIT_SIZE
+from tests.sources.tables import Table, TableByText
 from tests.sources.topics import Topic, TopicBySql
 from tests.support import ledger
 from tests.support.builders import place
@@ -418,8 +419,12 @@ KINDS: dict[str, type[Any]] = {
     "ledger.sql": LedgerBySql,
     "kafka": Topic,
     "kafka.sql": TopicBySql,
+    "postgres": Table,
+    "postgres.sql": TableByText,
 }
 # Kinds whose items are edited, touched and vanish one by one.
-CHANGING = [name for name, kind in KINDS.items() if kind not in (Topic, TopicBySql)]
+CHANGING = [name for name, kind in KINDS.items() if not issubclass(kind, Topic | Table)]
 # Those of which an edit can keep all that a listing tells.
 UNSEEN = [name for name in CHANGING if not issubclass(KINDS[name], InBucket)]
+# Those of which a run reads what was added since everything was sent.
+GROWING = [name for name, kind in KINDS.items() if not issubclass(kind, Table)]

@@ -17,10 +17,9 @@ from eosingest.host import failpoints
 from eosingest.host.failpoints import NAMES
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import Listing
-from tests.sources.buckets import InBucket
+from tests.sources.conftest import made_subject
 from tests.sources.in_process import Life
-from tests.sources.kinds import CHANGING, KINDS, UNSEEN
-from tests.sources.topics import OnBroker
+from tests.sources.kinds import CHANGING, GROWING, KINDS, UNSEEN
 from tests.support.builders import place
 from tests.support.harness import Job, assert_done, end_offsets
 from tests.support.held_runs import run_killed_at
@@ -29,6 +28,7 @@ from tests.support.ledger import PROCESSES
 # For what a kind says of items that change: those of others never do.
 CHANGED = pytest.mark.parametrize("subject", CHANGING, indirect=True)
 UNTOLD = pytest.mark.parametrize("subject", UNSEEN, indirect=True)
+GROWN = pytest.mark.parametrize("subject", GROWING, indirect=True)
 
 # ---- the source by itself ------------------------------------------------------------------------------------------
 
@@ -131,7 +131,7 @@ def test_each_split_gives_its_rows_and_goes_on_at_every_position(life: Life) -> 
 
 
 def test_what_is_sent_is_sent(life: Life) -> None:
-    """A rerun sends nothing and asks nobody for rows; what is added is sent alone; the audit agrees with all of it."""
+    """A rerun sends nothing and asks nobody for rows; the audit agrees with all of it."""
     subject = life.subject
     assert life.run().records_sent == len(subject.rows())
     written = life.kafka.written()
@@ -142,7 +142,14 @@ def test_what_is_sent_is_sent(life: Life) -> None:
     touched = life.run()
     assert (touched.exit_code, touched.records_sent, touched.launched) == (0, 0, False), "its content is what it was"
     assert life.kafka.written() == written
+    assert_exact(life)
+    assert life.audit() == []
 
+
+@GROWN
+def test_what_is_added_is_sent_alone(life: Life) -> None:
+    subject = life.subject
+    assert life.run().exit_code == 0
     before = len(subject.rows())
     subject.grow()
     assert life.run().records_sent == len(subject.rows()) - before > 0
@@ -298,11 +305,7 @@ def test_with_real_processes(
 ) -> None:
     """The same on a real broker: killed by SIGKILL, run again, run once more, and verified against the source."""
     job = Job(tmp_path, servers, f"conformance-{kind.replace('.', '-')}-{tmp_path.name[-4:]}")
-    subject = KINDS[kind](tmp_path)
-    if isinstance(subject, OnBroker):
-        subject.servers = servers
-    if isinstance(subject, InBucket):
-        subject.store = request.getfixturevalue("store")
+    subject = made_subject(kind, tmp_path, request)
     if subject.kind is not None:
         monkeypatch.setenv("PYTHONPATH", PROCESSES)
     subject.create()

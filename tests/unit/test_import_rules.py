@@ -205,6 +205,16 @@ MODULES_MAY: dict[str, set[str]] = {
         "spec.units",
         "spec.values",
     },
+    "sources.postgres": {"errors", "protocol.source", "report.wording"},
+    "sources.postgres.reading": {
+        "errors",
+        "protocol.offsets.record",
+        "protocol.plan",
+        "protocol.source",
+        "sources.postgres",
+        "spark",
+    },
+    "sources.postgres.table": {"spec.document", "spec.tables", "spec.values"},
     # A topic is asked for by clients of Kafka, as the sink is.
     "sources.topics": {"errors", "kafka", "protocol.source", "report.wording"},
     "sources.topics.reading": {
@@ -234,8 +244,17 @@ MODULES_MAY: dict[str, set[str]] = {
 }
 # What is loaded in every process of a run, and must load no heavy library.
 CORE = ("host", "kafka.protocols", "protocol", "records", "report", "sources")
-READING = ("sources.files.reading", "sources.topics.reading")  # loaded where rows are asked for
-TABLES = ("sources.files.buckets", "sources.files.table", "sources.topics.table")  # loaded with the spec
+READING = (
+    "sources.files.reading",
+    "sources.postgres.reading",
+    "sources.topics.reading",
+)  # loaded where rows are asked for
+TABLES = (  # loaded with the spec
+    "sources.files.buckets",
+    "sources.files.table",
+    "sources.postgres.table",
+    "sources.topics.table",
+)
 
 # Libraries that only some rooms, or some of their modules, know.
 AUDIT_BY_SPARK = ("audit.scan", "audit.session")
@@ -252,6 +271,9 @@ ONLY_IN = {
     "tomli": {"spec"},
     "boto3": {"sources.files.storage"},
     "botocore": {"sources.files.storage"},
+    "psycopg": {"sources.postgres"},
+    "adbc_driver_manager": {"sources.postgres"},
+    "adbc_driver_postgresql": {"sources.postgres"},
     "lz4": {"sources", "sniff"},
     "zstandard": {"sources"},
     "sqlglot": {"spec"},

@@ -46,7 +46,7 @@ def test_a_kind_brings_its_own_table(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert not {"source.schema", "source.options"} & digest_parts(spec).keys()
     assert spec.record.value == spec.source.default_value(NEWEST)
     shapes = json_schema()["properties"]["source"]["oneOf"]
-    assert ["folder" in shape["properties"] for shape in shapes] == [False, False, True]
+    assert ["folder" in shape["properties"] for shape in shapes] == [False, False, False, True]
 
 
 @pytest.mark.parametrize(

@@ -323,7 +323,8 @@ def test_a_path_that_begins_with_a_reference_needs_a_root(
         (
             '"json"',
             '"josn"',
-            'source.format: must be one of json, csv, text, parquet, orc, avro, binaryFile, xml, kafka; did you mean "json"?',
+            "source.format: must be one of json, csv, text, parquet, orc, avro, binaryFile, xml, kafka, postgres;"
+            ' did you mean "json"?',
         ),
         ('"json"', "5", "source.format: must be one of json"),
         ('"data/*.jsonl"', '""', "job.toml:4: source.path[0]: must not be empty"),

@@ -58,7 +58,7 @@ def test_the_schema_is_draft_07_without_references() -> None:
 def test_samples_load_and_fit_the_schema(
     name: str, validator: Draft7Validator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for variable in ("LANDING", "KAFKA_SERVERS", "KAFKA_USER", "KAFKA_PASSWORD"):
+    for variable in ("LANDING", "KAFKA_SERVERS", "KAFKA_USER", "KAFKA_PASSWORD", "PGPASSWORD"):
         monkeypatch.setenv(variable, "/landing")
     load(SAMPLES / name, params=PARAMS.get(name, {}))
     text = (SAMPLES / name).read_text(encoding="utf-8")
@@ -66,13 +66,14 @@ def test_samples_load_and_fit_the_schema(
     assert list(validator.iter_errors(tomli.loads(text))) == []
 
 
-def test_there_are_six_samples() -> None:
+def test_there_are_seven_samples() -> None:
     assert NAMES == [
         "flights.toml",
         "orders-bucket.toml",
         "orders-json.toml",
         "parquet-partitioned.toml",
         "secured-cluster.toml",
+        "table.toml",
         "topic-copy.toml",
     ]
 

@@ -1,0 +1,129 @@
+"""What the catalogue says of a table: its identity, its columns and how each is read, and whether its key can be one.
+
+Between a connection and source.py. A type is read as it is where ADBC gives each of its values exactly; all others are read as
+PostgreSQL's own text of them, by a cast in the query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from eosingest.errors import FatalError, SpecError
+from eosingest.sources.postgres.ranges import KEY_COLUMN, KEY_TYPES, Column, Relation
+
+# ADBC's date and timestamp lose infinity, its money and oid their unit and sign, its numeric is a text anyway.
+EXACT = {
+    "bool": "BOOLEAN",
+    "int2": "SMALLINT",
+    "int4": "INT",
+    "int8": "BIGINT",
+    "float4": "FLOAT",
+    "float8": "DOUBLE",
+    "text": "STRING",
+    "varchar": "STRING",
+    "bpchar": "STRING",
+    "bytea": "BINARY",
+}
+
+_RELATION = """
+select c.oid, c.relkind, c.relhassubclass, format('%%I.%%I', n.nspname, c.relname),
+       (select system_identifier from pg_control_system()) || '/' || d.oid || '/' || c.oid,
+       pg_encoding_to_char(d.encoding)
+from pg_class c join pg_namespace n on n.oid = c.relnamespace, pg_database d
+where c.oid = to_regclass(%s) and d.datname = current_database()
+"""
+_COLUMNS = """
+with recursive base as (
+  select a.attnum, t.oid, t.typbasetype, t.typtype, t.typname, t.typnamespace
+  from pg_attribute a join pg_type t on t.oid = a.atttypid
+  where a.attrelid = %(oid)s and a.attnum > 0 and not a.attisdropped
+  union all
+  select b.attnum, t.oid, t.typbasetype, t.typtype, t.typname, t.typnamespace
+  from base b join pg_type t on t.oid = b.typbasetype
+  where b.typtype = 'd'
+)
+select a.attname, format_type(a.atttypid, a.atttypmod), b.typname, a.attnotnull, coalesce(l.collisdeterministic, true),
+       b.typnamespace = 'pg_catalog'::regnamespace, a.atttypid = b.oid
+from pg_attribute a join base b on b.attnum = a.attnum and b.typtype <> 'd' left join pg_collation l on l.oid = a.attcollation
+where a.attrelid = %(oid)s and a.attnum > 0 and not a.attisdropped order by a.attnum
+"""
+_FOREIGN = """
+with recursive parts as (
+  select %(oid)s::oid as oid
+  union
+  select i.inhrelid from parts p join pg_inherits i on i.inhparent = p.oid
+)
+select format('%%I.%%I', n.nspname, c.relname)
+from parts join pg_class c using (oid) join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'f' limit 1
+"""
+_UNIQUE = """
+select i.indcollation[0] in (0, 950) from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
+where i.indrelid = %s and a.attname = %s and i.indisunique and i.indisvalid and i.indimmediate and i.indnkeyatts = 1
+  and i.indpred is null
+"""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A table, and what is known of its key. `walkable`: an index has the key in the order in which it is read."""
+
+    relation: Relation
+    not_null: bool
+    unique: bool
+    walkable: bool
+
+
+def find(connection: Any, table: str, key: str) -> Found:
+    """Look a table and its key up. Raises SpecError for what is not there or cannot be read; psycopg's errors."""
+    row = connection.execute(_RELATION, (table,)).fetchone()
+    if row is None:
+        raise _spec(
+            "source-table-missing", f"source.table: there is no table {table} (with a role that may use its schema)"
+        )
+    oid, kind, has_children, name, identity, encoding = row
+    if kind not in ("r", "p"):
+        raise _spec("source-no-table", f"source.table: {table} is a view or the like, and only tables are read")
+    if foreign := connection.execute(_FOREIGN, {"oid": oid}).fetchone():
+        raise _spec(
+            "source-no-table", f"source.table: {foreign[0]}, a part of {table}, is a foreign table: it has no snapshot"
+        )
+    if encoding == "SQL_ASCII":
+        raise FatalError(
+            f"the database of {table} has no encoding (SQL_ASCII)", code="no-encoding", hint="nothing was sent"
+        )
+    rows = connection.execute(_COLUMNS, {"oid": oid}).fetchall()
+    names = [row[0] for row in rows]
+    if len({each.lower() for each in [*names, KEY_COLUMN]}) <= len(names):
+        raise _spec(
+            "source-columns", f"source.table: {table} has columns whose names differ in case only, or {KEY_COLUMN}"
+        )
+    columns = tuple(_column(row) for row in rows)
+    key_row = next((row for row in rows if row[0] == key), None)
+    if key_row is None:
+        raise _spec("source-key-missing", f"source.key: {table} has no column {key}; it has {', '.join(names)}")
+    key_type = _key_type(table, key_row)
+    indexes = [sorted_so for (sorted_so,) in connection.execute(_UNIQUE, (oid, key)).fetchall()]
+    relation = Relation(name, identity, columns, key, key_type)
+    unique = bool(indexes) and (kind == "p" or not has_children)  # children of a table have unique indexes of their own
+    return Found(relation, key_row[3], unique, any(indexes))
+
+
+def _column(row: Any) -> Column:
+    name, shown, base, _, _, built_in, _ = row
+    spark = EXACT.get(base) if built_in else None
+    return Column(name, shown, spark or "STRING", spark is None)
+
+
+def _key_type(table: str, row: Any) -> str:
+    name, shown, base, _, deterministic, built_in, is_base = row
+    if not built_in or not is_base or base not in KEY_TYPES:
+        may = "smallint, integer, bigint, text, varchar, uuid, date, timestamp or timestamptz"
+        raise _spec("source-key-type", f"source.key: {table}.{name} is {shown}; a key is {may}")
+    if not deterministic:
+        raise _spec("source-key-type", f"source.key: the collation of {table}.{name} is nondeterministic")
+    return str(base)
+
+
+def _spec(code: str, text: str) -> SpecError:
+    return SpecError(text, code=code, hint="nothing was sent; correct [source]")

@@ -1,0 +1,133 @@
+"""How the database is reached, by the driver (psycopg) and by tasks (ADBC): one conninfo, with the session settings fixed.
+
+Below source.py and the reader; between the table of the spec and libpq, which both clients use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+from eosingest.errors import EosingestError, FatalError, SpecError, TemporaryError
+
+INSTALL = "pip install 'eosingest[postgres]'"
+# Texts of values must not depend on what a server, database or role is set to; and a holder of a snapshot sits idle.
+_SETTINGS = {
+    "TimeZone": "UTC",
+    "DateStyle": "ISO,YMD",
+    "IntervalStyle": "postgres",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "xmlbinary": "base64",
+    "lc_monetary": "C",
+    "search_path": "pg_catalog",
+    "standard_conforming_strings": "on",
+    "statement_timeout": "0",
+    "lock_timeout": "30s",  # who alters the table for long is waited for by a later run
+    "row_security": "off",  # an error, in place of rows that a policy hides
+    "idle_in_transaction_session_timeout": "0",
+    "idle_session_timeout": "0",
+}
+_LIBPQ = {
+    "client_encoding": "UTF8",
+    "application_name": "eosingest",
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "6",
+    "tcp_user_timeout": "60000",
+}
+# The server answered, and will answer otherwise in a moment.
+_LATER = ("starting up", "shutting down", "recovery", "too many", "reserved")
+READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class Others(Protocol):
+    """What is asked of the rest of a spec (`spec.tables.Beside`)."""
+
+    @property
+    def resolve(self) -> Callable[[Mapping[str, str], str], dict[str, str]]:
+        """Resolves references in properties."""
+
+
+class Table(Protocol):
+    """What a spec says in `[source]` of a table."""
+
+    url: str
+    password: str | None
+    table: str
+    key: str
+    split_rows: int
+
+    @property
+    def others(self) -> Others:
+        """What the table was told of the rest of its spec."""
+
+
+def conninfo(table: Table) -> str:
+    """Return libpq's connection string, with the password. Raises SpecError where the extra is missing or the URL is wrong."""
+    psycopg = _psycopg()
+    given = {} if table.password is None else table.others.resolve({"password": table.password}, "source")
+    options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
+    try:
+        made: str = psycopg.conninfo.make_conninfo(table.url, **given, **_LIBPQ, options=options)
+    except psycopg.Error as error:
+        raise SpecError(
+            f"source.url: libpq does not take it: {_one_line(error)}",
+            code="bad-url",
+            hint="nothing was sent; as in postgresql://reader@db:5432/shop",
+        ) from None
+    return made
+
+
+@contextlib.contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn psycopg's errors into errors of the source; `what` was being done."""
+    psycopg = _psycopg()
+    try:
+        yield
+    except psycopg.Error as error:
+        raise _error(what, error) from error
+
+
+def connect(info: str) -> Any:
+    """Return a psycopg connection. Raises TemporaryError where nobody answers, FatalError where the server refuses."""
+    psycopg = _psycopg()
+    with explained("the database could not be reached"):
+        return psycopg.connect(info)
+
+
+def _error(what: str, error: Any) -> EosingestError:
+    text = _one_line(error)
+    refused = "FATAL:" in text and not any(word in text for word in _LATER)
+    state = error.sqlstate
+    if (state is None and not refused) or (state or "")[:2] in ("08", "53", "57", "40", "55"):
+        return TemporaryError(
+            f"{what}: {text}",
+            code="source-unreadable",
+            hint="what was committed is kept, nothing was sent twice; run again: it goes on from here",
+        )
+    return FatalError(
+        f"{what}: PostgreSQL refused: {text}",
+        code="postgres-refused",
+        hint="what was committed is kept; correct source.url, source.password, or the role's rights (SELECT on the table)",
+    )
+
+
+def _one_line(error: Any) -> str:
+    return " ".join(str(error).split())
+
+
+def _psycopg() -> Any:
+    try:
+        import adbc_driver_postgresql  # noqa: F401 - the tasks will need it
+        import psycopg
+        import psycopg.conninfo
+    except ImportError as error:
+        raise SpecError(
+            f'format = "postgres" needs {error.name}, which is not installed',
+            code="missing-extra",
+            hint=f"nothing was sent; install it: {INSTALL}",
+        ) from error
+    return psycopg

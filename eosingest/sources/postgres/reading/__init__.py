@@ -1,0 +1,1 @@
+"""How a table is read: loaded only where its rows are wanted."""

@@ -1,0 +1,109 @@
+"""`[source]` of a spec whose source is a table of PostgreSQL: its keys, with type, default and description.
+
+For the spec alone (spec/tables.py): loaded together with a spec, and not by tasks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema
+
+from eosingest.spec.document import Problem
+from eosingest.spec.tables import Beside, SourceTable
+from eosingest.spec.values import Count, Text
+
+_PART = r'(?:[a-z_][a-z0-9_$]*|"(?:[^"]|"")+")'
+_TABLE = re.compile(rf"{_PART}\.{_PART}")
+# What a run sets itself, or what would name another server beside the first one.
+_NO_PARAMETERS = ("password", "options", "client_encoding", "service", "passfile", "dbname", "hostaddr", "user", "host")
+
+
+def _check_table(value: str) -> str:
+    if not _TABLE.fullmatch(value):
+        raise ValueError('must be schema.table, as in "public.orders"; other names in double quotes, as in SQL')
+    return value
+
+
+def _check_url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        has_password = parts.password is not None
+        parameters = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+    except ValueError:
+        raise ValueError("is no URL, as in postgresql://reader@db:5432/shop") from None
+    if parts.scheme not in ("postgresql", "postgres"):
+        raise ValueError("must begin with postgresql://, as in postgresql://reader@db:5432/shop")
+    if has_password:
+        raise ValueError('must have no password: give source.password = "${env:…}"')
+    for name in parameters:
+        if name in _NO_PARAMETERS:
+            raise ValueError(f"must not have the parameter {name}")
+    return value
+
+
+class PostgresTable(SourceTable):
+    """The table to read."""
+
+    cut_by_size: ClassVar[bool] = False
+
+    format: Annotated[str, WithJsonSchema({"type": "string", "enum": ["postgres"]})] = Field(
+        description="Always postgres."
+    )
+    url: Annotated[str, AfterValidator(_check_url)] = Field(
+        description="Server, user and database: postgresql://reader@db:5432/shop. Without the password."
+    )
+    password: str | None = Field(
+        default=None,
+        description="The user's password, as a reference: ${env:…} or ${file:…}. Resolved when it is used, never shown.",
+    )
+    table: Annotated[str, AfterValidator(_check_table)] = Field(description="The table to read, as schema.table.")
+    key: Text = Field(
+        description="The column by which the table is cut into ranges and a run goes on: unique, not null, and of the type "
+        "smallint, integer, bigint, text, varchar, uuid, date, timestamp or timestamptz."
+    )
+    split_rows: Count = Field(
+        ge=1,
+        default=250_000,
+        description="The table is cut into ranges of this many rows. Pinned until the job is complete.",
+    )
+
+    _others: Beside | None = PrivateAttr(default=None)
+
+    @classmethod
+    def problems(cls, source: dict[str, Any]) -> Iterator[Problem]:
+        """Yield a problem for each key that means nothing for a table."""
+        if "split_size" in source:
+            yield Problem(("source", "split_size"), "a table is cut by rows; leave it out, and give split_rows")
+        if source.get("on_change") == "reingest":
+            yield Problem(
+                ("source", "on_change"),
+                "a table that was created anew is not sent again by itself; leave it out, and run with --from-scratch",
+            )
+
+    def beside(self, others: Beside) -> PostgresTable:
+        """Return the table with the resolver of references, for the password."""
+        made = self.model_copy()
+        made._others = others
+        return made
+
+    def schema_note(self) -> str:
+        """Say where the columns come from."""
+        return "the table's columns"
+
+    def places(self) -> tuple[str, ...]:
+        """Return table and URL, which has no password."""
+        return (f"{self.table} of {self.url}",)
+
+    def digest_parts(self) -> dict[str, str]:
+        """Return format, table and key. How the table is cut, and its columns, are in the scope."""
+        return {"format": self.format, "table": self.table, "key": self.key}
+
+    @property
+    def others(self) -> Beside:
+        """What the table was told of the rest of its spec."""
+        assert self._others is not None, "a table that is read is told first"
+        return self._others

@@ -1,0 +1,348 @@
+"""A table of PostgreSQL on a real server and a real broker: each key once, as one snapshot shows it, and every end of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from tests.support.harness import (
+    Job,
+    assert_done,
+    assert_refused,
+    end_offsets,
+    finish,
+    read_committed,
+    topic_exists,
+    wait_for,
+)
+from tests.support.held_runs import run_killed_at, start_held
+from tests.support.postgres import PASSWORD, PASSWORD_IN, Postgres, running_postgres
+
+_SPEC = """\
+name = "{name}"
+[source]
+format = "postgres"
+SOURCE
+table = "public.orders"
+key = "id"
+split_rows = 40
+[record]
+value = "v"
+[sink]
+bootstrap_servers = "{servers}"
+topic = "{name}"
+create = {{ partitions = 2 }}
+[transaction]
+timeout = "10s"
+max_records = 10
+[spark]
+master = "local[1]"
+"""
+_ROWS = 100
+_HELD = "task-before-commit=sleep:8@2"  # a transaction of ten rows is committed by then
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    with running_postgres() as up, pytest.MonkeyPatch.context() as patch:
+        patch.setenv(PASSWORD_IN, PASSWORD)
+        yield up
+
+
+@pytest.fixture
+def orders(job: Job, server: Postgres) -> Postgres:
+    """A table of a hundred rows with the even keys from 2 to 200, and a job that sends their texts."""
+    server.execute(
+        "drop table if exists public.orders",
+        "create table public.orders (id bigint primary key, v text not null)",
+        f"insert into public.orders select 2 * g, 'v' || 2 * g from generate_series(1, {_ROWS}) g",
+    )
+    write_spec(job, server)
+    return server
+
+
+def write_spec(job: Job, server: Postgres) -> None:
+    job.write_spec(_SPEC.replace("SOURCE", server.source().rstrip().replace("{", "{{").replace("}", "}}")))
+
+
+def sent(job: Job) -> list[str]:
+    return sorted((record.value or b"").decode() for record in job.records())
+
+
+def values(numbers: Iterator[int] | range | list[int]) -> list[str]:
+    return sorted(f"v{number}" for number in numbers)
+
+
+EVEN = range(2, 2 * _ROWS + 1, 2)
+
+
+# ---- what is sent ----------------------------------------------------------------------------------------------------
+
+
+def test_each_row_once_and_nothing_more_by_a_rerun(job: Job, orders: Postgres) -> None:
+    planned = job.run("plan")
+    assert (planned.exit_code, planned.data["items"], planned.data["splits_pending"]) == (0, 3, 3), planned
+    done = job.run()
+    assert_done(done, records_sent=_ROWS)
+    assert sent(job) == values(EVEN)
+    ends = end_offsets(job.servers, job.name)
+    orders.execute("insert into public.orders values (1001, 'later')")
+    assert_done(job.run(), records_sent=0)
+    assert end_offsets(job.servers, job.name) == ends
+    audit = job.run("verify", "--against-source")
+    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    again = job.run("run", "--from-scratch")
+    assert_done(again, records_sent=_ROWS + 1)
+
+
+def test_the_whole_row_as_json(job: Job, orders: Postgres) -> None:
+    """Through Spark SQL, killed in the middle and run again; the key column is no column of the row twice."""
+    job.edit_spec('value = "v"', 'key = "CAST(id AS STRING)"\nvalue = "to_json(struct(*))"')
+    run_killed_at(job, "task-before-commit@2")
+    job.run_until_complete()
+    rows = [json.loads(record.value or b"") for record in job.records()]
+    assert sorted(rows, key=lambda row: row["id"]) == [{"id": n, "v": f"v{n}"} for n in EVEN]
+    assert all(record.key == str(json.loads(record.value or b"")["id"]).encode() for record in job.records())
+
+
+def test_an_empty_table(job: Job, orders: Postgres) -> None:
+    orders.execute("truncate public.orders")
+    assert_done(job.run(), records_sent=0)
+
+
+# ---- changes while a run reads ---------------------------------------------------------------------------------------
+
+
+def test_a_run_reads_one_snapshot(job: Job, orders: Postgres) -> None:
+    """Rows that are inserted, updated and deleted meanwhile are read as they were; TRUNCATE and ALTER have to wait."""
+    run = start_held(job, _HELD)
+    orders.execute(
+        "insert into public.orders values (1, 'new'), (3, 'new'), (199, 'new'), (999, 'new')",
+        "update public.orders set v = 'changed' where id in (4, 120, 200)",
+        "delete from public.orders where id in (6, 150)",
+        "update public.orders set id = 777 where id = 160",
+    )
+    for statement in ("truncate public.orders", "alter table public.orders add x int", "drop table public.orders"):
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            orders.execute("set lock_timeout = '200ms'", statement)
+    assert_done(finish(run), records_sent=_ROWS)
+    assert sent(job) == values(EVEN)
+    orders.execute("truncate public.orders")  # nobody holds it any more
+
+
+def test_somebody_waits_to_alter_the_table(job: Job, orders: Postgres) -> None:
+    """Ranges that are not begun stand behind them in the queue for the lock: the run ends, and does not wait for ever."""
+    run = start_held(job, _HELD)
+    with ThreadPoolExecutor(1) as pool:
+        altered = pool.submit(orders.execute, "alter table public.orders add x int")
+        assert_refused(finish(run), 5, "source-unreadable", "somebody waits to alter", "run again")
+        altered.result(timeout=20)
+    assert_refused(job.run(), 12, "source-columns-changed")
+    orders.execute("alter table public.orders drop x")
+    job.run_until_complete()
+    assert sent(job) == values(EVEN)
+
+
+def test_the_connection_with_the_snapshot_is_lost(job: Job, orders: Postgres) -> None:
+    """What has begun ends in its snapshot; what has not is for the next run; nothing is lost or sent twice."""
+    job.edit_spec("split_rows = 40", "split_rows = 10")
+    run = start_held(job, "task-before-commit=sleep:6@2")
+    orders.disconnect_all()
+    ended = finish(run)
+    assert ended.exit_code in (5, 7), ended
+    assert job.run_until_complete().exit_code == 0
+    assert sent(job) == values(EVEN)
+
+
+def test_the_server_is_killed(job: Job) -> None:
+    with running_postgres() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv(PASSWORD_IN, PASSWORD)
+        server.execute(
+            "create table public.orders (id bigint primary key, v text not null)",
+            f"insert into public.orders select 2 * g, 'v' || 2 * g from generate_series(1, {_ROWS}) g",
+            "checkpoint",
+        )
+        write_spec(job, server)
+        run = start_held(job, _HELD)
+        server.kill()
+        ended = finish(run)
+        assert ended.exit_code in (3, 5), ended
+        unreachable = job.run()
+        assert_refused(unreachable, 5, "source-unreadable", "run again")
+        server.start()
+        job.run_until_complete()
+        assert sent(job) == values(EVEN)
+
+
+# ---- changes between a kill and the rerun ----------------------------------------------------------------------------
+
+
+def test_rows_that_change_between_kill_and_rerun(job: Job, orders: Postgres) -> None:
+    """By the key: behind the committed one the table is read as it is now, before it nothing is read again."""
+    run_killed_at(job, "task-before-commit@2")
+    assert sent(job) == values(range(2, 21, 2))
+    orders.execute(
+        "insert into public.orders values (1, 'below'), (21, 'above'), (999, 'behind the last range')",
+        "update public.orders set v = 'sent before' where id = 4",
+        "update public.orders set v = 'changed' where id = 30",
+        "delete from public.orders where id in (6, 40)",
+    )
+    job.run_until_complete()
+    kept = [n for n in EVEN if n not in (30, 40)]
+    assert sent(job) == sorted([*values(kept), "above", "changed"])
+    assert_done(job.run(), records_sent=0)
+
+
+def test_truncated_between_kill_and_rerun(job: Job, orders: Postgres) -> None:
+    """Rows that are gone are not sent; the job is complete with those that were."""
+    run_killed_at(job, "task-before-commit@2")
+    orders.execute("truncate public.orders")
+    job.run_until_complete()
+    assert sent(job) == values(range(2, 21, 2))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "alter table public.orders add x int",
+        "alter table public.orders alter v type varchar(99)",
+        "alter table public.orders rename v to w",
+    ],
+)
+def test_altered_between_kill_and_rerun(job: Job, orders: Postgres, statement: str) -> None:
+    run_killed_at(job, "task-before-commit@2")
+    before = sent(job)
+    orders.execute(statement)
+    assert_refused(job.run(), 12, "source-columns-changed", "alter the table back", "--from-scratch")
+    assert sent(job) == before
+
+
+def test_recreated_between_kill_and_rerun_and_behind_the_end(job: Job, orders: Postgres) -> None:
+    anew = (
+        "drop table public.orders",
+        "create table public.orders (id bigint primary key, v text not null)",
+        "insert into public.orders values (1, 'other')",
+    )
+    run_killed_at(job, "task-before-commit@2")
+    before = sent(job)
+    orders.execute(*anew)
+    assert_refused(job.run(), 12, "source-table-recreated", "--from-scratch")
+    assert sent(job) == before
+    assert_done(job.run("run", "--from-scratch"), records_sent=1)
+    orders.execute(*anew)
+    assert_refused(job.run(), 12, "source-table-recreated")
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+
+_REFUSED = {
+    "no table": ("drop table public.orders", 2, "source-table-missing"),
+    "a view": ("drop table public.orders; create view public.orders as select 1 as id, 'x' as v", 2, "source-no-table"),
+    "no such key": ("alter table public.orders rename id to other", 2, "source-key-missing"),
+    "a key of floats": ("alter table public.orders alter id type float8", 2, "source-key-type"),
+    "a key twice": (
+        "alter table public.orders drop constraint orders_pkey; insert into public.orders values (2, 'twice')",
+        7,
+        "source-key-not-unique",
+    ),
+    "a null key": (
+        "alter table public.orders drop constraint orders_pkey; alter table public.orders alter id drop not null;"
+        " insert into public.orders values (null, 'null')",
+        7,
+        "source-key-not-unique",
+    ),
+    "a foreign part": (
+        "drop table public.orders; create table public.orders (id bigint, v text) partition by range (id);"
+        " drop foreign data wrapper if exists nothing cascade; create foreign data wrapper nothing;"
+        " create server nowhere foreign data wrapper nothing;"
+        " create foreign table public.part partition of public.orders default server nowhere",
+        2,
+        "source-no-table",
+    ),
+    "a far date": (
+        "drop table public.orders; create table public.orders (id date primary key, v text);"
+        " insert into public.orders values ('2026-01-01', 'a'), ('infinity', 'b')",
+        7,
+        "source-key-date",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", _REFUSED)
+def test_refused_before_anything_is_sent(job: Job, orders: Postgres, case: str) -> None:
+    statements, exit_code, code = _REFUSED[case]
+    orders.execute(*statements.split(";"))
+    try:
+        assert_refused(job.run(), exit_code, code)
+    finally:
+        orders.execute("drop view if exists public.orders" if case == "a view" else "select 1")
+    assert not topic_exists(job.servers, job.name) or read_committed(job.servers, job.name) == []
+
+
+@pytest.mark.parametrize("column", ["", "(id)"])
+def test_a_role_that_may_not_read(job: Job, orders: Postgres, column: str) -> None:
+    """Nor may it where one column is not granted: that is known before the job is claimed."""
+    orders.execute("drop role if exists reader", f"create role reader login password '{PASSWORD}'")
+    if column:
+        orders.execute(f"grant select {column} on public.orders to reader")
+    job.edit_spec("postgres@127", "reader@127")
+    ended = job.run()
+    assert_refused(ended, 7, "postgres-refused", "SELECT")
+    assert PASSWORD not in ended.text
+    orders.execute("grant select on public.orders to reader")
+    assert_done(job.run(), records_sent=_ROWS)
+    orders.execute("drop owned by reader", "drop role reader")
+
+
+def test_rows_that_a_policy_hides(job: Job, orders: Postgres) -> None:
+    """Breaks when the rows that a role may see are taken for the table."""
+    orders.execute(
+        "drop role if exists partial",
+        f"create role partial login password '{PASSWORD}'",
+        "grant select on public.orders to partial",
+        "alter table public.orders enable row level security",
+        "create policy few on public.orders using (id < 50)",
+    )
+    job.edit_spec("postgres@127", "partial@127")
+    assert_refused(job.run(), 7, "postgres-refused", "row-level security")
+    orders.execute("alter role partial bypassrls")
+    assert_done(job.run(), records_sent=_ROWS)
+    orders.execute("drop owned by partial", "drop role partial")
+
+
+def test_a_wrong_password_is_not_shown(job: Job, orders: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PASSWORD_IN, "wr0ng-secret")
+    ended = job.run()
+    assert_refused(ended, 7, "postgres-refused", "password")
+    assert "wr0ng-secret" not in ended.text
+    job.edit_spec("postgres@127", "postgres:in-the-url@127")
+    refused = job.run("check")
+    assert refused.exit_code == 2 and "in-the-url" not in refused.text, refused
+
+
+def test_two_at_once(job: Job, orders: Postgres) -> None:
+    """The second run fences the first: each row is sent once."""
+    first = start_held(job, "task-before-commit=sleep:8@3")
+    second = job.run()
+    assert_done(second)
+    assert finish(first).exit_code != 0
+    assert sent(job) == values(EVEN)
+
+
+def test_a_server_without_free_connections_is_for_later(job: Job, orders: Postgres) -> None:
+    """A server that refuses connections for want of slots is asked again by the next run: exit 5."""
+    held = []
+    try:
+        with pytest.raises(psycopg.OperationalError):
+            for _ in range(60):
+                held.append(psycopg.connect(orders.url, password=PASSWORD))
+        assert_refused(job.run(), 5, "source-unreadable")
+    finally:
+        for connection in held:
+            connection.close()
+    wait_for(lambda: len(orders.execute("select 1 from pg_stat_activity where usename = 'postgres'")) < 20)
+    assert_done(job.run(), records_sent=_ROWS)
