@@ -1,6 +1,6 @@
 """How a table is read (`spark.scan.Scan`): in Python, by the tasks; Spark computes what is more than columns.
 
-The columns are those of the table, which the items have: this scan asks nobody, and makes a `PythonScan` for each plan.
+The columns are those of the table, which the items have: this scan asks nobody.
 """
 
 from __future__ import annotations
@@ -9,58 +9,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from eosingest.errors import listed
 from eosingest.protocol.plan import Plan
 from eosingest.sources.postgres.connection import conninfo
 from eosingest.sources.postgres.ranges import KEY_COLUMN, WHOLE_KEYS, as_range
 from eosingest.sources.postgres.reading.reader import RowsReader
-from eosingest.spark.python_scan import SCAN_NODES, PythonRows, PythonScan
+from eosingest.spark.python_scan import PythonScan
 from eosingest.spark.record_columns import RecordSettings
-from eosingest.spark.scan import Direct, OtherRows
+from eosingest.spark.scan_of_plan import ScanOfPlan
 
 
 @dataclass(frozen=True)
-class TableScan:
+class TableScan(ScanOfPlan):
     """The Scan of tables."""
 
     records: RecordSettings
     reader: RowsReader
 
-    scan_nodes = SCAN_NODES
-
-    def spark_conf(self, split_size: int) -> Mapping[str, str]:
-        """Return no settings: Spark does not read the table."""
-        return {}
-
-    def direct(self, plan: Plan) -> Direct | None:
-        """Return how tasks read the ranges if the records are bare columns, else None."""
-        return self._of(plan).direct(plan)
-
-    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
-        """Do nothing: columns that have types cannot be misread."""
-
-    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
-        """Do nothing: the columns are in the scope, and were compared when the table was listed."""
-
-    def frame(
-        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
-    ) -> PythonRows:
-        """Return rows that the reader reads in Spark's tasks."""
-        return self._of(plan).frame(spark, plan, schema, most_tasks, resumed=resumed)
-
-    def for_audit(
-        self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[Plan, OtherRows | None]:
-        """Return the whole plan for Spark, and nothing apart: there is only one reader."""
-        return plan, None
-
-    def items_named_in(self, plan: Plan, text: str) -> str:
-        """Name the pending items."""
-        return listed([entry.item.name for entry in plan.pending_items], 10)
-
-    def _of(self, plan: Plan) -> PythonScan:
+    def of(self, plan: Plan) -> PythonScan:
+        """Return the scan of a plan's ranges, whose table has the columns."""
         relation = as_range(plan.pending_items[0].item).relation
         columns = {column.name: column.spark for column in relation.columns}
         return PythonScan(

@@ -1,0 +1,56 @@
+"""A `scan.Scan` of splits that Python reads, whose columns only a plan tells: a PythonScan is made for each plan.
+
+Between reading.py and the kinds of sources that are read so: buckets, XML, tables.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from eosingest.protocol.plan import Plan
+from eosingest.spark.python_scan import SCAN_NODES, PythonRows, PythonScan
+from eosingest.spark.scan import Direct, OtherRows
+
+
+class ScanOfPlan(ABC):
+    """Such a Scan: `of` makes the PythonScan of a plan."""
+
+    scan_nodes = SCAN_NODES
+
+    @abstractmethod
+    def of(self, plan: Plan) -> PythonScan:
+        """Return the scan of a plan's items."""
+
+    def spark_conf(self, split_size: int) -> Mapping[str, str]:
+        """Return no settings: Spark does not read the source."""
+        return {}
+
+    def direct(self, plan: Plan) -> Direct | None:
+        """See `PythonScan.direct`."""
+        return self.of(plan).direct(plan)
+
+    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:  # noqa: B027 - nothing is to be done
+        """Do nothing: columns that have types cannot be misread."""
+
+    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:  # noqa: B027 - nothing is to be done
+        """Do nothing: no schema is inferred."""
+
+    def frame(
+        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
+    ) -> PythonRows:
+        """See `PythonScan.frame`."""
+        return self.of(plan).frame(spark, plan, schema, most_tasks, resumed=resumed)
+
+    def for_audit(
+        self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
+    ) -> tuple[Plan, OtherRows | None]:
+        """Return the whole plan for Spark: there is only one reader."""
+        return plan, None
+
+    def items_named_in(self, plan: Plan, text: str) -> str:
+        """Name the pending items; the reader's own errors name theirs."""
+        return self.of(plan).items_named_in(plan, text)
