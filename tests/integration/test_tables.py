@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -48,8 +48,7 @@ _HELD = "task-before-commit=sleep:8@2"  # a transaction of ten rows is committed
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Postgres]:
-    with running_postgres() as up, pytest.MonkeyPatch.context() as patch:
-        patch.setenv(PASSWORD_IN, PASSWORD)
+    with running_postgres() as up:
         yield up
 
 
@@ -73,7 +72,7 @@ def sent(job: Job) -> list[str]:
     return sorted((record.value or b"").decode() for record in job.records())
 
 
-def values(numbers: Iterator[int] | range | list[int]) -> list[str]:
+def values(numbers: Iterable[int]) -> list[str]:
     return sorted(f"v{number}" for number in numbers)
 
 
@@ -159,8 +158,7 @@ def test_the_connection_with_the_snapshot_is_lost(job: Job, orders: Postgres) ->
 
 
 def test_the_server_is_killed(job: Job) -> None:
-    with running_postgres() as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv(PASSWORD_IN, PASSWORD)
+    with running_postgres() as server:
         server.execute(
             "create table public.orders (id bigint primary key, v text not null)",
             f"insert into public.orders select 2 * g, 'v' || 2 * g from generate_series(1, {_ROWS}) g",

@@ -17,7 +17,7 @@ from tests.sources.subject import SPLIT_SIZE, Subject
 from tests.sources.tables import Table
 from tests.sources.topics import OnBroker
 from tests.support import s3proxy
-from tests.support.postgres import PASSWORD, PASSWORD_IN, Postgres, running_postgres
+from tests.support.postgres import Postgres, running_postgres
 from tests.support.s3proxy import Store
 from tests.support.shared_broker import running_broker
 from tests.support.warm_spark import warm_spark
@@ -53,8 +53,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 @pytest.fixture(scope="session")
 def database() -> Iterator[Postgres]:
     """A database."""
-    with running_postgres() as up, pytest.MonkeyPatch.context() as patch:
-        patch.setenv(PASSWORD_IN, PASSWORD)
+    with running_postgres() as up:
         yield up
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 from eosingest.broker.ports import choose_ports
 from tests.support.harness import wait_for
@@ -108,13 +109,15 @@ class Postgres:
 
 @contextlib.contextmanager
 def running_postgres() -> Iterator[Postgres]:
-    """Start a server in a folder that is removed behind it."""
+    """Start a server in a folder that is removed behind it, with its password where specs of the tests name it."""
     folder = Path(tempfile.mkdtemp(prefix="eosingest-pg-"))
     try:
         server = Postgres(folder)
         server.start()
         try:
-            yield server
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv(PASSWORD_IN, PASSWORD)
+                yield server
         finally:
             server.stop()
     finally:

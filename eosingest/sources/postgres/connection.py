@@ -74,7 +74,7 @@ def conninfo(table: Table) -> str:
         made: str = psycopg.conninfo.make_conninfo(table.url, **given, **_LIBPQ, options=options)
     except psycopg.Error as error:
         raise SpecError(
-            f"source.url: libpq does not take it: {_one_line(error)}",
+            f"source.url: libpq does not take it: {one_line(error)}",
             code="bad-url",
             hint="nothing was sent; as in postgresql://reader@db:5432/shop",
         ) from None
@@ -99,7 +99,7 @@ def connect(info: str) -> Any:
 
 
 def _error(what: str, error: Any) -> EosingestError:
-    text = _one_line(error)
+    text = one_line(error)
     refused = "FATAL:" in text and not any(word in text for word in _LATER)
     state = error.sqlstate
     if (state is None and not refused) or (state or "")[:2] in ("08", "53", "57", "40", "55"):
@@ -115,7 +115,8 @@ def _error(what: str, error: Any) -> EosingestError:
     )
 
 
-def _one_line(error: Any) -> str:
+def one_line(error: Exception) -> str:
+    """Return the text of an error of the server or its client in one line."""
     return " ".join(str(error).split())
 
 

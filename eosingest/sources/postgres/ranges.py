@@ -55,7 +55,7 @@ class Relation:
 
     @property
     def typed(self) -> list[Json]:
-        """The columns with their types, and the key: what must not change while a job is unfinished."""
+        """The columns with their types, which must not change while a job is unfinished."""
         return [[column.name, column.type] for column in self.columns]
 
 

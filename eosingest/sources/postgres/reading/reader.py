@@ -2,8 +2,7 @@
 
     lock ─▶ import the snapshot: its holder lives ─▶ prove to be in it ─▶ rows behind the last key ─▶ prove it again
 
-It begins behind the committed key. Keys must ascend: else nothing of
-that batch is given.
+It begins behind the committed key. Keys must ascend: else nothing of that batch is given.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ import pyarrow.compute as pc
 from eosingest.errors import FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import POSITION_KIND_ROWS
-from eosingest.sources.postgres.connection import INSTALL, READ_ONLY
+from eosingest.sources.postgres.connection import INSTALL, READ_ONLY, one_line
 from eosingest.sources.postgres.ranges import KEY_COLUMN, WHOLE_KEYS, KeyValue, TableRange, as_range
 from eosingest.sources.postgres.walk import rows_query
 from eosingest.spark.python_scan import PythonSplit
 
 _BATCH_BYTES = {"adbc.postgresql.batch_size_hint_bytes": str(4 << 20)}
-# Classes of SQLSTATE: connection, resources, operator intervention, system, rollback. A retry may help.
 _LOCK_NOT_AVAILABLE = "55P03"
+# Classes of SQLSTATE: connection, resources, operator intervention, system, rollback. A retry may help.
 _LATER = ("08", "53", "57", "58", "40")
 
 
@@ -51,10 +50,10 @@ class RowsReader:
             cursor.execute(query)
             for batch in cursor.fetch_record_batch():
                 if len(batch):
-                    keys = batch.column(KEY_COLUMN)
+                    keys = batch.column(KEY_COLUMN).cast(_kind(item))
                     _refuse_disorder(item, keys, last, again=again)
-                    last, again = keys[-1].as_py(), False
-                    yield _with_positions(item, batch)
+                    last, again = str(keys[-1].as_py()), False
+                    yield _with_positions(batch, keys)
             _prove(cursor, item)  # also that the stream did not end with the connection
 
 
@@ -82,7 +81,7 @@ def _enter(cursor: Any, item: TableRange) -> None:
     except _errors() as error:
         raise OSError(
             f"{item.split.label}: the snapshot of this run is gone: it ended with the driver's connection to PostgreSQL"
-            f" ({_one_line(error)})"
+            f" ({one_line(error)})"
         ) from error
     _prove(cursor, item)
 
@@ -94,23 +93,24 @@ def _prove(cursor: Any, item: TableRange) -> None:
         raise OSError(f"{item.split.label}: read in {found}, and not in the run's snapshot {item.snapshot.seen}")
 
 
-def _with_positions(item: TableRange, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _kind(item: TableRange) -> pa.DataType:
+    """Return the type in which the range's keys compare as the server orders them."""
+    return pa.int64() if item.relation.key_type in WHOLE_KEYS else pa.string()
+
+
+def _with_positions(batch: pa.RecordBatch, keys: pa.Array[Any]) -> pa.RecordBatch:
     """Return the batch with its keys as positions: whole numbers as such (`spark.positions.KeyPositions`)."""
-    if item.relation.key_type not in WHOLE_KEYS:
+    if not pa.types.is_integer(keys.type):
         return batch
-    index = batch.schema.get_field_index(KEY_COLUMN)
-    keys = batch.column(index).cast(pa.int64()).cast(pa.decimal128(19, 0))
-    return batch.set_column(index, KEY_COLUMN, keys)
+    return batch.set_column(batch.schema.get_field_index(KEY_COLUMN), KEY_COLUMN, keys.cast(pa.decimal128(19, 0)))
 
 
 def _refuse_disorder(item: TableRange, keys: pa.Array[Any], last: KeyValue | None, *, again: bool) -> None:
     """Raise FatalError where a key is not greater than the one before."""
-    kind = pa.int64() if item.relation.key_type in WHOLE_KEYS else pa.string()
-    values = keys.cast(kind)
-    ascends = keys.null_count == 0 and pc.all(pc.greater(values[1:], values[:-1])).as_py() in (True, None)
+    ascends = keys.null_count == 0 and pc.all(pc.greater(keys[1:], keys[:-1])).as_py() in (True, None)
     if ascends and last is not None:
         compare = pc.greater_equal if again else pc.greater
-        ascends = compare(values[0], pa.scalar(last).cast(kind)).as_py()
+        ascends = compare(keys[0], pa.scalar(last).cast(keys.type)).as_py()
     if not ascends:
         raise FatalError(
             f"{item.split.label}: a key is not greater than the one before it: its index or its collation is damaged",
@@ -126,13 +126,13 @@ def _explained(item: TableRange) -> Iterator[None]:
     try:
         yield
     except pa.ArrowException as error:
-        raise OSError(f"{item.split.label}: {_one_line(error)}") from error
+        raise OSError(f"{item.split.label}: {one_line(error)}") from error
     except _errors() as error:
         state = getattr(error, "sqlstate", None)
         if state is None or state[:2] in _LATER:
-            raise OSError(f"{item.split.label}: {_one_line(error)}") from error
+            raise OSError(f"{item.split.label}: {one_line(error)}") from error
         raise FatalError(
-            f"{item.split.label}: PostgreSQL refused: {_one_line(error)}",
+            f"{item.split.label}: PostgreSQL refused: {one_line(error)}",
             code="postgres-refused",
             hint="what was committed is kept; the role needs SELECT on the table",
             item=item.name,
@@ -154,7 +154,3 @@ def _errors() -> type[Exception]:
 
     error: type[Exception] = adbc_driver_manager.Error
     return error
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
