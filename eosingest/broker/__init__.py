@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eosingest.broker.jars import KAFKA_VERSION, kafka_libs
-from eosingest.broker.lock import locked
 from eosingest.broker.ports import choose_ports
 from eosingest.broker.server import Server, ServerDiedError
 from eosingest.broker.server_files import State
 from eosingest.errors import FatalError
+from eosingest.host.folder_lock import locked
 from eosingest.host.paths import cache_directory
 
 __all__ = ["BrokerStatus", "cache_directory", "down", "status", "up"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ENVELOPE_VERSION = 1
 REPORT_A_BUG = "this is a bug in eosingest, please report it"
-_NOTEWORTHY = "eosingest.broker"
+_NOTEWORTHY = ("eosingest.broker", "eosingest.host.ivy")
 _ESCAPED = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 
 

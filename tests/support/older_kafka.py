@@ -11,8 +11,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from eosingest.broker.jars import ivy_command
-from eosingest.broker.lock import locked
+from eosingest.broker.jars import dependencies
+from eosingest.host.folder_lock import locked
+from eosingest.host.ivy import ivy_command
 from eosingest.host.paths import cache_directory
 
 VERSIONS = ("3.3.2", "3.9.1")
@@ -34,7 +35,7 @@ def kafka_home(version: str) -> Path:
 def _fetch(home: Path, version: str) -> None:
     with tempfile.TemporaryDirectory(dir=home) as made:
         fresh = Path(made)
-        command = ivy_command(fresh, fresh / "cache", kafka=version, backend=_LOGGING)
+        command = ivy_command(fresh, fresh / "cache", dependencies(version, _LOGGING))
         subprocess.run(command, check=True, stdout=sys.stderr, timeout=_PATIENCE_S)
         (fresh / "libs").rename(home / "libs")
 

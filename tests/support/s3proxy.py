@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eosingest.broker.jars import _ivy_jar
-from eosingest.broker.lock import locked
+from eosingest.host.folder_lock import locked
+from eosingest.host.ivy import ivy_jar
 from eosingest.host.java import find_java
 from eosingest.host.paths import cache_directory
 from eosingest.sources.files.storage.s3 import S3Storage
@@ -108,7 +108,7 @@ def _fetch(folder: Path, place: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as made:
         fresh = Path(made)
         (fresh / "ivy.xml").write_text(_IVY_FILE, encoding="ascii")
-        command = [str(find_java()), "-jar", str(_ivy_jar()), "-cache", str(fresh / "cache"), "-ivy"]
+        command = [str(find_java()), "-jar", str(ivy_jar()), "-cache", str(fresh / "cache"), "-ivy"]
         command += [str(fresh / "ivy.xml"), "-confs", "default", "-novalidate"]
         command += ["-retrieve", f"{fresh}/[artifact]-[revision].[ext]"]
         settings = os_settings()

@@ -310,7 +310,7 @@ def test_a_closed_stderr_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_log_is_silent_but_for_the_broker(capsys: pytest.CaptureFixture[str]) -> None:
-    loggers = [logging.getLogger(name) for name in ("eosingest.broker.jars", "eosingest.librdkafka")]
+    loggers = [logging.getLogger(name) for name in ("eosingest.host.ivy", "eosingest.librdkafka")]
     with logging_to(Renderer("text"), verbose=False):
         for logger in loggers:
             logger.debug("details")
