@@ -80,11 +80,16 @@ def not_taken(master: str, log_file: Path | None, seconds: float) -> TemporaryEr
 
 
 def of_a_run(
-    error: Exception, process: Any, items_named_in: Callable[[str], str], log_file: Path | None
+    error: Exception,
+    process: Any,
+    items_named_in: Callable[[str], str],
+    log_file: Path | None,
+    of_source: Callable[[str], EosingestError | None] = lambda text: None,
 ) -> EosingestError:
     """Make the error for a failed Spark step or job of a run: bad data is fatal, most other failures may be retried.
 
-    `process` is Spark's JVM, None if we did not start it; `items_named_in` returns the items that an error text is about.
+    `process` is Spark's JVM, None if we did not start it; `items_named_in` returns the items that an error text is about,
+    `of_source` the error for what such a text says of the source itself (`scan.Scan.failure_of`).
     """
     text = causes.text_of(error)
     log = log_hint(log_file)
@@ -100,6 +105,9 @@ def of_a_run(
     if not expected:
         traced = "".join(traceback.format_exception(error))
         return EosingestError(f"the Spark job failed by a bug of ours:\n{traced[-3000:]}", hint=f"{kept}{log}")
+    of_the_source = of_source(text)
+    if of_the_source is not None:
+        return of_the_source
     reason = _reason(text)
     if causes.out_of_memory(text):
         return FatalError(

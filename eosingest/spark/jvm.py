@@ -25,6 +25,7 @@ from eosingest.spec.masters import is_local
 
 _PYTHON = "spark.pyspark.python"
 _DRIVER_OPTIONS, _EXECUTOR_OPTIONS = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
+JARS, _CLASS_PATH = "spark.jars", "spark.driver.extraClassPath"
 _CLASSES_AT_FIRST = "-XX:MetaspaceSize="
 _COLLECTOR = re.compile(r"-XX:[+-]Use\w*GC\b")
 SAME_EVERYWHERE = "-Duser.timezone=UTC -Duser.language=en -Duser.country=US -Dfile.encoding=UTF-8"
@@ -83,6 +84,18 @@ def local_settings(master: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.python.daemon.module": "eosingest.spark.daemon",
     }
+
+
+def with_jars(master: str, conf: Mapping[str, str], jars: str) -> dict[str, str]:
+    """Return the settings for jars (paths, joined by commas) beside those of the spec.
+
+    A local Spark has them on its class path: `spark.jars` would be copied for each run.
+    """
+    if not jars:
+        return {}
+    if not is_local(master):
+        return {JARS: ",".join(filter(None, (conf.get(JARS), jars)))}
+    return {_CLASS_PATH: os.pathsep.join(filter(None, (conf.get(_CLASS_PATH), *jars.split(","))))}
 
 
 def prepare_environment(master: str, conf: Mapping[str, str]) -> None:

@@ -132,6 +132,10 @@ class PythonScan:
         """Name the pending items; the reader's own errors name theirs."""
         return listed([entry.item.name for entry in plan.pending_items], 10)
 
+    def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
+        """Return None: readers in Python raise their errors themselves."""
+        return None
+
 
 def _ddl(columns: Mapping[str, str]) -> str:
     return ",".join(f"{quote_name(name)} {kind}" for name, kind in columns.items())
@@ -297,6 +301,7 @@ class PythonRows:
     position_column: str | None = None
 
     split_last = False
+    check_items = None  # the reader proves what it reads
 
     @property
     def split(self) -> Column:

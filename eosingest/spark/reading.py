@@ -18,7 +18,7 @@ from eosingest.protocol.plan import Plan
 from eosingest.spark import narrow
 from eosingest.spark.direct import DirectReader, DirectSplit, deal
 from eosingest.spark.record_columns import RecordSettings, null_columns, record_frame
-from eosingest.spark.scan import Direct, Scan
+from eosingest.spark.scan import CheckItems, Direct, Scan
 from eosingest.spark.worker import OUTPUT_SCHEMA, DirectTaskFunction, TaskFunction, WorkerKafka
 
 
@@ -37,17 +37,18 @@ class Reading(Protocol):
 class FrameReading:
     """Spark reads: `records` has the record columns, `headers` the names of its header columns, in order.
 
-    `several`: a source row may be several records.
+    `several`: a source row may be several records. `check_items` as in `SplitFrame`.
     """
 
     records: DataFrame
     headers: tuple[str, ...]
     prepared: Prepared
     several: bool = True
+    check_items: CheckItems | None = None
 
     def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]]) -> DataFrame:
         """See `Reading.job`. Every task is told of all splits: only Spark decides which of them a task gets."""
-        function = TaskFunction(kafka, self.headers, outcomes, self.several)
+        function = TaskFunction(kafka, self.headers, outcomes, self.several, self.check_items)
         return self.records.coalesce(self.prepared.tasks).mapInArrow(function, OUTPUT_SCHEMA)
 
 
@@ -79,7 +80,8 @@ def frame_reading(
     splits, partitions = frame.source.verified(records)
     tasks = max(1, min(partitions, most_tasks))
     several = frame.source.position is not None and narrow.generates_rows(records)
-    return FrameReading(records, tuple(settings.headers), Prepared(tasks, frame.source.schema, splits), several)
+    prepared = Prepared(tasks, frame.source.schema, splits)
+    return FrameReading(records, tuple(settings.headers), prepared, several, frame.source.check_items)
 
 
 def direct_reading(direct: Direct, schema: str | None, most_tasks: int) -> DirectReading:

@@ -8,14 +8,17 @@ The launcher (job.py), previews and audits use these protocols; nothing in spark
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.spark.direct import DirectReader, DirectSplit
+
+CheckItems: TypeAlias = Callable[[Iterable[PlannedSplit]], None]
 
 
 class SplitFrame(Protocol):
@@ -45,6 +48,14 @@ class SplitFrame(Protocol):
     def split_last(self) -> bool:
         """Whether `split` must be computed after all expressions: it is non-deterministic to Spark, which pushes no filter
         below such a column.
+        """
+
+    @property
+    def check_items(self) -> CheckItems | None:
+        """What a task calls with the splits of each batch of rows that it has received, before it sends them.
+
+        It raises ChangedError where the item of one of these splits is not the one that was planned; None where nothing can be
+        asked. It is pickled into the tasks.
         """
 
     def fitted(self, records: DataFrame) -> SplitFrame:
@@ -117,3 +128,6 @@ class Scan(Protocol):
 
     def items_named_in(self, plan: Plan, text: str) -> str:
         """Name the item that the `text` of a Spark error is about, or all items that it may be about."""
+
+    def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
+        """Return the error for the `text` of a Spark error that says what became of the source; None if it does not."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
 from eosingest.spark.python_scan import SCAN_NODES, PythonRows, PythonScan
 from eosingest.spark.scan import Direct, OtherRows
@@ -54,3 +55,7 @@ class ScanOfPlan(ABC):
     def items_named_in(self, plan: Plan, text: str) -> str:
         """Name the pending items; the reader's own errors name theirs."""
         return self.of(plan).items_named_in(plan, text)
+
+    def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
+        """Return None: readers in Python raise their errors themselves."""
+        return None

@@ -99,7 +99,7 @@ def start(
 ) -> Spark:
     """Start Spark, without a session. Its output goes to `log_file`; None: stderr.
 
-    `of_source` are the settings that reading the source requires (`scan.Scan.spark_conf`).
+    `of_source` are the settings that reading the source requires (`scan.Scan.spark_conf`); its jars come beside the user's.
     Do not call it in the main thread, where pyspark would replace the SIGINT handler. Raises FatalError if Java is missing, the
     JVM does not start, or a required setting has another value; IncompleteError if a signal ended the JVM; TemporaryError if
     a cluster does not accept the application within `wait_s` seconds, plus the time that a start takes.
@@ -112,7 +112,7 @@ def start(
     # py4j logs every call that a lost JVM leaves unanswered, through its own loggers and through the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_of_py4j)
-    required = {**required_settings.REQUIRED, **of_source}
+    required = {**required_settings.REQUIRED, **{key: value for key, value in of_source.items() if key != jvm.JARS}}
     spark_conf = SparkConf(loadDefaults=False)
     jvm.prepare_environment(master, conf)
     settings = {
@@ -120,6 +120,7 @@ def start(
         **jvm.local_settings(master),
         **conf,
         **required,
+        **jvm.with_jars(master, conf, of_source.get(jvm.JARS, "")),
         **jvm.java_options(master, conf, site.spark_defaults(pip_only=is_local(master))),
     }
     for key, value in {**settings, "spark.master": master, "spark.app.name": f"eosingest {job}"}.items():

@@ -9,7 +9,7 @@ import itertools
 import json
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,17 +83,19 @@ class WorkerKafka:
 class TaskFunction:
     """The function for `mapInArrow`: one call is one attempt of a task. `headers` are the header names, in order.
 
-    `several`: a source row may be several records, which then have one position.
+    `several`: a source row may be several records, which then have one position. `check_items` as in `scan.SplitFrame`.
     """
 
     kafka: WorkerKafka
     headers: tuple[str, ...]
     outcomes: Accumulator[list[str]]
     several: bool = True
+    check_items: Callable[[Iterable[PlannedSplit]], None] | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task and yield one row, its outcome. Raises AttemptLostError, upon which Spark retries the task."""
-        inputs = ArrowInputs(batches, self.headers, several=self.several)
+        check = None if self.check_items is None else SplitsCheck(self.kafka.settings.splits, self.check_items)
+        inputs = ArrowInputs(batches, self.headers, several=self.several, check=check)
         yield pa.RecordBatch.from_pydict({"outcome": [_run_task(self.kafka, inputs, self.outcomes)]})
 
 
@@ -144,23 +146,49 @@ class ArrowInputs:
     Every split comes from its first row on; where rows have positions, from behind what the plan found committed.
     """
 
-    def __init__(self, batches: Iterable[pa.RecordBatch], headers: tuple[str, ...], *, several: bool = True) -> None:
+    def __init__(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        headers: tuple[str, ...],
+        *,
+        several: bool = True,
+        check: SplitsCheck | None = None,
+    ) -> None:
         """Start reading at once: Spark computes rows while the producer is being made. `several` as in TaskFunction."""
         self._headers = headers
         self._several = several
+        self._check = check
         self._ahead: ReadAhead[pa.RecordBatch] = ReadAhead(batches)
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
         """Do nothing: reading has started already."""
 
     def get(self, timeout_s: float) -> Batch | Signal:
-        """Return the next batch; see `task_contract.Inputs`."""
+        """Return the next batch; see `task_contract.Inputs`. Raises ChangedError where its rows are of other items."""
         item = self._ahead.get(timeout_s)
-        return item if isinstance(item, Signal) else to_batch(item, self._headers, several=self._several)
+        if isinstance(item, Signal):
+            return item
+        batch = to_batch(item, self._headers, several=self._several)
+        if self._check is not None:
+            self._check(batch)
+        return batch
 
     def stop(self) -> None:
         """Stop the thread and wait for its end, also for a batch from the JVM: pyspark reads from the same stream next."""
         self._ahead.stop()
+
+
+@dataclass(frozen=True)
+class SplitsCheck:
+    """Asks the source, for each batch, whether its rows are of items as they were planned (`scan.SplitFrame.check_items`)."""
+
+    splits: Mapping[int, PlannedSplit]
+    check_items: Callable[[Iterable[PlannedSplit]], None]
+
+    def __call__(self, batch: Batch) -> None:
+        """Raise ChangedError where they are not. Rows of splits that were not planned are left to the task."""
+        found = (self.splits.get(int(key)) for key in np.unique(batch.splits))
+        self.check_items([split for split in found if split is not None and not split.done])
 
 
 def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...], *, several: bool = True) -> Batch:

@@ -5,6 +5,8 @@ What is overwritten or deleted at every moment of a run is in tests/sources/test
 
 from __future__ import annotations
 
+import os
+import signal
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +17,8 @@ import pytest
 from eosingest.host.paths import cache_directory
 from tests.support import s3proxy
 from tests.support.cutting_proxy import cutting
-from tests.support.harness import LINES_SPEC, Done, Job, assert_done, assert_refused
+from tests.support.harness import LINES_SPEC, Done, Job, assert_done, assert_refused, finish, wait_for
+from tests.support.held_runs import Held
 from tests.support.s3proxy import ACCESS_KEY, SECRET_KEY, Store
 
 _SPEC = (
@@ -43,6 +46,13 @@ def bucket(store: Store) -> str:
 def write_spec(job: Job, bucket: str, endpoint: str) -> None:
     storage = _SECRETS.replace("ENDPOINT", endpoint).replace("{", "{{").replace("}", "}}")
     job.write_spec(_SPEC.replace("BUCKET", bucket).replace("STORAGE", storage))
+
+
+def write_json_spec(job: Job, bucket: str, endpoint: str) -> None:
+    """Objects that Spark reads."""
+    write_spec(job, bucket, endpoint)
+    job.edit_spec('format = "text"', 'format = "json"\nschema = "n BIGINT"')
+    job.edit_spec('value = "value"', 'value = "CAST(n AS STRING)"')
 
 
 def lines(first: int, count: int) -> list[bytes]:
@@ -92,10 +102,44 @@ def test_what_a_store_refuses_ends_a_run_before_it_claims(job: Job, store: Store
     assert job.run("status", env=_ENVIRONMENT).data["run"] == before, "a run that was refused has claimed"
 
 
-def test_a_format_that_spark_reads_is_refused_by_check(job: Job, store: Store, bucket: str) -> None:
-    write_spec(job, bucket, store.endpoint)
-    job.edit_spec('format = "text"', 'format = "parquet"')
-    assert_refused(job.run("check", env=_ENVIRONMENT), 2, "storage-format", "only text and xml are read")
+def test_spark_reads_through_connections_that_are_cut(job: Job, store: Store, bucket: str) -> None:
+    """JSON by Hadoop's client of S3: exact through breaks, and no secret is printed, logged or in Spark's own settings."""
+    rows = lines(0, 60_000)
+    for number in range(3):
+        store.put(bucket, f"in/k={number}/a b.jsonl", b"".join(row + b"\n" for row in rows[number::3]))
+    with cutting(int(store.endpoint.rpartition(":")[2]), least=200_000, most=900_000) as proxy:
+        write_spec(job, bucket, f"http://127.0.0.1:{proxy.port}")
+        job.edit_spec("/in/*", "/in/*/*")
+        job.edit_spec('format = "text"', 'format = "json"\nschema = "n BIGINT, user STRING, pad STRING, k STRING"')
+        job.edit_spec('value = "value"', "value = \"concat_ws(':', n, user, k)\"")
+        done = job.run(env=_ENVIRONMENT)
+        assert_done(done, records_sent=len(rows))
+        assert proxy.cuts >= 5, proxy.cuts
+    expected = Counter(b"%d:u%d:%d" % (n, n % 7, n % 3) for n in range(60_000))
+    assert Counter(record.value for record in job.records()) == expected
+    assert SECRET_KEY not in shown_by(done, job)
+    write_spec(job, bucket, store.endpoint)  # another endpoint: the same objects
+
+
+def test_a_store_that_ends_in_mid_run_is_a_temporary_error(job: Job, tmp_path: Path) -> None:
+    """Exit 5, and the next run goes on: it is no fault of the data that Spark cannot read it."""
+    rows = lines(0, 3_000)
+    with s3proxy.running(tmp_path) as store:
+        bucket = store.bucket("ending")
+        for number in range(3):
+            store.put(bucket, f"in/{number}.jsonl", b"".join(row + b"\n" for row in rows[number::3]))
+        write_json_spec(job, bucket, store.endpoint)
+        held = Held(job, "driver-after-running=sleep:3")
+        process = job.popen(env={**_ENVIRONMENT, **held.env})
+        wait_for(lambda: held.reached() or process.poll() is not None)
+        os.kill(store.pid, signal.SIGKILL)
+        done = finish(process)
+        assert (done.exit_code, set(done.codes)) == (5, {"storage-unreachable"}), done
+        assert "does not answer" in done.text
+    with s3proxy.running(tmp_path) as store:
+        write_json_spec(job, bucket, store.endpoint)
+        assert_done(job.run(env=_ENVIRONMENT))
+    assert Counter(record.value for record in job.records()) == Counter(b"%d" % n for n in range(3_000))
 
 
 def test_the_sample(job: Job, store: Store, bucket: str) -> None:

@@ -273,8 +273,9 @@ def test_names_that_spark_gives_to_columns(tmp_path: Path) -> None:
     ]:
         path.write_bytes(header)
         options = {"comment": "#", "header": "true"}
-        assert names_as_given(str(path), options, columns, case_sensitive=False), header
-        assert names_as_given(str(path), options, ["_c0", "z"], case_sensitive=False) is (header == b"\n")
+        file = listed_file(path)
+        assert names_as_given(file, options, columns, case_sensitive=False), header
+        assert names_as_given(file, options, ["_c0", "z"], case_sensitive=False) is (header == b"\n")
 
 
 def test_json_blocks_that_are_passed_at_once_hold_nothing_behind_a_value() -> None:

@@ -34,16 +34,17 @@ from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.source import Listing, Source, Split
 from eosingest.protocol.task import Task
-from eosingest.protocol.task_contract import Inputs, TaskSettings
+from eosingest.protocol.task_contract import Inputs, Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.checksum import Totals, record_hash
 from eosingest.report.model import Progress, RunReport
 from eosingest.spark import session
 from eosingest.spark.direct import DirectInputs
+from eosingest.spark.failures import FROM_THE_JVM
 from eosingest.spark.job import SparkLauncher, SparkSettings
 from eosingest.spark.reading import DirectReading, FrameReading
 from eosingest.spark.settings import spark_settings
-from eosingest.spark.worker import ArrowInputs
+from eosingest.spark.worker import ArrowInputs, SplitsCheck
 from eosingest.spec import load
 from tests.sources.subject import SPLIT_SIZE, Subject
 from tests.support.builders import control_record, task_settings
@@ -159,11 +160,20 @@ class _Launcher(SparkLauncher):
             self._rows = reading.records.coalesce(tasks).withColumn("part", functions.spark_partition_id()).toArrow()
         for number in range(tasks):
             mine = self._rows.filter(pc.equal(self._rows["part"], number)).drop(["part"])
-            yield number, ArrowInputs(mine.to_batches(max_chunksize=_BATCH_ROWS), (), several=reading.several)
+            check = None
+            if reading.check_items is not None:
+                check = SplitsCheck(reading.prepared.splits, reading.check_items)
+            batches = mine.to_batches(max_chunksize=_BATCH_ROWS)
+            yield number, ArrowInputs(batches, (), several=reading.several, check=check)
 
     def start(self, settings: TaskSettings) -> None:
-        outcomes = [run_task(self._kafka, settings, number, inputs) for number, inputs in self.inputs()]
-        self._result = JobResult(outcomes)
+        outcomes = list[Outcome]()
+        try:
+            outcomes += (run_task(self._kafka, settings, number, inputs) for number, inputs in self.inputs())
+        except FROM_THE_JVM as error:
+            self._result = JobResult(outcomes, self._explain(error))
+        else:
+            self._result = JobResult(outcomes)
 
     def poll(self, timeout_s: float) -> JobResult:
         return self._result

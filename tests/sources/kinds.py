@@ -270,6 +270,10 @@ class XmlInBucket(InBucket, Xml):
     pass
 
 
+class JsonInBucket(InBucket, Json):
+    """Read by Spark, by Hadoop's client of S3."""
+
+
 class Parquet(FileSubject):
     suffix = ".parquet"
     source = 'format = "parquet"'
@@ -288,6 +292,10 @@ class Parquet(FileSubject):
             column = group.column(0)
             middle = column.data_page_offset + column.total_compressed_size // 2
             yield from [middle // SPLIT_SIZE * SPLIT_SIZE] * group.num_rows
+
+
+class ParquetInBucket(InBucket, Parquet):
+    pass
 
 
 class Orc(FileSubject):
@@ -412,7 +420,9 @@ KINDS: dict[str, type[Any]] = {
     "text.gz.s3": TextGzInBucket,
     "text.s3.sql": TextInBucketBySql,
     "xml.s3": XmlInBucket,
+    "json.s3": JsonInBucket,
     "parquet": Parquet,
+    "parquet.s3": ParquetInBucket,
     "orc": Orc,
     "avro": Avro,
     "ledger": Ledger,

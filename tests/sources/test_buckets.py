@@ -24,8 +24,9 @@ from eosingest.sources.files.storage import object_stream, s3, s3_places
 from eosingest.sources.files.storage.s3 import S3Storage
 from eosingest.sources.files.storage.s3_places import S3Places
 from eosingest.spec import load
+from tests.sources.buckets import InBucket
 from tests.sources.in_process import Life
-from tests.sources.kinds import TextInBucket
+from tests.sources.kinds import KINDS, TextInBucket
 from tests.support.s3proxy import ACCESS_KEY, SECRET_KEY, Store
 
 _MOMENTS = {
@@ -38,7 +39,8 @@ _MOMENTS = {
 
 @pytest.fixture(params=["text.s3"])
 def subject(request: pytest.FixtureRequest, tmp_path: Path, store: Store) -> TextInBucket:
-    made = TextInBucket(tmp_path)
+    made = KINDS[request.param](tmp_path)
+    assert isinstance(made, InBucket)
     made.store = store
     made.create()
     return made
@@ -114,6 +116,7 @@ class Objects:
 
 
 @pytest.mark.usefixtures("small_reads")
+@pytest.mark.parametrize("subject", ["text.s3", "json.s3"], indirect=True)
 @pytest.mark.parametrize("what", ["overwrite", "lengthen", "shorten", "delete", "put_again_in_parts"])
 @pytest.mark.parametrize("moment", _MOMENTS)
 def test_what_changes_in_a_run_is_noticed(life: Life, subject: TextInBucket, moment: str, what: str) -> None:

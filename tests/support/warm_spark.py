@@ -11,13 +11,17 @@ from collections.abc import Iterator
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from eosingest.sources.files.reading import hadoop_s3
 from eosingest.sources.files.reading.scan import spark_conf
 from eosingest.spark import jvm, required_settings
 
 
 @contextlib.contextmanager
-def warm_spark(split_size: int) -> Iterator[SparkSession]:
-    """Start Spark on two cores, which cuts files by `split_size` bytes until it is told otherwise."""
+def warm_spark(split_size: int, *, of_buckets: bool = False) -> Iterator[SparkSession]:
+    """Start Spark on two cores, which cuts files by `split_size` bytes until it is told otherwise.
+
+    `of_buckets`: it reads objects too.
+    """
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).disabled = True
     _forget_dead_jvm()
@@ -25,6 +29,8 @@ def warm_spark(split_size: int) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.extraJavaOptions", jvm.SAME_EVERYWHERE)
     builder = builder.config("spark.driver.memory", "4g")  # a check taken out makes fields of whole files
+    if of_buckets:
+        builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(hadoop_s3.jars({})))
     for key, value in {**required_settings.DEFAULTS, **required_settings.REQUIRED, **spark_conf(split_size)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

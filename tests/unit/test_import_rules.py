@@ -178,6 +178,8 @@ MODULES_MAY: dict[str, set[str]] = {
     # How a kind is read: by Spark, and by tasks, which make batches of what they read.
     "sources.files.reading": {
         "errors",
+        "host.ivy",
+        "host.paths",
         "kafka.columns",
         "kafka.protocols",
         "protocol.offsets",
@@ -191,7 +193,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "spec.expressions",
     },
     # What of a spec its kind says.
-    "sources.files.buckets": {"sources.files.storage.s3", "spec.document"},
+    "sources.files.buckets": {"sources.files.storage.s3", "sources.files.whole", "spec.document"},
     "sources.files.table": {
         "sources.files.buckets",
         "sources.files.formats",

@@ -1,7 +1,7 @@
-"""Paths of buckets in a spec: which formats are read of them today, and what is wrong with `storage`.
+"""Paths of buckets in a spec: what is refused beside them, and what is wrong with `storage`.
 
-For the table of `[source]` (table.py), before anything is connected. Of a bucket only what Python reads is read: Spark's
-readers would need Hadoop's client of S3.
+For the table of `[source]` (table.py), before anything is connected. Lines of text are read in Python, by fewer options than
+Spark's reader has.
 """
 
 from __future__ import annotations
@@ -11,14 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from eosingest.sources.files.storage.s3 import S3_URI, are_in_buckets
+from eosingest.sources.files.whole import is_whole
 from eosingest.spec.document import Problem
 
-FORMATS = ("text", "xml")
 _ENDPOINT = re.compile(r"https?://[^@/?#\s]+/?", re.IGNORECASE)
-_AS_LINES = (
-    'read lines as they are with format = "text", and take columns out of them by Spark SQL, such as'
-    " record.key = \"get_json_object(value, '$.id')\"; or copy the files to a disk"
-)
 
 
 def problems(paths: Iterable[Any], source: Mapping[str, Any]) -> Iterator[Problem]:
@@ -30,19 +26,16 @@ def problems(paths: Iterable[Any], source: Mapping[str, Any]) -> Iterator[Proble
         return
     if not all(isinstance(path, str) and S3_URI.match(path) for path in paths):
         yield Problem(("source", "path"), "names files of a bucket and others: give them a job each")
-    if source.get("format") not in FORMATS:
-        yield Problem(
-            ("source", "format"),
-            f"of a bucket only {' and '.join(FORMATS)} are read in this version",
-            hint=_AS_LINES,
-            code="storage-format",
-        )
-    elif source.get("format") == "text" and isinstance(options, Mapping):
+    if source.get("format") == "text" and isinstance(options, Mapping) and not _is_whole(options):
         yield from _options(options)
         if source.get("schema") is not None:
             yield Problem(("source", "schema"), "text has one column, value STRING; drop schema")
     if isinstance(storage, Mapping):
         yield from _storage(storage)
+
+
+def _is_whole(options: Mapping[str, Any]) -> bool:
+    return is_whole("text", {name: str(value).lower() for name, value in options.items()})
 
 
 def _options(options: Mapping[str, Any]) -> Iterator[Problem]:

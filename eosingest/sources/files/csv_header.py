@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from eosingest.sources.files import codecs
 from eosingest.sources.files.csv_scan import CONTROLS, Dialect
+from eosingest.sources.files.inspection import opened_to_check
+from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.text_blocks import BadTextError, blocks, layout
 from eosingest.sources.files.whole import is_whole
 from eosingest.sources.files.whole_csv import first_row
@@ -21,9 +23,11 @@ def may_be_given(columns: Sequence[str]) -> bool:
     return any(name.endswith(str(place)) for place, name in enumerate(columns))
 
 
-def names_as_given(path: str, options: Mapping[str, str], columns: Sequence[str], *, case_sensitive: bool) -> bool:
+def names_as_given(
+    file: SourceFile, options: Mapping[str, str], columns: Sequence[str], *, case_sensitive: bool
+) -> bool:
     """Say whether these are the names that Spark makes of this file's header; True where the file has no header."""
-    header = _header(path, options)
+    header = _header(file, options)
     if header is None:
         return True
     fold = str if case_sensitive else str.lower
@@ -41,14 +45,14 @@ def _given(header: Sequence[str], options: Mapping[str, str], *, case_sensitive:
     ]
 
 
-def _header(path: str, options: Mapping[str, str]) -> list[str] | None:
+def _header(file: SourceFile, options: Mapping[str, str]) -> list[str] | None:
     dialect, found = Dialect.of(options), layout("csv", options)
     try:
-        with open(path, "rb") as file:
+        with opened_to_check(file) as opened:
             if is_whole("csv", options):
-                row = first_row(codecs.pieces(file, path), options)
+                row = first_row(codecs.pieces(opened, file.path), options)
                 return _fields(row, dialect) if row else None
-            for block in blocks(codecs.pieces(file, path), found):
+            for block in blocks(codecs.pieces(opened, file.path), found):
                 for line in found.lines(block.text):
                     if line.strip(CONTROLS) and not (dialect.comment and line.startswith(dialect.comment)):
                         return _fields(line, dialect)

@@ -72,7 +72,7 @@ def look(file: SourceFile, format: str, options: Mapping[str, str]) -> Finding |
 
 
 def _look_at_header(file: SourceFile) -> Finding | None:
-    with _opened(file) as opened:
+    with opened_to_check(file) as opened:
         try:
             avro_container.read_header(opened)
         except codecs.DamagedError as damaged:
@@ -81,7 +81,7 @@ def _look_at_header(file: SourceFile) -> Finding | None:
 
 
 def _look_at_text(file: SourceFile, codec: str | None) -> Finding | None:
-    with _opened(file, magic.HEAD_BYTES) as opened:
+    with opened_to_check(file, magic.HEAD_BYTES) as opened:
         head = opened.read(magic.HEAD_BYTES)
     refused = magic.refusal(file.path, codec, head)
     if refused is not None:
@@ -119,7 +119,7 @@ def inspect(
     """
     if format in _CONTAINERS:
         return _inspect_blocks(file, split_size)
-    with _opened(file) as opened:
+    with opened_to_check(file) as opened:
         try:
             pieces = codecs.pieces(opened, file.path) if part == WHOLE else file_parts.pieces(opened, part)
             if check is not None:
@@ -147,7 +147,7 @@ def inspect(
 
 
 def _inspect_blocks(file: SourceFile, split_size: int | None) -> Finding | None:
-    with _opened(file) as opened:
+    with opened_to_check(file) as opened:
         try:
             avro_container.prove(opened, is_cut=_is_cut(file, split_size))
         except codecs.DamagedError as damaged:
@@ -194,13 +194,16 @@ def error_of(findings: Sequence[Finding]) -> FatalError:
 
 def refuse_changed(file: SourceFile) -> None:
     """Raise ChangedError where a file has changed since it was listed, or is gone: then its content is not to be judged."""
-    with _opened(file):
+    with opened_to_check(file):
         pass
 
 
 @contextmanager
-def _opened(file: SourceFile, until: int | None = None) -> Iterator[BufferedReader]:
-    """Open a file, which must be the one that was listed, before and after it is read."""
+def opened_to_check(file: SourceFile, until: int | None = None) -> Iterator[BufferedReader]:
+    """Open a file, which must be the one that was listed, before and after it is read; raises as `inspect` does.
+
+    Also TemporaryError where its store does not answer.
+    """
     try:
         with opened_as_listed(file, before_sending, until) as opened:
             yield opened

@@ -10,6 +10,7 @@ import re
 
 from eosingest.errors import FatalError
 
+_OBJECT = "s3://"
 _GLOB_CHARACTERS = re.compile(r"([\\{}\[\]*?^])")
 # What java.net.URI quotes in a path: ASCII outside its legal set, and beyond ASCII only control and space characters.
 _QUOTED_IN_URI = re.compile(
@@ -34,11 +35,23 @@ def escape_for_spark(path: str) -> str:
 
 
 def metadata_file_path(path: str) -> str:
-    """Return the absolute local path as Spark's `_metadata.file_path` spells it, half URL-encoded: `file:/sp%20ace/ü`.
+    """Return a file's path as Spark's `_metadata.file_path` spells it, half URL-encoded: `file:/sp%20ace/ü`, `s3a://bucket/key`.
 
-    `PartitionedFile` in a physical plan spells it the same but for `file:///` in front.
+    `PartitionedFile` in a physical plan, and `input_file_name()`, spell it the same but for `file:///` in front of a local one.
     """
+    if path.startswith(_OBJECT):
+        return "s3a://" + _QUOTED_IN_URI.sub(_quote, path.removeprefix(_OBJECT))
     return "file:" + _QUOTED_IN_URI.sub(_quote, path)
+
+
+def check_hadoop_key(path: str) -> None:
+    """Raise FatalError for an object whose key Hadoop's paths cannot have: they would name another object, or none."""
+    if any(segment in ("", ".", "..") for segment in path.removeprefix(_OBJECT).split("/")):
+        raise FatalError(
+            f"{path}: Hadoop's client of S3 takes no key with an empty, '.' or '..' name between its slashes",
+            code="file-name",
+            hint="nothing of this run was sent; copy the object to another key, or leave it out by a narrower path",
+        )
 
 
 def check_readable_name(path: str) -> None:

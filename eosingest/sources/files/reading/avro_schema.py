@@ -17,11 +17,10 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, DecimalType, MapT
 from eosingest.errors import FatalError
 from eosingest.sources.files import avro_container
 from eosingest.sources.files.codecs import DamagedError
-from eosingest.sources.files.inspection import refuse_changed
+from eosingest.sources.files.inspection import opened_to_check, refuse_changed
 from eosingest.sources.files.reading import misread
 from eosingest.sources.files.reading.columnar import Footer, Unreadable
 from eosingest.sources.files.source_file import SourceFile
-from eosingest.sources.files.walk import unreadable
 from eosingest.spark.causes import innermost
 
 _IN_A_LONG = 18  # digits; Spark takes the last eight bytes of such a number, whatever stands before them
@@ -44,13 +43,11 @@ def read_headers(spark: SparkSession, files: Iterable[SourceFile]) -> list[Foote
 
 
 def _schema_text(file: SourceFile) -> str:
-    try:
-        with open(file.path, "rb") as opened:
+    with opened_to_check(file) as opened:
+        try:
             return avro_container.read_header(opened).schema
-    except DamagedError as damaged:
-        raise _unreadable(file, damaged.message) from damaged
-    except OSError as error:
-        raise unreadable(file.path, error) from error
+        except DamagedError as damaged:
+            raise _unreadable(file, damaged.message) from damaged
 
 
 def _header(spark: SparkSession, text: str, files: Sequence[SourceFile]) -> Footer:

@@ -26,8 +26,10 @@ from pyspark.sql.types import (
 )
 
 from eosingest.errors import FatalError, listed
-from eosingest.sources.files.inspection import refuse_changed
+from eosingest.sources.files.inspection import opened_to_check, refuse_changed
+from eosingest.sources.files.reading.spark_reader import hadoop_path
 from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.storage.port import UnreachableError
 from eosingest.spark.causes import innermost
 
 _THREADS = 4
@@ -104,11 +106,14 @@ def read_footers(spark: SparkSession, format: str, files: Iterable[SourceFile]) 
 
 def _peek_parquet(file: SourceFile) -> _Peek:
     """Look at a file's footer. Where pyarrow cannot say, the JVM is asked for this file alone."""
-    try:
-        metadata = parquet.read_metadata(file.path)
-        schema = str(metadata.schema).split("\n", 1)[1]  # behind a line with an address in memory
-    except (pa.ArrowException, OSError, ValueError):
-        return _Peek(file.path)
+    with opened_to_check(file) as opened:
+        try:
+            metadata = parquet.read_metadata(opened)
+            schema = str(metadata.schema).split("\n", 1)[1]  # behind a line with an address in memory
+        except UnreachableError:
+            raise
+        except (pa.ArrowException, OSError, ValueError):
+            return _Peek(file.path)
     codecs = {}
     if metadata.num_row_groups:
         group = metadata.row_group(0)
@@ -119,13 +124,16 @@ def _peek_parquet(file: SourceFile) -> _Peek:
 
 
 def _peek_orc(file: SourceFile) -> _Peek:
-    try:
-        opened = orc.ORCFile(file.path)
-        schema = opened.schema.remove_metadata().to_string()
-    except (pa.ArrowException, OSError, ValueError):
-        return _Peek(file.path)
+    with opened_to_check(file) as opened:
+        try:
+            found = orc.ORCFile(opened)
+            schema, writer = found.schema.remove_metadata().to_string(), found.writer
+        except UnreachableError:
+            raise
+        except (pa.ArrowException, OSError, ValueError):
+            return _Peek(file.path)
     times = "timestamp" in schema or "date" in schema
-    return _Peek(f"{opened.writer} {schema}", cpp_times=opened.writer == _CPP and times)
+    return _Peek(f"{writer} {schema}", cpp_times=writer == _CPP and times)
 
 
 def _footer(spark: SparkSession, format: str, peeked: _Peek, files: Sequence[SourceFile]) -> Footer:
@@ -162,8 +170,7 @@ def _hadoop_conf(spark: SparkSession) -> Any:
 
 
 def _hadoop_path(spark: SparkSession, file: SourceFile) -> Any:
-    jvm: Any = spark._jvm
-    return jvm.org.apache.hadoop.fs.Path("file", None, file.path)
+    return hadoop_path(spark._jvm, file.path)
 
 
 def _from_java(java_type: Any) -> DataType:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import cast
 
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from eosingest.errors import FatalError
@@ -20,6 +20,7 @@ from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.reading import avro_schema
 from eosingest.sources.files.reading.columnar import Footer, Unreadable, read_footers
 from eosingest.sources.files.reading.exact_types import refuse_misread, refuse_unreadable, type_words
+from eosingest.sources.files.reading.spark_reader import SparkReader
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.spark.failures import FROM_THE_JVM
 
@@ -36,7 +37,7 @@ class Files:
         self._format = format
         self._folders = folders
         self._case = str(spark.conf.get(_CASE, "false")).lower() == "true"
-        self._paths = {file.name: file.path for file in files}
+        self._files = {file.name: file for file in files}
         self.footers = self._read_footers(files) if format in WITH_FOOTERS else []
         for footer in self.footers:
             self._refuse_folder_columns(footer.columns, f"{footer.example} has")
@@ -46,7 +47,7 @@ class Files:
             return avro_schema.read_headers(self._spark, files)
         return read_footers(self._spark, self._format, files)
 
-    def infer(self, reader: DataFrameReader, paths: list[str], merge: bool) -> StructType:
+    def infer(self, reader: SparkReader, files: Sequence[SourceFile], merge: bool) -> StructType:
         """Return the schema that Spark infers from all files, without the columns of folders. Raises FatalError.
 
         `reader` must have no `basePath`. `merge`: of Parquet and ORC, merge the schemas of all files (`mergeSchema`).
@@ -56,14 +57,14 @@ class Files:
             if merge:
                 reader = reader.option("mergeSchema", "true")
         try:
-            inferred = self._inferred(reader, paths)
+            inferred = self._inferred(reader, files)
         except FROM_THE_JVM:
             self._refuse_conflict()
             raise
         self._refuse_folder_columns(inferred.names, "the data has")
         return inferred
 
-    def _inferred(self, reader: DataFrameReader, paths: list[str]) -> StructType:
+    def _inferred(self, reader: SparkReader, files: Sequence[SourceFile]) -> StructType:
         """Infer the schema of JSON with case-sensitive names, and that of Avro from all files.
 
         Else Spark's inference would take `a` and `A` for one, and drop one of them; of Avro it would take one file's schema.
@@ -71,11 +72,11 @@ class Files:
         if self._format == "avro":
             return avro_schema.merged(self._spark, self.footers, case=self._case)
         if self._format != "json" or self._case:
-            return reader.load(paths).schema
+            return reader.load(files).schema
         before = self._spark.conf.get(_CASE, "false")
         self._spark.conf.set(_CASE, "true")
         try:
-            inferred = reader.load(paths).schema
+            inferred = reader.load(files).schema
         finally:
             self._spark.conf.set(_CASE, before or "false")
         _refuse_twins(inferred)
@@ -87,12 +88,12 @@ class Files:
             data = StructType([field for field in schema.fields if field.name.lower() not in self._folders])
             refuse_misread(self.footers, data, self._format, given=given, case=self._case)
 
-    def check_values(self, schema: StructType, read: Callable[[Sequence[str], StructType], DataFrame]) -> None:
-        """Raise FatalError where a column has a value that its type does not hold. `read` reads the files of these paths."""
+    def check_values(self, schema: StructType, read: Callable[[Sequence[SourceFile], StructType], DataFrame]) -> None:
+        """Raise FatalError where a column has a value that its type does not hold. `read` reads files."""
         avro_schema.refuse_beyond_type(
             self.footers,
             {name.lower() for name in schema.names},
-            lambda names, columns: read([self._paths[name] for name in names], columns),
+            lambda names, columns: read([self._files[name] for name in names], columns),
         )
 
     def _refuse_folder_columns(self, columns: Iterable[str], who: str) -> None:

@@ -17,6 +17,7 @@ from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.codecs import codec_of
 from eosingest.sources.files.reading.planned_files import pending_files
+from eosingest.sources.files.reading.spark_reader import hadoop_path
 
 _CODECS = "io.compression.codecs"
 _HADOOPS = "org.apache.hadoop.io.compress."
@@ -93,7 +94,7 @@ def _refuse_others(spark: SparkSession, conf: Any, plan: Plan) -> None:
         codec = codec_of(file.path)
         if codec is None:
             continue
-        found = codecs.getCodec(hadoop.fs.Path(Path(file.path).as_uri()))
+        found = codecs.getCodec(hadoop_path(spark._jvm, file.path))
         name = "no codec" if found is None else str(found.getClass().getName())
         if name not in _READ_BY.get(codec, ()):
             raise SpecError(

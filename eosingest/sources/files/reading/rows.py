@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, functions
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StringType, StructField, StructType
 
 from eosingest.errors import SpecError
@@ -21,11 +21,13 @@ from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.partitions import partition_columns, partition_values
 from eosingest.sources.files.reading import documents, hadoop_codecs, misread, splits, valid_text
 from eosingest.sources.files.reading.data_schema import Files, from_ddl
+from eosingest.sources.files.reading.object_check import ObjectCheck
 from eosingest.sources.files.reading.planned_files import pending_files
-from eosingest.sources.files.source import escape_for_spark
+from eosingest.sources.files.reading.spark_reader import SparkReader
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.whole import is_whole
 from eosingest.spark.record_columns import CORRUPT, NOTHING, RecordSettings, naming, refuse_our_names
+from eosingest.spark.scan import CheckItems
 from eosingest.spec.expressions import quote_name
 
 _WITH_CORRUPT_ROWS = tuple(name for name, entry in FORMATS.items() if entry.has_corrupt_rows)
@@ -61,6 +63,7 @@ class FileRows:
     plan: Plan
     scheme: str
     readable: Callable[[], DataFrame]  # the rows for records that use no column of them
+    check_items: CheckItems | None  # of objects (object_check.py)
 
     position = None  # rows are counted
 
@@ -80,15 +83,14 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
 
     Raises FatalError where a column of JSON or CSV holds what Spark would read as another value (misread.py).
     """
-    reader = _reader(spark, settings, base_path)
-    paths = [escape_for_spark(file.path) for file in pending_files(plan)]
+    reader, files = _reader(spark, settings, base_path), pending_files(plan)
     schema = read_schema(spark, settings, plan, base_path)
-    if _headers_are_the_names(spark, settings, plan, lambda: reader.schema(schema).load(paths)):
+    if _headers_are_the_names(spark, settings, plan, lambda: reader.schema(schema).load(files)):
         reader = reader.option("enforceSchema", "true")  # names that Spark gave are in no header
     if _has_corrupt_rows(settings):
         schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
     with naming("source"):
-        rows = reader.schema(schema).load(paths)
+        rows = reader.schema(schema).load(files)
         if FORMATS[settings.format].has_footers:
             rows = valid_text.guarded(rows, splits.file_columns(rows))
         visible = [name for name in rows.columns if name != CORRUPT]
@@ -98,7 +100,7 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
 
     def readable() -> DataFrame:
         needed = [name for name in splits.file_columns(rows) if name != CORRUPT] if settings.format == "csv" else []
-        return _with_something_to_read(reader, schema, paths, needed)
+        return _with_something_to_read(reader, schema, files, needed)
 
     return FileRows(
         rows=rows,
@@ -109,6 +111,7 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
         plan=plan,
         scheme=splits.METADATA if by_columns else splits.BLOCK,
         readable=readable,
+        check_items=ObjectCheck.of(files),
     )
 
 
@@ -122,7 +125,7 @@ def _split_by_metadata(rows: DataFrame) -> Column:
 
 
 def _with_something_to_read(
-    reader: DataFrameReader, schema: StructType, paths: list[str], needed: list[str]
+    reader: SparkReader, schema: StructType, files: Sequence[SourceFile], needed: list[str]
 ) -> DataFrame:
     """Return the rows for records that use no column of them: Spark refuses to read the column of corrupt rows alone.
 
@@ -130,18 +133,18 @@ def _with_something_to_read(
     """
     if not needed:
         schema, needed = StructType([*schema.fields, StructField(NOTHING, StringType())]), [NOTHING]
-    whole = reader.schema(schema).load(paths)
+    whole = reader.schema(schema).load(files)
     hashed = ", ".join(map(quote_name, needed))
     return whole.withColumn(CORRUPT, functions.expr(f"IF(hash({hashed}) % 1 = 5, NULL, {CORRUPT})"))
 
 
-def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) -> DataFrameReader:
-    reader = spark.read.format(FORMATS[settings.format].reader or settings.format).options(**settings.options)
+def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) -> SparkReader:
+    reader = SparkReader(spark, settings.format, settings.options, base_path)
     if _has_corrupt_rows(settings):
         reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
     elif settings.format in _WITH_CORRUPT_ROWS:
         reader = reader.option("mode", "FAILFAST")
-    return reader.option("basePath", base_path) if base_path is not None else reader
+    return reader
 
 
 def _has_corrupt_rows(settings: ReadSettings) -> bool:
@@ -168,7 +171,7 @@ def _headers_are_the_names(
     columns = splits.file_columns(whole())
     sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
     return csv_header.may_be_given(columns) and all(
-        csv_header.names_as_given(file.path, settings.options, columns, case_sensitive=sensitive)
+        csv_header.names_as_given(file, settings.options, columns, case_sensitive=sensitive)
         for file in pending_files(plan)
     )
 
@@ -182,11 +185,10 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
     if FORMATS[settings.format].is_text:
         hadoop_codecs.use(spark, plan)
     files = pending_files(plan)
-    paths = [escape_for_spark(file.path) for file in files]
     data = Files(spark, settings.format, files, partition_columns(files) if base_path is not None else ())
 
-    def read_named(these: Sequence[str], columns: StructType) -> DataFrame:
-        return _reader(spark, settings, None).schema(columns).load([escape_for_spark(path) for path in these])
+    def read_some(these: Sequence[SourceFile], columns: StructType) -> DataFrame:
+        return _reader(spark, settings, None).schema(columns).load(these)
 
     if settings.schema is not None:
         with naming("source.schema"):
@@ -196,8 +198,8 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
         if in_folders:
             raise misread.refusal(in_folders, in_folders=True)
         data.check(given, given=True)
-        data.check_values(given, read_named)
-        found = _misread_columns(spark, settings, base_path, given, paths)
+        data.check_values(given, read_some)
+        found = _misread_columns(spark, settings, base_path, given, files)
         if found:
             raise misread.refusal(found)
         _refuse_misfits(spark, settings, base_path, given, files)
@@ -206,15 +208,15 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
         raise SpecError(
             f"source.schema is missing, and to infer it Spark would read {plan.size_to_read >> 20} MiB twice",
             code="schema-needed",
-            hint=_schema_hint(spark, settings, paths[0]),
+            hint=_schema_hint(spark, settings, files[0]),
         )
     with naming("source"):
         # Without mergeSchema one file's footer speaks for all, and columns vanish.
-        inferred = data.infer(_reader(spark, settings, None), paths, merge="mergeSchema" not in settings.options)
+        inferred = data.infer(_reader(spark, settings, None), files, merge="mergeSchema" not in settings.options)
     data.check(inferred, given=False)
-    data.check_values(inferred, read_named)
+    data.check_values(inferred, read_some)
     fields = [field for field in inferred.fields if field.name != CORRUPT]
-    found = _misread_columns(spark, settings, base_path, StructType(fields), paths)
+    found = _misread_columns(spark, settings, base_path, StructType(fields), files)
     types = frozenset(said.partition(" ")[0] for said in found.values())
     return StructType([_as_text(field, types) if field.name in found else field for field in fields])
 
@@ -231,7 +233,7 @@ def _refuse_misfits(
     folders = partition_columns(files) if base_path is not None else ()
 
     def read(schema: StructType, files: Sequence[SourceFile]) -> DataFrame:
-        return reader.schema(schema).load([escape_for_spark(file.path) for file in files])
+        return reader.schema(schema).load(files)
 
     documents.refuse_misfits(read, schema, files, folders)
 
@@ -240,8 +242,7 @@ def columns_with_values(
     spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, schema: StructType
 ) -> set[str]:
     """Return the columns that have a value in any row of the pending files: one pass."""
-    paths = [escape_for_spark(file.path) for file in pending_files(plan)]
-    frame = _reader(spark, settings, base_path).schema(schema).load(paths)
+    frame = _reader(spark, settings, base_path).schema(schema).load(pending_files(plan))
     found = [functions.max(functions.col(quote_name(name)).isNotNull()) for name in schema.names]
     (row,) = frame.agg(*(column.alias(f"c{index}") for index, column in enumerate(found))).collect()
     return {name for name, has_value in zip(schema.names, row, strict=True) if has_value}
@@ -252,7 +253,7 @@ def _as_text(field: StructField, types: frozenset[str]) -> StructField:
 
 
 def _misread_columns(
-    spark: SparkSession, settings: ReadSettings, base_path: str | None, schema: StructType, paths: list[str]
+    spark: SparkSession, settings: ReadSettings, base_path: str | None, schema: StructType, files: Sequence[SourceFile]
 ) -> dict[str, str]:
     """Return the columns in which a text is read as another value than it says, each with such a text."""
     policy = spark.conf.get("spark.sql.legacy.timeParserPolicy", None)
@@ -262,21 +263,21 @@ def _misread_columns(
     reader = _reader(spark, settings, base_path).option("enforceSchema", "true")
     types = misread.suspects(settings.format, settings.options, policy)
     conditions = misread.conditions(settings.format)
-    return misread.misread_columns(lambda as_text: reader.schema(as_text).load(paths), schema, types, conditions)
+    return misread.misread_columns(lambda as_text: reader.schema(as_text).load(files), schema, types, conditions)
 
 
-def _schema_hint(spark: SparkSession, settings: ReadSettings, path: str) -> str:
+def _schema_hint(spark: SparkSession, settings: ReadSettings, file: SourceFile) -> str:
     if is_whole(settings.format, settings.options):
         return "write the columns and their types into source.schema"
     return (
         "this is what the first rows look like; check it and put it into the spec:\n"
-        f'schema = "{_sample_ddl(spark, settings, path)}"'
+        f'schema = "{_sample_ddl(spark, settings, file)}"'
     )
 
 
-def _sample_ddl(spark: SparkSession, settings: ReadSettings, path: str) -> str:
+def _sample_ddl(spark: SparkSession, settings: ReadSettings, file: SourceFile) -> str:
     """Infer the schema of a file's first rows."""
-    lines = spark.read.text(path).limit(_SAMPLE_ROWS)._jdf
+    lines = SparkReader(spark, "text").load([file]).select("value").limit(_SAMPLE_ROWS)._jdf
     encoder = spark._jvm.org.apache.spark.sql.Encoders.STRING()  # type: ignore[union-attr]
     reader = spark._jsparkSession.read().options(settings.options)
     rows = getattr(reader, settings.format)(getattr(lines, "as")(encoder))

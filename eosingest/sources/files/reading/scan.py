@@ -9,11 +9,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.names import metadata_file_path
 from eosingest.sources.files.partitions import partition_base
-from eosingest.sources.files.reading import line_jobs, other_reader
+from eosingest.sources.files.reading import hadoop_s3, line_jobs, other_reader
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.bucket_scan import BucketScan
 from eosingest.sources.files.reading.inspect_files import inspect_pending
@@ -23,11 +24,11 @@ from eosingest.sources.files.reading.planned_files import pending_files, planned
 from eosingest.sources.files.reading.rows import FileRows, ReadSettings, file_rows
 from eosingest.sources.files.reading.xml_scan import XmlScan
 from eosingest.sources.files.storage.s3 import are_in_buckets
-from eosingest.sources.files.whole import is_one_value
+from eosingest.sources.files.whole import is_one_value, is_whole
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Direct, OtherRows, Scan
 
-_READING = re.compile(r"while reading file file:(?://)?(/\S+?)\.?\s")
+_READING = re.compile(r"while reading file (?:file:(?://)?(?=/))?((?:/|s3a://)\S+?)\.?\s")
 
 _FILES_A_BATCH = "16"  # where a row is a whole file, Arrow batches of 10,000 rows need too much memory
 
@@ -56,11 +57,15 @@ def spark_conf(split_size: int) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class FileScan:
-    """How files are read: by the settings `read`, in a Spark with the spec's `conf`. `recursive`: no folder gives a column."""
+    """How files are read: by the settings `read`, in a Spark with the spec's `conf`. `recursive`: no folder gives a column.
+
+    `in_buckets`: they are objects, which Spark reads by Hadoop's client of S3 (hadoop_s3.py).
+    """
 
     read: ReadSettings
     conf: Mapping[str, str]
     recursive: bool = False
+    in_buckets: bool = False
 
     scan_nodes = file_splits.SCAN_NODES
 
@@ -69,6 +74,8 @@ class FileScan:
         conf = spark_conf(split_size)
         if is_one_value(self.read.format, self.read.options):
             conf["spark.sql.execution.arrow.maxRecordsPerBatch"] = _FILES_A_BATCH
+        if self.in_buckets:
+            conf["spark.jars"] = ",".join(hadoop_s3.jars(self.conf))
         return conf
 
     def direct(self, plan: Plan) -> Direct | None:
@@ -84,6 +91,7 @@ class FileScan:
 
     def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
         """See `outgrown.check_pinned_schema`; a schema that the spec gives is not asked."""
+        hadoop_s3.reach(spark, pending_files(plan))
         if self.read.schema is None:
             check_pinned_schema(spark, self.read, plan, self._base_path(plan), pinned)
 
@@ -91,6 +99,7 @@ class FileScan:
         self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
     ) -> FileRows:
         """See `rows.file_rows`; Spark makes the partitions."""
+        hadoop_s3.reach(spark, pending_files(plan))
         read = replace(self.read, schema=schema) if schema is not None else self.read
         return file_rows(spark, read, plan, self._base_path(plan))
 
@@ -121,6 +130,10 @@ class FileScan:
         every = sorted(names.values())
         return f"one of {', '.join(every[:10])}{' …' if len(every) > 10 else ''}" if len(every) > 1 else every[0]
 
+    def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
+        """Return the error of Hadoop's client of S3 in the text of Spark's; None of local files."""
+        return hadoop_s3.failure_of(text, self.items_named_in(plan, text)) if self.in_buckets else None
+
     def _base_path(self, plan: Plan) -> str | None:
         return partition_base(planned_files(plan), recursive=self.recursive)
 
@@ -130,9 +143,10 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
     read = ReadSettings(format=table.format, options=table.reader_options(), schema=table.ddl, **vars(records))
     if FORMATS[table.format].is_read_in_python:
         return XmlScan(read, records, table.recursive)
-    if are_in_buckets(table.path):
+    in_buckets = are_in_buckets(table.path)
+    if in_buckets and table.format == "text" and not is_whole(table.format, read.options):
         return BucketScan(read, records, table.recursive)
-    return FileScan(read, conf, table.recursive)
+    return FileScan(read, conf, table.recursive, in_buckets)
 
 
 def _line_splits(plan: Plan) -> list[LineSplit]:

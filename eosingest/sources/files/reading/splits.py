@@ -27,7 +27,7 @@ SCAN_NODES = frozenset({"FileSourceScanExec"})
 # How the path of a row's file begins in `_metadata.file_path`, and in `input_file_name()`.
 METADATA = "file:"
 BLOCK = "file://"
-_PIECE = re.compile(r"path: file://(\S+), range: (\d+)-(\d+), partition values: ")
+_PIECE = re.compile(r"path: (?:file://)?(\S+), range: (\d+)-(\d+), partition values: ")
 # Hadoop's `FileStatus` as a string. Greedy: a path may hold any text, so the last match of what follows it is the right one.
 _FILE_STATUS = re.compile(
     r"\w+\{path=file:(?P<path>.*); isDirectory=false; length=(?P<length>\d+); replication=\d+; blocksize=\d+; "
@@ -37,7 +37,7 @@ _FILE_STATUS = re.compile(
 
 
 class Piece(NamedTuple):
-    """A split in Spark's plan: path as in `_metadata.file_path` without its scheme, start and length in bytes."""
+    """A split in Spark's plan: path as in `_metadata.file_path`, a local one without its scheme; start and length in bytes."""
 
     path: str
     start: int
@@ -99,13 +99,13 @@ def task_splits(plan: Plan, whole: DataFrame, frame: DataFrame, scheme: str) -> 
 def planned_splits(plan: Plan, scheme: str) -> list[tuple[int, SourceFile, PlannedSplit]]:
     """Return hash, file and split of everything that is to be read, in order; the hash is the one that rows of it carry.
 
-    It is the hash of the path as a row spells it, after `scheme` (METADATA or BLOCK), and of the split's start in bytes. Raises
-    FatalError where two hashes are equal.
+    It is the hash of the path as a row spells it, a local one after `scheme` (METADATA or BLOCK), and of the split's start in
+    bytes. Raises FatalError where two hashes are equal.
     """
     found: dict[int, tuple[int, SourceFile, PlannedSplit]] = {}
     for entry in plan.pending_items:
         file = as_file(entry.item)
-        uri = (scheme + metadata_file_path(file.path).removeprefix(METADATA)).encode()
+        uri = _uri_in_rows(file, scheme).encode()
         for planned in sorted((*entry.pending, *entry.skipped), key=lambda planned: file_split(planned.split).start):
             split = file_split(planned.split)
             key = signed_hash((uri, split.start))
@@ -113,6 +113,11 @@ def planned_splits(plan: Plan, scheme: str) -> list[tuple[int, SourceFile, Plann
                 raise FatalError(f"the hashes of two splits are equal ({split.file})", code="hash-collision")
             found[key] = (key, file, planned)
     return list(found.values())
+
+
+def _uri_in_rows(file: SourceFile, scheme: str) -> str:
+    spelled = metadata_file_path(file.path)
+    return scheme + spelled.removeprefix(METADATA) if spelled.startswith(METADATA) else spelled
 
 
 def _refuse_missing(plan: Plan, paths: Mapping[str, str], executed: set[Piece], whole: DataFrame) -> None:
@@ -134,6 +139,8 @@ def _refuse_changed(plan: Plan, whole: DataFrame) -> None:
 
     The JVM gives one string for all files, joined by zero bytes, which no name holds: one call each takes 20 s for 100,000.
     """
+    if all(file.etag for file in pending_files(plan)):
+        return  # Spark has listed no object: its index is the plan's (spark_reader.py)
     listing = whole._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation().location()
     found = map(_FILE_STATUS.fullmatch, listing.allFiles().mkString("\0").split("\0"))
     listed = {status["path"]: (int(status["length"]), int(status["mtime"])) for status in found if status is not None}

@@ -58,6 +58,16 @@ class S3Storage:
         """Say no: every byte was asked for by the ETag that was listed."""
         return False
 
+    def is_as_listed(self, file: Stored) -> bool:
+        """Ask whether an object is the one that was listed; False where it is another one, or gone. Raises as `open` does."""
+        bucket, key = parted(file.path)
+        try:
+            with _explained_on_executors(file.path):
+                answer = self.client().head_object(Bucket=bucket, Key=key, IfMatch=file.etag)
+        except NotAsListedError:
+            return False
+        return bool(answer.get("ETag") == file.etag and answer.get("ContentLength") == file.length)
+
     def client(self) -> Any:
         """Return the client of this process. Raises SpecError where boto3 is missing or cannot use the settings."""
         return _client(self, os.getpid())
@@ -65,11 +75,8 @@ class S3Storage:
     def _get(self, bucket: str, key: str, file: Stored, start: int, end: int) -> Any:
         """Return the body of the bytes [start, end) of the object that was listed; raises as `Storage.open` says."""
         asked = {"Bucket": bucket, "Key": key, "IfMatch": file.etag, "Range": f"bytes={start}-{end - 1}"}
-        try:
-            with explained(file.path):
-                answer = self.client().get_object(**asked)
-        except SpecError as error:  # on an executor, which may have other packages than the driver
-            raise FatalError(f"{file.path}: {error.message}", code=error.code, hint=error.hint) from error
+        with _explained_on_executors(file.path):
+            answer = self.client().get_object(**asked)
         ranged, whole = f"bytes {start}-{end - 1}/{file.length}", (start, end) == (0, file.length)
         said = answer.get("ContentRange")
         if answer.get("ETag") != file.etag or (said and not str(said).endswith(f"/{file.length}")):
@@ -148,6 +155,16 @@ def explained(path: str) -> Iterator[None]:
         if made is None:
             raise
         raise made from error
+
+
+@contextmanager
+def _explained_on_executors(path: str) -> Iterator[None]:
+    """As `explained`, where other packages may be installed than on the driver."""
+    try:
+        with explained(path):
+            yield
+    except SpecError as error:
+        raise FatalError(f"{path}: {error.message}", code=error.code, hint=error.hint) from error
 
 
 def _error_of(error: Exception, path: str) -> Exception | None:

@@ -1,0 +1,162 @@
+"""Hadoop's client of S3 (s3a), by which Spark's readers read objects: its jars, and how it reaches the store.
+
+Between the scan (scan.py) and Spark. The store is the one that was listed: region and address are taken from the client that
+listed it. Credentials are set in Hadoop's configuration alone: Spark's, which its UI and event log show, has none.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from eosingest.errors import ChangedError, EosingestError, FatalError, TemporaryError
+from eosingest.host import ivy
+from eosingest.host.paths import cache_directory
+from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.storage.s3 import S3Storage, parted
+from eosingest.spark.causes import innermost
+
+_FETCH_S = 1800.0
+_CLIENT = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+# For each version of Hadoop that a pyspark may have: that of the AWS SDK which its hadoop-aws names, and what they hash to.
+_SDK = {"3.4.1": "2.24.6"}
+_PINS = {
+    "hadoop-aws-3.4.1.jar": "01334a07e179cae2b7e251f24857f11e3759108c9d6a79dcbe362a4295227da2",
+    "bundle-2.24.6.jar": "890bf9f2a80488f7a8aa8277d64d13a9ea3a3cdff8607ef3b63a878d8b467b41",
+}
+_PACKAGES = (
+    '[spark] conf = { "spark.jars.packages" = "org.apache.hadoop:hadoop-aws:VERSION" }, with the VERSION of its Hadoop'
+)
+_KEPT = "what was committed is kept, nothing was sent twice"
+# What Hadoop's client throws, by the names of its exceptions.
+_CHANGED = re.compile(
+    r"\bRemoteFileChangedException\b|\[FAILED_READ_FILE\.FILE_NOT_EXIST\]|\bs3a://\S+: .*FileNotFoundException"
+)
+_CLIENT_ERROR = re.compile(r"\bs3a\.(?:impl\.)?\w*Exception\b|\bsoftware\.amazon\.awssdk\b|\bAccessDeniedException\b")
+_REFUSED = re.compile(r"\bAccessDeniedException\b|\bNoAuthWithAWSException\b|\bCredentialInitializationException\b")
+_GIVEN = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+_GIVEN_FOR_A_TIME = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
+_AS_THE_SDK_FINDS_IT = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+
+
+def jars(conf: Mapping[str, str]) -> list[str]:
+    """Return the paths of the jars that Spark needs beside its own; they are fetched once, 558 MB.
+
+    None where the spec's `conf` names a hadoop-aws, or says that s3a is there (`spark.hadoop.fs.s3a.impl`), or pyspark's own
+    jars have one. Raises the errors of `ivy.fetched`, and FatalError for a Hadoop for which none is pinned.
+    """
+    if "spark.hadoop.fs.s3a.impl" in conf or any("hadoop-aws" in value for value in conf.values()):
+        return []
+    if ivy.spark_jars("hadoop-aws-*.jar"):
+        return []
+    versions = {jar.stem.rpartition("-")[2] for jar in ivy.spark_jars("hadoop-client-api-*.jar")}
+    hadoop = next(iter(versions), "")
+    if hadoop not in _SDK:
+        raise FatalError(
+            f"pyspark has Hadoop {hadoop or 'of no version'}, for which eosingest knows no client of S3",
+            code="s3a-missing",
+            hint=f"nothing was sent; name one: {_PACKAGES}",
+        )
+    libs = ivy.fetched(_jars(hadoop), cache_directory() / f"hadoop-aws-{hadoop}", time.monotonic() + _FETCH_S)
+    return [str(libs / name) for name in sorted(_PINS)]
+
+
+def _jars(hadoop: str) -> ivy.Jars:
+    named = (("org.apache.hadoop", "hadoop-aws", hadoop), ("software.amazon.awssdk", "bundle", _SDK[hadoop]))
+    return ivy.Jars(
+        what=f"Hadoop's client of S3 {hadoop}",
+        size="558 MB",
+        dependencies=tuple(
+            f'<dependency org="{group}" name="{name}" rev="{version}" transitive="false" conf="default->default"/>'
+            for group, name, version in named
+        ),
+        pins=_PINS,
+        code="s3a",
+        hint="nothing was sent; check the network; behind a mirror let EOSINGEST_IVY_SETTINGS name an ivysettings.xml; then run"
+        " again",
+        instead=f"name them for Spark: {_PACKAGES}",
+    )
+
+
+def reach(spark: SparkSession, files: Iterable[SourceFile]) -> None:
+    """Have Hadoop's client reach the buckets of these objects; nothing for local files. May be called again.
+
+    Raises FatalError where Spark's class path has no such client.
+    """
+    stores = {parted(file.path)[0]: file.storage for file in files if file.etag}
+    if not stores:
+        return
+    jvm: Any = spark._jvm
+    try:
+        jvm.java.lang.Class.forName(_CLIENT, False, jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    except Py4JJavaError as error:
+        raise FatalError(
+            f"to read objects Spark needs Hadoop's client of S3, and its class path has no {_CLIENT}",
+            code="s3a-missing",
+            hint=f"nothing was sent; under spark-submit: --packages org.apache.hadoop:hadoop-aws:VERSION; else {_PACKAGES}",
+        ) from error
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    for bucket, storage in stores.items():
+        assert isinstance(storage, S3Storage), storage
+        for name, value in _settings(storage, conf.get("fs.s3a.aws.credentials.provider")).items():
+            conf.set(f"fs.s3a.bucket.{bucket}.{name}", value)
+
+
+def failure_of(text: str, objects: str) -> EosingestError | None:
+    """Return the error for a failure of Hadoop's client in the `text` of Spark's; None for any other failure.
+
+    `objects` names those that it may be about.
+    """
+    if _CHANGED.search(text):
+        return ChangedError(
+            f"{objects}: changed after it was listed", code="changed-while-read", hint=f"{_KEPT}; then run again"
+        )
+    if _CLIENT_ERROR.search(text) is None:
+        return None
+    reason = innermost(text)
+    if _REFUSED.search(text):
+        return FatalError(
+            f"{objects}: the store refused: {reason}",
+            code="storage-refused",
+            hint=f"{_KEPT}; correct the credentials, or give their user s3:GetObject on the objects; then run again",
+        )
+    return TemporaryError(
+        f"{objects}: the store does not answer: {reason}",
+        code="storage-unreachable",
+        hint=f"{_KEPT}; check the network, and the store; then run again",
+    )
+
+
+def _settings(storage: S3Storage, provider: str | None) -> dict[str, str]:
+    """Return s3a's settings for a bucket. `provider`: the site's of credentials, which stays where the spec gives none."""
+    client = storage.client()
+    address, region = str(client.meta.endpoint_url), str(client.meta.region_name or "")
+    path_style = bool(storage.endpoint) if storage.path_style is None else storage.path_style
+    settings = {
+        "path.style.access": str(path_style).lower(),
+        # A stream that was begun goes on with the same object, or ends.
+        "change.detection.source": "etag",
+        "change.detection.mode": "server",
+        # Spark tries a task four times: a store that is gone ends a run within a minute or two, not ten.
+        "retry.limit": "4",
+        "attempts.maximum": "3",
+    }
+    if not address.endswith((".amazonaws.com", ".amazonaws.com.cn")):
+        settings["endpoint"] = address
+        settings["connection.ssl.enabled"] = str(address.startswith("https")).lower()
+        settings["endpoint.region"] = region if region not in ("", "aws-global") else "us-east-1"
+    elif region not in ("", "aws-global"):
+        settings["endpoint.region"] = region
+    if storage.access_key:
+        settings["access.key"], settings["secret.key"] = storage.access_key, storage.secret_key
+        settings["aws.credentials.provider"] = _GIVEN_FOR_A_TIME if storage.session_token else _GIVEN
+        if storage.session_token:
+            settings["session.token"] = storage.session_token
+    elif not provider or _GIVEN in provider:  # Hadoop's own default, which knows no profile
+        settings["aws.credentials.provider"] = _AS_THE_SDK_FINDS_IT
+    return settings

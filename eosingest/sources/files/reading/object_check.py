@@ -1,0 +1,52 @@
+"""Tasks ask the store for the objects whose rows Spark has read: each must still have the ETag that was listed.
+
+Between the rows that Spark gives to a task and their transaction (`scan.SplitFrame.check_items`). Hadoop's client opens what
+lies under a key; it cannot be told which ETag was listed. So what was overwritten before it was opened is noticed here, before
+any of its rows is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from eosingest.protocol.plan import PlannedSplit
+from eosingest.sources.files.changed import while_sent
+from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.storage.s3 import S3Storage
+
+_AT_A_TIME = 16
+
+
+@dataclass(frozen=True)
+class ObjectCheck:
+    """Asks for objects, whose paths are their names behind `prefix`. Pickled into the tasks."""
+
+    storage: S3Storage
+    prefix: str
+
+    @classmethod
+    def of(cls, files: Sequence[SourceFile]) -> ObjectCheck | None:
+        """Return the check for a run's files; None for local ones."""
+        if not files or not isinstance(files[0].storage, S3Storage):
+            return None
+        return cls(files[0].storage, files[0].path.removesuffix(files[0].name))
+
+    def __call__(self, splits: Iterable[PlannedSplit]) -> None:
+        """Raise ChangedError that names an object which is another one now, or gone; UnreachableError."""
+        files = {split.split.item: self._file(split) for split in splits}
+        if len(files) < 2:
+            changed = [file for file in files.values() if not self.storage.is_as_listed(file)]
+        else:
+            with ThreadPoolExecutor(min(_AT_A_TIME, len(files))) as pool:
+                found = zip(files.values(), pool.map(self.storage.is_as_listed, files.values()), strict=True)
+                changed = [file for file, is_as_listed in found if not is_as_listed]
+        if changed:
+            raise while_sent(changed[0])
+
+    def _file(self, split: PlannedSplit) -> SourceFile:
+        name, version = split.split.item, split.version
+        length, etag = version["length"], version["etag"]
+        assert isinstance(length, int) and isinstance(etag, str), version
+        return SourceFile(name, self.prefix + name, length, 0, True, etag, self.storage)

@@ -1,0 +1,169 @@
+"""What Spark's readers are given: local files by their paths, objects of a bucket by an index of exactly these.
+
+    files of a plan ─▶ SparkReader.load ─▶ DataFrame ─▶ rows.py, and all that looks at the data before
+
+By paths, Spark asks a store three times for each object before it reads the first; an index of what we have listed asks
+nothing, and has no object that is not pending. It uses py4j: nothing of it is public API of pyspark, and tests hold it to the
+version that is pinned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from eosingest.errors import SpecError
+from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.names import check_hadoop_key, escape_for_spark
+from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.storage.s3 import are_in_buckets, parted
+
+_CASE = "spark.sql.caseSensitive"
+_DATASOURCES = "org.apache.spark.sql.execution.datasources"
+# Spark's readers by the name of their format.
+_READERS = {
+    "avro": "org.apache.spark.sql.avro.AvroFileFormat",
+    "binaryFile": f"{_DATASOURCES}.binaryfile.BinaryFileFormat",
+    "csv": f"{_DATASOURCES}.csv.CSVFileFormat",
+    "json": f"{_DATASOURCES}.json.JsonFileFormat",
+    "orc": f"{_DATASOURCES}.orc.OrcFileFormat",
+    "parquet": f"{_DATASOURCES}.parquet.ParquetFileFormat",
+    "text": f"{_DATASOURCES}.text.TextFileFormat",
+}
+_BLOCK_BYTES = 32 << 20  # as s3a says; where files are cut the split size decides, which is not larger
+
+
+def hadoop_path(jvm: Any, path: str) -> Any:
+    """Return the path of a local file or of an object, as Hadoop's client of its storage opens it."""
+    if are_in_buckets([path]):
+        bucket, key = parted(path)
+        return jvm.org.apache.hadoop.fs.Path("s3a", bucket, f"/{key}")
+    return jvm.org.apache.hadoop.fs.Path("file", None, path)
+
+
+@dataclass(frozen=True)
+class SparkReader:
+    """Reads files of a `format` by `options`, as pyspark's DataFrameReader does. `base_path`: of a tree of `k=v` folders."""
+
+    spark: SparkSession
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    base_path: str | None = None
+    columns: StructType | None = None
+
+    def option(self, name: str, value: str) -> SparkReader:
+        """Return a reader with another option; names are not case-sensitive."""
+        others = {key: text for key, text in self.options.items() if key.lower() != name.lower()}
+        return replace(self, options={**others, name: value})
+
+    def schema(self, columns: StructType) -> SparkReader:
+        """Return a reader that does not infer the columns."""
+        return replace(self, columns=columns)
+
+    def load(self, files: Sequence[SourceFile]) -> DataFrame:
+        """Return the rows of the files. Raises what Spark raises, and FatalError for names that Hadoop's paths cannot have."""
+        if are_in_buckets(file.path for file in files):
+            return _Index(self, files).frame()
+        reader = self.spark.read.format(FORMATS[self.format].reader or self.format).options(**self.options)
+        reader = reader.schema(self.columns) if self.columns is not None else reader
+        reader = reader.option("basePath", self.base_path) if self.base_path is not None else reader
+        return reader.load([escape_for_spark(file.path) for file in files])
+
+
+class _Index:
+    """Objects as Spark's InMemoryFileIndex, filled with what we have listed, and the relation over it.
+
+    It makes the relation as Spark's DataSource does for paths: a schema that is given loses the columns of folders, which are
+    appended; one that is not given is inferred by the format.
+    """
+
+    def __init__(self, reader: SparkReader, files: Sequence[SourceFile]) -> None:
+        self._reader = reader
+        self._files = files
+        jvm: Any = reader.spark._jvm
+        self._jvm = jvm
+        self._session: Any = reader.spark._jsparkSession
+        self._none: Any = jvm.scala.Option.apply(None)
+
+    def frame(self) -> DataFrame:
+        options = self._options(self._reader.options)
+        format = self._class(_READERS[self._reader.format])()
+        index = self._index()
+        folders = index.partitionSchema()
+        columns = self._columns(format, options, index, folders)
+        sensitive = str(self._reader.spark.conf.get(_CASE, "false")).lower() == "true"
+        for schema in (columns, folders):
+            self._jvm.org.apache.spark.sql.util.SchemaUtils.checkSchemaColumnNameDuplication(schema, sensitive)
+        self._class(f"{_DATASOURCES}.DataSourceUtils").verifySchema(format, columns)
+        relation = self._class(f"{_DATASOURCES}.HadoopFsRelation")(
+            index, folders, columns.asNullable(), self._none, format, options, self._session
+        )
+        return DataFrame(self._session.baseRelationToDataFrame(relation), self._reader.spark)
+
+    def _columns(self, format: Any, options: Any, index: Any, folders: Any) -> Any:
+        given = self._reader.columns
+        if given is not None:
+            sensitive = str(self._reader.spark.conf.get(_CASE, "false")).lower() == "true"
+            fold = str if sensitive else str.lower
+            in_folders = {fold(name) for name in folders.fieldNames()}
+            return self._schema(StructType([field for field in given.fields if fold(field.name) not in in_folders]))
+        found = format.inferSchema(self._session, options, index.allFiles())
+        if found.isEmpty():
+            raise SpecError(
+                f"source: of these files Spark infers no columns of {self._reader.format}",
+                code="spec",
+                hint="write source.schema",
+            )
+        return found.get()
+
+    def _index(self) -> Any:
+        """Return the index. With a `basePath` that is its root; else no folder gives a column."""
+        base = self._reader.base_path
+        roots: dict[str, list[SourceFile]] = {}
+        for file in self._files:
+            check_hadoop_key(file.path)
+            roots.setdefault(f"s3://{parted(file.path)[0]}" if base is None else base, []).append(file)
+        cache = self._class(f"{_DATASOURCES}.FileStatusCache").getOrCreate(self._session)
+        paths = self._jvm.java.util.ArrayList()
+        for root, files in roots.items():
+            path = self._path(root)
+            cache.putLeafFiles(path, self._statuses(files))
+            paths.add(path)
+        options = {} if base is not None else {"recursiveFileLookup": "true"}
+        given = self._none
+        if self._reader.columns is not None:
+            given = self._jvm.scala.Option.apply(self._schema(self._reader.columns))
+        to_seq = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq
+        return self._class(f"{_DATASOURCES}.InMemoryFileIndex")(
+            self._session, to_seq(paths), self._options(options), given, cache, self._none, self._none
+        )
+
+    def _statuses(self, files: Sequence[SourceFile]) -> Any:
+        made = self._jvm.org.apache.hadoop.fs.FileStatus
+        gateway: Any = self._reader.spark.sparkContext._gateway
+        statuses = gateway.new_array(made, len(files))
+        for place, file in enumerate(files):
+            statuses[place] = made(file.length, False, 1, _BLOCK_BYTES, file.mtime_ms, self._path(file.path))
+        return statuses
+
+    def _path(self, path: str) -> Any:
+        return hadoop_path(self._jvm, path)
+
+    def _schema(self, columns: StructType) -> Any:
+        return self._session.parseDataType(columns.json())
+
+    def _options(self, options: Mapping[str, str]) -> Any:
+        scala_map = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(dict(options))
+        return getattr(self._class("org.apache.spark.sql.catalyst.util.CaseInsensitiveMap$"), "MODULE$").apply(
+            scala_map
+        )
+
+    def _class(self, name: str) -> Any:
+        found = self._jvm
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found
