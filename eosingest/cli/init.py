@@ -93,7 +93,7 @@ def _spec_file(path: str) -> Path:
 
 def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
     """Return the text of a spec for a topic or a data file, and notes about it."""
-    from eosingest.app.data_file import as_in_bucket, data_file, spec_of_topic
+    from eosingest.app.data_file import data_file, notes_in_bucket, spec_of_topic
     from eosingest.sniff import sniff
     from eosingest.spec import job_name, spec_for
 
@@ -103,8 +103,7 @@ def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
     data = data_file(named)
     found = sniff(data)
     is_local = isinstance(data, Path)
-    found, key = (found, found.key) if is_local else as_in_bucket(found, named)
-    notes = list(found.notes)
+    notes = [*found.notes, *(() if is_local else notes_in_bucket(found))]
     if not found.whole:
         notes.append(
             "only the beginning of the file was looked at: types that later rows do not fit end the run; see preview"
@@ -117,7 +116,7 @@ def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
         format_=found.format,
         options=found.options,
         schema=found.schema,
-        key=key,
+        key=found.key,
         conf=found.conf,
         notes=notes,
     )

@@ -60,7 +60,7 @@ _HARMLESS = re.compile(
     r"|thriftServer\.|ui\.|warehouse\.dir)"
 )
 # Hadoop's settings by which Spark's readers may give other rows, columns or bytes of a local file. Not among them are
-# textinputformat.record.delimiter, which only Hadoop's own jobs use, and file systems that no source uses, such as s3a.
+# textinputformat.record.delimiter, which only Hadoop's own jobs use, and those of s3a: what a run needs is set for its bucket.
 _OF_READERS = (
     r"^(io\.compression\.codecs|fs\.file\.impl|fs\.AbstractFileSystem\.file\.impl|parquet\.(read|private|strings)\..*"
     r"|(hive\.exec\.)?orc\.(skip|tolerate|force|schema|include|kryo|sarg|filter|proleptic|mapred\.input)\..*)$"

@@ -8,10 +8,13 @@ Windows and buffers are small here, so that a split is read by many requests.
 from __future__ import annotations
 
 import gzip
+import io
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from eosingest.app.settings import source_of
@@ -364,6 +367,12 @@ def by_environment(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", store.endpoint)
 
 
+def parquet_bytes() -> bytes:
+    out = io.BytesIO()
+    pa.parquet.write_table(pa.table({"id": [1, 2]}), out)
+    return out.getvalue()
+
+
 @pytest.mark.usefixtures("by_environment")
 @pytest.mark.parametrize(
     ("name", "data", "lines"),
@@ -371,8 +380,10 @@ def by_environment(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         (
             "a.jsonl",
             b'{"order_id": 1, "v": "a"}\n{"order_id": 2, "v": "b"}\n',
-            ['format = "text"', "key = \"get_json_object(value, '$.order_id')\""],
+            ['format = "json"', 'schema = "order_id BIGINT, v STRING"', 'key = "CAST(order_id AS STRING)"', "558 MB"],
         ),
+        ("a.csv", b"a,b\n1,2\n", ['format = "csv"', "header = true"]),
+        ("a.parquet", parquet_bytes(), ['format = "parquet"', '"id BIGINT"']),
         ("a.txt.gz", gzip.compress(b"one\ntwo\n"), ['format = "text"']),
         ("b c.xml", b'<r><row n="1"><v>a</v></row><row n="2"><v>b</v></row></r>', ['format = "xml"', 'rowTag = "row"']),
     ],
@@ -392,7 +403,7 @@ def test_init_writes_a_spec_for_an_object(
 @pytest.mark.usefixtures("by_environment")
 @pytest.mark.parametrize(
     ("name", "data", "code"),
-    [("a.csv", b"a,b\n1,2\n", "storage-format"), ("none", None, "not-a-file"), ("empty", b"", "file-empty")],
+    [("none", None, "not-a-file"), ("empty", b"", "file-empty")],
 )
 def test_init_refuses_what_no_run_would_take(
     store: Store, subject: TextInBucket, tmp_path: Path, name: str, data: bytes | None, code: str

@@ -1,0 +1,118 @@
+"""Hadoop's client of S3: which jars are fetched, how it is told of the store, and what its failures mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eosingest.errors import FatalError
+from eosingest.host import ivy
+from eosingest.protocol.plan import PlannedSplit
+from eosingest.sources.files.reading import hadoop_s3
+from eosingest.sources.files.reading.object_check import ObjectCheck
+from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.storage.s3 import S3Storage
+from eosingest.spark import jvm
+from tests.support.builders import split
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {"spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.3.6"},
+        {"spark.jars": "/opt/hadoop-aws-3.4.1.jar,/opt/bundle.jar"},
+        {"spark.hadoop.fs.s3a.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"},
+    ],
+)
+def test_a_client_that_the_spec_names_is_not_fetched(conf: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ivy, "fetched", lambda *_: pytest.fail("fetched"))
+    assert hadoop_s3.jars(conf) == []
+
+
+def named(*names: str) -> Callable[[str], list[Path]]:
+    return lambda pattern: [Path(name) for name in names if Path(name).match(pattern)]
+
+
+def test_one_that_is_among_sparks_jars_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ivy, "spark_jars", named("/j/hadoop-aws-3.4.1.jar"))
+    assert hadoop_s3.jars({}) == []
+
+
+def test_the_client_is_that_of_sparks_hadoop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = []
+    monkeypatch.setattr(ivy, "fetched", lambda jars, folder, deadline: asked.append(jars) or tmp_path)
+    assert hadoop_s3.jars({}) == [f"{tmp_path}/bundle-2.24.6.jar", f"{tmp_path}/hadoop-aws-3.4.1.jar"]
+    assert 'name="hadoop-aws" rev="3.4.1"' in asked[0].dependencies[0]
+    monkeypatch.setattr(ivy, "spark_jars", named("/j/hadoop-client-api-3.5.0.jar"))
+    with pytest.raises(FatalError, match=r"Hadoop 3\.5\.0, for which") as refused:
+        hadoop_s3.jars({})
+    assert refused.value.code == "s3a-missing"
+
+
+def test_jars_of_a_source_stand_beside_those_of_the_spec() -> None:
+    conf = {"spark.driver.extraClassPath": "/mine.jar", "spark.jars": "/other.jar"}
+    assert jvm.with_jars("local[2]", conf, "/a.jar,/b.jar") == {
+        "spark.driver.extraClassPath": "/mine.jar:/a.jar:/b.jar"
+    }
+    assert jvm.with_jars("spark://h:7077", conf, "/a.jar,/b.jar") == {"spark.jars": "/other.jar,/a.jar,/b.jar"}
+    assert jvm.with_jars("local[2]", conf, "") == {}
+
+
+def test_it_reaches_the_store_that_was_listed() -> None:
+    own = S3Storage(endpoint="http://127.0.0.1:9000", access_key="a", secret_key="s")
+    found = hadoop_s3._settings(own, None)
+    assert {
+        name: found[name] for name in ("endpoint", "path.style.access", "connection.ssl.enabled", "access.key")
+    } == {
+        "endpoint": "http://127.0.0.1:9000",
+        "path.style.access": "true",
+        "connection.ssl.enabled": "false",
+        "access.key": "a",
+    }
+    assert found["aws.credentials.provider"].endswith("SimpleAWSCredentialsProvider")
+    for_a_time = hadoop_s3._settings(
+        S3Storage(region="eu-west-1", access_key="a", secret_key="s", session_token="t"), None
+    )
+    assert for_a_time["aws.credentials.provider"].endswith("TemporaryAWSCredentialsProvider")
+    assert (for_a_time["endpoint.region"], for_a_time["session.token"]) == ("eu-west-1", "t")
+    assert "endpoint" not in for_a_time and "s" not in repr(S3Storage(secret_key="hidden-s")).split("hidden")
+    by_chain = hadoop_s3._settings(S3Storage(region="eu-west-1"), None)
+    assert by_chain["aws.credentials.provider"].endswith("DefaultCredentialsProvider")
+    assert "aws.credentials.provider" not in hadoop_s3._settings(S3Storage(region="eu-west-1"), "the.sites.Provider")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file s3a://b/k. File does", "changed-while-read"),
+        ("Caused by: org.apache.hadoop.fs.s3a.RemoteFileChangedException: open `s3a://b/k': Change", "changed-while-read"),
+        ("Caused by: java.nio.file.AccessDeniedException: s3a://b/k: getFileStatus on s3a://b/k: 403", "storage-refused"),
+        ("Caused by: org.apache.hadoop.fs.s3a.auth.NoAuthWithAWSException: no credentials", "storage-refused"),
+        ("Caused by: org.apache.hadoop.fs.s3a.AWSStatus500Exception: open s3a://b/k: 503", "storage-unreachable"),
+        ("Caused by: software.amazon.awssdk.core.exception.SdkClientException: Unable to execute", "storage-unreachable"),
+        ("Caused by: java.lang.NumberFormatException: x", None),
+    ],
+)  # fmt: skip
+def test_what_a_failure_means(text: str, code: str | None) -> None:
+    found = hadoop_s3.failure_of(f"[FAILED_READ_FILE.NO_HINT] while reading file s3a://b/k.\n{text}", "s3://b/k")
+    assert (None if found is None else found.code) == code
+    if found is not None:
+        assert found.message.startswith("s3://b/k: ") and found.hint.startswith("what was committed is kept")
+
+
+def test_objects_are_asked_for_by_their_paths_and_etags(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once each, whatever the number of their splits; below a root, names are no paths."""
+    storage, asked = S3Storage(), list[tuple[str, str, int]]()
+    monkeypatch.setattr(
+        S3Storage, "is_as_listed", lambda _, file: asked.append((file.path, file.etag, file.length)) is None
+    )
+    listed = SourceFile("in/a", "s3://b/root/in/a", 5, 1, True, '"e"', storage)
+    check = ObjectCheck.of([listed])
+    assert check is not None and check.prefix == "s3://b/root/"
+    version = {"length": 5, "etag": '"e"'}
+    check([PlannedSplit(split("in/a", at), version, None) for at in (0, 100)])
+    check([PlannedSplit(split(name), version, None) for name in ("in/a", "in/b")])
+    assert sorted(asked) == [("s3://b/root/in/a", '"e"', 5)] * 2 + [("s3://b/root/in/b", '"e"', 5)]
+    assert ObjectCheck.of([SourceFile("a", "/a", 5, 1, True)]) is None
