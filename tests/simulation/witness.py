@@ -89,13 +89,23 @@ class Witness:
             if topic == OFFSETS:
                 self._last_in_transaction(entries, partitions)
                 self.by_an_orphan = self._is_by_an_orphan(entries)
+                before = dict(self.offsets)
                 for entry in _running_first(entries):
                     told.update(self._take(entry))
+                if self._went_with_the_topic(entries):
+                    self.told_before, self.offsets = self.told_before | self.offsets, before
                 self._check_gaps(entries)
                 self._check_overlaps()
         untold = found.keys() - told
         if untold:
             raise ViolationError("P4", f"rows of {min(untold)} were committed without an offset record")
+
+    def _went_with_the_topic(self, entries: list[Entry]) -> bool:
+        """Say whether these records were written to an offsets topic that was lost before their transaction was decided."""
+        if self.world.lost != OFFSETS or not entries:
+            return False
+        topic = self.world.cluster.topics.get(OFFSETS)
+        return topic is None or not any(found is entries[-1] for log in topic.logs for found in log.entries)
 
     def _outlived(self, name: str) -> bool:
         """Say whether a transaction was open when a run fenced that could not know of it: that went with the offsets topic."""
