@@ -384,7 +384,7 @@ def parquet_bytes() -> bytes:
         ),
         ("a.csv", b"a,b\n1,2\n", ['format = "csv"', "header = true"]),
         ("a.parquet", parquet_bytes(), ['format = "parquet"', '"id BIGINT"']),
-        ("a.txt.gz", gzip.compress(b"one\ntwo\n"), ['format = "text"']),
+        ("a.txt.gz", gzip.compress(b"one\ntwo\n", mtime=0), ['format = "text"']),
         ("b c.xml", b'<r><row n="1"><v>a</v></row><row n="2"><v>b</v></row></r>', ['format = "xml"', 'rowTag = "row"']),
     ],
 )

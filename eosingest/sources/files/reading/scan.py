@@ -22,6 +22,7 @@ from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
 from eosingest.sources.files.reading.outgrown import check_pinned_schema
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.rows import FileRows, ReadSettings, file_rows
+from eosingest.sources.files.reading.spark_reader import OF_THE_INDEX
 from eosingest.sources.files.reading.xml_scan import XmlScan
 from eosingest.sources.files.storage.s3 import are_in_buckets
 from eosingest.sources.files.whole import is_one_value, is_whole
@@ -75,7 +76,7 @@ class FileScan:
         if is_one_value(self.read.format, self.read.options):
             conf["spark.sql.execution.arrow.maxRecordsPerBatch"] = _FILES_A_BATCH
         if self.in_buckets:
-            conf["spark.jars"] = ",".join(hadoop_s3.jars(self.conf))
+            conf |= {**OF_THE_INDEX, "spark.jars": ",".join(hadoop_s3.jars(self.conf))}
         return conf
 
     def direct(self, plan: Plan) -> Direct | None:

@@ -9,6 +9,7 @@ version that is pinned.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from eosingest.errors import SpecError
+from eosingest.errors import FatalError, SpecError
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.names import check_hadoop_key, escape_for_spark
 from eosingest.sources.files.source_file import SourceFile
@@ -33,6 +34,12 @@ _READERS = {
     "orc": f"{_DATASOURCES}.orc.OrcFileFormat",
     "parquet": f"{_DATASOURCES}.parquet.ParquetFileFormat",
     "text": f"{_DATASOURCES}.text.TextFileFormat",
+}
+# Without these Spark may drop what an index was filled with, and list the bucket itself.
+OF_THE_INDEX = {
+    "spark.sql.hive.manageFilesourcePartitions": "true",
+    "spark.sql.hive.filesourcePartitionFileCacheSize": str(1 << 50),
+    "spark.sql.metadataCacheTTLSeconds": "-1",
 }
 _BLOCK_BYTES = 32 << 20  # as s3a says; where files are cut the split size decides, which is not larger
 
@@ -74,6 +81,17 @@ class SparkReader:
         return reader.load([escape_for_spark(file.path) for file in files])
 
 
+@functools.lru_cache(maxsize=4)
+def _statuses(gateway: Any, files: tuple[SourceFile, ...]) -> Any:
+    """Return an array of Hadoop's FileStatus. A run loads the same objects several times, and 10,000 of them take seconds."""
+    made = gateway.jvm.org.apache.hadoop.fs.FileStatus
+    statuses = gateway.new_array(made, len(files))
+    for place, file in enumerate(files):
+        path = hadoop_path(gateway.jvm, file.path)
+        statuses[place] = made(file.length, False, 1, _BLOCK_BYTES, file.mtime_ms, path)
+    return statuses
+
+
 class _Index:
     """Objects as Spark's InMemoryFileIndex, filled with what we have listed, and the relation over it.
 
@@ -95,20 +113,22 @@ class _Index:
         index = self._index()
         folders = index.partitionSchema()
         columns = self._columns(format, options, index, folders)
-        sensitive = str(self._reader.spark.conf.get(_CASE, "false")).lower() == "true"
         for schema in (columns, folders):
-            self._jvm.org.apache.spark.sql.util.SchemaUtils.checkSchemaColumnNameDuplication(schema, sensitive)
+            self._jvm.org.apache.spark.sql.util.SchemaUtils.checkSchemaColumnNameDuplication(schema, self._sensitive)
         self._class(f"{_DATASOURCES}.DataSourceUtils").verifySchema(format, columns)
         relation = self._class(f"{_DATASOURCES}.HadoopFsRelation")(
             index, folders, columns.asNullable(), self._none, format, options, self._session
         )
         return DataFrame(self._session.baseRelationToDataFrame(relation), self._reader.spark)
 
+    @property
+    def _sensitive(self) -> bool:
+        return str(self._reader.spark.conf.get(_CASE, "false")).lower() == "true"
+
     def _columns(self, format: Any, options: Any, index: Any, folders: Any) -> Any:
         given = self._reader.columns
         if given is not None:
-            sensitive = str(self._reader.spark.conf.get(_CASE, "false")).lower() == "true"
-            fold = str if sensitive else str.lower
+            fold = str if self._sensitive else str.lower
             in_folders = {fold(name) for name in folders.fieldNames()}
             return self._schema(StructType([field for field in given.fields if fold(field.name) not in in_folders]))
         found = format.inferSchema(self._session, options, index.allFiles())
@@ -130,28 +150,24 @@ class _Index:
         cache = self._class(f"{_DATASOURCES}.FileStatusCache").getOrCreate(self._session)
         paths = self._jvm.java.util.ArrayList()
         for root, files in roots.items():
-            path = self._path(root)
-            cache.putLeafFiles(path, self._statuses(files))
+            path = hadoop_path(self._jvm, root)
+            cache.putLeafFiles(path, _statuses(self._reader.spark.sparkContext._gateway, tuple(files)))
             paths.add(path)
         options = {} if base is not None else {"recursiveFileLookup": "true"}
         given = self._none
         if self._reader.columns is not None:
             given = self._jvm.scala.Option.apply(self._schema(self._reader.columns))
         to_seq = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq
-        return self._class(f"{_DATASOURCES}.InMemoryFileIndex")(
+        index = self._class(f"{_DATASOURCES}.InMemoryFileIndex")(
             self._session, to_seq(paths), self._options(options), given, cache, self._none, self._none
         )
-
-    def _statuses(self, files: Sequence[SourceFile]) -> Any:
-        made = self._jvm.org.apache.hadoop.fs.FileStatus
-        gateway: Any = self._reader.spark.sparkContext._gateway
-        statuses = gateway.new_array(made, len(files))
-        for place, file in enumerate(files):
-            statuses[place] = made(file.length, False, 1, _BLOCK_BYTES, file.mtime_ms, self._path(file.path))
-        return statuses
-
-    def _path(self, path: str) -> Any:
-        return hadoop_path(self._jvm, path)
+        if index.allFiles().size() != len(self._files):
+            raise FatalError(
+                f"Spark has an index of {index.allFiles().size():,} objects in place of {len(self._files):,}",
+                code="source-index",
+                hint="nothing was sent; this is a defect, please report it",
+            )
+        return index
 
     def _schema(self, columns: StructType) -> Any:
         return self._session.parseDataType(columns.json())
