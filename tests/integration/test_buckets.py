@@ -20,6 +20,7 @@ from tests.support.cutting_proxy import cutting
 from tests.support.harness import LINES_SPEC, Done, Job, assert_done, assert_refused, finish, wait_for
 from tests.support.held_runs import Held
 from tests.support.s3proxy import ACCESS_KEY, SECRET_KEY, Store
+from tests.support.spark_clusters import LOCAL_CLUSTER, environment, on, spark_home
 
 _SPEC = (
     LINES_SPEC.replace('path = "data/*.jsonl"', 'path = "s3://BUCKET/in/*"\nSTORAGE')
@@ -119,6 +120,19 @@ def test_spark_reads_through_connections_that_are_cut(job: Job, store: Store, bu
     assert Counter(record.value for record in job.records()) == expected
     assert SECRET_KEY not in shown_by(done, job)
     write_spec(job, bucket, store.endpoint)  # another endpoint: the same objects
+
+
+def test_executors_of_a_cluster_read_objects(job: Job, store: Store, bucket: str, tmp_path: Path) -> None:
+    """They get Hadoop's client of S3 from the driver, which has it from the cache."""
+    rows = lines(0, 4_000)
+    for number in range(4):
+        store.put(bucket, f"in/{number}.jsonl", b"".join(row + b"\n" for row in rows[number::4]))
+    write_json_spec(job, bucket, store.endpoint)
+    on(job, LOCAL_CLUSTER)
+    done = job.run(env={**_ENVIRONMENT, **environment(spark_home(tmp_path))})
+    assert_done(done, records_sent=len(rows))
+    assert Counter(record.value for record in job.records()) == Counter(b"%d" % n for n in range(4_000))
+    assert SECRET_KEY not in shown_by(done, job)
 
 
 def test_a_store_that_ends_in_mid_run_is_a_temporary_error(job: Job, tmp_path: Path) -> None:
