@@ -90,7 +90,7 @@ def _read(server: Postgres) -> list[Any]:
         url=server.url,
         password=PASSWORD,
         table="public.t",
-        key="id",
+        key=("id",),
         split_rows=100,
         others=SimpleNamespace(resolve=lambda given, where: given),
     )

@@ -27,7 +27,7 @@ from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
 from tests.sources.buckets import InBucket
 from tests.sources.subject import SPLIT_SIZE
-from tests.sources.tables import Table, TableByText
+from tests.sources.tables import Table, TableByText, TableByTwo
 from tests.sources.topics import Topic, TopicBySql
 from tests.support import ledger
 from tests.support.builders import place
@@ -421,6 +421,7 @@ KINDS: dict[str, type[Any]] = {
     "kafka.sql": TopicBySql,
     "postgres": Table,
     "postgres.sql": TableByText,
+    "postgres.two.sql": TableByTwo,
 }
 # Kinds whose items are edited, touched and vanish one by one.
 CHANGING = [name for name, kind in KINDS.items() if not issubclass(kind, Topic | Table)]

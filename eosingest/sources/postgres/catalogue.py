@@ -6,11 +6,12 @@ PostgreSQL's own text of them, by a cast in the query.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from eosingest.errors import FatalError, SpecError
-from eosingest.sources.postgres.ranges import KEY_COLUMN, KEY_TYPES, Column, Relation
+from eosingest.sources.postgres.ranges import KEY_COLUMN, KEY_TYPES, Column, KeyColumn, Relation
 
 # ADBC's date and timestamp lose infinity, its money and oid their unit and sign, its numeric is a text anyway.
 EXACT = {
@@ -57,11 +58,16 @@ with recursive parts as (
 select format('%%I.%%I', n.nspname, c.relname)
 from parts join pg_class c using (oid) join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'f' limit 1
 """
+# Of each unique index: its columns, its order of each (3 is desc nulls first), whether texts are ordered by their bytes.
 _UNIQUE = """
-select i.indcollation[0] in (0, 950) from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
-where i.indrelid = %s and a.attname = %s and i.indisunique and i.indisvalid and i.indimmediate and i.indnkeyatts = 1
-  and i.indpred is null
+select array_agg(a.attname::text order by n), array_agg(i.indoption[n - 1]::int order by n),
+       bool_and(i.indcollation[n - 1] in (0, 950) and (o.opcdefault or o.opcname = 'varchar_ops'))
+from pg_index i cross join generate_series(1, i.indnkeyatts) n join pg_opclass o on o.oid = i.indclass[n - 1]
+left join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[n - 1]
+where i.indrelid = %s and i.indisunique and i.indisvalid and i.indimmediate and i.indpred is null
+group by i.indexrelid
 """
+_BOTH_WAYS = ({0}, {3})  # an index is read from either end, but in one direction
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ class Found:
     walkable: bool
 
 
-def find(connection: Any, table: str, key: str) -> Found:
+def find(connection: Any, table: str, key: Sequence[str]) -> Found:
     """Look a table and its key up. Raises SpecError for what is not there or cannot be read; psycopg's errors."""
     row = connection.execute(_RELATION, (table,)).fetchone()
     if row is None:
@@ -94,19 +100,22 @@ def find(connection: Any, table: str, key: str) -> Found:
         )
     rows = connection.execute(_COLUMNS, {"oid": oid}).fetchall()
     names = [row[0] for row in rows]
-    if len({each.lower() for each in [*names, KEY_COLUMN]}) <= len(names):
+    reserved = [each for each in names if each.lower().startswith(KEY_COLUMN)]
+    if reserved or len({each.lower() for each in names}) < len(names):
         raise _spec(
-            "source-columns", f"source.table: {table} has columns whose names differ in case only, or {KEY_COLUMN}"
+            "source-columns",
+            f"source.table: {table} has columns whose names differ in case only, or begin with {KEY_COLUMN}",
         )
     columns = tuple(_column(row) for row in rows)
-    key_row = next((row for row in rows if row[0] == key), None)
-    if key_row is None:
-        raise _spec("source-key-missing", f"source.key: {table} has no column {key}; it has {', '.join(names)}")
-    key_type = _key_type(table, key_row)
-    indexes = [sorted_so for (sorted_so,) in connection.execute(_UNIQUE, (oid, key)).fetchall()]
-    relation = Relation(name, identity, columns, key, key_type)
+    by_name = {row[0]: row for row in rows}
+    for missing in [each for each in key if each not in by_name]:
+        raise _spec("source-key-missing", f"source.key: {table} has no column {missing}; it has {', '.join(names)}")
+    keys = tuple(KeyColumn(each, _key_type(table, by_name[each])) for each in key)
+    indexes = [found for found in connection.execute(_UNIQUE, (oid,)).fetchall() if set(found[0]) == set(key)]
+    relation = Relation(name, identity, columns, keys)
     unique = bool(indexes) and (kind == "p" or not has_children)  # children of a table have unique indexes of their own
-    return Found(relation, key_row[3], unique, any(indexes))
+    walkable = any(of == list(key) and by_bytes and set(ways) in _BOTH_WAYS for of, ways, by_bytes in indexes)
+    return Found(relation, all(by_name[each][3] for each in key), unique, walkable)
 
 
 def _column(row: Any) -> Column:

@@ -57,7 +57,7 @@ class Table(Protocol):
     url: str
     password: str | None
     table: str
-    key: str
+    key: tuple[str, ...]
     split_rows: int
 
     @property

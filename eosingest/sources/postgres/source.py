@@ -18,6 +18,7 @@ from eosingest.sources.postgres import changed
 from eosingest.sources.postgres.catalogue import Found, find
 from eosingest.sources.postgres.connection import READ_ONLY, Table, connect, conninfo, explained
 from eosingest.sources.postgres.ranges import (
+    TEXT_KEYS,
     WORDING,
     KeyRange,
     Snapshot,
@@ -104,9 +105,10 @@ class TableSource:
             self._holder.close()  # nobody will read: vacuum need not wait
         notes = []
         if splits and not found.walkable:
-            order = ' (of texts: one with COLLATE "C")' if found.relation.key_type != "uuid" else ""
+            texts = any(key.type in TEXT_KEYS for key in found.relation.keys)
+            order = ' (of texts: one with COLLATE "C")' if texts else ""
             notes.append(
-                f"{found.relation.name} has no unique index on {found.relation.key}{order}: it is read as one range"
+                f"{found.relation.name} has no unique index on {found.relation.key_names}{order}: it is read as one range"
             )
         return Listing(
             tuple(items), notes=tuple(notes), scope=scope if scope is not None else frozen(found.relation, splits)
@@ -137,7 +139,7 @@ class TableSource:
 
     def item_of(self, split: SplitId) -> str:
         """Return the name of the range."""
-        return split_of(self._table.table, split, {"to": 0, "rows": 0}).item
+        return split_of(self._table.table, split, {"to": "", "rows": 0}).item
 
     def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
         """Say whether there is a done split: a range has one."""
@@ -169,8 +171,8 @@ def _refuse_altered(found: Found, scope: Scope) -> None:
     relation = found.relation
     if scope["columns"] != relation.typed:
         raise changed.altered(relation.name, f"its columns are {relation.typed} now, and were {scope['columns']}")
-    if scope["key"] != [relation.key, relation.key_type]:
-        raise changed.altered(relation.name, f"the key is {relation.key} now, and was {scope['key']}")
+    if scope["key"] != relation.keyed:
+        raise changed.altered(relation.name, f"the key is {relation.keyed} now, and was {scope['key']}")
 
 
 def source_of(table: Table, directory: Path, check: Callable[[], None]) -> TableSource:

@@ -5,12 +5,13 @@ For the spec alone (spec/tables.py): loaded together with a spec, and not by tas
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema
 
 from eosingest.spec.document import Problem
 from eosingest.spec.tables import Beside, SourceTable
@@ -45,6 +46,23 @@ def _check_url(value: str) -> str:
     return value
 
 
+def _check_key(value: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(value)) < len(value):
+        raise ValueError("must not name a column twice")
+    return value
+
+
+Key = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+    Field(min_length=1, max_length=32),
+    AfterValidator(_check_key),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 32}]}
+    ),
+]
+
+
 class PostgresTable(SourceTable):
     """The table to read."""
 
@@ -61,9 +79,9 @@ class PostgresTable(SourceTable):
         description="The user's password, as a reference: ${env:…} or ${file:…}. Resolved when it is used, never shown.",
     )
     table: Annotated[str, AfterValidator(_check_table)] = Field(description="The table to read, as schema.table.")
-    key: Text = Field(
-        description="The column by which the table is cut into ranges and a run goes on: unique, not null, and of the type "
-        "smallint, integer, bigint, text, varchar, uuid, date, timestamp or timestamptz."
+    key: Key = Field(
+        description="The column, or the list of columns, by which the table is cut into ranges and a run goes on: unique, not "
+        "null, and of the type smallint, integer, bigint, text, varchar, uuid, date, timestamp or timestamptz."
     )
     split_rows: Count = Field(
         ge=1,
@@ -100,7 +118,8 @@ class PostgresTable(SourceTable):
 
     def digest_parts(self) -> dict[str, str]:
         """Return format, table and key. How the table is cut, and its columns, are in the scope."""
-        return {"format": self.format, "table": self.table, "key": self.key}
+        key = self.key[0] if len(self.key) == 1 else json.dumps(self.key, ensure_ascii=False)
+        return {"format": self.format, "table": self.table, "key": key}
 
     @property
     def others(self) -> Beside:
