@@ -27,7 +27,7 @@ from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
 from tests.sources.buckets import InBucket
 from tests.sources.subject import SPLIT_SIZE
-from tests.sources.tables import Table, TableByText, TableByTwo
+from tests.sources.tables import Query, Table, TableByText, TableByTwo
 from tests.sources.topics import Topic, TopicBySql
 from tests.support import ledger
 from tests.support.builders import place
@@ -420,6 +420,7 @@ KINDS: dict[str, type[Any]] = {
     "kafka": Topic,
     "kafka.sql": TopicBySql,
     "postgres": Table,
+    "postgres.query": Query,
     "postgres.sql": TableByText,
     "postgres.two.sql": TableByTwo,
 }

@@ -29,6 +29,7 @@ class Table:
     value = "v"
     key: tuple[str, ...] = ("id",)
     columns = "id bigint primary key, v text not null"
+    item = ""  # what its ranges are called by, if not by the table
 
     def __init__(self, folder: Path) -> None:
         self._name = f"public.t{uuid.uuid4().hex[:12]}"
@@ -98,7 +99,7 @@ class Table:
         return (split.after, split.upto) in self._bounds()
 
     def _item(self, after: Key | None) -> str:
-        return f"{self._name}>{','.join(after or ())}"
+        return f"{self.item or self._name}>{','.join(after or ())}"
 
     def _bounds(self) -> list[tuple[Key | None, Key]]:
         ends = [self.key_of(number * _ROWS - 1) for number in range(1, self._ranges + 1)]
@@ -111,6 +112,15 @@ class Table:
         keys = ", ".join(f'"{name}"::text' for name in self.key)
         found = {tuple(key): row for *key, row in self.server.execute(f"select {keys}, v from {self._name}")}
         return [found[key].encode() for key in wanted if key in found]
+
+
+class Query(Table):
+    """A query over the table, straight from the reader: rows are locked and found by its plan."""
+
+    item = "query"
+
+    def read(self) -> str:
+        return f"query = \"select v || '' as v, id from {self._name} where v <> '' -- all\""
 
 
 class TableByText(Table):

@@ -21,6 +21,7 @@ def table_of(server: Postgres, **given: Any) -> Any:
         "url": server.url,
         "password": PASSWORD,
         "table": "public.t",
+        "query": None,
         "key": ("id",),
         "split_rows": 100,
         "others": SimpleNamespace(resolve=lambda secrets, where: secrets),

@@ -44,8 +44,8 @@ with recursive base as (
   from base b join pg_type t on t.oid = b.typbasetype
   where b.typtype = 'd'
 )
-select a.attname, format_type(a.atttypid, a.atttypmod), b.typname, a.attnotnull, coalesce(l.collisdeterministic, true),
-       b.typnamespace = 'pg_catalog'::regnamespace, a.atttypid = b.oid
+select a.attname, format_type(a.atttypid, a.atttypmod), b.typname, b.typnamespace = 'pg_catalog'::regnamespace,
+       a.atttypid = b.oid, coalesce(l.collisdeterministic, true), a.attnotnull
 from pg_attribute a join base b on b.attnum = a.attnum and b.typtype <> 'd' left join pg_collation l on l.oid = a.attcollation
 where a.attrelid = %(oid)s and a.attnum > 0 and not a.attisdropped order by a.attnum
 """
@@ -71,8 +71,21 @@ _BOTH_WAYS = ({0}, {3})  # an index is read from either end, but in one directio
 
 
 @dataclass(frozen=True)
+class ResultColumn:
+    """A column as the server tells it; `base` is the name of its type, below all domains (`is_base`: it is none)."""
+
+    name: str
+    type: str
+    base: str
+    built_in: bool
+    is_base: bool = True
+    deterministic: bool = True
+    not_null: bool = False
+
+
+@dataclass(frozen=True)
 class Found:
-    """A table, and what is known of its key. `walkable`: an index has the key in the order in which it is read."""
+    """A table or a query, and what is known of its key. `walkable`: an index gives it in the order in which it is read."""
 
     relation: Relation
     not_null: bool
@@ -94,44 +107,52 @@ def find(connection: Any, table: str, key: Sequence[str]) -> Found:
         raise _spec(
             "source-no-table", f"source.table: {foreign[0]}, a part of {table}, is a foreign table: it has no snapshot"
         )
-    if encoding == "SQL_ASCII":
-        raise FatalError(
-            f"the database of {table} has no encoding (SQL_ASCII)", code="no-encoding", hint="nothing was sent"
-        )
-    rows = connection.execute(_COLUMNS, {"oid": oid}).fetchall()
-    names = [row[0] for row in rows]
-    reserved = [each for each in names if each.lower().startswith(KEY_COLUMN)]
-    if reserved or len({each.lower() for each in names}) < len(names):
-        raise _spec(
-            "source-columns",
-            f"source.table: {table} has columns whose names differ in case only, or begin with {KEY_COLUMN}",
-        )
-    columns = tuple(_column(row) for row in rows)
-    by_name = {row[0]: row for row in rows}
-    for missing in [each for each in key if each not in by_name]:
-        raise _spec("source-key-missing", f"source.key: {table} has no column {missing}; it has {', '.join(names)}")
-    keys = tuple(KeyColumn(each, _key_type(table, by_name[each])) for each in key)
+    refuse_encoding(table, encoding)
+    rows = [ResultColumn(*row) for row in connection.execute(_COLUMNS, {"oid": oid}).fetchall()]
+    columns, keys = columns_of(table, rows), keys_of(table, rows, key)
     indexes = [found for found in connection.execute(_UNIQUE, (oid,)).fetchall() if set(found[0]) == set(key)]
     relation = Relation(name, identity, columns, keys)
     unique = bool(indexes) and (kind == "p" or not has_children)  # children of a table have unique indexes of their own
     walkable = any(of == list(key) and by_bytes and set(ways) in _BOTH_WAYS for of, ways, by_bytes in indexes)
-    return Found(relation, all(by_name[each][3] for each in key), unique, walkable)
+    not_null = {row.name for row in rows if row.not_null}
+    return Found(relation, not_null.issuperset(key), unique, walkable)
 
 
-def _column(row: Any) -> Column:
-    name, shown, base, _, _, built_in, _ = row
-    spark = EXACT.get(base) if built_in else None
-    return Column(name, shown, spark or "STRING", spark is None)
+def refuse_encoding(what: str, encoding: str) -> None:
+    """Raise FatalError for a database whose texts are bytes of any encoding."""
+    if encoding == "SQL_ASCII":
+        raise FatalError(
+            f"the database of {what} has no encoding (SQL_ASCII)", code="no-encoding", hint="nothing was sent"
+        )
 
 
-def _key_type(table: str, row: Any) -> str:
-    name, shown, base, _, deterministic, built_in, is_base = row
-    if not built_in or not is_base or base not in KEY_TYPES:
+def columns_of(what: str, rows: Sequence[ResultColumn]) -> tuple[Column, ...]:
+    """Return how columns are read. Raises SpecError where their names are too alike, or are ours."""
+    names = [row.name.lower() for row in rows]
+    if len(set(names)) < len(names) or any(name.startswith(KEY_COLUMN) for name in names):
+        raise _spec(
+            "source-columns",
+            f"{what} has columns whose names are equal or differ in case only, or begin with {KEY_COLUMN}",
+        )
+    read = ((row, EXACT.get(row.base) if row.built_in else None) for row in rows)
+    return tuple(Column(row.name, row.type, spark or "STRING", spark is None) for row, spark in read)
+
+
+def keys_of(what: str, rows: Sequence[ResultColumn], key: Sequence[str]) -> tuple[KeyColumn, ...]:
+    """Return the columns of the key. Raises SpecError where one is not there, or can be no key."""
+    by_name = {row.name: row for row in rows}
+    for missing in [each for each in key if each not in by_name]:
+        raise _spec("source-key-missing", f"source.key: {what} has no column {missing}; it has {', '.join(by_name)}")
+    return tuple(KeyColumn(each, _key_type(what, by_name[each])) for each in key)
+
+
+def _key_type(what: str, row: ResultColumn) -> str:
+    if not row.built_in or not row.is_base or row.base not in KEY_TYPES:
         may = "smallint, integer, bigint, text, varchar, uuid, date, timestamp or timestamptz"
-        raise _spec("source-key-type", f"source.key: {table}.{name} is {shown}; a key is {may}")
-    if not deterministic:
-        raise _spec("source-key-type", f"source.key: the collation of {table}.{name} is nondeterministic")
-    return str(base)
+        raise _spec("source-key-type", f"source.key: {row.name} of {what} is {row.type}; a key is {may}")
+    if not row.deterministic:
+        raise _spec("source-key-type", f"source.key: the collation of {row.name} of {what} is nondeterministic")
+    return row.base
 
 
 def _spec(code: str, text: str) -> SpecError:

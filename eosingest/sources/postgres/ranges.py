@@ -77,12 +77,26 @@ class KeyColumn:
 
 @dataclass(frozen=True)
 class Relation:
-    """A table as the catalogue shows it. `name` is quoted for SQL; `identity` tells it from any other table of any server."""
+    """A table as the catalogue shows it, or a `query`. `identity` tells it from any other one of any server.
+
+    The `name` of a table is quoted for SQL.
+    """
 
     name: str
     identity: str
     columns: tuple[Column, ...]
     keys: tuple[KeyColumn, ...]
+    query: str | None = None
+
+    @property
+    def sql(self) -> str:
+        """What it is in FROM. A comment at the end of a query does not reach the bracket."""
+        return self.name if self.query is None else f"(\n{self.query}\n)"
+
+    @property
+    def said(self) -> str:
+        """What messages call it."""
+        return f"table {self.name}" if self.query is None else "the query"
 
     @property
     def typed(self) -> list[Json]:
@@ -103,10 +117,14 @@ class Relation:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An exported snapshot: the name by which it is imported, and what `pg_current_snapshot` says inside it."""
+    """An exported snapshot: the name by which it is imported, and what `pg_current_snapshot` says inside it.
+
+    `holder` is the virtual id of the transaction that exported it: as long as that lives it holds locks on all that is read.
+    """
 
     name: str
     seen: str
+    holder: str = ""
 
 
 @dataclass(frozen=True)

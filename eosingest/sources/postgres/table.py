@@ -29,6 +29,12 @@ def _check_table(value: str) -> str:
     return value
 
 
+def _check_query(value: str) -> str:
+    if not value.strip() or value.rstrip().endswith(";"):
+        raise ValueError("must be one query, without a semicolon at its end")
+    return value
+
+
 def _check_url(value: str) -> str:
     try:
         parts = urlsplit(value)
@@ -64,7 +70,7 @@ Key = Annotated[
 
 
 class PostgresTable(SourceTable):
-    """The table to read."""
+    """The table or the query to read."""
 
     cut_by_size: ClassVar[bool] = False
 
@@ -78,7 +84,14 @@ class PostgresTable(SourceTable):
         default=None,
         description="The user's password, as a reference: ${env:…} or ${file:…}. Resolved when it is used, never shown.",
     )
-    table: Annotated[str, AfterValidator(_check_table)] = Field(description="The table to read, as schema.table.")
+    table: Annotated[str, AfterValidator(_check_table)] | None = Field(
+        default=None, description="The table to read, as schema.table. Or give query."
+    )
+    query: Annotated[str, AfterValidator(_check_query)] | None = Field(
+        default=None,
+        description="The query to read in place of a table: one SELECT (or WITH … SELECT) that only reads, with names of "
+        "tables as schema.table. The same rows whenever it is computed: no random(), no now().",
+    )
     key: Key = Field(
         description="The column, or the list of columns, by which the table is cut into ranges and a run goes on: unique, not "
         "null, and of the type smallint, integer, bigint, text, varchar, uuid, date, timestamp or timestamptz."
@@ -94,6 +107,8 @@ class PostgresTable(SourceTable):
     @classmethod
     def problems(cls, source: dict[str, Any]) -> Iterator[Problem]:
         """Yield a problem for each key that means nothing for a table."""
+        if ("table" in source) == ("query" in source):
+            yield Problem(("source",), "must have either table or query")
         if "split_size" in source:
             yield Problem(("source", "split_size"), "a table is cut by rows; leave it out, and give split_rows")
         if source.get("on_change") == "reingest":
@@ -110,16 +125,17 @@ class PostgresTable(SourceTable):
 
     def schema_note(self) -> str:
         """Say where the columns come from."""
-        return "the table's columns"
+        return "the table's columns" if self.query is None else "the query's columns"
 
     def places(self) -> tuple[str, ...]:
         """Return table and URL, which has no password."""
-        return (f"{self.table} of {self.url}",)
+        return (f"{self.table or 'a query'} of {self.url}",)
 
     def digest_parts(self) -> dict[str, str]:
-        """Return format, table and key. How the table is cut, and its columns, are in the scope."""
+        """Return format, table or query, and key. How the table is cut, and its columns, are in the scope."""
         key = self.key[0] if len(self.key) == 1 else json.dumps(self.key, ensure_ascii=False)
-        return {"format": self.format, "table": self.table, "key": key}
+        read = {"table": self.table} if self.table is not None else {"query": str(self.query)}
+        return {"format": self.format, **read, "key": key}
 
     @property
     def others(self) -> Beside:

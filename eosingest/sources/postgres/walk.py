@@ -69,7 +69,7 @@ def rows_query(relation: Relation, split: KeyRange, last: KeyValue | None, *, ag
     columns += [f"{value} as {quoted(name)}" for value, name in values]
     begin = behind(relation, split.after) if last is None else behind(relation, last, or_at=again)
     return (
-        f"select {', '.join(columns)} from {relation.name} as t"
+        f"select {', '.join(columns)} from {relation.sql} as t"
         f" where {begin} and {compared(relation, '<=', split.upto)} order by {key_order(relation)}"
     )
 
@@ -80,7 +80,7 @@ def prove(connection: Any, found: Found) -> None:
     And that dates, which proofs of the order compare as texts, sort so, where the walk does not see to it (`cut`).
     """
     relation = found.relation
-    table = f"{relation.name} as t"
+    table = f"{relation.sql} as t"
     if not found.not_null:
         missing = " or ".join(f"{part} is null" for part in key_parts(relation))
         (nulls,) = connection.execute(f"select exists (select from {table} where {missing})").fetchone()
@@ -124,7 +124,7 @@ def cut(connection: Any, found: Found, name: str, split_rows: int, check: Callab
     texts do not sort as they do.
     """
     relation, ranges = found.relation, list[KeyRange]()
-    values, order, table = ", ".join(key_values(relation)), key_order(relation), f"{relation.name} as t"
+    values, order, table = ", ".join(key_values(relation)), key_order(relation), f"{relation.sql} as t"
     backwards = key_order(relation, " desc")
     last: KeyValue | None = None
 

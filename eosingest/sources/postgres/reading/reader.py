@@ -25,6 +25,7 @@ from eosingest.spark.python_scan import PythonSplit
 
 _BATCH_BYTES = {"adbc.postgresql.batch_size_hint_bytes": str(4 << 20)}
 _LOCK_NOT_AVAILABLE = "55P03"
+_LIVES = "select exists (select from pg_locks where locktype = 'virtualxid' and virtualtransaction"
 # Classes of SQLSTATE: connection, resources, operator intervention, system, rollback. A retry may help.
 _LATER = ("08", "53", "57", "58", "40")
 
@@ -45,7 +46,7 @@ class RowsReader:
         last, again = _begin(committed)
         query = rows_query(item.relation, item.split, last, again=again)
         with _explained(item), contextlib.closing(_connect(self.conninfo)) as connection, connection.cursor() as cursor:
-            _enter(cursor, item)
+            _enter(cursor, item, query)
             cursor.adbc_statement.set_options(**_BATCH_BYTES)
             cursor.execute(query)
             for batch in cursor.fetch_record_batch():
@@ -64,18 +65,11 @@ def _begin(committed: OffsetRecord | None) -> tuple[KeyValue | None, bool]:
     return key_of(committed.position), committed.row_records is not None
 
 
-def _enter(cursor: Any, item: TableRange) -> None:
-    """Enter the run's snapshot, with a lock on the table that was taken while the holder's was there."""
+def _enter(cursor: Any, item: TableRange, query: str) -> None:
+    """Enter the run's snapshot, with locks on what is read that were taken while the holder had its own."""
     cursor.execute(READ_ONLY)
-    try:
-        # Not behind who waits for the lock of the run's own connection, which waits for us: the server sees no deadlock there.
-        cursor.execute(f"LOCK TABLE {item.relation.name} IN ACCESS SHARE MODE NOWAIT")
-    except _errors() as error:
-        if getattr(error, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
-            raise OSError(
-                f"{item.split.label}: somebody waits to alter, truncate or drop {item.relation.name}, which this run has locked"
-            ) from error
-        raise
+    if item.relation.query is None:
+        _lock(cursor, item, f"LOCK TABLE {item.relation.name} IN ACCESS SHARE MODE NOWAIT")
     try:
         cursor.execute(f"SET TRANSACTION SNAPSHOT '{item.snapshot.name}'")
     except _errors() as error:
@@ -84,6 +78,24 @@ def _enter(cursor: Any, item: TableRange) -> None:
             f" ({one_line(error)})"
         ) from error
     _prove(cursor, item)
+    if item.relation.query is not None:
+        cursor.execute("SET LOCAL lock_timeout = '1ms'")
+        _lock(cursor, item, f"select * from (\n{query}\n) as q limit 0")  # no other way tells what a query reads
+        cursor.execute(f"{_LIVES} = '{item.snapshot.holder}')")
+        if cursor.fetchone() != (True,):
+            raise OSError(f"{item.split.label}: the snapshot of this run ended while what the query reads was locked")
+
+
+def _lock(cursor: Any, item: TableRange, statement: str) -> None:
+    """Execute a statement that locks, not behind who waits for the holder, which waits for us: no deadlock to the server."""
+    try:
+        cursor.execute(statement)
+    except _errors() as error:
+        if getattr(error, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
+            raise OSError(
+                f"{item.split.label}: somebody waits to alter, truncate or drop {item.relation.said}, which this run has locked"
+            ) from error
+        raise
 
 
 def _prove(cursor: Any, item: TableRange) -> None:
@@ -153,7 +165,7 @@ def _explained(item: TableRange) -> Iterator[None]:
         raise FatalError(
             f"{item.split.label}: PostgreSQL refused: {one_line(error)}",
             code="postgres-refused",
-            hint="what was committed is kept; the role needs SELECT on the table",
+            hint="what was committed is kept; the role needs SELECT on what is read",
             item=item.name,
         ) from error
 
