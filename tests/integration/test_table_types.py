@@ -95,6 +95,7 @@ def _read(server: Postgres, *, query: bool = False) -> list[Any]:
         query="select id, v from public.t" if query else None,
         key=("id",),
         split_rows=100,
+        incremental=False,
         others=SimpleNamespace(resolve=lambda given, where: given),
     )
     source = TableSource(table, lambda: None)

@@ -27,7 +27,7 @@ from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
 from tests.sources.buckets import InBucket
 from tests.sources.subject import SPLIT_SIZE
-from tests.sources.tables import Query, Table, TableByText, TableByTwo
+from tests.sources.tables import Incremental, Query, Table, TableByText, TableByTwo
 from tests.sources.topics import Topic, TopicBySql
 from tests.support import ledger
 from tests.support.builders import place
@@ -420,6 +420,7 @@ KINDS: dict[str, type[Any]] = {
     "kafka": Topic,
     "kafka.sql": TopicBySql,
     "postgres": Table,
+    "postgres.incremental": Incremental,
     "postgres.query": Query,
     "postgres.sql": TableByText,
     "postgres.two.sql": TableByTwo,
@@ -429,4 +430,4 @@ CHANGING = [name for name, kind in KINDS.items() if not issubclass(kind, Topic |
 # Those of which an edit can keep all that a listing tells.
 UNSEEN = [name for name in CHANGING if not issubclass(KINDS[name], InBucket)]
 # Those of which a run reads what was added since everything was sent.
-GROWING = [name for name, kind in KINDS.items() if not issubclass(kind, Table)]
+GROWING = [name for name, kind in KINDS.items() if not issubclass(kind, Table) or kind is Incremental]

@@ -123,6 +123,23 @@ class Query(Table):
         return f"query = \"select v || '' as v, id from {self._name} where v <> '' -- all\""
 
 
+class Incremental(Table):
+    """A table of a job that goes on behind what it sent: its keys come from a sequence."""
+
+    columns = "id bigint generated always as identity primary key, v text not null"
+
+    def key_of(self, row: int) -> Key:
+        return (str(row + 1),)
+
+    def _fill(self, number: int) -> None:
+        rows = range(number * _ROWS, (number + 1) * _ROWS)
+        values = ", ".join(f"('row-{row:05}{'x' * (row % 7)}')" for row in rows)
+        self.server.execute(f"insert into {self._name} (v) values {values}")
+
+    def read(self) -> str:
+        return f"{super().read()}\nincremental = true"
+
+
 class TableByText(Table):
     """The same with a key of texts, which sort by their bytes, through Spark SQL."""
 

@@ -22,6 +22,7 @@ def table_of(server: Postgres, **given: Any) -> Any:
         "password": PASSWORD,
         "table": "public.t",
         "query": None,
+        "incremental": False,
         "key": ("id",),
         "split_rows": 100,
         "others": SimpleNamespace(resolve=lambda secrets, where: secrets),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from eosingest.errors import FatalError, SpecError
+from eosingest.sources.postgres.incremental import folds
 from eosingest.sources.postgres.ranges import (
     Column,
     KeyColumn,
@@ -76,6 +79,8 @@ def test_the_password_is_resolved_when_it_is_used(tmp_path: Path) -> None:
         ('key = "id"\n', 'key = "id"\non_change = "reingest"\n', "--from-scratch"),
         ('key = "id"\n', 'key = "id"\nsplit_rows = 0\n', "split_rows"),
         ('key = "id"\n', 'key = "id"\npath = "x"\n', "path"),
+        ('key = "id"\n', 'key = ["id", "b"]\nincremental = true\n', "needs a table, and a key of one column"),
+        ('table = "public.orders"', 'incremental = true\nquery = "select 1 as id"', "needs a table"),
         ('table = "public.orders"\n', "", "must have either table or query"),
         ('key = "id"\n', 'key = "id"\nquery = "select 1 as id"\n', "must have either table or query"),
         ('table = "public.orders"', 'query = "select 1 as id; "', "without a semicolon"),
@@ -139,6 +144,38 @@ def test_what_is_kept_of_ranges() -> None:
         f'{{{typed}, "key": [["a", "text"], ["b", "int4"]], "ranges": [[["eu", "7"], ["us", "-1"], 3]]}}',
     ]
     assert [ranges_of("public.t", json.loads(json.dumps(scope))) for scope in scopes] == [[one], [two]]
+
+
+def settled(*ends: int) -> list[KeyRange]:
+    """Return ranges of a job that goes on, each behind the one before."""
+    return [
+        KeyRange("public.t", "1/2/3", (str(after),) if after else None, (str(upto),), 7, settled=True)
+        for after, upto in itertools.pairwise(ends)
+    ]
+
+
+def test_a_range_of_a_job_that_goes_on_is_kept_as_such(tmp_path: Path) -> None:
+    (split,) = settled(0, 9)
+    assert json.dumps(split.bounds) == '{"to": "9", "rows": 7, "settled": true}'
+    assert split_of("public.t", split.id, split.bounds) == split
+    scope = frozen(Relation("public.t", "1/2/3", (), (KeyColumn("id", "int8"),)), [split])
+    assert ranges_of("public.t", json.loads(json.dumps(scope))) == [split]
+    digest = loaded(tmp_path, 'key = "id"', 'key = "id"\nincremental = true').source.digest_parts()
+    assert digest["incremental"] == "true"
+
+
+def test_older_ranges_that_lie_side_by_side_are_folded() -> None:
+    """Breaks when numbers are ordered as texts, when a gap is folded over, or when each run writes the folded record anew."""
+    many = settled(*range(0, 1001, 10))
+    assert folds(many[:99]) == [] and folds([]) == []
+    (fold,) = folds(reversed(many))
+    assert fold.splits == tuple(split.id for split in many[:50])
+    assert fold.bounds == {"to": "500", "rows": 350, "settled": True}
+    whole = split_of("public.t", fold.splits[0], fold.bounds)
+    assert (whole.after, whole.upto, folds([whole, *many[50:]])) == (None, ("500",), [])
+    (gap,) = folds([*many[:20], *many[21:], *settled(1000, 1010)])
+    assert gap.splits == tuple(split.id for split in many[:20])
+    assert folds([replace(split, settled=False) for split in many]) == [], "a complete table gets no more ranges"
 
 
 def test_no_two_keys_are_shown_alike() -> None:

@@ -61,6 +61,7 @@ class Table(Protocol):
     query: str | None
     key: tuple[str, ...]
     split_rows: int
+    incremental: bool
 
     @property
     def others(self) -> Others:

@@ -129,13 +129,17 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class KeyRange(Split):
-    """The rows whose keys lie behind `after` and not behind `upto`. `rows` is how many there were when it was cut."""
+    """The rows whose keys lie behind `after` and not behind `upto`. `rows` is how many there were when it was cut.
+
+    `settled`: no key comes any more that is not above it, but one that is set by hand (incremental.py).
+    """
 
     table: str
     identity: str
     after: KeyValue | None
     upto: KeyValue
     rows: int
+    settled: bool = False
 
     @property
     def item(self) -> str:
@@ -149,8 +153,9 @@ class KeyRange(Split):
 
     @property
     def bounds(self) -> dict[str, Json]:
-        """The last key, and the number of rows."""
-        return {"to": kept(self.upto), "rows": self.rows}
+        """The last key, the number of rows, and whether it is settled."""
+        bounds: dict[str, Json] = {"to": kept(self.upto), "rows": self.rows}
+        return {**bounds, "settled": True} if self.settled else bounds
 
     @property
     def size(self) -> int:
@@ -214,12 +219,14 @@ def split_of(table: str, split: SplitId, bounds: Mapping[str, Json]) -> KeyRange
     """Return the range that has this identity and these bounds; `table` is the table's name."""
     key = json.loads(split)
     after = None if key["after"] is None else key_of(key["after"])
-    return KeyRange(table, key["table"], after, key_of(bounds["to"]), cast(int, bounds["rows"]))
+    return KeyRange(table, key["table"], after, key_of(bounds["to"]), cast(int, bounds["rows"]), "settled" in bounds)
 
 
 def frozen(relation: Relation, ranges: list[KeyRange]) -> Scope:
     """Return the scope: what a run that goes on must find as it was, and the ranges."""
+    settled: dict[str, Json] = {"settled": True} if any(split.settled for split in ranges) else {}
     return {
+        **settled,
         "table": relation.identity,
         "columns": relation.typed,
         "key": relation.keyed,
@@ -232,6 +239,6 @@ def ranges_of(table: str, scope: Scope) -> list[KeyRange]:
     rows = cast("list[tuple[Json, Json, int]]", scope["ranges"])
     identity = str(scope["table"])
     return [
-        KeyRange(table, identity, None if after is None else key_of(after), key_of(upto), count)
+        KeyRange(table, identity, None if after is None else key_of(after), key_of(upto), count, "settled" in scope)
         for after, upto, count in rows
     ]

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eosingest.protocol.source import Item, Json, Listing, Scope, SplitId, Version
+from eosingest.protocol.source import Fold, Item, Json, Listing, Scope, SplitId, Version
 from eosingest.sources.postgres import changed
 from eosingest.sources.postgres.catalogue import Found
 from eosingest.sources.postgres.connection import Table, connect, conninfo, explained
 from eosingest.sources.postgres.holder import begin, exported, look
+from eosingest.sources.postgres.incremental import folds, last_sent, refuse_keys_ahead
 from eosingest.sources.postgres.query import NAME
 from eosingest.sources.postgres.ranges import (
     TEXT_KEYS,
@@ -53,22 +55,34 @@ class TableSource:
             look(connection, self._table)
 
     def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
-        """List the ranges of the scope, or cut the table; nothing where all of it was sent once.
+        """List the ranges of the scope, or cut the table; nothing where all of it was sent once, unless it is `incremental`.
 
         Raises ChangedError for another table of the same name, or other columns than an unfinished run has frozen.
         """
         sent = [split_of(self._name, split, bounds) for split, bounds in done]
         with explained(f"{self._name} could not be listed"):
-            found = self._hold()
+            found = self._hold(behind_writers=self._table.incremental and scope is None)
             self._refuse_other(found, [str(scope["table"])] if scope is not None else [one.identity for one in sent])
-            if scope is None and sent:
+            if scope is None and sent and not self._table.incremental:
                 return self._listing(found, [])
             if scope is not None:
                 _refuse_altered(found, scope)
             prove(self._holder, found)
             if scope is not None:
                 return self._listing(found, ranges_of(self._name, scope), scope)
-            return self._listing(found, cut(self._holder, found, self._name, self._table.split_rows, self._check))
+            return self._listing(found, self._cut(found, sent))
+
+    def _cut(self, found: Found, sent: builtins.list[KeyRange]) -> builtins.list[KeyRange]:
+        last = last_sent(found.relation, sent) if self._table.incremental else None
+        ranges = cut(self._holder, found, self._name, self._table.split_rows, self._check, last)
+        if not self._table.incremental:
+            return ranges
+        refuse_keys_ahead(self._holder, found.relation, last)
+        return [replace(split, settled=True) for split in ranges]
+
+    def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
+        """Return the older ranges that lie side by side, once there are many: of jobs that go on (`incremental`)."""
+        return folds(split_of(self._name, split, bounds) for split, bounds in done)
 
     def list_sent(self, sent: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> Listing:
         """List the ranges that were sent, for an audit, in a snapshot of now."""
@@ -82,12 +96,12 @@ class TableSource:
         """Return the same source: it reads no row to tell a version."""
         return self
 
-    def _hold(self) -> Found:
+    def _hold(self, *, behind_writers: bool = False) -> Found:
         """Begin the transaction whose snapshot the tasks read in, and look up in it what is read."""
         if self._holder is not None:
             self._holder.close()
         self._holder = connect(conninfo(self._table))
-        return begin(self._holder, self._table)
+        return begin(self._holder, self._table, behind_writers=behind_writers)
 
     def _listing(self, found: Found, splits: builtins.list[KeyRange], scope: Scope | None = None) -> Listing:
         if splits:

@@ -69,6 +69,10 @@ Key = Annotated[
 ]
 
 
+def _is_one(key: object) -> bool:
+    return isinstance(key, str) or (isinstance(key, list) and len(key) == 1)
+
+
 class PostgresTable(SourceTable):
     """The table or the query to read."""
 
@@ -102,6 +106,12 @@ class PostgresTable(SourceTable):
         description="The table is cut into ranges of this many rows. Pinned until the job is complete.",
     )
 
+    incremental: bool = Field(
+        default=False,
+        description="Whether a run of a complete job sends the rows that came since, by their keys: only for a table whose key "
+        "is one column that a sequence gives (a default nextval, or an identity), with CACHE 1.",
+    )
+
     _others: Beside | None = PrivateAttr(default=None)
 
     @classmethod
@@ -109,6 +119,8 @@ class PostgresTable(SourceTable):
         """Yield a problem for each key that means nothing for a table."""
         if ("table" in source) == ("query" in source):
             yield Problem(("source",), "must have either table or query")
+        if source.get("incremental") not in (None, False) and ("query" in source or not _is_one(source.get("key"))):
+            yield Problem(("source", "incremental"), "needs a table, and a key of one column")
         if "split_size" in source:
             yield Problem(("source", "split_size"), "a table is cut by rows; leave it out, and give split_rows")
         if source.get("on_change") == "reingest":
@@ -135,7 +147,8 @@ class PostgresTable(SourceTable):
         """Return format, table or query, and key. How the table is cut, and its columns, are in the scope."""
         key = self.key[0] if len(self.key) == 1 else json.dumps(self.key, ensure_ascii=False)
         read = {"table": self.table} if self.table is not None else {"query": str(self.query)}
-        return {"format": self.format, **read, "key": key}
+        parts = {"format": self.format, **read, "key": key}
+        return {**parts, "incremental": "true"} if self.incremental else parts
 
     @property
     def others(self) -> Beside:

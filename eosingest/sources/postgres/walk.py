@@ -117,8 +117,15 @@ def _refuse_far_date(relation: Relation, key: KeyColumn, row: Any) -> None:
         )
 
 
-def cut(connection: Any, found: Found, name: str, split_rows: int, check: Callable[[], None]) -> list[KeyRange]:
-    """Cut the table, called `name`, into ranges of `split_rows` rows, by a walk along the key.
+def cut(
+    connection: Any,
+    found: Found,
+    name: str,
+    split_rows: int,
+    check: Callable[[], None],
+    last: KeyValue | None = None,
+) -> list[KeyRange]:
+    """Cut the table, called `name`, behind a key into ranges of `split_rows` rows, by a walk along the key.
 
     Into one range where no index has the key's order. `check` raises to end a long walk. Raises FatalError for dates whose
     texts do not sort as they do.
@@ -126,7 +133,6 @@ def cut(connection: Any, found: Found, name: str, split_rows: int, check: Callab
     relation, ranges = found.relation, list[KeyRange]()
     values, order, table = ", ".join(key_values(relation)), key_order(relation), f"{relation.sql} as t"
     backwards = key_order(relation, " desc")
-    last: KeyValue | None = None
 
     def first_of(rest: str) -> KeyValue | None:
         check()
