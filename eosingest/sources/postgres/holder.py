@@ -41,7 +41,7 @@ def begin(connection: Any, table: Table, *, behind_writers: bool) -> Found:
     """
     if behind_writers:
         return _begin_behind_writers(connection, table)
-    with explained("what is read could not be locked in ACCESS SHARE MODE"):
+    with explained(f"{table.table or 'what the query reads'} could not be locked in ACCESS SHARE MODE"):
         if table.query is None:
             return _begin_table(connection, table)
         # What a query reads the server finds out by planning it, for which it takes a snapshot: so another one locks it first.
