@@ -17,7 +17,7 @@ from eosingest.protocol.source import POSITION_KIND_KEY, POSITION_KIND_OFFSET, P
 
 
 def positions_of(column: pa.Array[Any], *, shared: bool) -> Positions:
-    """Return the positions in a column: offsets of BIGINT, keys of DECIMAL(19,0) or STRING."""
+    """Return the positions in a column: offsets of BIGINT, keys of DECIMAL(19,0), STRING, or a STRUCT of such."""
     if pa.types.is_integer(column.type):
         return OffsetPositions(column.to_numpy(zero_copy_only=False), shared)
     return KeyPositions(column, shared)
@@ -47,9 +47,10 @@ class OffsetPositions:
 
 @dataclass(frozen=True)
 class KeyPositions:
-    """Positions that are keys (`protocol.source.Positions`), as texts; `keys` is a column of whole numbers or of texts.
+    """Positions that are keys (`protocol.source.Positions`), as texts; `keys` is a column of whole numbers, texts or STRUCTs.
 
     Whole numbers are DECIMAL(19,0), which tells them from offsets, and ascend; texts ascend by their UTF-8 bytes, as in Python.
+    A key of several columns is a STRUCT and ascends as a tuple does; its position is a list of texts.
     """
 
     keys: pa.Array[Any]
@@ -58,11 +59,17 @@ class KeyPositions:
 
     def at(self, row: int) -> Position:
         """Return the key of a row."""
-        return str(self._key(row))
+        key = self._key(row)
+        return [str(part) for part in key] if isinstance(key, tuple) else str(key)
 
     def behind(self, position: Position) -> int:
         """Return how many rows have this key or a lower one."""
-        key = int(str(position)) if pa.types.is_decimal(self.keys.type) else str(position)
+        kind = self.keys.type
+        if pa.types.is_struct(kind):
+            assert isinstance(position, list), "a key of several columns is a list"
+            key: Any = tuple(_value(part, field.type) for part, field in zip(position, kind, strict=True))
+        else:
+            key = _value(position, kind)
         return bisect.bisect_right(range(len(self.keys)), key, key=self._key)
 
     def slice(self, start: int, end: int) -> KeyPositions:
@@ -70,4 +77,10 @@ class KeyPositions:
         return KeyPositions(self.keys.slice(start, end - start), self.shared)
 
     def _key(self, row: int) -> Any:
-        return self.keys[row].as_py()
+        key = self.keys[row].as_py()
+        return tuple(key.values()) if isinstance(key, dict) else key
+
+
+def _value(text: object, kind: pa.DataType) -> int | str:
+    """Return a part of a position as the column with it has it."""
+    return int(str(text)) if pa.types.is_decimal(kind) else str(text)

@@ -74,9 +74,9 @@ class ArrowReader(Protocol):
 class PythonScan:
     """The Scan of a kind whose splits are read in Python; `columns` maps their names to their Spark SQL types.
 
-    `position` names the column with the position of each row (an offset of BIGINT, or a key of DECIMAL(19,0) or STRING,
-    ascending in a split), None if rows are counted. `hidden` are columns of the reader, with their types, that expressions do
-    not see.
+    `position` names the column with the position of each row (an offset of BIGINT, or a key of DECIMAL(19,0), STRING or a
+    STRUCT of such, ascending in a split), None if rows are counted. `hidden` are columns of the reader, with their types, that
+    expressions do not see.
     """
 
     records: RecordSettings

@@ -81,17 +81,21 @@ def test_each_value_is_read_as_the_server_says_it() -> None:
                 f"create table public.t (id int primary key, v {kind})",
                 *(f"insert into public.t values ({row}, {value})" for row, value in enumerate([*values, "null"])),
             )
-            assert _read(server) == _expected(server), kind
+            expected = _expected(server)
+            assert _read(server) == expected, kind
+            assert _read(server, query=True) == expected, f"{kind} of a query"
 
 
-def _read(server: Postgres) -> list[Any]:
+def _read(server: Postgres, *, query: bool = False) -> list[Any]:
     """Return the column as a task reads it; bytes and numbers as their text, in PostgreSQL's way."""
     table: Any = SimpleNamespace(
         url=server.url,
         password=PASSWORD,
-        table="public.t",
-        key="id",
+        table=None if query else "public.t",
+        query="select id, v from public.t" if query else None,
+        key=("id",),
         split_rows=100,
+        incremental=False,
         others=SimpleNamespace(resolve=lambda given, where: given),
     )
     source = TableSource(table, lambda: None)

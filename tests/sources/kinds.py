@@ -27,7 +27,7 @@ from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
 from tests.sources.buckets import InBucket
 from tests.sources.subject import SPLIT_SIZE
-from tests.sources.tables import Table, TableByText
+from tests.sources.tables import Incremental, Query, Table, TableByText, TableByTwo
 from tests.sources.topics import Topic, TopicBySql
 from tests.support import ledger
 from tests.support.builders import place
@@ -430,11 +430,14 @@ KINDS: dict[str, type[Any]] = {
     "kafka": Topic,
     "kafka.sql": TopicBySql,
     "postgres": Table,
+    "postgres.incremental": Incremental,
+    "postgres.query": Query,
     "postgres.sql": TableByText,
+    "postgres.two.sql": TableByTwo,
 }
 # Kinds whose items are edited, touched and vanish one by one.
 CHANGING = [name for name, kind in KINDS.items() if not issubclass(kind, Topic | Table)]
 # Those of which an edit can keep all that a listing tells.
 UNSEEN = [name for name in CHANGING if not issubclass(KINDS[name], InBucket)]
 # Those of which a run reads what was added since everything was sent.
-GROWING = [name for name, kind in KINDS.items() if not issubclass(kind, Table)]
+GROWING = [name for name, kind in KINDS.items() if not issubclass(kind, Table) or kind is Incremental]

@@ -72,7 +72,7 @@ def place(found: Split | PlannedSplit | OffsetRecord | SplitId) -> Place:
         return found.file, found.start
     key = json.loads(found if isinstance(found, str) else found.split if isinstance(found, OffsetRecord) else found.id)
     *item, start = key.values()
-    return "-".join(map(str, item)), start
+    return "-".join(map(str, item)), tuple(start) if isinstance(start, list) else start
 
 
 def places(found: Iterable[Split | PlannedSplit | OffsetRecord | SplitId]) -> list[Place]:

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from eosingest.errors import SpecError
-from eosingest.sources.postgres.ranges import KeyRange, split_of
+from eosingest.errors import FatalError, SpecError
+from eosingest.sources.postgres.incremental import folds
+from eosingest.sources.postgres.ranges import (
+    Column,
+    KeyColumn,
+    KeyRange,
+    Relation,
+    Snapshot,
+    TableRange,
+    frozen,
+    ranges_of,
+    shown,
+    split_of,
+)
+from eosingest.sources.postgres.reading.reader import refuse_disorder
 from eosingest.spark.positions import positions_of
 from eosingest.spec import load
+from eosingest.spec.model import Spec
 
 SPEC = """\
 name = "t"
@@ -30,7 +47,7 @@ master = "local[1]"
 """
 
 
-def loaded(folder: Path, old: str = "", new: str = "") -> object:
+def loaded(folder: Path, old: str = "", new: str = "") -> Spec:
     assert old in SPEC
     file = folder / "job.toml"
     file.write_text(SPEC.replace(old, new) if old else SPEC)
@@ -62,6 +79,15 @@ def test_the_password_is_resolved_when_it_is_used(tmp_path: Path) -> None:
         ('key = "id"\n', 'key = "id"\non_change = "reingest"\n', "--from-scratch"),
         ('key = "id"\n', 'key = "id"\nsplit_rows = 0\n', "split_rows"),
         ('key = "id"\n', 'key = "id"\npath = "x"\n', "path"),
+        ('key = "id"\n', 'key = ["id", "b"]\nincremental = true\n', "needs a table, and a key of one column"),
+        ('table = "public.orders"', 'incremental = true\nquery = "select 1 as id"', "needs a table"),
+        ('table = "public.orders"\n', "", "must have either table or query"),
+        ('key = "id"\n', 'key = "id"\nquery = "select 1 as id"\n', "must have either table or query"),
+        ('table = "public.orders"', 'query = "select 1 as id; "', "without a semicolon"),
+        ('table = "public.orders"', 'query = " "', "must be one query"),
+        ('key = "id"\n', "key = []\n", "key"),
+        ('key = "id"\n', 'key = ["id", ""]\n', "must not be empty"),
+        ('key = "id"\n', 'key = ["id", "id"]\n', "must not name a column twice"),
     ],
 )
 def test_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
@@ -77,19 +103,97 @@ def test_names_as_in_sql(tmp_path: Path, table: str) -> None:
     loaded(tmp_path, '"public.orders"', table)
 
 
+def test_one_column_in_a_list_is_that_column(tmp_path: Path) -> None:
+    """Breaks when jobs of today get another digest, or two keys the same one."""
+    one = loaded(tmp_path).source.digest_parts()
+    assert one == {"format": "postgres", "table": "public.orders", "key": "id"}
+    assert loaded(tmp_path, 'key = "id"', 'key = ["id"]').source.digest_parts() == one
+    two = [loaded(tmp_path, 'key = "id"', f"key = {key}").source.digest_parts() for key in ('["a", "b"]', '["b", "a"]')]
+    assert two[0] != two[1]
+
+
 def test_a_range_is_found_again_by_what_is_kept_of_it() -> None:
-    whole = KeyRange("public.t", "1/2/3", None, "-7", 10)
-    for split in (whole, KeyRange("public.t", "1/2/3", "it's", "ä", 3)):
-        assert split_of("public.t", split.id, split.bounds) == split
+    whole = KeyRange("public.t", "1/2/3", None, ("-7",), 10)
+    two = KeyRange("public.t", "1/2/3", ("eu", "7"), ("us", "-1"), 3)
+    for split in (whole, two, KeyRange("public.t", "1/2/3", ("it's",), ("ä",), 3)):
+        assert split_of("public.t", split.id, json.loads(json.dumps(split.bounds))) == split
     assert whole.item == "public.t>"
+    assert (two.item, two.label) == ("public.t>eu,7", "public.t, keys behind eu,7 up to us,-1")
+
+
+def test_what_is_kept_of_ranges() -> None:
+    """Breaks when the offsets topic of a job that is half done is not understood any more: byte for byte."""
+    one = KeyRange("public.t", "1/2/3", ("-7",), ("9",), 10)
+    two = KeyRange("public.t", "1/2/3", ("eu", "7"), ("us", "-1"), 3)
+    assert [one.id, json.dumps(one.bounds)] == ['{"table":"1/2/3","after":"-7"}', '{"to": "9", "rows": 10}']
+    assert [two.id, json.dumps(two.bounds)] == [
+        '{"table":"1/2/3","after":["eu","7"]}',
+        '{"to": ["us", "-1"], "rows": 3}',
+    ]
+    columns = (Column("a", "text", "STRING", False), Column("b", "integer", "INT", False))
+    scopes = [
+        frozen(Relation("public.t", "1/2/3", columns, keys), [split])
+        for keys, split in (
+            ((KeyColumn("b", "int4"),), one),
+            ((KeyColumn("a", "text"), KeyColumn("b", "int4")), two),
+        )
+    ]
+    typed = '"table": "1/2/3", "columns": [["a", "text"], ["b", "integer"]]'
+    assert [json.dumps(scope) for scope in scopes] == [
+        f'{{{typed}, "key": ["b", "int4"], "ranges": [["-7", "9", 10]]}}',
+        f'{{{typed}, "key": [["a", "text"], ["b", "int4"]], "ranges": [[["eu", "7"], ["us", "-1"], 3]]}}',
+    ]
+    assert [ranges_of("public.t", json.loads(json.dumps(scope))) for scope in scopes] == [[one], [two]]
+
+
+def settled(*ends: int) -> list[KeyRange]:
+    """Return ranges of a job that goes on, each behind the one before."""
+    return [
+        KeyRange("public.t", "1/2/3", (str(after),) if after else None, (str(upto),), 7, settled=True)
+        for after, upto in itertools.pairwise(ends)
+    ]
+
+
+def test_a_range_of_a_job_that_goes_on_is_kept_as_such(tmp_path: Path) -> None:
+    (split,) = settled(0, 9)
+    assert json.dumps(split.bounds) == '{"to": "9", "rows": 7, "settled": true}'
+    assert split_of("public.t", split.id, split.bounds) == split
+    scope = frozen(Relation("public.t", "1/2/3", (), (KeyColumn("id", "int8"),)), [split])
+    assert ranges_of("public.t", json.loads(json.dumps(scope))) == [split]
+    digest = loaded(tmp_path, 'key = "id"', 'key = "id"\nincremental = true').source.digest_parts()
+    assert digest["incremental"] == "true"
+
+
+def test_older_ranges_that_lie_side_by_side_are_folded() -> None:
+    """Breaks when numbers are ordered as texts, when a gap is folded over, or when each run writes the folded record anew."""
+    many = settled(*range(0, 1001, 10))
+    assert folds(many[:99]) == [] and folds([]) == []
+    (fold,) = folds(reversed(many))
+    assert fold.splits == tuple(split.id for split in many[:50])
+    assert fold.bounds == {"to": "500", "rows": 350, "settled": True}
+    whole = split_of("public.t", fold.splits[0], fold.bounds)
+    assert (whole.after, whole.upto, folds([whole, *many[50:]])) == (None, ("500",), [])
+    (gap,) = folds([*many[:20], *many[21:], *settled(1000, 1010)])
+    assert gap.splits == tuple(split.id for split in many[:20])
+    assert folds([replace(split, settled=False) for split in many]) == [], "a complete table gets no more ranges"
+
+
+def test_no_two_keys_are_shown_alike() -> None:
+    """Breaks when two ranges have one name, and one of them is not read."""
+    parts = ["", "a", '"', '""', "a,b", "b", '\\"', '"a"', "2026-01-01 00:00:00+00"]
+    one = [shown((part,)) for part in parts]
+    assert len(set(one)) == len(parts) and "" not in one
+    assert len({shown((first, last)) for first in parts for last in parts}) == len(parts) ** 2
+    assert shown(("2026-01-01 00:00:00+00", "7")) == "2026-01-01 00:00:00+00,7"
 
 
 def test_how_much_of_a_range_lies_before_a_key() -> None:
     """For progress alone: whole numbers are measured, other keys are not."""
-    split = KeyRange("t", "i", "100", "300", 50)
+    split = KeyRange("t", "i", ("100",), ("300",), 50)
     assert [split.size_before(key) for key in ("100", "200", "300", "999")] == [0, 25, 50, 50]
-    assert KeyRange("t", "i", None, "300", 50).size_before("200") == 0
-    assert KeyRange("t", "i", "a", "z", 50).size_before("m") == 0
+    assert KeyRange("t", "i", None, ("300",), 50).size_before("200") == 0
+    assert KeyRange("t", "i", ("a",), ("z",), 50).size_before("m") == 0
+    assert KeyRange("t", "i", ("100", "x"), ("300", "a"), 50).size_before(["200", "y"]) == 25
 
 
 def test_positions_are_the_texts_of_keys() -> None:
@@ -100,3 +204,45 @@ def test_positions_are_the_texts_of_keys() -> None:
     assert (numbers.slice(2, 4).at(0), numbers.slice(2, 4).behind("10")) == ("8", 1)
     texts = positions_of(pa.array(["10", "Z", "a", "ä"]), shared=False)
     assert [texts.behind(key) for key in ("1", "9", "Z", "b", "ä")] == [0, 1, 2, 3, 4]
+
+
+def test_positions_of_several_columns_are_lists_of_texts() -> None:
+    """Breaks when columns are compared alone, or numbers as texts."""
+    regions = pa.array(["Z", "a", "a", "a", "ä"])
+    numbers = pa.array([5, -9, 8, 11, 0]).cast(pa.decimal128(19, 0))
+    keys = positions_of(pa.StructArray.from_arrays([regions, numbers], ["c0", "c1"]), shared=True)
+    assert (keys.kind, keys.at(0), keys.at(3)) == ("key", ["Z", "5"], ["a", "11"])
+    found = [keys.behind(key) for key in (["A", "99"], ["Z", "4"], ["a", "9"], ["a", "11"], ["b", "0"], ["ä", "0"])]
+    assert found == [0, 0, 3, 4, 4, 5]
+    assert (keys.slice(2, 5).at(0), keys.slice(2, 5).behind(["a", "10"])) == (["a", "8"], 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "last", "again", "ascends"),
+    [
+        ([("a", 9), ("a", 10), ("b", -5), ("ä", 0)], None, False, True),
+        ([("a", 9)], ("a", "9"), False, False),
+        ([("a", 9)], ("a", "9"), True, True),
+        ([("a", 10)], ("a", "9"), False, True),
+        ([("a", 10)], ("b", "9"), True, False),
+        ([("b", 1), ("a", 2)], None, False, False),
+        ([("a", 10), ("a", 9)], None, False, False),
+        ([("a", 9), ("a", 9)], None, False, False),
+        ([("a", 9), ("b", 9), ("b", None)], None, False, False),
+        ([("a", 1), ("b", 0), ("a", 2), ("c", 0)], None, False, False),
+    ],
+)
+def test_keys_that_do_not_ascend_end_the_task(
+    rows: list[tuple[str, int | None]], last: tuple[str, str] | None, again: bool, ascends: bool
+) -> None:
+    """Breaks when a damaged index gives rows in another order, and those behind a position are taken for the rest."""
+    split = KeyRange("public.t", "1/2/3", None, ("z", "0"), 9)
+    relation = Relation("public.t", "1/2/3", (), (KeyColumn("a", "text"), KeyColumn("b", "int8")))
+    keys = [pa.array([a for a, _ in rows]), pa.array([b for _, b in rows], pa.int64())]
+    item = TableRange(split, relation, Snapshot("", ""))
+    if ascends:
+        refuse_disorder(item, keys, last, again=again)
+    else:
+        with pytest.raises(FatalError) as caught:
+            refuse_disorder(item, keys, last, again=again)
+        assert caught.value.code == "source-key-order"

@@ -66,12 +66,13 @@ def test_samples_load_and_fit_the_schema(
     assert list(validator.iter_errors(tomli.loads(text))) == []
 
 
-def test_there_are_seven_samples() -> None:
+def test_there_are_eight_samples() -> None:
     assert NAMES == [
         "flights.toml",
         "orders-bucket.toml",
         "orders-json.toml",
         "parquet-partitioned.toml",
+        "query.toml",
         "secured-cluster.toml",
         "table.toml",
         "topic-copy.toml",

@@ -6,11 +6,12 @@ PostgreSQL's own text of them, by a cast in the query.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from eosingest.errors import FatalError, SpecError
-from eosingest.sources.postgres.ranges import KEY_COLUMN, KEY_TYPES, Column, Relation
+from eosingest.sources.postgres.ranges import KEY_COLUMN, KEY_TYPES, Column, KeyColumn, Relation
 
 # ADBC's date and timestamp lose infinity, its money and oid their unit and sign, its numeric is a text anyway.
 EXACT = {
@@ -43,8 +44,8 @@ with recursive base as (
   from base b join pg_type t on t.oid = b.typbasetype
   where b.typtype = 'd'
 )
-select a.attname, format_type(a.atttypid, a.atttypmod), b.typname, a.attnotnull, coalesce(l.collisdeterministic, true),
-       b.typnamespace = 'pg_catalog'::regnamespace, a.atttypid = b.oid
+select a.attname, format_type(a.atttypid, a.atttypmod), b.typname, b.typnamespace = 'pg_catalog'::regnamespace,
+       a.atttypid = b.oid, coalesce(l.collisdeterministic, true), a.attnotnull
 from pg_attribute a join base b on b.attnum = a.attnum and b.typtype <> 'd' left join pg_collation l on l.oid = a.attcollation
 where a.attrelid = %(oid)s and a.attnum > 0 and not a.attisdropped order by a.attnum
 """
@@ -57,16 +58,34 @@ with recursive parts as (
 select format('%%I.%%I', n.nspname, c.relname)
 from parts join pg_class c using (oid) join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'f' limit 1
 """
+# Of each unique index: its columns, its order of each (3 is desc nulls first), whether texts are ordered by their bytes.
 _UNIQUE = """
-select i.indcollation[0] in (0, 950) from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
-where i.indrelid = %s and a.attname = %s and i.indisunique and i.indisvalid and i.indimmediate and i.indnkeyatts = 1
-  and i.indpred is null
+select array_agg(a.attname::text order by n), array_agg(i.indoption[n - 1]::int order by n),
+       bool_and(i.indcollation[n - 1] in (0, 950) and (o.opcdefault or o.opcname = 'varchar_ops'))
+from pg_index i cross join generate_series(1, i.indnkeyatts) n join pg_opclass o on o.oid = i.indclass[n - 1]
+left join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[n - 1]
+where i.indrelid = %s and i.indisunique and i.indisvalid and i.indimmediate and i.indpred is null
+group by i.indexrelid
 """
+_BOTH_WAYS = ({0}, {3})  # an index is read from either end, but in one direction
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    """A column as the server tells it; `base` is the name of its type, below all domains (`is_base`: it is none)."""
+
+    name: str
+    type: str
+    base: str
+    built_in: bool
+    is_base: bool = True
+    deterministic: bool = True
+    not_null: bool = False
 
 
 @dataclass(frozen=True)
 class Found:
-    """A table, and what is known of its key. `walkable`: an index has the key in the order in which it is read."""
+    """A table or a query, and what is known of its key. `walkable`: an index gives it in the order in which it is read."""
 
     relation: Relation
     not_null: bool
@@ -74,7 +93,7 @@ class Found:
     walkable: bool
 
 
-def find(connection: Any, table: str, key: str) -> Found:
+def find(connection: Any, table: str, key: Sequence[str]) -> Found:
     """Look a table and its key up. Raises SpecError for what is not there or cannot be read; psycopg's errors."""
     row = connection.execute(_RELATION, (table,)).fetchone()
     if row is None:
@@ -88,41 +107,52 @@ def find(connection: Any, table: str, key: str) -> Found:
         raise _spec(
             "source-no-table", f"source.table: {foreign[0]}, a part of {table}, is a foreign table: it has no snapshot"
         )
+    refuse_encoding(table, encoding)
+    rows = [ResultColumn(*row) for row in connection.execute(_COLUMNS, {"oid": oid}).fetchall()]
+    columns, keys = columns_of(table, rows), keys_of(table, rows, key)
+    indexes = [found for found in connection.execute(_UNIQUE, (oid,)).fetchall() if set(found[0]) == set(key)]
+    relation = Relation(name, identity, columns, keys)
+    unique = bool(indexes) and (kind == "p" or not has_children)  # children of a table have unique indexes of their own
+    walkable = any(of == list(key) and by_bytes and set(ways) in _BOTH_WAYS for of, ways, by_bytes in indexes)
+    not_null = {row.name for row in rows if row.not_null}
+    return Found(relation, not_null.issuperset(key), unique, walkable)
+
+
+def refuse_encoding(what: str, encoding: str) -> None:
+    """Raise FatalError for a database whose texts are bytes of any encoding."""
     if encoding == "SQL_ASCII":
         raise FatalError(
-            f"the database of {table} has no encoding (SQL_ASCII)", code="no-encoding", hint="nothing was sent"
+            f"the database of {what} has no encoding (SQL_ASCII)", code="no-encoding", hint="nothing was sent"
         )
-    rows = connection.execute(_COLUMNS, {"oid": oid}).fetchall()
-    names = [row[0] for row in rows]
-    if len({each.lower() for each in [*names, KEY_COLUMN]}) <= len(names):
+
+
+def columns_of(what: str, rows: Sequence[ResultColumn]) -> tuple[Column, ...]:
+    """Return how columns are read. Raises SpecError where their names are too alike, or are ours."""
+    names = [row.name.lower() for row in rows]
+    if len(set(names)) < len(names) or any(name.startswith(KEY_COLUMN) for name in names):
         raise _spec(
-            "source-columns", f"source.table: {table} has columns whose names differ in case only, or {KEY_COLUMN}"
+            "source-columns",
+            f"{what} has columns whose names are equal or differ in case only, or begin with {KEY_COLUMN}",
         )
-    columns = tuple(_column(row) for row in rows)
-    key_row = next((row for row in rows if row[0] == key), None)
-    if key_row is None:
-        raise _spec("source-key-missing", f"source.key: {table} has no column {key}; it has {', '.join(names)}")
-    key_type = _key_type(table, key_row)
-    indexes = [sorted_so for (sorted_so,) in connection.execute(_UNIQUE, (oid, key)).fetchall()]
-    relation = Relation(name, identity, columns, key, key_type)
-    unique = bool(indexes) and (kind == "p" or not has_children)  # children of a table have unique indexes of their own
-    return Found(relation, key_row[3], unique, any(indexes))
+    read = ((row, EXACT.get(row.base) if row.built_in else None) for row in rows)
+    return tuple(Column(row.name, row.type, spark or "STRING", spark is None) for row, spark in read)
 
 
-def _column(row: Any) -> Column:
-    name, shown, base, _, _, built_in, _ = row
-    spark = EXACT.get(base) if built_in else None
-    return Column(name, shown, spark or "STRING", spark is None)
+def keys_of(what: str, rows: Sequence[ResultColumn], key: Sequence[str]) -> tuple[KeyColumn, ...]:
+    """Return the columns of the key. Raises SpecError where one is not there, or can be no key."""
+    by_name = {row.name: row for row in rows}
+    for missing in [each for each in key if each not in by_name]:
+        raise _spec("source-key-missing", f"source.key: {what} has no column {missing}; it has {', '.join(by_name)}")
+    return tuple(KeyColumn(each, _key_type(what, by_name[each])) for each in key)
 
 
-def _key_type(table: str, row: Any) -> str:
-    name, shown, base, _, deterministic, built_in, is_base = row
-    if not built_in or not is_base or base not in KEY_TYPES:
+def _key_type(what: str, row: ResultColumn) -> str:
+    if not row.built_in or not row.is_base or row.base not in KEY_TYPES:
         may = "smallint, integer, bigint, text, varchar, uuid, date, timestamp or timestamptz"
-        raise _spec("source-key-type", f"source.key: {table}.{name} is {shown}; a key is {may}")
-    if not deterministic:
-        raise _spec("source-key-type", f"source.key: the collation of {table}.{name} is nondeterministic")
-    return str(base)
+        raise _spec("source-key-type", f"source.key: {row.name} of {what} is {row.type}; a key is {may}")
+    if not row.deterministic:
+        raise _spec("source-key-type", f"source.key: the collation of {row.name} of {what} is nondeterministic")
+    return row.base
 
 
 def _spec(code: str, text: str) -> SpecError:

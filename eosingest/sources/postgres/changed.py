@@ -1,8 +1,9 @@
-"""The errors for a table that is not the one that was read, or has other columns now: exit 12. Pure."""
+"""The errors for a table or a query that is not the one that was read, or has other columns now: exit 12. Pure."""
 
 from __future__ import annotations
 
 from eosingest.errors import ChangedError
+from eosingest.sources.postgres.ranges import Relation
 
 _AGAIN = (
     "send all of its rows, beside what is in the sink, with: eosingest run SPEC --from-scratch; or begin a new job"
@@ -10,22 +11,34 @@ _AGAIN = (
 )
 
 
-def recreated(table: str, was: str, now: str) -> ChangedError:
-    """Make the error for another table: recreated, or of another database or server. Identities as in the scope."""
+def another(relation: Relation, was: str) -> ChangedError:
+    """Make the error for another table: recreated, or of another database or server; `was` is its identity as in the scope.
+
+    Of a query also for one that has another text, or views with another one.
+    """
+    if relation.query is not None:
+        return ChangedError(
+            f"the query is {relation.identity} (system identifier/database/hash of its text and views/oids of what it reads),"
+            f" and the job reads {was}: query or view has changed, something that it reads was dropped and created anew, or the"
+            " spec names another database",
+            code="source-query-changed",
+            hint=f"nothing of the other one was sent; name what was read; or {_AGAIN}",
+            item=relation.name,
+        )
     return ChangedError(
-        f"table {table} is {now} (system identifier/database/oid), and the job reads {was}: it was dropped and created anew, or"
-        " the spec names another database",
+        f"{relation.said} is {relation.identity} (system identifier/database/oid), and the job reads {was}: it was dropped and"
+        " created anew, or the spec names another database",
         code="source-table-recreated",
         hint=f"nothing of the other table was sent; name the table that was read; or {_AGAIN}",
-        item=table,
+        item=relation.name,
     )
 
 
-def altered(table: str, what: str) -> ChangedError:
+def altered(relation: Relation, what: str) -> ChangedError:
     """Make the error for a table whose columns or key differ from what an unfinished job has frozen."""
     return ChangedError(
-        f"table {table}: {what}; the job has sent a part of its rows with the columns as they were",
+        f"{relation.said}: {what}; the job has sent a part of its rows with the columns as they were",
         code="source-columns-changed",
         hint=f"nothing more was sent; alter the table back and run again; or {_AGAIN}",
-        item=table,
+        item=relation.name,
     )

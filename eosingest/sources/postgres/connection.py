@@ -41,6 +41,7 @@ _LIBPQ = {
 # The server answered, and will answer otherwise in a moment.
 _LATER = ("starting up", "shutting down", "recovery", "too many", "reserved")
 READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+LOCKING = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ ONLY"  # the next statement has a snapshot of its own
 
 
 class Others(Protocol):
@@ -52,13 +53,15 @@ class Others(Protocol):
 
 
 class Table(Protocol):
-    """What a spec says in `[source]` of a table."""
+    """What a spec says in `[source]` of a table, or of a query."""
 
     url: str
     password: str | None
-    table: str
-    key: str
+    table: str | None
+    query: str | None
+    key: tuple[str, ...]
     split_rows: int
+    incremental: bool
 
     @property
     def others(self) -> Others:
@@ -111,7 +114,7 @@ def _error(what: str, error: Any) -> EosingestError:
     return FatalError(
         f"{what}: PostgreSQL refused: {text}",
         code="postgres-refused",
-        hint="what was committed is kept; correct source.url, source.password, or the role's rights (SELECT on the table)",
+        hint="what was committed is kept; correct source.url, source.password, or the role's rights (SELECT on what is read)",
     )
 
 

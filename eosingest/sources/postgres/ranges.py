@@ -1,12 +1,13 @@
 """Ranges of a table's key as items and splits, and what of them is kept (the scope). Pure.
 
-A key is kept as PostgreSQL's text of it, of whatever type it is. A range begins behind a key, None for the table's first row,
-and ends with one.
+A key is kept as PostgreSQL's text of it, of whatever type it is; one of several columns as a list of texts. A range begins
+behind a key, None for the table's first row, and ends with one.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
@@ -24,13 +25,31 @@ WORDING = Wording(
     on_executors="reach the database and the sink's brokers",
 )
 KEY_COLUMN = "__eosingest_key"
+_PLAIN = re.compile(r'[^",\\]+')  # what stands without quotes in the name of a range
 
 WHOLE_KEYS = ("int2", "int4", "int8")
 TEXT_KEYS = ("text", "varchar")
 TIME_KEYS = ("date", "timestamp", "timestamptz")
 KEY_TYPES = (*WHOLE_KEYS, *TEXT_KEYS, *TIME_KEYS, "uuid")
 
-KeyValue: TypeAlias = str
+KeyValue: TypeAlias = tuple[str, ...]  # a text for each column of the key
+
+
+def kept(value: KeyValue) -> str | list[Json]:
+    """Return a key as the offsets topic and positions have it: a text, or a list of texts where it has several columns."""
+    return value[0] if len(value) == 1 else list(value)
+
+
+def key_of(value: object) -> KeyValue:
+    """Return the key of what `kept` made of it."""
+    return (value,) if isinstance(value, str) else tuple(cast("list[str]", value))
+
+
+def shown(value: KeyValue) -> str:
+    """Return a key for names and messages: `17`, `eu,17`. No two keys look alike: what is not plain is quoted as in JSON."""
+    if len(value) == 1 and value[0] and not value[0].startswith('"'):
+        return value[0]
+    return ",".join(part if _PLAIN.fullmatch(part) else json.dumps(part, ensure_ascii=False) for part in value)
 
 
 @dataclass(frozen=True)
@@ -44,38 +63,83 @@ class Column:
 
 
 @dataclass(frozen=True)
+class KeyColumn:
+    """A column of the key, and its type, one of KEY_TYPES."""
+
+    name: str
+    type: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has whole numbers."""
+        return self.type in WHOLE_KEYS
+
+
+@dataclass(frozen=True)
 class Relation:
-    """A table as the catalogue shows it. `name` is quoted for SQL; `identity` tells it from any other table of any server."""
+    """A table as the catalogue shows it, or a `query`. `identity` tells it from any other one of any server.
+
+    The `name` of a table is quoted for SQL.
+    """
 
     name: str
     identity: str
     columns: tuple[Column, ...]
-    key: str
-    key_type: str
+    keys: tuple[KeyColumn, ...]
+    query: str | None = None
+
+    @property
+    def sql(self) -> str:
+        """What it is in FROM. A comment at the end of a query does not reach the bracket."""
+        return self.name if self.query is None else f"(\n{self.query}\n)"
+
+    @property
+    def said(self) -> str:
+        """What messages call it."""
+        return f"table {self.name}" if self.query is None else "the query"
 
     @property
     def typed(self) -> list[Json]:
         """The columns with their types, which must not change while a job is unfinished."""
         return [[column.name, column.type] for column in self.columns]
 
+    @property
+    def keyed(self) -> Json:
+        """The key with its types: name and type of its column, or a list of such."""
+        pairs: list[Json] = [[column.name, column.type] for column in self.keys]
+        return pairs[0] if len(pairs) == 1 else pairs
+
+    @property
+    def key_names(self) -> str:
+        """The columns of the key."""
+        return ", ".join(column.name for column in self.keys)
+
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An exported snapshot: the name by which it is imported, and what `pg_current_snapshot` says inside it."""
+    """An exported snapshot: the name by which it is imported, and what `pg_current_snapshot` says inside it.
+
+    `holder` is the virtual id of the transaction that exported it: as long as that lives it holds locks on all that is read.
+    """
 
     name: str
     seen: str
+    holder: str = ""
 
 
 @dataclass(frozen=True)
 class KeyRange(Split):
-    """The rows whose keys lie behind `after` and not behind `upto`. `rows` is how many there were when it was cut."""
+    """The rows whose keys lie behind `after` and not behind `upto`. `rows` is how many there were when it was cut.
+
+    `settled`: no key comes any more that is not above it, but one that is set by hand (incremental.py).
+    """
 
     table: str
     identity: str
     after: KeyValue | None
     upto: KeyValue
     rows: int
+    settled: bool = False
 
     @property
     def item(self) -> str:
@@ -85,12 +149,13 @@ class KeyRange(Split):
     @property
     def key(self) -> dict[str, Json]:
         """The table's identity, and the key behind which the range begins."""
-        return {"table": self.identity, "after": self.after}
+        return {"table": self.identity, "after": None if self.after is None else kept(self.after)}
 
     @property
     def bounds(self) -> dict[str, Json]:
-        """The last key, and the number of rows."""
-        return {"to": self.upto, "rows": self.rows}
+        """The last key, the number of rows, and whether it is settled."""
+        bounds: dict[str, Json] = {"to": kept(self.upto), "rows": self.rows}
+        return {**bounds, "settled": True} if self.settled else bounds
 
     @property
     def size(self) -> int:
@@ -100,13 +165,16 @@ class KeyRange(Split):
     @property
     def label(self) -> str:
         """Table and keys."""
-        begin = "from the first row on" if self.after is None else f"keys behind {self.after}"
-        return f"{self.table}, {begin} up to {self.upto}"
+        begin = "from the first row on" if self.after is None else f"keys behind {shown(self.after)}"
+        return f"{self.table}, {begin} up to {shown(self.upto)}"
 
     def size_before(self, position: Position) -> int:
-        """Return about how many rows lie up to a key, by its distance; 0 for keys that are no numbers, and the first range."""
+        """Return about how many rows lie up to a key, by the distance of its first column.
+
+        0 where that is no number, and for the first range.
+        """
         try:
-            at, after, upto = int(str(position)), int(self.after or ""), int(self.upto)
+            at, after, upto = int(key_of(position)[0]), int(self.after[0] if self.after else ""), int(self.upto[0])
         except ValueError:
             return 0
         return min(self.rows, self.rows * (at - after) // max(upto - after, 1))
@@ -133,12 +201,12 @@ class TableRange:
     @property
     def seen(self) -> tuple[Json, ...]:
         """The table's identity, and where the range ends."""
-        return (self.split.identity, self.split.upto)
+        return (self.split.identity, kept(self.split.upto))
 
 
 def range_name(table: str, after: KeyValue | None) -> str:
     """Return the name of the range that begins behind a key: `public.orders>250000`."""
-    return f"{table}>{'' if after is None else after}"
+    return f"{table}>{'' if after is None else shown(after)}"
 
 
 def as_range(item: object) -> TableRange:
@@ -150,20 +218,27 @@ def as_range(item: object) -> TableRange:
 def split_of(table: str, split: SplitId, bounds: Mapping[str, Json]) -> KeyRange:
     """Return the range that has this identity and these bounds; `table` is the table's name."""
     key = json.loads(split)
-    return KeyRange(table, key["table"], key["after"], cast(KeyValue, bounds["to"]), cast(int, bounds["rows"]))
+    after = None if key["after"] is None else key_of(key["after"])
+    return KeyRange(table, key["table"], after, key_of(bounds["to"]), cast(int, bounds["rows"]), "settled" in bounds)
 
 
 def frozen(relation: Relation, ranges: list[KeyRange]) -> Scope:
     """Return the scope: what a run that goes on must find as it was, and the ranges."""
+    settled: dict[str, Json] = {"settled": True} if any(split.settled for split in ranges) else {}
     return {
+        **settled,
         "table": relation.identity,
         "columns": relation.typed,
-        "key": [relation.key, relation.key_type],
-        "ranges": [[split.after, split.upto, split.rows] for split in ranges],
+        "key": relation.keyed,
+        "ranges": [[split.key["after"], split.bounds["to"], split.rows] for split in ranges],
     }
 
 
 def ranges_of(table: str, scope: Scope) -> list[KeyRange]:
     """Return the ranges of a scope."""
-    rows = cast("list[tuple[KeyValue | None, KeyValue, int]]", scope["ranges"])
-    return [KeyRange(table, str(scope["table"]), after, upto, count) for after, upto, count in rows]
+    rows = cast("list[tuple[Json, Json, int]]", scope["ranges"])
+    identity = str(scope["table"])
+    return [
+        KeyRange(table, identity, None if after is None else key_of(after), key_of(upto), count, "settled" in scope)
+        for after, upto, count in rows
+    ]

@@ -1,26 +1,27 @@
-"""A table as a source: cuts it into ranges of its key, freezes them, and holds the snapshot in which all tasks of a run read.
+"""A table or a query as a source: cuts it into ranges of its key, freezes them, holds the snapshot that a run's tasks read in.
 
-    catalogue ─▶ Found ─▶ prove, cut (walk.py) ─▶ the scope ─▶ items, one range and one split each, with the snapshot's name
-
-The holder is a connection in a transaction. It also has a lock on the table (ACCESS SHARE): TRUNCATE, which empties a table for
-earlier snapshots too, ALTER TABLE and DROP TABLE wait for the end of the run.
+begin (holder.py) ─▶ Found ─▶ prove, cut (walk.py) ─▶ the scope ─▶ items: a range, a split, the snapshot's name
 """
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eosingest.protocol.source import Item, Json, Listing, Scope, SplitId, Version
+from eosingest.protocol.source import Fold, Item, Json, Listing, Scope, SplitId, Version
 from eosingest.sources.postgres import changed
-from eosingest.sources.postgres.catalogue import Found, find
-from eosingest.sources.postgres.connection import READ_ONLY, Table, connect, conninfo, explained
+from eosingest.sources.postgres.catalogue import Found
+from eosingest.sources.postgres.connection import Table, connect, conninfo, explained
+from eosingest.sources.postgres.holder import begin, exported, look
+from eosingest.sources.postgres.incremental import folds, last_sent, refuse_keys_ahead
+from eosingest.sources.postgres.query import NAME
 from eosingest.sources.postgres.ranges import (
+    TEXT_KEYS,
     WORDING,
     KeyRange,
-    Snapshot,
     TableRange,
     as_range,
     frozen,
@@ -31,7 +32,10 @@ from eosingest.sources.postgres.walk import cut, prove
 
 
 class TableSource:
-    """A table that is read (a `registry.PlannedSource`). Where no server answers, methods that ask raise TemporaryError."""
+    """A table or a query that is read (a `registry.PlannedSource`).
+
+    Where no server answers, methods that ask raise TemporaryError.
+    """
 
     wording = WORDING
     root_as_written = "."  # the identity of the table tells it apart
@@ -39,6 +43,7 @@ class TableSource:
     def __init__(self, table: Table, check: Callable[[], None]) -> None:
         """Connect to nothing yet. `check` raises to end a long walk."""
         self._table = table
+        self._name = table.table or NAME
         self._check = check
         self._holder: Any = None  # the connection whose snapshot the items name
 
@@ -46,35 +51,44 @@ class TableSource:
 
     def check(self) -> None:
         """Connect, look the table, its key and its columns up, and ask for no row of it: which needs the right to read it."""
-        with explained("the table could not be looked up"), connect(conninfo(self._table)) as connection:
-            found = find(connection, self._table.table, self._table.key)
-            connection.execute(f"select * from {found.relation.name} limit 0".encode())
+        with explained(f"{self._name} could not be looked up"), connect(conninfo(self._table)) as connection:
+            look(connection, self._table)
 
     def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
-        """List the ranges of the scope, or cut the table; nothing where all of it was sent once.
+        """List the ranges of the scope, or cut the table; nothing where all of it was sent once, unless it is `incremental`.
 
         Raises ChangedError for another table of the same name, or other columns than an unfinished run has frozen.
         """
-        sent = [split_of(self._table.table, split, bounds) for split, bounds in done]
-        with explained("the table could not be listed"):
-            found = self._hold()
+        sent = [split_of(self._name, split, bounds) for split, bounds in done]
+        with explained(f"{self._name} could not be listed"):
+            found = self._hold(behind_writers=self._table.incremental and scope is None)
             self._refuse_other(found, [str(scope["table"])] if scope is not None else [one.identity for one in sent])
-            if scope is None and sent:
+            if scope is None and sent and not self._table.incremental:
                 return self._listing(found, [])
             if scope is not None:
                 _refuse_altered(found, scope)
             prove(self._holder, found)
             if scope is not None:
-                return self._listing(found, ranges_of(self._table.table, scope), scope)
-            return self._listing(
-                found, cut(self._holder, found, self._table.table, self._table.split_rows, self._check)
-            )
+                return self._listing(found, ranges_of(self._name, scope), scope)
+            return self._listing(found, self._cut(found, sent))
+
+    def _cut(self, found: Found, sent: builtins.list[KeyRange]) -> builtins.list[KeyRange]:
+        last = last_sent(found.relation, sent) if self._table.incremental else None
+        ranges = cut(self._holder, found, self._name, self._table.split_rows, self._check, last)
+        if not self._table.incremental:
+            return ranges
+        refuse_keys_ahead(self._holder, found.relation, last)
+        return [replace(split, settled=True) for split in ranges]
+
+    def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
+        """Return the older ranges that lie side by side, once there are many: of jobs that go on (`incremental`)."""
+        return folds(split_of(self._name, split, bounds) for split, bounds in done)
 
     def list_sent(self, sent: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> Listing:
         """List the ranges that were sent, for an audit, in a snapshot of now."""
-        with explained("the table could not be listed"):
+        with explained(f"{self._name} could not be listed"):
             found = self._hold()
-            splits = [split_of(self._table.table, split, bounds) for split, bounds in sent]
+            splits = [split_of(self._name, split, bounds) for split, bounds in sent]
             self._refuse_other(found, [split.identity for split in splits])
             return self._listing(found, splits)
 
@@ -82,40 +96,29 @@ class TableSource:
         """Return the same source: it reads no row to tell a version."""
         return self
 
-    def _hold(self) -> Found:
-        """Begin the transaction whose snapshot the tasks read in, behind a lock on the table, and look the table up in it."""
+    def _hold(self, *, behind_writers: bool = False) -> Found:
+        """Begin the transaction whose snapshot the tasks read in, and look up in it what is read."""
         if self._holder is not None:
             self._holder.close()
         self._holder = connect(conninfo(self._table))
-        self._holder.execute(READ_ONLY)
-        with explained(f"{self._table.table} could not be locked in ACCESS SHARE MODE"):
-            self._holder.execute(f"LOCK TABLE {self._table.table} IN ACCESS SHARE MODE".encode())
-        return find(self._holder, self._table.table, self._table.key)
+        return begin(self._holder, self._table, behind_writers=behind_writers)
 
     def _listing(self, found: Found, splits: builtins.list[KeyRange], scope: Scope | None = None) -> Listing:
         if splits:
-            name, seen = self._holder.execute("select pg_export_snapshot(), pg_current_snapshot()::text").fetchone()
-            snapshot = Snapshot(name, seen)
+            snapshot = exported(self._holder)
             items = sorted(
                 (TableRange(split, found.relation, snapshot) for split in splits), key=lambda item: item.name
             )
         else:
             items = []
             self._holder.close()  # nobody will read: vacuum need not wait
-        notes = []
-        if splits and not found.walkable:
-            order = ' (of texts: one with COLLATE "C")' if found.relation.key_type != "uuid" else ""
-            notes.append(
-                f"{found.relation.name} has no unique index on {found.relation.key}{order}: it is read as one range"
-            )
-        return Listing(
-            tuple(items), notes=tuple(notes), scope=scope if scope is not None else frozen(found.relation, splits)
-        )
+        notes = (_as_one_range(found),) if splits and not found.walkable else ()
+        return Listing(tuple(items), notes=notes, scope=scope if scope is not None else frozen(found.relation, splits))
 
     def _refuse_other(self, found: Found, known: Iterable[str]) -> None:
         for identity in known:
             if identity != found.relation.identity:
-                raise changed.recreated(found.relation.name, identity, found.relation.identity)
+                raise changed.another(found.relation, identity)
 
     # ---- items and splits ------------------------------------------------------------------------------------------
 
@@ -133,11 +136,11 @@ class TableSource:
 
     def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> KeyRange:
         """Return the range that has this identity and these bounds."""
-        return split_of(self._table.table, split, bounds)
+        return split_of(self._name, split, bounds)
 
     def item_of(self, split: SplitId) -> str:
         """Return the name of the range."""
-        return split_of(self._table.table, split, {"to": 0, "rows": 0}).item
+        return split_of(self._name, split, {"to": "", "rows": 0}).item
 
     def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
         """Say whether there is a done split: a range has one."""
@@ -164,13 +167,24 @@ class TableSource:
         return False
 
 
+def _as_one_range(found: Found) -> str:
+    relation = found.relation
+    if relation.query is not None:
+        return (
+            f"the query cannot be computed in the order of {relation.key_names} without a sort: it is read as one range"
+        )
+    texts = any(key.type in TEXT_KEYS for key in relation.keys)
+    order = ' (of texts: one with COLLATE "C")' if texts else ""
+    return f"{relation.name} has no unique index on {relation.key_names}{order}: it is read as one range"
+
+
 def _refuse_altered(found: Found, scope: Scope) -> None:
     """Raise ChangedError where the columns or the key are not as they were frozen."""
     relation = found.relation
     if scope["columns"] != relation.typed:
-        raise changed.altered(relation.name, f"its columns are {relation.typed} now, and were {scope['columns']}")
-    if scope["key"] != [relation.key, relation.key_type]:
-        raise changed.altered(relation.name, f"the key is {relation.key} now, and was {scope['key']}")
+        raise changed.altered(relation, f"its columns are {relation.typed} now, and were {scope['columns']}")
+    if scope["key"] != relation.keyed:
+        raise changed.altered(relation, f"the key is {relation.keyed} now, and was {scope['key']}")
 
 
 def source_of(table: Table, directory: Path, check: Callable[[], None]) -> TableSource:

@@ -5,12 +5,13 @@ For the spec alone (spec/tables.py): loaded together with a spec, and not by tas
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema
 
 from eosingest.spec.document import Problem
 from eosingest.spec.tables import Beside, SourceTable
@@ -25,6 +26,12 @@ _NO_PARAMETERS = ("password", "options", "client_encoding", "service", "passfile
 def _check_table(value: str) -> str:
     if not _TABLE.fullmatch(value):
         raise ValueError('must be schema.table, as in "public.orders"; other names in double quotes, as in SQL')
+    return value
+
+
+def _check_query(value: str) -> str:
+    if not value.strip() or value.rstrip().endswith(";"):
+        raise ValueError("must be one query, without a semicolon at its end")
     return value
 
 
@@ -45,8 +52,29 @@ def _check_url(value: str) -> str:
     return value
 
 
+def _check_key(value: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(value)) < len(value):
+        raise ValueError("must not name a column twice")
+    return value
+
+
+Key = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+    Field(min_length=1, max_length=32),
+    AfterValidator(_check_key),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 32}]}
+    ),
+]
+
+
+def _is_one(key: object) -> bool:
+    return isinstance(key, str) or (isinstance(key, list) and len(key) == 1)
+
+
 class PostgresTable(SourceTable):
-    """The table to read."""
+    """The table or the query to read."""
 
     cut_by_size: ClassVar[bool] = False
 
@@ -60,10 +88,17 @@ class PostgresTable(SourceTable):
         default=None,
         description="The user's password, as a reference: ${env:…} or ${file:…}. Resolved when it is used, never shown.",
     )
-    table: Annotated[str, AfterValidator(_check_table)] = Field(description="The table to read, as schema.table.")
-    key: Text = Field(
-        description="The column by which the table is cut into ranges and a run goes on: unique, not null, and of the type "
-        "smallint, integer, bigint, text, varchar, uuid, date, timestamp or timestamptz."
+    table: Annotated[str, AfterValidator(_check_table)] | None = Field(
+        default=None, description="The table to read, as schema.table. Or give query."
+    )
+    query: Annotated[str, AfterValidator(_check_query)] | None = Field(
+        default=None,
+        description="The query to read in place of a table: one SELECT (or WITH … SELECT) that only reads, with names of "
+        "tables as schema.table. The same rows whenever it is computed: no random(), no now().",
+    )
+    key: Key = Field(
+        description="The column, or the list of columns, by which the table is cut into ranges and a run goes on: unique, not "
+        "null, and of the type smallint, integer, bigint, text, varchar, uuid, date, timestamp or timestamptz."
     )
     split_rows: Count = Field(
         ge=1,
@@ -71,11 +106,21 @@ class PostgresTable(SourceTable):
         description="The table is cut into ranges of this many rows. Pinned until the job is complete.",
     )
 
+    incremental: bool = Field(
+        default=False,
+        description="Whether a run of a complete job sends the rows that came since, by their keys: only for a table whose key "
+        "is one column that a sequence gives (a default nextval, or an identity), with CACHE 1.",
+    )
+
     _others: Beside | None = PrivateAttr(default=None)
 
     @classmethod
     def problems(cls, source: dict[str, Any]) -> Iterator[Problem]:
         """Yield a problem for each key that means nothing for a table."""
+        if ("table" in source) == ("query" in source):
+            yield Problem(("source",), "must have either table or query")
+        if source.get("incremental") not in (None, False) and ("query" in source or not _is_one(source.get("key"))):
+            yield Problem(("source", "incremental"), "needs a table, and a key of one column")
         if "split_size" in source:
             yield Problem(("source", "split_size"), "a table is cut by rows; leave it out, and give split_rows")
         if source.get("on_change") == "reingest":
@@ -92,15 +137,18 @@ class PostgresTable(SourceTable):
 
     def schema_note(self) -> str:
         """Say where the columns come from."""
-        return "the table's columns"
+        return "the table's columns" if self.query is None else "the query's columns"
 
     def places(self) -> tuple[str, ...]:
         """Return table and URL, which has no password."""
-        return (f"{self.table} of {self.url}",)
+        return (f"{self.table or 'a query'} of {self.url}",)
 
     def digest_parts(self) -> dict[str, str]:
-        """Return format, table and key. How the table is cut, and its columns, are in the scope."""
-        return {"format": self.format, "table": self.table, "key": self.key}
+        """Return format, table or query, and key. How the table is cut, and its columns, are in the scope."""
+        key = self.key[0] if len(self.key) == 1 else json.dumps(self.key, ensure_ascii=False)
+        read = {"table": self.table} if self.table is not None else {"query": str(self.query)}
+        parts = {"format": self.format, **read, "key": key}
+        return {**parts, "incremental": "true"} if self.incremental else parts
 
     @property
     def others(self) -> Beside:

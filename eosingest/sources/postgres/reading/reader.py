@@ -8,9 +8,9 @@ It begins behind the committed key. Keys must ascend: else nothing of that batch
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,12 +19,13 @@ from eosingest.errors import FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import POSITION_KIND_ROWS
 from eosingest.sources.postgres.connection import INSTALL, READ_ONLY, one_line
-from eosingest.sources.postgres.ranges import KEY_COLUMN, WHOLE_KEYS, KeyValue, TableRange, as_range
+from eosingest.sources.postgres.ranges import KEY_COLUMN, KeyValue, TableRange, as_range, key_of
 from eosingest.sources.postgres.walk import rows_query
 from eosingest.spark.python_scan import PythonSplit
 
 _BATCH_BYTES = {"adbc.postgresql.batch_size_hint_bytes": str(4 << 20)}
 _LOCK_NOT_AVAILABLE = "55P03"
+_LIVES = "select exists (select from pg_locks where locktype = 'virtualxid' and virtualtransaction"
 # Classes of SQLSTATE: connection, resources, operator intervention, system, rollback. A retry may help.
 _LATER = ("08", "53", "57", "58", "40")
 
@@ -45,14 +46,14 @@ class RowsReader:
         last, again = _begin(committed)
         query = rows_query(item.relation, item.split, last, again=again)
         with _explained(item), contextlib.closing(_connect(self.conninfo)) as connection, connection.cursor() as cursor:
-            _enter(cursor, item)
+            _enter(cursor, item, query)
             cursor.adbc_statement.set_options(**_BATCH_BYTES)
             cursor.execute(query)
             for batch in cursor.fetch_record_batch():
                 if len(batch):
-                    keys = batch.column(KEY_COLUMN).cast(_kind(item))
-                    _refuse_disorder(item, keys, last, again=again)
-                    last, again = str(keys[-1].as_py()), False
+                    keys = _keys(item, batch)
+                    refuse_disorder(item, keys, last, again=again)
+                    last, again = tuple(str(key) for key in _at(keys, -1)), False
                     yield _with_positions(batch, keys)
             _prove(cursor, item)  # also that the stream did not end with the connection
 
@@ -61,21 +62,14 @@ def _begin(committed: OffsetRecord | None) -> tuple[KeyValue | None, bool]:
     """Return the last key that is committed, None for none, and whether its row must come again."""
     if committed is None or committed.position_kind == POSITION_KIND_ROWS:
         return None, False
-    return cast(KeyValue, committed.position), committed.row_records is not None
+    return key_of(committed.position), committed.row_records is not None
 
 
-def _enter(cursor: Any, item: TableRange) -> None:
-    """Enter the run's snapshot, with a lock on the table that was taken while the holder's was there."""
+def _enter(cursor: Any, item: TableRange, query: str) -> None:
+    """Enter the run's snapshot, with locks on what is read that were taken while the holder had its own."""
     cursor.execute(READ_ONLY)
-    try:
-        # Not behind who waits for the lock of the run's own connection, which waits for us: the server sees no deadlock there.
-        cursor.execute(f"LOCK TABLE {item.relation.name} IN ACCESS SHARE MODE NOWAIT")
-    except _errors() as error:
-        if getattr(error, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
-            raise OSError(
-                f"{item.split.label}: somebody waits to alter, truncate or drop {item.relation.name}, which this run has locked"
-            ) from error
-        raise
+    if item.relation.query is None:
+        _lock(cursor, item, f"LOCK TABLE {item.relation.name} IN ACCESS SHARE MODE NOWAIT")
     try:
         cursor.execute(f"SET TRANSACTION SNAPSHOT '{item.snapshot.name}'")
     except _errors() as error:
@@ -84,6 +78,24 @@ def _enter(cursor: Any, item: TableRange) -> None:
             f" ({one_line(error)})"
         ) from error
     _prove(cursor, item)
+    if item.relation.query is not None:
+        cursor.execute("SET LOCAL lock_timeout = '1ms'")
+        _lock(cursor, item, f"select * from (\n{query}\n) as q limit 0")  # no other way tells what a query reads
+        cursor.execute(f"{_LIVES} = '{item.snapshot.holder}')")
+        if cursor.fetchone() != (True,):
+            raise OSError(f"{item.split.label}: the snapshot of this run ended while what the query reads was locked")
+
+
+def _lock(cursor: Any, item: TableRange, statement: str) -> None:
+    """Execute a statement that locks, not behind who waits for the holder, which waits for us: no deadlock to the server."""
+    try:
+        cursor.execute(statement)
+    except _errors() as error:
+        if getattr(error, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
+            raise OSError(
+                f"{item.split.label}: somebody waits to alter, truncate or drop {item.relation.said}, which this run has locked"
+            ) from error
+        raise
 
 
 def _prove(cursor: Any, item: TableRange) -> None:
@@ -93,24 +105,34 @@ def _prove(cursor: Any, item: TableRange) -> None:
         raise OSError(f"{item.split.label}: read in {found}, and not in the run's snapshot {item.snapshot.seen}")
 
 
-def _kind(item: TableRange) -> pa.DataType:
-    """Return the type in which the range's keys compare as the server orders them."""
-    return pa.int64() if item.relation.key_type in WHOLE_KEYS else pa.string()
+def _keys(item: TableRange, batch: pa.RecordBatch) -> list[pa.Array[Any]]:
+    """Return the columns of the key, of types that compare as the server orders them."""
+    columns = batch.columns[-len(item.relation.keys) :]
+    return [
+        column.cast(pa.int64() if key.is_whole else pa.string())
+        for column, key in zip(columns, item.relation.keys, strict=True)
+    ]
 
 
-def _with_positions(batch: pa.RecordBatch, keys: pa.Array[Any]) -> pa.RecordBatch:
-    """Return the batch with its keys as positions: whole numbers as such (`spark.positions.KeyPositions`)."""
-    if not pa.types.is_integer(keys.type):
-        return batch
-    return batch.set_column(batch.schema.get_field_index(KEY_COLUMN), KEY_COLUMN, keys.cast(pa.decimal128(19, 0)))
+def _at(keys: Sequence[pa.Array[Any]], row: int) -> tuple[Any, ...]:
+    return tuple(key[row].as_py() for key in keys)
 
 
-def _refuse_disorder(item: TableRange, keys: pa.Array[Any], last: KeyValue | None, *, again: bool) -> None:
+def _with_positions(batch: pa.RecordBatch, keys: Sequence[pa.Array[Any]]) -> pa.RecordBatch:
+    """Return the batch with its keys as positions: whole numbers as such, several columns as one (`positions.KeyPositions`)."""
+    parts = [key.cast(pa.decimal128(19, 0)) if pa.types.is_integer(key.type) else key for key in keys]
+    position = parts[0] if len(parts) == 1 else pa.StructArray.from_arrays(parts, [f"c{n}" for n in range(len(parts))])
+    names = batch.schema.names[: -len(keys)]
+    return pa.RecordBatch.from_arrays([*batch.columns[: -len(keys)], position], [*names, KEY_COLUMN])
+
+
+def refuse_disorder(item: TableRange, keys: Sequence[pa.Array[Any]], last: KeyValue | None, *, again: bool) -> None:
     """Raise FatalError where a key is not greater than the one before."""
-    ascends = keys.null_count == 0 and pc.all(pc.greater(keys[1:], keys[:-1])).as_py() in (True, None)
+    ascends = not any(key.null_count for key in keys) and _ascend(keys)
     if ascends and last is not None:
-        compare = pc.greater_equal if again else pc.greater
-        ascends = compare(keys[0], pa.scalar(last).cast(keys.type)).as_py()
+        first = _at(keys, 0)
+        before = tuple(int(text) if key.is_whole else text for text, key in zip(last, item.relation.keys, strict=True))
+        ascends = first > before or (again and first == before)
     if not ascends:
         raise FatalError(
             f"{item.split.label}: a key is not greater than the one before it: its index or its collation is damaged",
@@ -118,6 +140,15 @@ def _refuse_disorder(item: TableRange, keys: pa.Array[Any], last: KeyValue | Non
             hint="what was committed is kept; check the table's index (amcheck, REINDEX) and run again",
             item=item.name,
         )
+
+
+def _ascend(keys: Sequence[pa.Array[Any]]) -> bool:
+    """Say whether each row's key is greater than the one before: in a column, where all columns before it are equal."""
+    greater = pc.greater(keys[-1][1:], keys[-1][:-1])
+    for key in reversed(keys[:-1]):
+        above = pc.greater(key[1:], key[:-1])
+        greater = pc.or_(above, pc.and_(pc.equal(key[1:], key[:-1]), greater))
+    return pc.all(greater).as_py() in (True, None)
 
 
 @contextlib.contextmanager
@@ -134,7 +165,7 @@ def _explained(item: TableRange) -> Iterator[None]:
         raise FatalError(
             f"{item.split.label}: PostgreSQL refused: {one_line(error)}",
             code="postgres-refused",
-            hint="what was committed is kept; the role needs SELECT on the table",
+            hint="what was committed is kept; the role needs SELECT on what is read",
             item=item.name,
         ) from error
 

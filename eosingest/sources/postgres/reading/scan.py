@@ -11,7 +11,7 @@ from typing import Any
 
 from eosingest.protocol.plan import Plan
 from eosingest.sources.postgres.connection import conninfo
-from eosingest.sources.postgres.ranges import KEY_COLUMN, WHOLE_KEYS, as_range
+from eosingest.sources.postgres.ranges import KEY_COLUMN, Relation, as_range
 from eosingest.sources.postgres.reading.reader import RowsReader
 from eosingest.spark.python_scan import PythonScan
 from eosingest.spark.record_columns import RecordSettings
@@ -34,8 +34,16 @@ class TableScan(ScanOfPlan):
             self.reader,
             columns,
             KEY_COLUMN,
-            {KEY_COLUMN: "DECIMAL(19,0)" if relation.key_type in WHOLE_KEYS else "STRING"},
+            {KEY_COLUMN: _position_type(relation)},
         )
+
+
+def _position_type(relation: Relation) -> str:
+    """Return the Spark SQL type of the column with a row's position."""
+    types = ["DECIMAL(19,0)" if key.is_whole else "STRING" for key in relation.keys]
+    if len(types) == 1:
+        return types[0]
+    return f"STRUCT<{', '.join(f'c{number}: {each}' for number, each in enumerate(types))}>"
 
 
 def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> TableScan:

@@ -1,0 +1,224 @@
+"""A query as it is read: which columns it has, what it reads, and whether ranges of its key can be cut without a sort.
+
+Between two connections and source.py. The first one has locks on all that the query reads before the holder of the snapshot
+takes it: what TRUNCATE leaves of a table is empty for earlier snapshots too. The server refuses what is no query that reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eosingest.errors import SpecError, TemporaryError
+from eosingest.sources.postgres.catalogue import Found, ResultColumn, columns_of, keys_of, refuse_encoding
+from eosingest.sources.postgres.connection import one_line
+from eosingest.sources.postgres.ranges import Relation
+from eosingest.sources.postgres.walk import key_order, key_values
+
+NAME, SAID = "query", "the query"  # in names of ranges, and in messages
+
+_DATABASE = """
+select (select system_identifier from pg_control_system()) || '/' || oid, pg_encoding_to_char(encoding)
+from pg_database where datname = current_database()
+"""
+_TYPES = """
+select format_type(w.oid, w.mod), b.typname, b.typnamespace = 'pg_catalog'::regnamespace
+from unnest(%s::oid[], %s::int[]) with ordinality as w (oid, mod, n) join pg_type b on b.oid = w.oid order by n
+"""
+# What a connection has locked, with the texts of views, and whether it is a part or a child of another one of them.
+_LOCKED = """
+with locked as materialized (
+  select distinct relation as oid from pg_locks
+  where pid = %s and locktype = 'relation' and database = (select oid from pg_database where datname = current_database())
+)
+select c.oid, c.relkind::text, format('%%I.%%I', n.nspname, c.relname),
+       exists (select from pg_inherits i where i.inhrelid = c.oid and i.inhparent in (select oid from locked)),
+       case when c.relkind = 'v' then pg_get_viewdef(c.oid) else '' end
+from locked join pg_class c using (oid) join pg_namespace n on n.oid = c.relnamespace
+where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')
+order by c.oid
+"""
+_VOLATILE = """
+select format('%%s.%%s', n.nspname, p.proname) from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+where p.provolatile = 'v' and (n.nspname, p.proname) in (select * from unnest(%s::text[], %s::text[])) limit 1
+"""
+_IDENTIFIER = r'(?:"(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)'
+_CALL = re.compile(rf"(?:({_IDENTIFIER})\.)?({_IDENTIFIER})\(")
+_TEXT = re.compile(r"'(?:[^']|'')*'")
+_CLOCK = re.compile(
+    r"\b(?:CURRENT_DATE|CURRENT_TIME|CURRENT_TIMESTAMP|LOCALTIME|LOCALTIMESTAMP|now\(|transaction_timestamp\(|statement_timestamp\()"
+)
+# Plans of these nodes give the rows behind a key without having computed those before it.
+_STREAMED = frozenset(
+    {
+        "Append",
+        "Index Only Scan",
+        "Index Scan",
+        "Memoize",
+        "Merge Append",
+        "Merge Join",
+        "Nested Loop",
+        "Result",
+        "Subquery Scan",
+    }
+)
+# Small tables are read so though they have an index; only where there is none are they in the plan all the same.
+_DEAR = ("sort", "seqscan", "material", "hashagg", "hashjoin")
+# What is wrong with the query itself: syntax and names, what a query must not do, parameters that nobody gives.
+_WRONG = ("42", "0A", "25", "22", "08P01")
+
+
+@dataclass(frozen=True)
+class Locked:
+    """A relation that is locked. `is_part`: of another one that is. `text` is that of a view."""
+
+    oid: int
+    kind: str
+    name: str
+    is_part: bool
+    text: str
+
+
+def lock(connection: Any, query: str) -> Any:
+    """Lock all that a query reads in ACCESS SHARE MODE, in the way of the server; return its result of no row.
+
+    First it must be one statement by itself: then it cannot end the brackets that it is put into. Raises SpecError for what is
+    no query that reads.
+    """
+    with _explained():
+        alone = connection.pgconn.prepare(b"", query.encode())
+        if alone.error_message:
+            raise _errors().error_from_result(alone)
+        return connection.execute(f"select * from (\n{query}\n) as t limit 0".encode(), prepare=True).pgresult
+
+
+def locked(connection: Any, pid: int) -> list[Locked]:
+    """Return what the connection with this process has locked, asked by another one or by itself."""
+    return [Locked(*row) for row in connection.execute(_LOCKED, (pid,)).fetchall()]
+
+
+def find_query(connection: Any, query: str, key: Sequence[str], held: Sequence[Locked]) -> Found:
+    """Look a query up in the connection's snapshot, where another connection has locked what it reads (`held`).
+
+    Raises SpecError for what cannot be read, TemporaryError where it reads something else by now.
+    """
+    result = lock(connection, query)
+    own = locked(connection, connection.info.backend_pid)
+    if [one.oid for one in own] != [one.oid for one in held]:
+        raise TemporaryError(
+            f"source.query: what the query reads has changed while it was locked: {_names(held)}, and then {_names(own)}",
+            code="source-unreadable",
+            hint="nothing was sent by this run; run again",
+        )
+    if foreign := next((one.name for one in own if one.kind == "f"), None):
+        raise SpecError(
+            f"source.query: {foreign} is a foreign table: it has no snapshot",
+            code="source-no-table",
+            hint="nothing was sent; correct [source]",
+        )
+    database, encoding = connection.execute(_DATABASE).fetchone()
+    refuse_encoding(SAID, encoding)
+    found = _columns(connection, result)
+    relation = Relation(
+        NAME, f"{database}/{_digest(query, own)}", columns_of(SAID, found), keys_of(SAID, found, key), query
+    )
+    _refuse_unstable(connection, query)
+    return Found(relation, not_null=False, unique=False, walkable=_is_walkable(connection, relation))
+
+
+def _names(relations: Sequence[Locked]) -> str:
+    return ", ".join(one.name for one in relations) or "nothing"
+
+
+def _digest(query: str, relations: Sequence[Locked]) -> str:
+    """Return what tells the query from others: its text, those of views, and the oids of what it reads (parts come and go)."""
+    texts = json.dumps([query, *(one.text for one in relations if one.text)]).encode()
+    oids = "+".join(str(one.oid) for one in relations if not one.is_part)
+    return f"{hashlib.blake2b(texts, digest_size=8).hexdigest()}/{oids}"
+
+
+def _columns(connection: Any, result: Any) -> list[ResultColumn]:
+    names = [result.fname(number).decode() for number in range(result.nfields)]
+    oids = [result.ftype(number) for number in range(result.nfields)]
+    types = connection.execute(_TYPES, (oids, [result.fmod(number) for number in range(result.nfields)])).fetchall()
+    return [ResultColumn(name, *of) for name, of in zip(names, types, strict=True)]
+
+
+def _refuse_unstable(connection: Any, query: str) -> None:
+    """Raise SpecError where the plan shows what gives other rows each time: each task and each run computes the query anew."""
+    rows = connection.execute(f"explain (verbose, costs off) select * from (\n{query}\n) as t".encode()).fetchall()
+    text = _TEXT.sub("''", "\n".join(line for (line,) in rows))
+    if clock := _CLOCK.search(text):
+        raise _unstable(clock[0].rstrip("("), "give a time as a constant")
+    if any("Sampling:" in line and "REPEATABLE" not in line for line in text.splitlines()):
+        raise _unstable("TABLESAMPLE", "give it REPEATABLE (…)")
+    calls = {tuple(_bare(part) for part in (call[1] or "pg_catalog", call[2])) for call in _CALL.finditer(text)}
+    schemas, names = [schema for schema, _ in calls], [name for _, name in calls]
+    if found := connection.execute(_VOLATILE, (schemas, names)).fetchone():
+        raise _unstable(f"{found[0]}()", f"leave it out, or, if it does not: ALTER FUNCTION {found[0]} STABLE")
+
+
+def _bare(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def _unstable(what: str, hint: str) -> SpecError:
+    return SpecError(
+        f"source.query: {what} may give other rows each time that the query is computed, and each task computes it anew",
+        code="source-query-unstable",
+        hint=f"nothing was sent; {hint}",
+    )
+
+
+def _is_walkable(connection: Any, relation: Relation) -> bool:
+    """Say whether the server can give the rows behind any key in order without computing the others: by an index."""
+    first = f"select {', '.join(key_values(relation))} from {relation.sql} as t order by {key_order(relation)} limit 1"
+    for setting in _DEAR:
+        connection.execute(f"set enable_{setting} = off".encode())
+    (plan,) = connection.execute(f"explain (format json) {first}".encode()).fetchone()
+    for setting in _DEAR:
+        connection.execute(f"reset enable_{setting}".encode())
+    top = plan[0]["Plan"]
+    return top["Node Type"] == "Limit" and all(_is_streamed(node) for node in _below(top))
+
+
+def _below(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for below in node.get("Plans", ()):
+        yield below
+        yield from _below(below)
+
+
+def _is_streamed(node: Mapping[str, Any]) -> bool:
+    kind = node["Node Type"]
+    return kind in _STREAMED or (kind == "Aggregate" and node.get("Strategy") == "Sorted")
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Turn the server's words on a wrong query into an error of the spec."""
+    try:
+        yield
+    except _errors().Error as error:
+        state = error.sqlstate or ""
+        if state.startswith(_WRONG) and state != "42501":  # a right that is missing is no mistake of the query
+            raise _wrong(one_line(error)) from error
+        raise
+
+
+def _errors() -> Any:
+    from psycopg import errors
+
+    return errors
+
+
+def _wrong(text: str) -> SpecError:
+    return SpecError(
+        f"source.query: PostgreSQL refused: {text}",
+        code="source-query",
+        hint="nothing was sent; give one SELECT (or WITH … SELECT) that only reads, with names of tables as schema.table",
+    )
