@@ -15,7 +15,7 @@ from eosingest.cli.signals import HANDLED
 os.environ["EOSINGEST_PREPARE"] = "off"
 
 SLOW = Path(__file__).with_name("slow.txt")
-# Tests of many kinds or cases each. With EOSINGEST_TURN=0/3 every third one is played, with 1/3 and 2/3 the others: CI
+# Tests of many kinds or cases each. With EOSINGEST_TURN=0/4 every fourth one is played, with 1/4 to 3/4 the others: CI
 # takes turns.
 IN_TURNS = (
     "tests/chaos/test_chaos.py::test_round[",
@@ -27,6 +27,8 @@ IN_TURNS = (
     "tests/integration/test_three_brokers.py::test_a_broker_is_lost[",
     "tests/reading/test_mends_taken_out.py::test_with_spark[",
     "tests/reading/test_table.py::test_whole[",
+    "tests/sources/test_buckets.py::test_what_changes_in_a_run_is_noticed[",
+    "tests/sources/test_buckets_by_spark.py::test_the_same_rows_as_on_a_disk[",
     "tests/sources/test_conformance.py::test_killed_at_every_point_and_run_again[",
     "tests/sources/test_conformance.py::test_with_real_processes[",
 )
