@@ -40,6 +40,12 @@ def test_one_that_is_among_sparks_jars_is_not_fetched(monkeypatch: pytest.Monkey
     assert hadoop_s3.jars({}) == []
 
 
+def test_under_spark_submit_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ivy, "fetched", lambda *_: pytest.fail("fetched"))
+    monkeypatch.setattr("eosingest.spark.site.is_submitted", lambda: True)
+    assert hadoop_s3.jars({}) == []
+
+
 def test_the_client_is_that_of_sparks_hadoop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked = []
     monkeypatch.setattr(ivy, "fetched", lambda jars, folder, deadline: asked.append(jars) or tmp_path)

@@ -19,6 +19,7 @@ from eosingest.host import ivy
 from eosingest.host.paths import cache_directory
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.storage.s3 import S3Storage, parted
+from eosingest.spark import site
 from eosingest.spark.causes import innermost
 
 _FETCH_S = 1800.0
@@ -37,7 +38,7 @@ _KEPT = "what was committed is kept, nothing was sent twice"
 _CHANGED = re.compile(
     r"\bRemoteFileChangedException\b|\[FAILED_READ_FILE\.FILE_NOT_EXIST\]|\bs3a://\S+: .*FileNotFoundException"
 )
-_CLIENT_ERROR = re.compile(r"\bs3a\.(?:impl\.)?\w*Exception\b|\bsoftware\.amazon\.awssdk\b|\bAccessDeniedException\b")
+_CLIENT_ERROR = re.compile(r"\bs3a\.(?:\w+\.)*\w*Exception\b|\bsoftware\.amazon\.awssdk\b|\bAccessDeniedException\b")
 _REFUSED = re.compile(r"\bAccessDeniedException\b|\bNoAuthWithAWSException\b|\bCredentialInitializationException\b")
 _GIVEN = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
 _GIVEN_FOR_A_TIME = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
@@ -48,11 +49,12 @@ def jars(conf: Mapping[str, str]) -> list[str]:
     """Return the paths of the jars that Spark needs beside its own; they are fetched once, 558 MB.
 
     None where the spec's `conf` names a hadoop-aws, or says that s3a is there (`spark.hadoop.fs.s3a.impl`), or pyspark's own
-    jars have one. Raises the errors of `ivy.fetched`, and FatalError for a Hadoop for which none is pinned.
+    jars have one; nor under spark-submit, whose JVM has its class path already. Raises the errors of `ivy.fetched`, and
+    FatalError for a Hadoop for which none is pinned.
     """
     if "spark.hadoop.fs.s3a.impl" in conf or any("hadoop-aws" in value for value in conf.values()):
         return []
-    if ivy.spark_jars("hadoop-aws-*.jar"):
+    if ivy.spark_jars("hadoop-aws-*.jar") or site.is_submitted():
         return []
     versions = {jar.stem.rpartition("-")[2] for jar in ivy.spark_jars("hadoop-client-api-*.jar")}
     hadoop = next(iter(versions), "")
