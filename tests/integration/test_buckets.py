@@ -122,6 +122,21 @@ def test_spark_reads_through_connections_that_are_cut(job: Job, store: Store, bu
     write_spec(job, bucket, store.endpoint)  # another endpoint: the same objects
 
 
+def test_what_is_done_is_not_asked_for(job: Job, store: Store, bucket: str) -> None:
+    """Spark opens the one new object of many, whose listing costs it nothing."""
+    for number in range(60):
+        store.put(bucket, f"in/{number:02}.jsonl", b'{"n": %d}\n' % number)
+    write_json_spec(job, bucket, store.endpoint)
+    assert_done(job.run(env=_ENVIRONMENT), records_sent=60)
+    store.put(bucket, "in/new.jsonl", b'{"n": 60}\n')
+    with cutting(int(store.endpoint.rpartition(":")[2]), least=10**9, most=10**9) as proxy:
+        write_json_spec(job, bucket, f"http://127.0.0.1:{proxy.port}")
+        assert_done(job.run(env=_ENVIRONMENT), records_sent=1)
+    keys = {line.partition("/in/")[2] for line in proxy.asked if "/in/" in line and "prefix=" not in line}
+    assert keys == {"new.jsonl"}, proxy.asked
+    assert sum("prefix=" in line for line in proxy.asked) <= 3, "by the run, and none by Spark"
+
+
 def test_executors_of_a_cluster_read_objects(job: Job, store: Store, bucket: str, tmp_path: Path) -> None:
     """They get Hadoop's client of S3 from the driver, which has it from the cache."""
     rows = lines(0, 4_000)

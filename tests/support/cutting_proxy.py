@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import socket
 import threading
 from collections.abc import Iterator
 
 _CHUNK = 16 << 10
+_REQUEST = re.compile(rb"^((?:GET|HEAD) \S+) HTTP", re.MULTILINE)
 
 
 class CuttingProxy:
-    """Passes bytes on to `port` of loopback; each connection is cut after `least` to `most` bytes of answers. `cuts` counts."""
+    """Passes bytes on to `port` of loopback; each connection is cut after `least` to `most` bytes of answers. `cuts` counts.
+
+    `asked` has the first line of each HTTP request.
+    """
 
     def __init__(self, port: int, least: int, most: int, seed: int) -> None:
         self._to = ("127.0.0.1", port)
@@ -22,6 +27,7 @@ class CuttingProxy:
         self._open: list[socket.socket] = []
         self.port = self._listener.getsockname()[1]
         self.cuts = 0
+        self.asked: list[str] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -45,6 +51,8 @@ class CuttingProxy:
             while data := source.recv(_CHUNK):
                 if left is not None:
                     data, left = data[:left], left - len(data)
+                else:
+                    self.asked += (found.decode() for found in _REQUEST.findall(data))
                 sink.sendall(data)
                 if left is not None and left <= 0:
                     self.cuts += 1
