@@ -30,7 +30,7 @@ def spark() -> Iterator[Callable[[], SparkSession]]:
 
         def get() -> SparkSession:
             if not made:
-                made.append(stack.enter_context(warm_spark(SPLIT_SIZE, of_buckets=True)))
+                made.append(stack.enter_context(warm_spark(SPLIT_SIZE)))
             return made[0]
 
         yield get

@@ -7,7 +7,9 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
+from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -17,20 +19,16 @@ from eosingest.spark import jvm, required_settings
 
 
 @contextlib.contextmanager
-def warm_spark(split_size: int, *, of_buckets: bool = False) -> Iterator[SparkSession]:
-    """Start Spark on two cores, which cuts files by `split_size` bytes until it is told otherwise.
-
-    `of_buckets`: it reads objects too.
-    """
+def warm_spark(split_size: int) -> Iterator[SparkSession]:
+    """Start Spark on two cores, which cuts files by `split_size` bytes until it is told otherwise. It reads objects too."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).disabled = True
-    _forget_dead_jvm()
+    _forget_unfit_jvm()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.extraJavaOptions", jvm.SAME_EVERYWHERE)
     builder = builder.config("spark.driver.memory", "4g")  # a check taken out makes fields of whole files
-    if of_buckets:
-        builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(hadoop_s3.jars({})))
+    builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(hadoop_s3.jars({})))
     for key, value in {**required_settings.DEFAULTS, **required_settings.REQUIRED, **spark_conf(split_size)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
@@ -41,12 +39,29 @@ def warm_spark(split_size: int, *, of_buckets: bool = False) -> Iterator[SparkSe
         spark.stop()
 
 
-def _forget_dead_jvm() -> None:
-    """Have pyspark start a JVM where the one that this process had has ended: it would ask the old one for ever."""
+def _forget_unfit_jvm() -> None:
+    """Have pyspark start a JVM where the one that this process had has ended, or was started without what reads objects.
+
+    pyspark would ask it for ever: a JVM outlives its contexts.
+    """
     gateway = SparkContext._gateway
-    if gateway is not None and gateway.proc.poll() is not None:
-        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-        SparkSession._instantiatedSession = None
+    if gateway is None:
+        return
+    if gateway.proc.poll() is None:
+        if _reads_objects(gateway):
+            return
+        gateway.proc.kill()
+        gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+
+
+def _reads_objects(gateway: Any) -> bool:
+    try:
+        gateway.jvm.java.lang.Class.forName("org.apache.hadoop.fs.s3a.S3AFileSystem")
+    except Py4JJavaError:
+        return False
+    return True
 
 
 def cut_by(spark: SparkSession, split_size: int) -> None:
