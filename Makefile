@@ -7,6 +7,8 @@ READY := $(VENV)/ready
 .DEFAULT_GOAL := help
 # Half a minute, once: each of the hundreds of runs of the tests takes 5 s of CPU with it instead of 8 (docs/performance.md).
 PREPARED := $(BIN)/eosingest prepare --quiet
+# 558 MB, once: a test would wait for them in vain.
+FETCHED := $(BIN)/python -m tests.support.fetch
 # What asks nothing of brokers that their version could change, and takes long.
 OF_SPARK_ALONE := broker_versions clusters cluster_faults submit_signals prepare
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 15
@@ -33,17 +35,20 @@ quickstart: $(READY) sample_configs/data/flights.csv ## ingest 336,776 flights i
 	@echo; echo "And again: what is sent is sent."; echo
 	$(BIN)/eosingest run sample_configs/flights.toml
 
-test: $(READY) ## run the tests of ten minutes, against a real Kafka and a real Spark, two files at a time
+test: $(READY) ## run the tests of a quarter of an hour, against a real Kafka and a real Spark, two files at a time
+	$(FETCHED)
 	$(PREPARED)
 	$(PYTEST) -m "not slow"
 
 test-rest: $(READY) ## run what test leaves out (tests/slow.txt): each promise again, in its slow variants
+	$(FETCHED)
 	$(PREPARED)
 	$(PYTEST) -m slow
 
 test-all: test test-rest ## run all tests; the parts test-reading, test-sources, test-integration, test-simulation and test-chaos run alone, too
 
 test-reading test-sources test-integration test-simulation test-chaos: $(READY)
+	$(FETCHED)
 	$(PYTEST) tests/$(@:test-%=%)
 
 test-brokers: $(READY) ## run tests/integration on Kafka 3.3.2 and 3.9.1, or on KAFKA="versions"
