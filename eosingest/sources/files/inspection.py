@@ -192,12 +192,6 @@ def error_of(findings: Sequence[Finding]) -> FatalError:
     )
 
 
-def refuse_changed(file: SourceFile) -> None:
-    """Raise ChangedError where a file has changed since it was listed, or is gone: then its content is not to be judged."""
-    with opened_to_check(file):
-        pass
-
-
 @contextmanager
 def opened_to_check(file: SourceFile, until: int | None = None) -> Iterator[BufferedReader]:
     """Open a file, which must be the one that was listed, before and after it is read; raises as `inspect` does.

@@ -12,6 +12,7 @@ from typing import Any
 from eosingest.errors import ChangedError, FatalError, SpecError
 from eosingest.protocol.source import Fold
 from eosingest.sources.postgres.ranges import WHOLE_KEYS, KeyRange, KeyValue, Relation
+from eosingest.sources.postgres.walk import quoted
 
 _KEPT = 50  # ranges that are never folded, the last ones
 # Of what a table is, and of the sequence that its column's default draws from, or that an identity column has.
@@ -79,7 +80,7 @@ def refuse_keys_ahead(connection: Any, relation: Relation, last: KeyValue | None
 
     It was set by hand, or the sequence was set back: keys that come next would lie before what is sent.
     """
-    key = '"' + relation.keys[0].name.replace('"', '""') + '"'
+    key = quoted(relation.keys[0].name)
     sequence = sequence_of(connection, relation)
     greatest, given = connection.execute(
         f"select (select max(t.{key}) from {relation.sql} as t), pg_sequence_last_value(%s)", (sequence,)

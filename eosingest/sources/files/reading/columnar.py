@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from eosingest.errors import FatalError, listed
-from eosingest.sources.files.inspection import opened_to_check, refuse_changed
+from eosingest.sources.files.inspection import opened_to_check
 from eosingest.sources.files.reading.spark_reader import hadoop_path
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.storage.port import UnreachableError
@@ -94,8 +94,6 @@ def read_footers(spark: SparkSession, format: str, files: Iterable[SourceFile]) 
     ChangedError for one that has changed since it was listed.
     """
     listed = list(files)
-    for file in listed:
-        refuse_changed(file)
     peek = _peek_orc if format == "orc" else _peek_parquet
     groups: dict[_Peek, list[SourceFile]] = {}
     with ThreadPoolExecutor(_THREADS) as pool:

@@ -24,11 +24,23 @@ from eosingest.spark.causes import innermost
 
 _FETCH_S = 1800.0
 _CLIENT = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-# For each version of Hadoop that a pyspark may have: that of the AWS SDK which its hadoop-aws names, and what they hash to.
-_SDK = {"3.4.1": "2.24.6"}
-_PINS = {
-    "hadoop-aws-3.4.1.jar": "01334a07e179cae2b7e251f24857f11e3759108c9d6a79dcbe362a4295227da2",
-    "bundle-2.24.6.jar": "890bf9f2a80488f7a8aa8277d64d13a9ea3a3cdff8607ef3b63a878d8b467b41",
+# For each version of Hadoop that a pyspark may have, the jars of its client, with the AWS SDK that it names: group, artifact,
+# version, SHA-256.
+_JARS = {
+    "3.4.1": (
+        (
+            "org.apache.hadoop",
+            "hadoop-aws",
+            "3.4.1",
+            "01334a07e179cae2b7e251f24857f11e3759108c9d6a79dcbe362a4295227da2",
+        ),
+        (
+            "software.amazon.awssdk",
+            "bundle",
+            "2.24.6",
+            "890bf9f2a80488f7a8aa8277d64d13a9ea3a3cdff8607ef3b63a878d8b467b41",
+        ),
+    )
 }
 _PACKAGES = (
     '[spark] conf = { "spark.jars.packages" = "org.apache.hadoop:hadoop-aws:VERSION" }, with the VERSION of its Hadoop'
@@ -58,26 +70,26 @@ def jars(conf: Mapping[str, str]) -> list[str]:
         return []
     versions = {jar.stem.rpartition("-")[2] for jar in ivy.spark_jars("hadoop-client-api-*.jar")}
     hadoop = next(iter(versions), "")
-    if hadoop not in _SDK:
+    if hadoop not in _JARS:
         raise FatalError(
             f"pyspark has Hadoop {hadoop or 'of no version'}, for which eosingest knows no client of S3",
             code="s3a-missing",
             hint=f"nothing was sent; name one: {_PACKAGES}",
         )
-    libs = ivy.fetched(_jars(hadoop), cache_directory() / f"hadoop-aws-{hadoop}", time.monotonic() + _FETCH_S)
-    return [str(libs / name) for name in sorted(_PINS)]
+    needed = _jars(hadoop)
+    libs = ivy.fetched(needed, cache_directory() / f"hadoop-aws-{hadoop}", time.monotonic() + _FETCH_S)
+    return [str(libs / name) for name in sorted(needed.pins)]
 
 
 def _jars(hadoop: str) -> ivy.Jars:
-    named = (("org.apache.hadoop", "hadoop-aws", hadoop), ("software.amazon.awssdk", "bundle", _SDK[hadoop]))
     return ivy.Jars(
         what=f"Hadoop's client of S3 {hadoop}",
         size="558 MB",
         dependencies=tuple(
             f'<dependency org="{group}" name="{name}" rev="{version}" transitive="false" conf="default->default"/>'
-            for group, name, version in named
+            for group, name, version, _ in _JARS[hadoop]
         ),
-        pins=_PINS,
+        pins={f"{name}-{version}.jar": digest for _, name, version, digest in _JARS[hadoop]},
         code="s3a",
         hint="nothing was sent; check the network; behind a mirror let EOSINGEST_IVY_SETTINGS name an ivysettings.xml; then run"
         " again",
@@ -138,9 +150,8 @@ def _settings(storage: S3Storage, provider: str | None) -> dict[str, str]:
     """Return s3a's settings for a bucket. `provider`: the site's of credentials, which stays where the spec gives none."""
     client = storage.client()
     address, region = str(client.meta.endpoint_url), str(client.meta.region_name or "")
-    path_style = bool(storage.endpoint) if storage.path_style is None else storage.path_style
     settings = {
-        "path.style.access": str(path_style).lower(),
+        "path.style.access": str(storage.by_path).lower(),
         # A stream that was begun goes on with the same object, or ends.
         "change.detection.source": "etag",
         "change.detection.mode": "server",

@@ -35,15 +35,13 @@ class ObjectCheck:
 
     def __call__(self, splits: Iterable[PlannedSplit]) -> None:
         """Raise ChangedError that names an object which is another one now, or gone; UnreachableError."""
-        files = {split.split.item: self._file(split) for split in splits}
-        if len(files) < 2:
-            changed = [file for file in files.values() if not self.storage.is_as_listed(file)]
-        else:
-            with ThreadPoolExecutor(min(_AT_A_TIME, len(files))) as pool:
-                found = zip(files.values(), pool.map(self.storage.is_as_listed, files.values()), strict=True)
-                changed = [file for file, is_as_listed in found if not is_as_listed]
-        if changed:
-            raise while_sent(changed[0])
+        files = list({split.split.item: self._file(split) for split in splits}.values())
+        if not files:
+            return
+        with ThreadPoolExecutor(min(_AT_A_TIME, len(files))) as pool:
+            for file, is_as_listed in zip(files, pool.map(self.storage.is_as_listed, files), strict=True):
+                if not is_as_listed:
+                    raise while_sent(file)
 
     def _file(self, split: PlannedSplit) -> SourceFile:
         name, version = split.split.item, split.version

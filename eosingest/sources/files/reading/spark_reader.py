@@ -73,7 +73,7 @@ class SparkReader:
 
     def load(self, files: Sequence[SourceFile]) -> DataFrame:
         """Return the rows of the files. Raises what Spark raises, and FatalError for names that Hadoop's paths cannot have."""
-        if are_in_buckets(file.path for file in files):
+        if any(file.etag for file in files):
             return _Index(self, files).frame()
         reader = self.spark.read.format(FORMATS[self.format].reader or self.format).options(**self.options)
         reader = reader.schema(self.columns) if self.columns is not None else reader
@@ -161,9 +161,10 @@ class _Index:
         index = self._class(f"{_DATASOURCES}.InMemoryFileIndex")(
             self._session, to_seq(paths), self._options(options), given, cache, self._none, self._none
         )
-        if index.allFiles().size() != len(self._files):
+        indexed = index.allFiles().size()
+        if indexed != len(self._files):
             raise FatalError(
-                f"Spark has an index of {index.allFiles().size():,} objects in place of {len(self._files):,}",
+                f"Spark has an index of {indexed:,} objects in place of {len(self._files):,}",
                 code="source-index",
                 hint="nothing was sent; this is a defect, please report it",
             )

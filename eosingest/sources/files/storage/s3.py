@@ -45,6 +45,11 @@ class S3Storage:
     session_token: str = field(default="", repr=False)
     path_style: bool | None = None
 
+    @property
+    def by_path(self) -> bool:
+        """Whether the bucket stands in the URL's path, and not in its host."""
+        return bool(self.endpoint) if self.path_style is None else self.path_style
+
     def open(self, file: Stored, until: int | None = None) -> BufferedReader:
         """Open an object; see `port.Storage`. Nothing is asked before it is read."""
         bucket, key = parted(file.path)
@@ -116,13 +121,12 @@ def _client(storage: S3Storage, process: int) -> Any:
             code="package-missing",
             hint="pip install 'eosingest[s3]'",
         ) from error
-    path_style = bool(storage.endpoint) if storage.path_style is None else storage.path_style
     config = Config(
         connect_timeout=_CONNECT_S,
         read_timeout=_READ_S,
         retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
         max_pool_connections=_POOL,
-        s3={"addressing_style": "path" if path_style else "auto"},
+        s3={"addressing_style": "path" if storage.by_path else "auto"},
         # Bytes are proven by our own receipts; checksums that other stores do not know are not asked for.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
