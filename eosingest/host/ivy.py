@@ -24,7 +24,7 @@ from eosingest.host.folder_lock import locked
 from eosingest.host.java import find_java
 
 _IVY_FILE = """\
-<ivy-module version="2.0">
+<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="eosingest" module="fetched"/>
   <configurations><conf name="default"/></configurations>
   <dependencies>

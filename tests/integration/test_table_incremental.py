@@ -16,7 +16,7 @@ from eosingest.sources.postgres.source import TableSource
 from tests.support.harness import Job, assert_done, assert_refused, wait_for
 from tests.support.held_runs import run_killed_at
 from tests.support.postgres import PASSWORD, Postgres, running_postgres
-from tests.support.table_reading import read, source_of
+from tests.support.table_reading import read, source_of, write_table_spec
 
 
 @pytest.fixture(scope="module")
@@ -177,32 +177,17 @@ def test_the_rights_that_it_needs(server: Postgres) -> None:
         server.execute("drop owned by taker", "drop role taker")
 
 
-_SPEC = """\
-name = "{name}"
-[source]
-format = "postgres"
-SOURCE
+_SOURCE = """\
 table = "public.t"
 key = "id"
 incremental = true
 split_rows = 10
-[record]
-value = "v"
-[sink]
-bootstrap_servers = "{servers}"
-topic = "{name}"
-create = {{ partitions = 1 }}
-[transaction]
-timeout = "10s"
-max_records = 5
-[spark]
-master = "local[1]"
 """
 
 
 def test_each_row_once_over_many_runs(job: Job, server: Postgres) -> None:
     """A run that finds an open writer is for later; killed in the middle it is taken up; the next one sends what is new."""
-    job.write_spec(_SPEC.replace("SOURCE", server.source().rstrip().replace("{", "{{").replace("}", "}}")))
+    write_table_spec(job, server, _SOURCE, partitions=1)
 
     def sent() -> list[str]:
         return sorted((record.value or b"").decode() for record in job.records())

@@ -10,7 +10,7 @@ from eosingest.errors import FatalError, SpecError
 from tests.support.harness import Job, assert_done, assert_refused
 from tests.support.held_runs import run_killed_at
 from tests.support.postgres import Postgres, running_postgres
-from tests.support.table_reading import KEY_COLUMN, read, source_of
+from tests.support.table_reading import KEY_COLUMN, read, source_of, write_table_spec
 
 
 @pytest.fixture(scope="module")
@@ -106,27 +106,12 @@ def test_keys_that_are_none(server: Postgres) -> None:
         listed("('x')", "a text")
 
 
-_SPEC = """\
-name = "{name}"
-[source]
-format = "postgres"
-SOURCE
+_SOURCE = """\
 table = "public.t"
 key = ["region", "no"]
 split_rows = 8
 [transform]
 select = ["*", "explode(sequence(1, 3)) as n"]
-[record]
-value = "concat(region, no, '-', n)"
-[sink]
-bootstrap_servers = "{servers}"
-topic = "{name}"
-create = {{ partitions = 2 }}
-[transaction]
-timeout = "10s"
-max_records = 5
-[spark]
-master = "local[1]"
 """
 
 
@@ -138,7 +123,7 @@ def shops(job: Job, server: Postgres) -> list[str]:
         'create table public.t (region varchar(9) collate "C", no smallint, primary key (region, no))',
         "insert into public.t select r, n from unnest(array['eu', 'us', 'Ä', 'eu-2']) r, generate_series(7, 11) n",
     )
-    job.write_spec(_SPEC.replace("SOURCE", server.source().rstrip().replace("{", "{{").replace("}", "}}")))
+    write_table_spec(job, server, _SOURCE, "concat(region, no, '-', n)")
     return sorted(f"{region}{no}-{n}" for region in ("eu", "us", "Ä", "eu-2") for no in range(7, 12) for n in (1, 2, 3))
 
 

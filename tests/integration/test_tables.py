@@ -21,27 +21,8 @@ from tests.support.harness import (
 )
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.postgres import PASSWORD, PASSWORD_IN, Postgres, running_postgres
+from tests.support.table_reading import write_table_spec
 
-_SPEC = """\
-name = "{name}"
-[source]
-format = "postgres"
-SOURCE
-table = "public.orders"
-key = "id"
-split_rows = 40
-[record]
-value = "v"
-[sink]
-bootstrap_servers = "{servers}"
-topic = "{name}"
-create = {{ partitions = 2 }}
-[transaction]
-timeout = "10s"
-max_records = 10
-[spark]
-master = "local[1]"
-"""
 _ROWS = 100
 _HELD = "task-before-commit=sleep:8@2"  # a transaction of ten rows is committed by then
 
@@ -65,7 +46,7 @@ def orders(job: Job, server: Postgres) -> Postgres:
 
 
 def write_spec(job: Job, server: Postgres) -> None:
-    job.write_spec(_SPEC.replace("SOURCE", server.source().rstrip().replace("{", "{{").replace("}", "}}")))
+    write_table_spec(job, server, 'table = "public.orders"\nkey = "id"\nsplit_rows = 40', max_records=10)
 
 
 def sent(job: Job) -> list[str]:

@@ -1,48 +1,40 @@
 """A store that speaks S3, on loopback: s3proxy over a folder, one server for all tests of a session; and a client to it.
 
-Its jar comes from Maven Central, once, with the Ivy that fetches Kafka's jars, and is checked by its SHA-512.
+Its jar comes from Maven Central, once, as Kafka's jars do.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import os
 import socket
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eosingest.host.folder_lock import locked
-from eosingest.host.ivy import ivy_jar
+from eosingest.host import ivy
 from eosingest.host.java import find_java
 from eosingest.host.paths import cache_directory
 from eosingest.sources.files.storage.s3 import S3Storage
 
 VERSION = "4.1.0"
-SHA512 = (
-    "7ea67712b5f520ba2e3dc8faa9a09fec5cc97a5257f4c353e55ae584dd9074c5"
-    "dfaef6941313d3e26e3ea38eded2045e4b6a459791287f2454cb42c5b0d82816"
-)
 ACCESS_KEY, SECRET_KEY = "eosingest-tests", "a-secret-that-nobody-may-print"
 _PATIENCE_S = 600.0
 _UP_S = 60.0
-_IVY_FILE = f"""\
-<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
-  <info organisation="eosingest" module="s3proxy"/>
-  <configurations><conf name="default"/></configurations>
-  <dependencies>
-    <dependency org="org.gaul" name="s3proxy" rev="{VERSION}" transitive="false" conf="default->default">
-      <artifact name="s3proxy" type="jar" ext="jar" m:classifier="jar-with-dependencies"/>
-    </dependency>
-  </dependencies>
-</ivy-module>
-"""
+_JAR = ivy.Jars(
+    what=f"s3proxy {VERSION}",
+    size="55 MB",
+    dependencies=(
+        f'<dependency org="org.gaul" name="s3proxy" rev="{VERSION}" transitive="false" conf="default->default">'
+        '<artifact name="s3proxy" type="jar" ext="jar" m:classifier="jar-with-dependencies"/></dependency>',
+    ),
+    pins={f"s3proxy-{VERSION}.jar": "a4d025969aaf796616ed4b1e2491d87d455ce84bb28cb9db086b2e6aaa68b48d"},
+    code="s3proxy",
+    hint="check the network",
+    instead="put the jar there by hand",
+)
 _PROPERTIES = """\
 s3proxy.authorization=aws-v2-or-v4
 s3proxy.identity={access_key}
@@ -95,33 +87,8 @@ class Store:
 
 def jar() -> Path:
     """Return s3proxy's jar, which is fetched where it is not there."""
-    folder = cache_directory() / f"s3proxy-{VERSION}"
-    folder.mkdir(parents=True, exist_ok=True)
-    place = folder / "s3proxy.jar"
-    with locked(folder / "lock", time.monotonic() + _PATIENCE_S, what="the fetch of s3proxy"):
-        if not place.is_file():
-            _fetch(folder, place)
-    return place
-
-
-def _fetch(folder: Path, place: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=folder) as made:
-        fresh = Path(made)
-        (fresh / "ivy.xml").write_text(_IVY_FILE, encoding="ascii")
-        command = [str(find_java()), "-jar", str(ivy_jar()), "-cache", str(fresh / "cache"), "-ivy"]
-        command += [str(fresh / "ivy.xml"), "-confs", "default", "-novalidate"]
-        command += ["-retrieve", f"{fresh}/[artifact]-[revision].[ext]"]
-        settings = os_settings()
-        subprocess.run([*command, *settings], check=True, stdout=sys.stderr, timeout=_PATIENCE_S)
-        fetched = fresh / f"s3proxy-{VERSION}.jar"
-        assert hashlib.sha512(fetched.read_bytes()).hexdigest() == SHA512, "the jar is not the one that was pinned"
-        fetched.rename(place)
-
-
-def os_settings() -> list[str]:
-    """Return Ivy's option for the settings of a mirror, as for Kafka's jars."""
-    named = os.environ.get("EOSINGEST_IVY_SETTINGS")
-    return ["-settings", named] if named else []
+    libs = ivy.fetched(_JAR, cache_directory() / f"s3proxy-{VERSION}", time.monotonic() + _PATIENCE_S)
+    return libs / next(iter(_JAR.pins))
 
 
 def _free_port() -> int:

@@ -1,4 +1,4 @@
-"""A table of a real PostgreSQL read in this process, by the source and the reader that a run has: no broker, no JVM."""
+"""Tables of a real PostgreSQL: read in this process, by the source and the reader that a run has; and the specs of jobs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,43 @@ from eosingest.sources.postgres.connection import conninfo
 from eosingest.sources.postgres.reading.reader import RowsReader
 from eosingest.sources.postgres.source import TableSource
 from eosingest.spark.python_scan import PythonSplit
+from tests.support.harness import Job
 from tests.support.postgres import PASSWORD, Postgres
 
 KEY_COLUMN = "__eosingest_key"
+_SPEC = """\
+name = "{name}"
+[source]
+format = "postgres"
+SOURCE
+[record]
+value = "VALUE"
+[sink]
+bootstrap_servers = "{servers}"
+topic = "{name}"
+create = {{ partitions = PARTITIONS }}
+[transaction]
+timeout = "10s"
+max_records = MAX_RECORDS
+[spark]
+master = "local[1]"
+"""
+
+
+def write_table_spec(
+    job: Job,
+    server: Postgres,
+    source: str,
+    value: str = "v",
+    *,
+    partitions: int = 2,
+    max_records: int = 5,
+) -> None:
+    """Write the spec of a job that reads a table; `source` has the lines of `[source]`, and what stands before `[record]`."""
+    filled = _SPEC.replace("SOURCE", f"{server.source()}{source.rstrip()}".replace("{", "{{").replace("}", "}}"))
+    for name, text in (("VALUE", value), ("PARTITIONS", str(partitions)), ("MAX_RECORDS", str(max_records))):
+        filled = filled.replace(name, text)
+    job.write_spec(filled)
 
 
 def table_of(server: Postgres, **given: Any) -> Any:
