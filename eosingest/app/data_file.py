@@ -1,14 +1,17 @@
-"""What `init --from` names: a data file on this machine or in a bucket, and what a spec can say of one there; or a topic."""
+"""What `init --from` names: a data file on this machine or in a bucket, and what a spec can say of it; a topic; or a table."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from eosingest import broker
 from eosingest.app.connection import EMBEDDED, embedded_is_down
-from eosingest.sniff.found import Found
+from eosingest.sniff.found import Found, quoted
 from eosingest.sources import registry
-from eosingest.spec import spec_for_topic
+from eosingest.spec import spec_for_table, spec_for_topic
+
+_PASSWORD = "PGPASSWORD"  # libpq's own name of it
 
 
 def data_file(text: str) -> Any:
@@ -26,11 +29,15 @@ def notes_in_bucket(found: Found) -> tuple[str, ...]:
     )
 
 
-def spec_of_topic(text: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the text of a spec that copies the topic that a text names, and notes; None where it names no topic.
+def spec_of_address(text: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the text of a spec for the topic or the table that a text names, and notes; None where it names neither.
 
-    Raises TemporaryError where no broker answers, SpecError for a topic that is not there, FatalError where it may not be read.
+    Raises TemporaryError where nobody answers, SpecError for what is not there, FatalError where it may not be read.
     """
+    return _spec_of_topic(text) or _spec_of_table(text)
+
+
+def _spec_of_topic(text: str) -> tuple[str, tuple[str, ...]] | None:
     kind = registry.TOPICS.addressed()
     address = kind.address_of(text)
     if address is None:
@@ -50,3 +57,31 @@ def spec_of_topic(text: str) -> tuple[str, tuple[str, ...]] | None:
         notes=found.notes,
     )
     return written, found.notes
+
+
+def _spec_of_table(text: str) -> tuple[str, tuple[str, ...]] | None:
+    kind = registry.POSTGRES.addressed()
+    address = kind.address_of(text)
+    if address is None:
+        return None
+    found = kind.look(address)
+    written = spec_for_table(
+        address=str(address),
+        url=address.url,
+        password=f"${{env:{_PASSWORD}}}" if os.environ.get(_PASSWORD) else None,
+        table=found.relation.name,
+        key=[column.name for column in found.relation.keys],
+        record_key=_record_key(found.relation),
+        incremental=found.incremental,
+        notes=found.notes,
+    )
+    return written, found.notes
+
+
+def _record_key(relation: Any) -> str:
+    """Return the table's key as the record's: its text, or that of several columns as JSON."""
+    names = [quoted(column.name) for column in relation.keys]
+    if len(names) > 1:
+        return f"to_json(struct({', '.join(names)}))"
+    types = {column.name: column.spark for column in relation.columns}
+    return names[0] if types[relation.keys[0].name] == "STRING" else f"CAST({names[0]} AS STRING)"

@@ -30,8 +30,8 @@ def init(
             metavar="FILE",
             envvar="EOSINGEST_FROM",
             help="A data file, or s3://bucket/key (csv, tsv, json lines, xml, text, parquet, orc; also .gz, .bz2, .zst,"
-            " .lz4): the spec is written for it, with format, options and schema found out. Or kafka://host:port,…/topic:"
-            " a spec that copies the topic.",
+            " .lz4): the spec is written for it, with format, options and schema found out. Or kafka://host:port,…/topic,"
+            " or postgresql://user@host/database/table.",
             show_default=False,
         ),
     ] = None,
@@ -92,14 +92,14 @@ def _spec_file(path: str) -> Path:
 
 
 def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
-    """Return the text of a spec for a topic or a data file, and notes about it."""
-    from eosingest.app.data_file import data_file, notes_in_bucket, spec_of_topic
+    """Return the text of a spec for a topic, a table or a data file, and notes about it."""
+    from eosingest.app.data_file import data_file, notes_in_bucket, spec_of_address
     from eosingest.sniff import sniff
     from eosingest.spec import job_name, spec_for
 
-    of_topic = spec_of_topic(named)
-    if of_topic is not None:
-        return of_topic
+    of_address = spec_of_address(named)
+    if of_address is not None:
+        return of_address
     data = data_file(named)
     found = sniff(data)
     is_local = isinstance(data, Path)

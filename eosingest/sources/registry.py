@@ -47,7 +47,7 @@ class Kind:
     `tabled`, `made`, `scanned` and `rehearsed` are the `module:name` behind `table`, `source`, `scan` and `rehearsal`, which
     only the kind has that trains Spark's class archive.
     `named` is that of `data_file`, which only the kind has whose items are files.
-    `looked` is the module that looks at a source by its address alone, which only the kind has that a text can name so.
+    `looked` is the module that looks at a source by its address alone, which only a kind has that a text can name so.
     `in_tasks` are the modules that Spark's Python workers load to read.
     """
 
@@ -114,6 +114,7 @@ POSTGRES = Kind(
     tabled="eosingest.sources.postgres.table:PostgresTable",
     made="eosingest.sources.postgres.source:source_of",
     scanned="eosingest.sources.postgres.reading.scan:scan_of",
+    looked="eosingest.sources.postgres.look",
     in_tasks=("eosingest.sources.postgres.reading.reader",),
 )
 KINDS = (FILES, TOPICS, POSTGRES)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from eosingest.spec.options import PROTECTED_SPARK_CONF, protects
     from eosingest.spec.schema import json_schema
-    from eosingest.spec.template import TEMPLATE, job_name, spec_for, spec_for_topic, toml_string
+    from eosingest.spec.template import TEMPLATE, job_name, spec_for, spec_for_table, spec_for_topic, toml_string
 
 __all__ = [
     "PROTECTED_SPARK_CONF",
@@ -43,6 +43,7 @@ __all__ = [
     "protects",
     "resolve_properties",
     "spec_for",
+    "spec_for_table",
     "spec_for_topic",
     "toml_string",
 ]
@@ -51,7 +52,9 @@ _HOME = {
     **dict.fromkeys(("Create", "Record", "Sink", "Spark", "Spec", "Transaction", "Transform"), "model"),
     "resolve_properties": "model",
     **dict.fromkeys(("PROTECTED_SPARK_CONF", "protects"), "options"),
-    **dict.fromkeys(("TEMPLATE", "job_name", "spec_for", "spec_for_topic", "toml_string"), "template"),
+    **dict.fromkeys(
+        ("TEMPLATE", "job_name", "spec_for", "spec_for_table", "spec_for_topic", "toml_string"), "template"
+    ),
     "digest_parts": "digest",
     "json_schema": "schema",
     "load": "loader",

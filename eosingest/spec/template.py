@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 _COPY = "-copy"
 _TOPIC_AT_MOST = 249  # Kafka's limit of a name
+_CREATE = "create = { partitions = 3 }         # only when the topic does not exist"
 _DEFAULT_MESSAGE_BYTES = 1_048_588  # a topic's max.message.bytes by default
 
 TEMPLATE = """\
@@ -19,7 +20,7 @@ TEMPLATE = """\
 #   eosingest plan FILE      show what would be sent: files, splits, bytes
 #   eosingest run FILE       send it; run it again and only what is new is sent
 #
-# For a data file or a topic of yours: eosingest init --from FILE, or kafka://host:9092/topic, writes a spec for it.
+# For data of yours: eosingest init --from FILE, kafka://host:9092/topic or postgresql://user@host/database/table.
 # Any string may hold ${param:x} (given as --param x=…), ${env:X} or ${file:path}; "$${" is a plain "${".
 
 name = "my-job"                     # the job's progress is kept under this name
@@ -85,23 +86,16 @@ def spec_for(
 ) -> str:
     """Return the text of a spec for a data file, from what `sniff` found. `data` is the file's name, `key` an expression."""
     lines = [
-        "#:schema eosingest.schema.json",
-        f"# Written by: eosingest init --from {' '.join(data.split())}",
-        *(f"# Note: {' '.join(note.split())}" for note in notes),
-        "",
-        f"name = {toml_string(name)}",
-        "",
+        *_head(data, name, notes),
         "[source]",
         f"format = {toml_string(format_)}",
-        f"path = {toml_string(path.replace('${', '$${'))}",
+        f"path = {_escaped(path)}",
     ]
     if options:
         lines.append(f"options = {_inline(options)}")
     if schema is not None:
         own = format_ in ("parquet", "orc")  # the files have their schema
-        lines.append(
-            f"{'# the schema of the files: ' if own else 'schema = '}{toml_string(schema.replace('${', '$${'))}"
-        )
+        lines.append(f"{'# the schema of the files: ' if own else 'schema = '}{_escaped(schema)}")
     lines += ["", "[record]"]
     lines.append(
         f"key = {toml_string(key)}"
@@ -112,10 +106,8 @@ def spec_for(
     lines += [
         f'# value = "{value}"  # the default',
         "",
-        "[sink]",
-        'bootstrap_servers = "embedded"      # a real Apache Kafka on this machine; or "host:9092,host:9092"',
-        f"topic = {toml_string(name)}",
-        "create = { partitions = 3 }         # only when the topic does not exist",
+        *_sink(name),
+        _CREATE,
     ]
     if conf:
         lines += ["", "[spark]", f"conf = {_inline(conf)}"]
@@ -141,12 +133,7 @@ def spec_for_topic(
     if max_message_bytes is not None and max_message_bytes != _DEFAULT_MESSAGE_BYTES:
         config["max.message.bytes"] = str(max_message_bytes)
     lines = [
-        "#:schema eosingest.schema.json",
-        f"# Written by: eosingest init --from {address}",
-        *(f"# Note: {' '.join(note.split())}" for note in notes),
-        "",
-        f"name = {toml_string(job_name(copy))}",
-        "",
+        *_head(address, job_name(copy), notes),
         "[source]",
         'format = "kafka"',
         f"topic = {toml_string(topic)}",
@@ -163,11 +150,49 @@ def spec_for_topic(
         "[record]                            # each record as it is: key, value, headers and timestamp",
         f"# key = {toml_string(_field(id_field))}" if id_field else '# key = "key"',
         "",
-        "[sink]",
-        'bootstrap_servers = "embedded"      # a real Apache Kafka on this machine; or "host:9092,host:9092"',
-        f"topic = {toml_string(copy)}",
+        *_sink(copy),
         "# As many partitions as the source has: so records without a key keep theirs, and their order.",
         f"create = {{ partitions = {partitions}, config = {_inline(config)} }}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def spec_for_table(
+    *,
+    address: str,
+    url: str,
+    password: str | None,
+    table: str,
+    key: Sequence[str],
+    record_key: str,
+    incremental: bool,
+    notes: Sequence[str],
+) -> str:
+    """Return the text of a spec that reads a table. `password` is a reference, None where none was needed to look at it.
+
+    `record_key` is an expression; `incremental` says whether a job may go on behind the table's last key.
+    """
+    name = job_name(table.removeprefix("public."))
+    given = "# " if password is None else ""
+    lines = [
+        *_head(address, name, notes),
+        "[source]",
+        'format = "postgres"',
+        f"url = {_escaped(url)}",
+        f"{given}password = {toml_string(password or '${env:PGPASSWORD}')}",
+        f"table = {_escaped(table)}",
+        f"key = {_escaped(key[0]) if len(key) == 1 else '[' + ', '.join(map(_escaped, key)) + ']'}",
+    ]
+    if incremental:
+        lines.append("# incremental = true                # a run of a complete job sends the rows that came since")
+    lines += [
+        "",
+        "[record]",
+        f"key = {_escaped(record_key)}",
+        '# value = "to_json(struct(*))"  # the default',
+        "",
+        *_sink(name),
+        _CREATE,
     ]
     return "\n".join(lines) + "\n"
 
@@ -175,6 +200,30 @@ def spec_for_topic(
 def job_name(text: str) -> str:
     """Return a name for a job, made of another name."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:100] or "my-job"
+
+
+def _head(source: str, name: str, notes: Sequence[str]) -> list[str]:
+    return [
+        "#:schema eosingest.schema.json",
+        f"# Written by: eosingest init --from {' '.join(source.split())}",
+        *(f"# Note: {' '.join(note.split())}" for note in notes),
+        "",
+        f"name = {toml_string(name)}",
+        "",
+    ]
+
+
+def _sink(topic: str) -> list[str]:
+    return [
+        "[sink]",
+        'bootstrap_servers = "embedded"      # a real Apache Kafka on this machine; or "host:9092,host:9092"',
+        f"topic = {toml_string(topic)}",
+    ]
+
+
+def _escaped(text: str) -> str:
+    """Return a text in which `${` means nothing, as a string of TOML."""
+    return toml_string(text.replace("${", "$${"))
 
 
 def _field(name: str) -> str:

@@ -67,6 +67,7 @@ left join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[n - 
 where i.indrelid = %s and i.indisunique and i.indisvalid and i.indimmediate and i.indpred is null
 group by i.indexrelid
 """
+KEYS_MAY_BE = "smallint, integer, bigint, text, varchar, uuid, date, timestamp or timestamptz"
 _BOTH_WAYS = ({0}, {3})  # an index is read from either end, but in one direction
 
 
@@ -148,8 +149,7 @@ def keys_of(what: str, rows: Sequence[ResultColumn], key: Sequence[str]) -> tupl
 
 def _key_type(what: str, row: ResultColumn) -> str:
     if not row.built_in or not row.is_base or row.base not in KEY_TYPES:
-        may = "smallint, integer, bigint, text, varchar, uuid, date, timestamp or timestamptz"
-        raise _spec("source-key-type", f"source.key: {row.name} of {what} is {row.type}; a key is {may}")
+        raise _spec("source-key-type", f"source.key: {row.name} of {what} is {row.type}; a key is {KEYS_MAY_BE}")
     if not row.deterministic:
         raise _spec("source-key-type", f"source.key: the collation of {row.name} of {what} is nondeterministic")
     return row.base

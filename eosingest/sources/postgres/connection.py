@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
+from urllib.parse import parse_qsl, urlsplit
 
 from eosingest.errors import EosingestError, FatalError, SpecError, TemporaryError
 
@@ -38,6 +40,8 @@ _LIBPQ = {
     "keepalives_count": "6",
     "tcp_user_timeout": "60000",
 }
+# What a run sets itself, or what would name another server beside the first one.
+_NO_PARAMETERS = ("password", "options", "client_encoding", "service", "passfile", "dbname", "hostaddr", "user", "host")
 # The server answered, and will answer otherwise in a moment.
 _LATER = ("starting up", "shutting down", "recovery", "too many", "reserved")
 READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -68,13 +72,43 @@ class Table(Protocol):
         """What the table was told of the rest of its spec."""
 
 
+def check_url(url: str) -> None:
+    """Raise ValueError, which says what is wrong, for a URL that is none of a database, or has what does not belong there."""
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError:
+        raise ValueError("is no URL, as in postgresql://reader@db:5432/shop") from None
+    if scheme not in ("postgresql", "postgres"):
+        raise ValueError("must begin with postgresql://, as in postgresql://reader@db:5432/shop")
+    if gives_password(url):
+        raise ValueError('must have no password: give source.password = "${env:…}"')
+    for name in _parameters(url):
+        if name in _NO_PARAMETERS:
+            raise ValueError(f"must not have the parameter {name}")
+
+
+def gives_password(url: str) -> bool:
+    """Say whether a password stands in a URL, also in one that is wrong: a `/` or `@` of the password is not encoded there."""
+    user, _, _ = url.partition("?")[0].partition("://")[2].rpartition("@")
+    return ":" in user or "password" in _parameters(url)
+
+
+def _parameters(url: str) -> list[str]:
+    return [name for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)]
+
+
 def conninfo(table: Table) -> str:
     """Return libpq's connection string, with the password. Raises SpecError where the extra is missing or the URL is wrong."""
-    psycopg = _psycopg()
     given = {} if table.password is None else table.others.resolve({"password": table.password}, "source")
+    return conninfo_of(table.url, given)
+
+
+def conninfo_of(url: str, given: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return libpq's connection string for a URL, with parameters beside it; raises as `conninfo`."""
+    psycopg = _psycopg()
     options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
     try:
-        made: str = psycopg.conninfo.make_conninfo(table.url, **given, **_LIBPQ, options=options)
+        made: str = psycopg.conninfo.make_conninfo(url, **given, **_LIBPQ, options=options)
     except psycopg.Error as error:
         raise SpecError(
             f"source.url: libpq does not take it: {one_line(error)}",

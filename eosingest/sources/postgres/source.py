@@ -112,7 +112,7 @@ class TableSource:
         else:
             items = []
             self._holder.close()  # nobody will read: vacuum need not wait
-        notes = (_as_one_range(found),) if splits and not found.walkable else ()
+        notes = (as_one_range(found),) if splits and not found.walkable else ()
         return Listing(tuple(items), notes=notes, scope=scope if scope is not None else frozen(found.relation, splits))
 
     def _refuse_other(self, found: Found, known: Iterable[str]) -> None:
@@ -167,7 +167,8 @@ class TableSource:
         return False
 
 
-def _as_one_range(found: Found) -> str:
+def as_one_range(found: Found) -> str:
+    """Say that, and why, what is read is not cut into ranges."""
     relation = found.relation
     if relation.query is not None:
         return (

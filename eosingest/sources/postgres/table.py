@@ -9,18 +9,16 @@ import json
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
-from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema
 
+from eosingest.sources.postgres.connection import check_url
 from eosingest.spec.document import Problem
 from eosingest.spec.tables import Beside, SourceTable
 from eosingest.spec.values import Count, Text
 
 _PART = r'(?:[a-z_][a-z0-9_$]*|"(?:[^"]|"")+")'
 _TABLE = re.compile(rf"{_PART}\.{_PART}")
-# What a run sets itself, or what would name another server beside the first one.
-_NO_PARAMETERS = ("password", "options", "client_encoding", "service", "passfile", "dbname", "hostaddr", "user", "host")
 
 
 def _check_table(value: str) -> str:
@@ -36,19 +34,7 @@ def _check_query(value: str) -> str:
 
 
 def _check_url(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-        has_password = parts.password is not None
-        parameters = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
-    except ValueError:
-        raise ValueError("is no URL, as in postgresql://reader@db:5432/shop") from None
-    if parts.scheme not in ("postgresql", "postgres"):
-        raise ValueError("must begin with postgresql://, as in postgresql://reader@db:5432/shop")
-    if has_password:
-        raise ValueError('must have no password: give source.password = "${env:…}"')
-    for name in parameters:
-        if name in _NO_PARAMETERS:
-            raise ValueError(f"must not have the parameter {name}")
+    check_url(value)
     return value
 
 
