@@ -100,6 +100,7 @@ def _run_chunk(seeds: range, rule: str | None) -> list[Result]:
             return [run_schedule(seed) for seed in seeds]
     finally:
         gc.collect()
+        gc.freeze()  # what is left are the decoded records that are kept: each look would walk them all again
         gc.enable()
 
 
