@@ -160,12 +160,12 @@ def spark_sink() -> list[list[str]]:
     return [[str(python), str(ROOT / "bench/spark_rounds.py"), str(libs)]]
 
 
-_LOG4J = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
+LOG4J = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
 
 
 def _connect(boundary: str) -> Callable[[], list[list[str]]]:
     def commands() -> list[list[str]]:
-        libs = jars(f"org.apache.kafka:connect-runtime:{KAFKA}", f"org.apache.kafka:connect-file:{KAFKA}", _LOG4J)
+        libs = jars(f"org.apache.kafka:connect-runtime:{KAFKA}", f"org.apache.kafka:connect-file:{KAFKA}", LOG4J)
         return [[sys.executable, "-m", "bench.connect_rounds", str(libs), boundary]]
 
     return commands
@@ -178,7 +178,7 @@ def _flink() -> list[list[str]]:
 
 
 def _performance() -> list[list[str]]:
-    libs = jars(f"org.apache.kafka:kafka-tools:{KAFKA}", _LOG4J)
+    libs = jars(f"org.apache.kafka:kafka-tools:{KAFKA}", LOG4J)
     return [[sys.executable, "-m", "bench.performance_rounds", str(libs), str(part), "2"] for part in range(2)]
 
 

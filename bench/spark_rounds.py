@@ -10,7 +10,7 @@ import time
 
 from pyspark.sql import SparkSession
 
-NEEDED = ("commons-pool2", "kafka-clients", "spark-")  # the rest of what was fetched Spark has itself
+NEEDED = ("commons-pool2", "kafka-clients", "postgresql", "spark-")  # the rest of what was fetched Spark has itself
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
     for line in sys.stdin:
         work = json.loads(line)
         began = time.monotonic()
-        reader = spark.read.format(work["format"])
+        reader = spark.read.format(work["format"]).options(**work["options"])
         rows = (reader.schema(work["schema"]) if work["schema"] else reader).load(work["path"])
         if work["where"]:
             rows = rows.where(work["where"])

@@ -5,13 +5,16 @@ The same for every contender: a topic whose timestamps are the broker's, read fr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 PARTITIONS = 3
+_LOOK_S = 0.5
+_STILL_S = 5.0  # a topic that has been given nothing for as long is given nothing more
 
 
 class Filled(NamedTuple):
@@ -69,3 +72,24 @@ def filled(servers: str, topic: str) -> Filled:
     finally:
         consumer.close()
     return Filled(count, first, last)
+
+
+def wait_until_filled(servers: str, topic: str, records: int, deadline_s: float, check: Callable[[], None]) -> None:
+    """Wait until a topic holds so many records and nothing more comes; transactions have control records beside them.
+
+    Cheap, so that it does not slow down who is measured: when the records came the broker tells afterwards (`filled`).
+    `check` raises where nothing will come.
+    """
+    admin, ends = AdminClient({"bootstrap.servers": servers}), -1
+    asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(PARTITIONS)}
+    changed = time.monotonic()
+    deadline = changed + deadline_s
+    while time.monotonic() < deadline:
+        now = sum(found.result(20).offset for found in admin.list_offsets(asked).values())
+        if now != ends:
+            ends, changed = now, time.monotonic()
+        elif now >= records and time.monotonic() - changed > _STILL_S:
+            return
+        check()
+        time.sleep(_LOOK_S)
+    raise TimeoutError(f"{topic} holds {ends} records of {records} after {deadline_s:.0f} s")

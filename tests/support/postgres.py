@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ _USER = "pgserver"  # who the server is where the tests are root, as PostgreSQL 
 class Postgres:
     """A server in a folder; it can be killed, and started again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Sequence[str] = ()) -> None:
+        self._settings = settings
         self.port = choose_ports(None, None)[0]
         self._folder = folder
         self._data = folder / "data"
@@ -52,6 +53,7 @@ class Postgres:
     def start(self) -> None:
         """Start the server, and wait until it answers."""
         settings = ["fsync=off", "max_connections=40", f"port={self.port}", f"unix_socket_directories={self._folder}"]
+        settings += self._settings
         listen = [f"-c{setting}" for setting in ("listen_addresses=127.0.0.1", *settings)]
         self._process = self._call("postgres", "-D", str(self._data), *listen)
         wait_for(self._answers)
@@ -108,11 +110,14 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def running_postgres() -> Iterator[Postgres]:
-    """Start a server in a folder that is removed behind it, with its password where specs of the tests name it."""
+def running_postgres(*settings: str) -> Iterator[Postgres]:
+    """Start a server in a folder that is removed behind it, with its password where specs of the tests name it.
+
+    `settings` are further ones of the server, as in postgresql.conf.
+    """
     folder = Path(tempfile.mkdtemp(prefix="eosingest-pg-"))
     try:
-        server = Postgres(folder)
+        server = Postgres(folder, settings)
         server.start()
         try:
             with pytest.MonkeyPatch.context() as patch:
