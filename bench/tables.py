@@ -80,7 +80,7 @@ def ours(server: Postgres, folder: Path, read: str, value: str, key: str | None)
 
     def turn(servers: str, topic: str, rows: int) -> None:
         spec = folder / f"{topic}.toml"
-        properties = ", ".join(f'"{name}" = "{value}"' for name, value in PROPERTIES.items())
+        properties = ", ".join(f'"{name}" = "{setting}"' for name, setting in PROPERTIES.items())
         spec.write_text(
             SPEC.format(
                 topic=topic,

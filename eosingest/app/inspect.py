@@ -94,7 +94,7 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
         control = state.settled
         in_force = control is not None and pins.in_force(control, state.offsets)
         split_size = control.split_size if control is not None and in_force else spec.source.split_size
-        made = make_plan(source, state.offsets, split_size, scope.listed(source, control, state))
+        made = make_plan(source, state.offsets, split_size, scope.listed(source.listed_only(), control, state))
         with _collected(errors):
             made.refuse_changes(spec.source.on_change)
         with _collected(errors):
@@ -110,7 +110,8 @@ def _first_plan(parts: Parts) -> PlanReport:
         "the embedded broker is not running, so what was sent to it is not known: this is the plan of a first run"
         " (start it with: eosingest broker up)"
     )
-    made = make_plan(source.listed_only(), {}, spec.source.split_size, source.list())
+    shown = source.listed_only()
+    made = make_plan(shown, {}, spec.source.split_size, shown.list())
     return _with_notes(_plan_report(spec, EMBEDDED, made, []), made, parts)
 
 

@@ -96,7 +96,8 @@ def _check_of(interrupted: Callable[[], int | None]) -> Callable[[], None]:
 
 
 def _plan(parts: Parts) -> Plan:
-    return make_plan(parts.source.listed_only(), {}, parts.spec.source.split_size, parts.source.list())
+    source = parts.source.listed_only()
+    return make_plan(source, {}, parts.spec.source.split_size, source.list())
 
 
 def _previewer(parts: Parts, observer: Observer) -> SparkPreviewer:

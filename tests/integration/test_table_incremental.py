@@ -75,6 +75,19 @@ def test_a_late_commit_below_the_last_key(server: Postgres) -> None:
     assert third.list(None, [*sent_of(listing), *sent_of(behind)]).items == ()
 
 
+def test_a_look_waits_for_nobody(server: Postgres) -> None:
+    """Breaks when a plan that is only shown keeps writers waiting, or waits for them; its rows can be read all the same."""
+    with opened(server) as late:
+        late.execute("insert into public.t (v) values ('late')")
+        server.execute("insert into public.t (v) values ('early')")
+        run = source(server)
+        listing = run.listed_only().list()
+        assert server.execute("select 1 from pg_locks where mode = 'ShareLock'") == []
+        assert ids(server, listing) == [2]
+        late.commit()
+    assert ids(server, run.list()) == [1, 2], "a run sees both"
+
+
 def test_a_writer_that_stays_open(server: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holder, "WAIT_S", 1)
     server.execute("insert into public.t (v) values ('early')")

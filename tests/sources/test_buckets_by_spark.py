@@ -5,9 +5,11 @@ Kills and changes of objects are in the conformance suite (json.s3, parquet.s3).
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import uuid
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,14 @@ def _json_gz(path: Path, rows: list[dict[str, Any]]) -> None:
     path.write_bytes(gzip.compress(b"".join(json.dumps(row).encode() + b"\n" for row in rows), mtime=0))
 
 
+def _json_bz2(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_bytes(bz2.compress(b"".join(json.dumps(row).encode() + b"\n" for row in rows)))
+
+
+def _json_deflate(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_bytes(zlib.compress(b"".join(json.dumps(row).encode() + b"\n" for row in rows)))
+
+
 def _csv(path: Path, rows: list[dict[str, Any]]) -> None:
     path.write_text("id,v\n" + "".join(f"{row['id']},{row['v']}\n" for row in rows))
 
@@ -79,6 +89,9 @@ _FORMATS: dict[str, tuple[str, Callable[[Path, list[dict[str, Any]]], None], str
     "orc": ('format = "orc"', _orc, ""),
     "avro": ('format = "avro"', _avro, ""),
     "binaryFile": ('format = "binaryFile"', _json, ""),
+    "text, lines that end at two bytes": ('format = "text"\noptions = { lineSep = "\\n{" }', _json, ""),
+    "text.bz2": ('format = "text"', _json_bz2, ".bz2"),
+    "text.deflate": ('format = "text"', _json_deflate, ".deflate"),
     "wholetext": ('format = "text"\noptions = { wholetext = true }', _json, ""),
 }
 
@@ -126,8 +139,9 @@ def test_the_same_rows_as_on_a_disk(spark: Warm, store: Store, tmp_path: Path, c
         store.put(bucket, str(path.relative_to(tmp_path)), path.read_bytes())
     if tree is False and "p INT" in rest:
         rest = rest.replace(", p INT", "")
-    local, local_schema, _ = _records(spark(), tmp_path, 'path = "in"', rest)
-    found, schema, _ = _records(spark(), tmp_path, f'path = "s3://{bucket}/in"\n{store.table()}', rest)
+    path = "in" if suffix not in (".bz2", ".deflate") else f"in/{'*/*/' if tree else ''}*{suffix}"
+    local, local_schema, _ = _records(spark(), tmp_path, f'path = "{path}"', rest)
+    found, schema, _ = _records(spark(), tmp_path, f'path = "s3://{bucket}/{path}"\n{store.table()}', rest)
     assert found == local
     assert schema == local_schema
     assert len(found) > 0 and (len(found) == len(_ROWS) or "id" not in found[0][1] or len(found) == 3)

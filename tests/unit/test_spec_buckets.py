@@ -47,8 +47,6 @@ def spec(folder: Path, source: str, format: str = "text") -> Spec:
         ('path = "s3://b/a"\nstorage = { endpoint = "http://me:pw@h" }', "without path and user"),
         ('path = "s3://b/a"\nstorage = { endpoint = "h:9000" }', "must be a URL"),
         ('path = "s3://b/a"\noptions = { wholetext = true, lineSep = "x" }', "no effect beside wholetext"),
-        ('path = "s3://b/a"\noptions = { wholetext = false }', "lineSep alone"),
-        ('path = "s3://b/a"\noptions = { lineSep = "ab" }', "one byte"),
         ('path = "s3://b/a"\nschema = "value STRING"', "drop schema"),
     ],
 )

@@ -1,7 +1,6 @@
 """Paths of buckets in a spec: what is refused beside them, and what is wrong with `storage`.
 
-For the table of `[source]` (table.py), before anything is connected. Lines of text are read in Python, by fewer options than
-Spark's reader has.
+For the table of `[source]` (table.py), before anything is connected.
 """
 
 from __future__ import annotations
@@ -26,24 +25,15 @@ def problems(paths: Iterable[Any], source: Mapping[str, Any]) -> Iterator[Proble
         return
     if not all(isinstance(path, str) and S3_URI.match(path) for path in paths):
         yield Problem(("source", "path"), "names files of a bucket and others: give them a job each")
-    if source.get("format") == "text" and isinstance(options, Mapping) and not _is_whole(options):
-        yield from _options(options)
-        if source.get("schema") is not None:
-            yield Problem(("source", "schema"), "text has one column, value STRING; drop schema")
+    is_lines = source.get("format") == "text" and not (isinstance(options, Mapping) and _is_whole(options))
+    if is_lines and source.get("schema") is not None:
+        yield Problem(("source", "schema"), "text has one column, value STRING; drop schema")
     if isinstance(storage, Mapping):
         yield from _storage(storage)
 
 
 def _is_whole(options: Mapping[str, Any]) -> bool:
     return is_whole("text", {name: str(value).lower() for name, value in options.items()})
-
-
-def _options(options: Mapping[str, Any]) -> Iterator[Problem]:
-    for name, text in options.items():
-        if name.lower() != "linesep":
-            yield Problem(("source", "options", name), "of a bucket, text is read with the option lineSep alone")
-        elif not isinstance(text, str) or len(text.encode()) != 1:
-            yield Problem(("source", "options", name), "of a bucket, lines end at one byte")
 
 
 def _storage(storage: Mapping[str, Any]) -> Iterator[Problem]:

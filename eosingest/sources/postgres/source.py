@@ -40,9 +40,11 @@ class TableSource:
     wording = WORDING
     root_as_written = "."  # the identity of the table tells it apart
 
-    def __init__(self, table: Table, check: Callable[[], None]) -> None:
-        """Connect to nothing yet. `check` raises to end a long walk."""
+    def __init__(self, table: Table, check: Callable[[], None], *, is_shown: bool = False) -> None:
+        """Connect to nothing yet. `check` raises to end a long walk. `is_shown`: nothing is sent by what is listed."""
         self._table = table
+        self._is_shown = is_shown
+        self._shown: TableSource | None = None
         self._name = table.table or NAME
         self._check = check
         self._holder: Any = None  # the connection whose snapshot the items name
@@ -61,7 +63,7 @@ class TableSource:
         """
         sent = [split_of(self._name, split, bounds) for split, bounds in done]
         with explained(f"{self._name} could not be listed"):
-            found = self._hold(behind_writers=self._table.incremental and scope is None)
+            found = self._hold(behind_writers=self._table.incremental and scope is None and not self._is_shown)
             self._refuse_other(found, [str(scope["table"])] if scope is not None else [one.identity for one in sent])
             if scope is None and sent and not self._table.incremental:
                 return self._listing(found, [])
@@ -93,8 +95,12 @@ class TableSource:
             return self._listing(found, splits)
 
     def listed_only(self) -> TableSource:
-        """Return the same source: it reads no row to tell a version."""
-        return self
+        """Return the source for a plan that is only shown: it waits for no writer, and keeps none waiting.
+
+        It is kept here, since its connection holds the snapshot that rows are shown in.
+        """
+        self._shown = self._shown or TableSource(self._table, self._check, is_shown=True)
+        return self._shown
 
     def _hold(self, *, behind_writers: bool = False) -> Found:
         """Begin the transaction whose snapshot the tasks read in, and look up in it what is read."""

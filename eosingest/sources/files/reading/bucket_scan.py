@@ -1,5 +1,7 @@
 """How lines of objects in buckets are read (`spark.scan.Scan`): in Python; Spark computes what is more than lines.
 
+Those that Python does not cut (`takes`) Spark reads, as all other formats (scan.py).
+
     lines as they are ─▶ line_reader.py ─▶ task.py            no JVM has rows
     anything else ─────▶ TextReader ─▶ PythonScan (spark/python_scan.py) ─▶ Spark SQL ─▶ task.py
 
@@ -8,7 +10,7 @@ The records are those of text files on a disk. Columns of `k=v` folders are text
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +34,18 @@ from eosingest.spark.python_scan import PythonScan, PythonSplit
 from eosingest.spark.scan import Direct
 
 _LINE = "value"
+
+
+def takes(paths: Sequence[str], options: Mapping[str, str]) -> bool:
+    """Say whether lines of such paths are read here: not where lines end at several bytes, or all are of another codec."""
+    if len(options.get("lineSep", "\n").encode()) != 1:
+        return False
+    return not all(_is_of_another_codec(path) for path in paths)
+
+
+def _is_of_another_codec(path: str) -> bool:
+    """Say whether a name is that of compressed text which Python does not cut into lines: of `.bz2`, and `.deflate`."""
+    return codec_of(path) is not None and not is_compressed(path)
 
 
 @dataclass(frozen=True)
@@ -70,12 +84,12 @@ class BucketScan(FilesInPython):
         Raises FatalError for objects whose codec no task reads.
         """
         files = pending_files(plan)
-        unread = [file.name for file in files if codec_of(file.path) is not None and not is_compressed(file.path)]
+        unread = [file.name for file in files if _is_of_another_codec(file.path)]
         if unread:
             raise FatalError(
-                f"{listed(unread, 10)}: of a bucket, compressed text is read as .gz, .zst and .lz4",
+                f"{listed(unread, 10)}: of a bucket, Spark reads the lines of .bz2 and .deflate, where nothing else is named",
                 code="bad-data",
-                hint="nothing of this run was sent; compress it again, or leave it out by a narrower path",
+                hint="nothing of this run was sent; give them a job with a path that ends so (*.bz2), and leave them out here",
             )
         inspect_pending(context, self.read, plan, as_lines=True, slots=slots)
 

@@ -14,9 +14,8 @@ from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.names import metadata_file_path
 from eosingest.sources.files.partitions import partition_base
-from eosingest.sources.files.reading import hadoop_s3, line_jobs, other_reader
+from eosingest.sources.files.reading import bucket_scan, hadoop_s3, line_jobs, other_reader
 from eosingest.sources.files.reading import splits as file_splits
-from eosingest.sources.files.reading.bucket_scan import BucketScan
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
 from eosingest.sources.files.reading.outgrown import check_pinned_schema
@@ -107,8 +106,8 @@ class FileScan:
     def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
     ) -> tuple[Plan, OtherRows | None]:
-        """See other_reader.py. Only lines have another reader."""
-        if not line_jobs.sends_lines(self.read, self.conf, self._base_path(plan)):
+        """See other_reader.py. Only lines of local files have another reader."""
+        if self.in_buckets or not line_jobs.sends_lines(self.read, self.conf, self._base_path(plan)):
             return plan, None
         by_spark, alone = other_reader.split_for_audit(
             spark.sparkContext, plan, slots, by_another_reader=by_another_reader
@@ -145,8 +144,9 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
     if FORMATS[table.format].is_read_in_python:
         return XmlScan(read, records, table.recursive)
     in_buckets = are_in_buckets(table.path)
-    if in_buckets and table.format == "text" and not is_whole(table.format, read.options):
-        return BucketScan(read, records, table.recursive)
+    is_lines = table.format == "text" and not is_whole(table.format, read.options)
+    if in_buckets and is_lines and bucket_scan.takes(table.path, read.options):
+        return bucket_scan.BucketScan(read, records, table.recursive)
     return FileScan(read, conf, table.recursive, in_buckets)
 
 
