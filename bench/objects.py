@@ -87,9 +87,7 @@ def main() -> None:
         for number in range(arguments.rounds):
             spec = folder / f"{number}.toml"
             spec.write_text(
-                SPEC.format(
-                    name=f"bench-{number}", bucket=bucket, storage=store.table(), servers=up.bootstrap_servers
-                )
+                SPEC.format(name=f"bench-{number}", bucket=bucket, storage=store.table(), servers=up.bootstrap_servers)
             )
             seconds["the listing alone"].append(listed_alone(store, bucket))
             seconds["plan, all new"].append(timed("plan", spec, folder / "home")[0])

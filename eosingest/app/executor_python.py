@@ -1,6 +1,7 @@
 """A Python for executors as one archive: interpreter, standard library, and what tasks import (`eosingest package`).
 
-Spark unpacks it on every executor (`spark.archives`, docs/clusters.md). A virtual environment only refers to the interpreter
+Spark unpacks it on every executor (`spark.archives`, docs/clusters.md). The clients of kinds of sources whose extras are
+installed here are in it too. A virtual environment only refers to the interpreter
 that made it; this archive contains the interpreter, which finds its library relative to itself. eosingest is not in it, since
 each run sends it; pyspark is not in it either, since the cluster has it.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import sysconfig
@@ -24,11 +26,13 @@ from pathlib import Path, PurePosixPath
 
 from eosingest.errors import FatalError
 from eosingest.host.paths import unusable
+from eosingest.sources.registry import CLIENTS
 from eosingest.spark.probe import MODULES
 
 _LIBRARY = PurePosixPath("lib") / f"python{sys.version_info.major}.{sys.version_info.minor}"
 _LEFT_OUT = frozenset({"site-packages", "dist-packages", "__pycache__"} | {"test", "tests", "include"})
 _NOT_OF_TASKS = frozenset({"idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "pydoc_data"})
+_NAME = re.compile(r"[^A-Za-z0-9._-]")  # what ends a name at the beginning of a requirement
 _CHECK_S = 120.0
 _STEP = 200  # files between two calls of `check`
 # The interpreter may need its shared library, beside it; Python's variables of the executor's environment are not for it.
@@ -122,8 +126,35 @@ def _files() -> Iterator[tuple[Path, PurePosixPath]]:
         folders[:] = [name for name in folders if name not in left_out and not name.startswith("config-")]
         inside = Path(folder).relative_to(library)
         yield from ((Path(folder) / name, _LIBRARY / inside / name) for name in names)
-    for package in MODULES.values():
-        yield from _files_of(_installed(package))
+    packages = {package: _installed(package) for package in MODULES.values()}
+    for package in _clients().values():
+        _add_with_required(package, packages)
+    for installed in packages.values():
+        yield from _files_of(installed)
+
+
+def _clients() -> dict[str, str]:
+    """Return the modules of the extras that are installed here, with their packages."""
+    return {module: package for module, package in CLIENTS.items() if _found(package) is not None}
+
+
+def _add_with_required(package: str, packages: dict[str, Distribution]) -> None:
+    """Add a package, and those that it requires: without its extras, and without what a marker leaves out on this machine."""
+    name = package.lower().replace("_", "-").replace(".", "-")
+    installed = _found(name)
+    if installed is None or name in packages:
+        return
+    packages[name] = installed
+    for requirement in installed.requires or ():
+        wanted, _, marker = requirement.partition(";")
+        if "extra" not in marker:
+            _add_with_required(_NAME.split(wanted.strip(), maxsplit=1)[0], packages)
+
+
+def _found(package: str) -> Distribution | None:
+    with suppress(PackageNotFoundError):
+        return distribution(package)
+    return None
 
 
 def _shared_library() -> Path | None:
@@ -136,14 +167,14 @@ def _shared_library() -> Path | None:
 
 
 def _installed(package: str) -> Distribution:
-    try:
-        return distribution(package)
-    except PackageNotFoundError as error:
+    found = _found(package)
+    if found is None:
         raise FatalError(
             f"{package} is not installed in the Python that eosingest runs in",
             code="package-missing",
             hint=f"{sys.executable} -m pip install {package}",
-        ) from error
+        )
+    return found
 
 
 def _files_of(installed: Distribution) -> Iterator[tuple[Path, PurePosixPath]]:
@@ -167,7 +198,7 @@ def _tried(folder: Path, check: Callable[[], None]) -> dict[str, str]:
     with tarfile.open(folder / "archive") as archive:
         archive.extractall(there, filter="data")
     check()
-    command = [str(there / "bin" / "python"), "-s", "-c", _LOOK, json.dumps(MODULES)]
+    command = [str(there / "bin" / "python"), "-s", "-c", _LOOK, json.dumps({**MODULES, **_clients()})]
     environment = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
     try:
         done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=_CHECK_S)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -48,7 +48,8 @@ class Kind:
     only the kind has that trains Spark's class archive.
     `named` is that of `data_file`, which only the kind has whose items are files.
     `looked` is the module that looks at a source by its address alone, which only a kind has that a text can name so.
-    `in_tasks` are the modules that Spark's Python workers load to read.
+    `in_tasks` are the modules that Spark's Python workers load to read; `clients` those of the kind's extra that they need for
+    it, with the packages that bring them.
     """
 
     formats: tuple[str, ...]
@@ -59,6 +60,7 @@ class Kind:
     rehearsed: str = ""
     named: str = ""
     looked: str = ""
+    clients: Mapping[str, str] = field(default_factory=dict)
 
     def table(self) -> Any:
         """Return the kind's `spec.tables.SourceTable`, the class. Loads pydantic."""
@@ -93,6 +95,7 @@ FILES = Kind(
     scanned="eosingest.sources.files.reading.scan:scan_of",
     rehearsed="eosingest.sources.files.reading.rehearsal:FileRehearsal",
     named="eosingest.sources.files.storage.object_file:data_file",
+    clients={"boto3": "boto3"},
     in_tasks=(
         "eosingest.sources.files.reading.bucket_scan",
         "eosingest.sources.files.reading.inspect_files",
@@ -115,10 +118,12 @@ POSTGRES = Kind(
     made="eosingest.sources.postgres.source:source_of",
     scanned="eosingest.sources.postgres.reading.scan:scan_of",
     looked="eosingest.sources.postgres.look",
+    clients={"adbc_driver_postgresql.dbapi": "adbc-driver-postgresql"},
     in_tasks=("eosingest.sources.postgres.reading.reader",),
 )
 KINDS = (FILES, TOPICS, POSTGRES)
 IN_TASKS = tuple(name for kind in KINDS for name in kind.in_tasks)
+CLIENTS = {module: package for kind in KINDS for module, package in kind.clients.items()}
 
 
 def formats() -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import pytest
 
 from eosingest.app import executor_python
 from eosingest.errors import EosingestError, FatalError
+from eosingest.sources.registry import CLIENTS
 from eosingest.spark.probe import MODULES
 
 
@@ -20,9 +21,19 @@ def test_all_that_tasks_import_and_no_more() -> None:
     named = {str(place) for place in places}
     assert {f"{library}/os.py", f"{library}/encodings/utf_8.py"} <= named
     packages = {place.parts[3].split("-")[0].split(".")[0] for place in places if "site-packages" in place.parts}
-    assert packages >= {name.split(".")[0] for name in MODULES}
+    assert packages >= {name.split(".")[0] for name in (*MODULES, *CLIENTS)}
+    assert packages >= {"botocore", "s3transfer", "jmespath", "urllib3", "dateutil", "adbc_driver_manager"}
     assert not packages & {"pytest", "pyspark", "eosingest", "pip"}
     assert not [place for place in places if {"tests", "include", "__pycache__"} & set(place.parts)]
+
+
+def test_clients_of_extras_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when an archive cannot be made without all extras, or has half of one."""
+    monkeypatch.setitem(CLIENTS, "no_such.module", "no-such-package")
+    assert "no_such.module" not in executor_python._clients()
+    monkeypatch.delitem(CLIENTS, "boto3")
+    places = {place.parts[3] for _, place in executor_python._files() if "site-packages" in place.parts}
+    assert not places & {"boto3", "botocore"}
 
 
 def test_what_is_missing_here_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
