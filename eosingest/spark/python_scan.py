@@ -170,6 +170,12 @@ class BareColumns:
     partition: str | None = None
     header_column: str | None = None
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The columns that are sent."""
+        named = (self.key, self.value, self.timestamp, self.partition, self.header_column, *self.headers.values())
+        return frozenset(name for name in named if name is not None)
+
 
 def bare_columns(records: RecordSettings, columns: Mapping[str, str]) -> BareColumns | None:
     """Return the columns that a spec sends unchanged as the parts of a record; None if it asks for anything else."""

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from eosingest.errors import FatalError, SpecError
+from eosingest.protocol.plan import make_plan
+from eosingest.sources.postgres.reading.scan import scan_of
+from eosingest.spark.python_scan import StraightReader
+from eosingest.spark.record_columns import RecordSettings
 from tests.support.harness import Job, assert_done, assert_refused
 from tests.support.held_runs import run_killed_at
 from tests.support.postgres import Postgres, running_postgres
-from tests.support.table_reading import KEY_COLUMN, read, source_of, write_table_spec
+from tests.support.table_reading import KEY_COLUMN, read, source_of, table_of, write_table_spec
 
 
 @pytest.fixture(scope="module")
@@ -160,3 +165,24 @@ def test_rows_that_change_between_kill_and_rerun(job: Job, server: Postgres, sho
     assert sent(job) == sorted(["eu"] * 6 + ["eu-2"] * 4 + ["us"] * 5 + ["Ä"] * 5)
     job.edit_spec('key = ["region", "no"]', 'key = ["no", "region"]')
     assert_done(job.run(), records_sent=0)
+
+
+def test_no_column_is_asked_for_that_is_not_sent(server: Postgres) -> None:
+    """Breaks when a wide table is read for one column of it."""
+    server.execute(
+        "drop table if exists public.t",
+        "create table public.t (id int primary key, v text, wide text, h text)",
+        "insert into public.t values (1, 'v1', 'w1', 'h1'), (2, 'v2', 'w2', 'h2')",
+    )
+    source = source_of(server)
+    plan = make_plan(source, {}, 1, source.list())
+    records = RecordSettings(where=None, select=("*",), key=None, value="V", headers={"x": "h"}, timestamp=None)
+    direct = scan_of(table_of(server), records, {}).direct(plan)
+    assert direct is not None and isinstance(direct.reader, StraightReader)
+    (split,) = direct.splits
+    batches = direct.reader.reader.read(split, None)  # type: ignore[arg-type]
+    assert [row for batch in batches for row in batch.to_pylist()] == [
+        {"v": "v1", "h": "h1", KEY_COLUMN: 1},
+        {"v": "v2", "h": "h2", KEY_COLUMN: 2},
+    ]
+    assert scan_of(table_of(server), replace(records, key="CAST(id AS STRING)"), {}).direct(plan) is None

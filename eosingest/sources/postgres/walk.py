@@ -6,7 +6,7 @@ Columns are named as those of `t`: `order by "id"` would mean what is selected u
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from eosingest.errors import FatalError
@@ -59,11 +59,17 @@ def key_columns(relation: Relation) -> list[str]:
     return [KEY_COLUMN + (str(number) if number else "") for number in range(len(relation.keys))]
 
 
-def rows_query(relation: Relation, split: KeyRange, last: KeyValue | None, *, again: bool) -> str:
-    """Return the query of a range's rows behind the `last` key that was sent; `again`: with the row of that key."""
+def rows_query(
+    relation: Relation, split: KeyRange, last: KeyValue | None, *, again: bool, only: Collection[str] | None = None
+) -> str:
+    """Return the query of a range's rows behind the `last` key that was sent; `again`: with the row of that key.
+
+    `only` names the columns that are wanted, None for all.
+    """
     columns = [
         f"t.{quoted(column.name)}{'::text' if column.as_text else ''} as {quoted(column.name)}"
         for column in relation.columns
+        if only is None or column.name in only
     ]
     values = zip(key_values(relation), key_columns(relation), strict=True)
     columns += [f"{value} as {quoted(name)}" for value, name in values]

@@ -32,9 +32,13 @@ _LATER = ("08", "53", "57", "58", "40")
 
 @dataclass(frozen=True)
 class RowsReader:
-    """Reads the ranges of a table. `conninfo` holds the password: it travels in the task closure only."""
+    """Reads the ranges of a table. `conninfo` holds the password: it travels in the task closure only.
+
+    `only` names the columns that are wanted, None for all: the server sends no others.
+    """
 
     conninfo: str = field(repr=False)
+    only: frozenset[str] | None = None
 
     def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a range behind those that are committed; see `python_scan.ArrowReader`.
@@ -44,7 +48,7 @@ class RowsReader:
         """
         item = as_range(split.item)
         last, again = _begin(committed)
-        query = rows_query(item.relation, item.split, last, again=again)
+        query = rows_query(item.relation, item.split, last, again=again, only=self.only)
         with _explained(item), contextlib.closing(_connect(self.conninfo)) as connection, connection.cursor() as cursor:
             _enter(cursor, item, query)
             cursor.adbc_statement.set_options(**_BATCH_BYTES)

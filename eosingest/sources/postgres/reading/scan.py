@@ -6,15 +6,16 @@ The columns are those of the table, which the items have: this scan asks nobody.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eosingest.protocol.plan import Plan
 from eosingest.sources.postgres.connection import conninfo
 from eosingest.sources.postgres.ranges import KEY_COLUMN, Relation, as_range
 from eosingest.sources.postgres.reading.reader import RowsReader
-from eosingest.spark.python_scan import PythonScan
+from eosingest.spark.python_scan import PythonScan, bare_columns
 from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.scan import Direct
 from eosingest.spark.scan_of_plan import ScanOfPlan
 
 
@@ -24,6 +25,12 @@ class TableScan(ScanOfPlan):
 
     records: RecordSettings
     reader: RowsReader
+
+    def direct(self, plan: Plan) -> Direct | None:
+        """See `PythonScan.direct`; no column is asked for that is not sent."""
+        scan = self.of(plan)
+        bare = bare_columns(scan.records, scan.columns)
+        return replace(scan, reader=replace(self.reader, only=bare.names)).direct(plan) if bare is not None else None
 
     def of(self, plan: Plan) -> PythonScan:
         """Return the scan of a plan's ranges, whose table has the columns."""
