@@ -63,7 +63,10 @@ def _lines(report: PreviewReport) -> Iterator[str]:
     if report.schema and report.format != "text":
         from eosingest.spec import toml_string
 
-        yield "The schema, as it would stand under [source]:"
-        yield f"schema = {toml_string(report.schema)}"
+        if report.takes_schema:
+            yield "The schema, as it would stand under [source]:"
+            yield f"schema = {toml_string(report.schema)}"
+        else:
+            yield f"The columns: {report.schema}"
     for number, record in enumerate(report.records, start=1):
         yield from records.lines_of(record, f"Record {number} ({record.item})")

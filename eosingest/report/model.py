@@ -351,7 +351,7 @@ def _json_of(value: bytes | None) -> str | dict[str, str] | None:
 class PreviewReport:
     """What a first run would send: the resolved schema (DDL) and the first records. `items` is the number of items.
 
-    `log` is Spark's log file.
+    `log` is Spark's log file. `takes_schema`: the spec may say the schema.
     """
 
     job: str
@@ -360,6 +360,7 @@ class PreviewReport:
     wording: Wording
     items: int
     schema: str | None
+    takes_schema: bool = True
     records: tuple[ShownRecord, ...] = ()
     log: str | None = None
     errors: tuple[EosingestError, ...] = ()
@@ -367,7 +368,7 @@ class PreviewReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as the `data` of the JSON envelope; the errors have their own place there."""
-        left = ("errors", "wording", "items")
+        left = ("errors", "wording", "items", "takes_schema")
         data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in left}
         records = [{self.wording.item: record.item, **record.to_json()} for record in self.records]
         return {**data, **_counts(self.wording, self.items), "records": records, "notes": list(self.notes)}

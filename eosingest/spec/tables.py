@@ -54,11 +54,13 @@ class SourceTable(Table):
 
     Class methods are given the table as it was read, before it is known to be right. `hints` has what to do, by the code of
     their problems. `cut_by_size`: items are cut by `split_size`. `more_columns`: rows may have others than those of `columns`.
+    `takes_schema`: the columns may be given, by the key `schema`.
     """
 
     hints: ClassVar[Mapping[str, str]] = {}
     cut_by_size: ClassVar[bool] = True
     more_columns: ClassVar[bool] = True
+    takes_schema: ClassVar[bool] = False
 
     format: str = Field(description="What is read, and how.")
     split_size: Size = Field(

@@ -54,6 +54,13 @@ def test_as_text() -> None:
     assert tomli.loads(result.lines[2]) == {"schema": REPORT.schema}
 
 
+def test_columns_that_a_spec_does_not_say() -> None:
+    """Breaks when a table's columns are shown as a key that its spec cannot have."""
+    lines = list(preview.result_of(replace(REPORT, takes_schema=False)).lines)
+    assert lines[1] == 'The columns: id BIGINT,`a"b` STRING'
+    assert lines[2].startswith("Record 1")
+
+
 def test_as_json_nothing_is_cut_and_bytes_are_kept() -> None:
     record = replace(RECORD, value=b"x" * 5000, key=b"\xff", timestamp_ms=None, partition=None)
     data = json.loads(json.dumps(replace(REPORT, records=(record,)).to_json()))

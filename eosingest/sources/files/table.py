@@ -48,6 +48,8 @@ class FileTable(SourceTable):
         _NO_HEADER: "look at the file's first line: are these the columns' names, header = true; is it a row, header = false"
     }
 
+    takes_schema: ClassVar[bool] = True
+
     format: Annotated[str, one_of_words(registry.formats), WithJsonSchema({"type": "string", "enum": list(NAMES)})] = (
         Field(description="How the files are written; json means one record a line.")
     )
