@@ -86,7 +86,7 @@ def _summary(spec: Spec) -> list[tuple[str, str]]:
     return [
         ("job", f"{spec.name}; while an earlier run is alive: {spec.if_running}"),
         ("source", f"{source.format}: {', '.join(source.places())}"),
-        ("splits", f"{_cuts(source, wording)}; a changed {wording.item}: {source.on_change}"),
+        ("splits", _splits(source, wording)),
         ("schema", _schema(spec)),
         ("rows", _rows(spec)),
         ("record", _record(spec)),
@@ -102,8 +102,10 @@ def _summary(spec: Spec) -> list[tuple[str, str]]:
     ]
 
 
-def _cuts(source: SourceTable, wording: Wording) -> str:
-    return words.amount(source.split_size, wording.unit) if source.cut_by_size else f"one for each {wording.item}"
+def _splits(source: SourceTable, wording: Wording) -> str:
+    if not source.cut_by_size:
+        return f"one for each {wording.item}"
+    return f"{words.amount(source.split_size, wording.unit)}; a changed {wording.item}: {source.on_change}"
 
 
 def _master(spec: Spec) -> str:
