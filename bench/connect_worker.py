@@ -77,8 +77,9 @@ class Worker:
             try:
                 self.ask("GET", "/connectors")
                 return
-            except (urllib.error.URLError, ConnectionError):
+            except (urllib.error.URLError, ConnectionError, RuntimeError):
                 time.sleep(0.2)
+        self.stop()
         raise TimeoutError(f"Connect does not answer; see {self.folder}/connect.out")
 
     def ask(self, method: str, path: str, body: dict[str, str] | None = None) -> Any:
@@ -97,8 +98,11 @@ class Worker:
         return json.loads(text) if text else None
 
     def refuse_failed(self, name: str) -> None:
-        """Raise RuntimeError where the connector or one of its tasks has failed."""
-        status = self.ask("GET", f"/connectors/{name}/status")
+        """Raise RuntimeError where the connector or one of its tasks has failed; it may not have begun yet."""
+        try:
+            status = self.ask("GET", f"/connectors/{name}/status")
+        except RuntimeError:
+            return
         for part in (status["connector"], *status["tasks"]):
             if part["state"] == "FAILED":
                 raise RuntimeError(f"{name} failed: {part['trace'][:2_000]}")

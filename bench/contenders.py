@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,11 @@ master = "local[2]"
 """
 
 
+def as_toml(properties: Mapping[str, str]) -> str:
+    """Return properties as the inside of an inline table."""
+    return ", ".join(f'"{name}" = "{value}"' for name, value in properties.items())
+
+
 @dataclass(frozen=True)
 class Order:
     """One round's order: which work, where its files lie, and where to."""
@@ -75,7 +80,7 @@ class Order:
                 options="options = { header = false }" if work.format == "csv" else "",
                 where=f'where = "{work.where}"' if work.where else "",
                 key=f'key = "{work.key}"' if work.key else "",
-                properties=", ".join(f'"{name}" = "{value}"' for name, value in self.properties.items()),
+                properties=as_toml(self.properties),
             )
         )
         return spec

@@ -4,7 +4,7 @@
 
 Records of 200 bytes with keys of 12, in three partitions, on one broker, in turns, each to a topic of its own; the first round
 is not counted. `eosingest run` and the loop are whole commands, from start to exit; the Connect worker is warm, and its figure
-goes from the connector's creation to the last record. "Sending" is from the first to the last append, by the broker's clock.
+goes from the connector's creation to the last append, before its commit. "Sending" is from the first to the last append.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from confluent_kafka import Producer
 from bench import topics
 from bench.brokers import running_broker
 from bench.connect_worker import Worker
-from bench.contenders import KAFKA, LOG4J, PROPERTIES, ROOT
+from bench.contenders import KAFKA, LOG4J, PROPERTIES, ROOT, as_toml
 from bench.environments import jars
 
 _ROUND_S = 1_200
@@ -67,8 +67,7 @@ def ours(folder: Path) -> Turn:
 
     def turn(servers: str, source: str, target: str, records: int) -> None:
         spec = folder / f"{target}.toml"
-        properties = ", ".join(f'"{name}" = "{value}"' for name, value in PROPERTIES.items())
-        spec.write_text(SPEC.format(source=source, target=target, servers=servers, properties=properties))
+        spec.write_text(SPEC.format(source=source, target=target, servers=servers, properties=as_toml(PROPERTIES)))
         run_eosingest(folder, "run", str(spec))
 
     return turn

@@ -5,7 +5,7 @@
 Rows of six columns, about 120 bytes as JSON, by a bigint key, in turns, each to a topic of its own; the first round is not
 counted. `eosingest run` and the Spark job are whole commands, from start to exit, with `to_json(struct(*))` as the value, or of
 a table whose one column beside the key is the document; the Connect worker of Debezium is warm and exactly-once, and its
-figure goes from the connector's creation to the last record. "Sending" is from the first to the last append, by the broker.
+figure goes from the connector's creation to the last append. "Sending" is from the first to the last append, by the broker.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from bench import topics
 from bench.brokers import running_broker
 from bench.connect_worker import Worker
-from bench.contenders import KAFKA, LOG4J, PROPERTIES, ROOT, SPARK
+from bench.contenders import KAFKA, LOG4J, PROPERTIES, ROOT, SPARK, as_toml
 from bench.copies import run_eosingest, table
 from bench.environments import jars, python_with
 from tests.support.postgres import PASSWORD, Postgres, running_postgres
@@ -80,7 +80,6 @@ def ours(server: Postgres, folder: Path, read: str, value: str, key: str | None)
 
     def turn(servers: str, topic: str, rows: int) -> None:
         spec = folder / f"{topic}.toml"
-        properties = ", ".join(f'"{name}" = "{setting}"' for name, setting in PROPERTIES.items())
         spec.write_text(
             SPEC.format(
                 topic=topic,
@@ -89,7 +88,7 @@ def ours(server: Postgres, folder: Path, read: str, value: str, key: str | None)
                 key=f'key = "{key}"\n' if key else "",
                 value=value,
                 servers=servers,
-                properties=properties,
+                properties=as_toml(PROPERTIES),
             )
         )
         run_eosingest(folder, "run", str(spec))
@@ -169,7 +168,7 @@ def debezium(server: Postgres, worker: Worker) -> Turn:
             "transforms.to.regex": ".*",
             "transforms.to.replacement": topic,
             "exactly.once.support": "requested",
-            **{f"producer.override.{name}": value for name, value in PROPERTIES.items()},
+            **{f"producer.override.{key}": setting for key, setting in PROPERTIES.items()},
         }
         worker.ask("PUT", f"/connectors/{topic}/config", config)
         try:
@@ -231,7 +230,7 @@ def main() -> None:
             "a Spark job, JDBC, to_json": sparks(server, *_ROWS),
             "eosingest run, a column": ours(server, folder, *_ONE_COLUMN),
             "a Spark job, JDBC, a column": sparks(server, *_ONE_COLUMN),
-            f"{_DEBEZIUM} {DEBEZIUM}, exactly once": debezium(server, worker),
+            f"{_DEBEZIUM} {DEBEZIUM}, in transactions": debezium(server, worker),
         }
         if arguments.only:
             turns = {name: turn for name, turn in turns.items() if name.startswith(tuple(arguments.only))}

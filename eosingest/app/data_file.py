@@ -68,7 +68,8 @@ def _spec_of_table(text: str) -> tuple[str, tuple[str, ...]] | None:
     written = spec_for_table(
         address=str(address),
         url=address.url,
-        password=f"${{env:{_PASSWORD}}}" if os.environ.get(_PASSWORD) else None,
+        password=f"${{env:{_PASSWORD}}}",
+        has_password=bool(os.environ.get(_PASSWORD)),
         table=found.relation.name,
         key=[column.name for column in found.relation.keys],
         record_key=_record_key(found.relation),

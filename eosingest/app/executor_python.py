@@ -128,27 +128,31 @@ def _files() -> Iterator[tuple[Path, PurePosixPath]]:
         yield from ((Path(folder) / name, _LIBRARY / inside / name) for name in names)
     packages = {package: _installed(package) for package in MODULES.values()}
     for package in _clients().values():
-        _add_with_required(package, packages)
+        packages |= _with_required(package)
     for installed in packages.values():
         yield from _files_of(installed)
 
 
 def _clients() -> dict[str, str]:
-    """Return the modules of the extras that are installed here, with their packages."""
-    return {module: package for module, package in CLIENTS.items() if _found(package) is not None}
+    """Return the modules of the extras that are installed here by pip, with their packages."""
+    return {
+        module: package
+        for module, package in CLIENTS.items()
+        if (found := _with_required(package)) and all(each.files is not None for each in found.values())
+    }
 
 
-def _add_with_required(package: str, packages: dict[str, Distribution]) -> None:
-    """Add a package, and those that it requires: without its extras, and without what a marker leaves out on this machine."""
-    name = package.lower().replace("_", "-").replace(".", "-")
-    installed = _found(name)
-    if installed is None or name in packages:
-        return
-    packages[name] = installed
-    for requirement in installed.requires or ():
-        wanted, _, marker = requirement.partition(";")
-        if "extra" not in marker:
-            _add_with_required(_NAME.split(wanted.strip(), maxsplit=1)[0], packages)
+def _with_required(package: str) -> dict[str, Distribution]:
+    """Return a package and those that it requires without extras, as far as they are installed: a marker may not hold here."""
+    found, left = dict[str, Distribution](), [package]
+    while left:
+        name = left.pop().lower().replace("_", "-").replace(".", "-")
+        installed = _found(name)
+        if installed is not None and name not in found:
+            found[name] = installed
+            wanted = (requirement.partition(";") for requirement in installed.requires or ())
+            left += [_NAME.split(text.strip(), maxsplit=1)[0] for text, _, marker in wanted if "extra" not in marker]
+    return found
 
 
 def _found(package: str) -> Distribution | None:

@@ -360,7 +360,7 @@ class PreviewReport:
     wording: Wording
     items: int
     schema: str | None
-    takes_schema: bool = True
+    takes_schema: bool
     records: tuple[ShownRecord, ...] = ()
     log: str | None = None
     errors: tuple[EosingestError, ...] = ()

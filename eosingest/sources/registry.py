@@ -25,7 +25,7 @@ class PlannedSource(Source, Protocol):
         """What the names of its items are relative to, as the spec says it, for the control record."""
 
     def listed_only(self) -> Source:
-        """Return the source for a plan that is only shown: it reads no item to tell its version, and waits for nobody."""
+        """Return the source for a plan that is only shown: it reads no item to tell its version, and waits for no writer."""
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
         """Return the names of items that do not exist any more, whether the spec names them or not."""

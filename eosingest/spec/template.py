@@ -161,25 +161,26 @@ def spec_for_table(
     *,
     address: str,
     url: str,
-    password: str | None,
+    password: str,
+    has_password: bool,
     table: str,
     key: Sequence[str],
     record_key: str,
     incremental: bool,
     notes: Sequence[str],
 ) -> str:
-    """Return the text of a spec that reads a table. `password` is a reference, None where none was needed to look at it.
+    """Return the text of a spec that reads a table. `password` is a reference; without `has_password` none was needed so far.
 
     `record_key` is an expression; `incremental` says whether a job may go on behind the table's last key.
     """
     name = job_name(table.removeprefix("public."))
-    given = "# " if password is None else ""
+    given = "" if has_password else "# "
     lines = [
         *_head(address, name, notes),
         "[source]",
         'format = "postgres"',
         f"url = {_escaped(url)}",
-        f"{given}password = {toml_string(password or '${env:PGPASSWORD}')}",
+        f"{given}password = {toml_string(password)}",
         f"table = {_escaped(table)}",
         f"key = {_escaped(key[0]) if len(key) == 1 else '[' + ', '.join(map(_escaped, key)) + ']'}",
     ]

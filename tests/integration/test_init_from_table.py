@@ -85,6 +85,8 @@ def test_no_key(table: Postgres, index: str) -> None:
         "public.orders",
         "ORDERS",
         "Public.Orders",
+        '"public"."orders"',
+        'PUBLIC."orders"',
     ],
 )
 def test_how_a_table_is_named(table: Postgres, name: str) -> None:
@@ -113,12 +115,20 @@ def test_what_is_no_table(table: Postgres) -> None:
             'no table nope in this database; this role may read "Odd one".t, public.parts',
         ),
         ("pg_class", "source-table-missing", "no table pg_class"),
-        ("v", "source-no-table", "public.v is a view"),
+        ("v", "source-no-table", "public.v is a view, and has no key"),
     ):
         with pytest.raises(SpecError, match=words) as refused:
             _look(table, name)
         assert refused.value.code == code and refused.value.hint.startswith("nothing was written")
     assert _look(table, "parts").relation.name == "public.parts"
+
+
+def test_columns_that_cannot_be_read(table: Postgres) -> None:
+    """Breaks when a table that has a key is said to have none."""
+    table.execute('create table public.t (id int primary key, "ID" int)')
+    with pytest.raises(SpecError, match="differ in case only") as refused:
+        _look(table, "t")
+    assert (refused.value.code, refused.value.hint[:19]) == ("source-columns", "nothing was written")
 
 
 def test_who_may_not_look(table: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,20 +110,23 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def running_postgres(*settings: str) -> Iterator[Postgres]:
-    """Start a server in a folder that is removed behind it, with its password where specs of the tests name it.
-
-    `settings` are further ones of the server, as in postgresql.conf.
-    """
+def started_postgres(*settings: str) -> Iterator[Postgres]:
+    """Start a server in a folder that is removed behind it; `settings` are further ones of it, as in postgresql.conf."""
     folder = Path(tempfile.mkdtemp(prefix="eosingest-pg-"))
     try:
         server = Postgres(folder, settings)
         server.start()
         try:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setenv(PASSWORD_IN, PASSWORD)
-                yield server
+            yield server
         finally:
             server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def running_postgres(*settings: str) -> Iterator[Postgres]:
+    """Start such a server, with its password in the environment, where specs of the tests name it."""
+    with started_postgres(*settings) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv(PASSWORD_IN, PASSWORD)
+        yield server

@@ -31,6 +31,7 @@ REPORT = PreviewReport(
     wording=WORDING,
     items=3,
     schema='id BIGINT,`a"b` STRING',
+    takes_schema=True,
     records=(RECORD,),
     log="x.log",
 )

@@ -10,6 +10,7 @@ import tomllib
 import pytest
 
 from eosingest.errors import SpecError
+from eosingest.sources.postgres.connection import check_url
 from eosingest.sources.postgres.look import Address, address_of
 from eosingest.spec import spec_for_table
 
@@ -35,7 +36,7 @@ def test_an_address(text: str, url: str, table: str) -> None:
 def test_an_address_is_written_as_it_was_given() -> None:
     """Breaks when a comment of the spec names another table than the one that was looked at."""
     text = "postgresql://me@db/shop/a%20b.c%2Fd?sslmode=require"
-    assert str(address_of(text)) == text.replace("%2F", "/")
+    assert str(address_of(text)) == text
     assert str(Address("postgresql://db/shop", "a\nb")) == "postgresql://db/shop/a%0Ab"
 
 
@@ -55,6 +56,7 @@ def test_what_is_no_address(text: str) -> None:
         "postgresql://[db/shop/t",
         "postgresql://db/shop/t?host=other",
         "postgresql://db/shop/t?options=-c",
+        "postgresql://db/shop/a%00b",
     ],
 )
 def test_a_wrong_address(text: str) -> None:
@@ -71,7 +73,10 @@ def test_a_wrong_address(text: str) -> None:
         f"postgresql://me:a@{SECRET}@db/shop/t",
         f"postgresql://me:{SECRET}#@db/shop/t",
         f"postgresql://me:{SECRET}[@db/shop/t",
+        f"postgresql://me:{SECRET}?x@db/shop/t",
+        f"postgresql://me:a/b?{SECRET}@db/shop/t",
         f"postgresql://db/shop/t?password={SECRET}",
+        f"postgresql://db/shop/t?sslpassword={SECRET}",
         f"postgresql://db/shop/t?sslmode=require&password={SECRET}",
     ],
 )
@@ -83,12 +88,36 @@ def test_a_password_in_an_address(text: str) -> None:
     assert SECRET not in f"{refused.value}{refused.value.hint}"
 
 
+@pytest.mark.parametrize(
+    ("url", "taken"),
+    [
+        ("postgresql://me@db:5432/shop", True),
+        ("postgresql://db:5432/shop@1", True),
+        ("postgresql://a:1,[::1]:2,c/shop@1?sslmode=require", True),
+        ("postgresql:///shop", True),
+        (f"postgresql://me:{SECRET}@db/shop", False),
+        (f"postgresql://me:{SECRET}?x@db/shop", False),
+        (f"postgresql://me:{SECRET}/x@db/shop", False),
+        (f"postgresql://db/shop?sslpassword={SECRET}", False),
+    ],
+)
+def test_the_url_of_a_spec(url: str, taken: bool) -> None:
+    """Breaks when a password passes that libpq would find, and be shown; or a name with an `@` is taken for one."""
+    if taken:
+        assert check_url(url) == url
+        return
+    with pytest.raises(ValueError, match="must") as refused:
+        check_url(url)
+    assert SECRET not in str(refused.value)
+
+
 def test_names_that_mean_something_in_a_spec() -> None:
     """Breaks when a name is taken for a reference, or ends a comment or a string."""
     text = spec_for_table(
         address="postgresql://db/s/t\nname = 1",
         url="postgresql://db/${x}",
-        password=None,
+        password="${env:X}",
+        has_password=False,
         table='public."a""${env:X}\n"',
         key=["id", 'odd "${param:y}'],
         record_key="to_json(struct(id))",

@@ -60,7 +60,9 @@ def status_of(wording: Wording) -> StatusReport:
 
 def preview_of(wording: Wording) -> PreviewReport:
     record = ShownRecord(None, b"v", item="a")
-    return PreviewReport("j", "t", "f", wording=wording, items=3, schema="v STRING", records=(record,))
+    return PreviewReport(
+        "j", "t", "f", wording=wording, items=3, schema="v STRING", takes_schema=True, records=(record,)
+    )
 
 
 def test_json_of_files_has_the_names_that_it_always_had() -> None:

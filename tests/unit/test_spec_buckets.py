@@ -48,6 +48,7 @@ def spec(folder: Path, source: str, format: str = "text") -> Spec:
         ('path = "s3://b/a"\nstorage = { endpoint = "h:9000" }', "must be a URL"),
         ('path = "s3://b/a"\noptions = { wholetext = true, lineSep = "x" }', "no effect beside wholetext"),
         ('path = "s3://b/a"\nschema = "value STRING"', "drop schema"),
+        ('path = "s3://b/a"\noptions = { lineSep = "" }', "must not be empty"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, source: str, said: str) -> None:

@@ -6,6 +6,7 @@ Below source.py and the reader; between the table of the spec and libpq, which b
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -40,8 +41,13 @@ _LIBPQ = {
     "keepalives_count": "6",
     "tcp_user_timeout": "60000",
 }
-# What a run sets itself, or what would name another server beside the first one.
-_NO_PARAMETERS = ("password", "options", "client_encoding", "service", "passfile", "dbname", "hostaddr", "user", "host")
+_SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
+# What a run sets itself, what would name another server beside the first one, and what must not be shown.
+_NO_PARAMETERS = ("options", "client_encoding", "service", "passfile", "dbname", "hostaddr", "user", "host", *_SECRETS)
+_USER = re.compile(r"([^@/]*)@")  # as libpq finds it, whatever comes before the `@`
+_HOSTS = re.compile(r"(?:(?:\[[^\]]*\]|[^:,\[\]]*)(?::\d*)?(?:,|$))*")
+# Classes of SQLSTATE that a later try may not meet: connection, rollback, resources, locks, operator intervention, system.
+LATER_STATES = ("08", "40", "53", "55", "57", "58")
 # The server answered, and will answer otherwise in a moment.
 _LATER = ("starting up", "shutting down", "recovery", "too many", "reserved")
 READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -72,25 +78,30 @@ class Table(Protocol):
         """What the table was told of the rest of its spec."""
 
 
-def check_url(url: str) -> None:
-    """Raise ValueError, which says what is wrong, for a URL that is none of a database, or has what does not belong there."""
+def check_url(url: str) -> str:
+    """Return a URL that is one of a database. Raises ValueError, which says what is wrong, and repeats nothing of it."""
     try:
         scheme = urlsplit(url).scheme
+        parameters = _parameters(url)
     except ValueError:
         raise ValueError("is no URL, as in postgresql://reader@db:5432/shop") from None
     if scheme not in ("postgresql", "postgres"):
         raise ValueError("must begin with postgresql://, as in postgresql://reader@db:5432/shop")
-    if gives_password(url):
-        raise ValueError('must have no password: give source.password = "${env:…}"')
-    for name in _parameters(url):
+    for name in parameters:
         if name in _NO_PARAMETERS:
             raise ValueError(f"must not have the parameter {name}")
+    if gives_password(url):
+        raise ValueError('must have no password: give source.password = "${env:…}"')
+    return url
 
 
 def gives_password(url: str) -> bool:
-    """Say whether a password stands in a URL, also in one that is wrong: a `/` or `@` of the password is not encoded there."""
-    user, _, _ = url.partition("?")[0].partition("://")[2].rpartition("@")
-    return ":" in user or "password" in _parameters(url)
+    """Say whether a secret stands in a URL, also in one that is wrong: a `/` of the password is not encoded there."""
+    rest = url.partition("://")[2]
+    user, (hosts, _, behind) = _USER.match(rest), rest.partition("/")
+    if user is not None and ":" in user[1]:
+        return True
+    return ("@" in behind and not _HOSTS.fullmatch(hosts)) or not set(_SECRETS).isdisjoint(_parameters(url))
 
 
 def _parameters(url: str) -> list[str]:
@@ -139,7 +150,7 @@ def _error(what: str, error: Any) -> EosingestError:
     text = one_line(error)
     refused = "FATAL:" in text and not any(word in text for word in _LATER)
     state = error.sqlstate
-    if (state is None and not refused) or (state or "")[:2] in ("08", "53", "57", "40", "55"):
+    if (state is None and not refused) or (state or "")[:2] in LATER_STATES:
         return TemporaryError(
             f"{what}: {text}",
             code="source-unreadable",

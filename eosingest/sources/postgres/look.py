@@ -8,6 +8,8 @@ For a spec that is to be written, so nothing of a spec is known: the password is
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +31,14 @@ from eosingest.sources.postgres.source import as_one_range
 
 _SCHEMES = ("postgresql://", "postgres://")
 _AS_IN = "postgresql://reader@db:5432/shop/public.orders"
+_HINTS = {
+    "source-unreadable": "nothing was written; is the server there, and is the address right?",
+    "postgres-refused": "nothing was written; the password comes from PGPASSWORD or ~/.pgpass, and the role needs SELECT on the"
+    " table",
+    "source-columns": "nothing was written; such a table can be read by a query that renames them: begin with: eosingest init",
+}
 _SHOWN = 20  # names of tables, in messages
+_PARTS = re.compile(r'"(?:[^"]|"")*"|[^"]+|"')
 _OWN = "n.nspname <> 'information_schema' and n.nspname !~ '^pg_'"
 _TABLES = f"""
 select format('%%I.%%I', n.nspname, c.relname), c.relkind::text
@@ -65,7 +74,7 @@ class Address:
 
     def __str__(self) -> str:
         database, mark, parameters = self.url.partition("?")
-        return f"{database}/{quote(self.table)}{mark}{parameters}"
+        return f"{database}/{quote(self.table, safe='')}{mark}{parameters}"
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,7 @@ def address_of(text: str) -> Address | None:
     path, mark, parameters = text.partition("?")
     _, _, place = path.partition("://")
     server, database, table, *more = [*place.split("/"), "", ""]
-    if not database or any(more):
+    if not database or any(more) or "\0" in unquote(table):
         raise _bad_address("must name a database and one table of it")
     return Address(f"postgresql://{server}/{database}{mark}{parameters}", unquote(table))
 
@@ -121,20 +130,17 @@ def _with_hint() -> Iterator[None]:
     """Let the hints of errors about the server say what to do here, where there is no spec yet."""
     try:
         yield
-    except TemporaryError as error:
-        hint = "nothing was written; is the server there, and is the address right?"
-        raise TemporaryError(error.message, code=error.code, hint=hint) from error
-    except FatalError as error:
-        hint = "nothing was written; the password comes from PGPASSWORD or ~/.pgpass, and the role needs SELECT on the table"
-        raise FatalError(error.message, code=error.code, hint=hint) from error
+    except (TemporaryError, FatalError, SpecError) as error:
+        hint = _HINTS.get(error.code, error.hint.replace("nothing was sent", "nothing was written"))
+        raise type(error)(error.message.removeprefix("source.url: "), code=error.code, hint=hint) from error
 
 
 def _table(connection: Any, address: Address) -> str:
-    """Return the name of the table as SQL takes it; what is written in capitals may be meant as SQL takes it."""
+    """Return the name of the table as SQL takes it. It may be written plainly, or as in SQL: quoted, or in capitals."""
     if not address.table:
         names = [name for (name,) in connection.execute(_ALL).fetchall()]
         raise _no_table(f"the address names no table; {_there_are(names)}")
-    for name in dict.fromkeys((address.table, address.table.lower())):
+    for name in dict.fromkeys((address.table, _as_in_sql(address.table))):
         found = connection.execute(_TABLES, {"name": name}).fetchall()
         if len(found) > 1:
             raise _no_table(f"there are several tables {address.table}: {_listed([name for name, _ in found])}")
@@ -144,12 +150,26 @@ def _table(connection: Any, address: Address) -> str:
     raise _no_table(f"there is no table {address.table} in this database; {_there_are(names)}")
 
 
+def _as_in_sql(text: str) -> str:
+    """Return a name with its parts as SQL means them: those in quotes as they are, others in lower case."""
+    return "".join(
+        part[1:-1].replace('""', '"') if part.startswith('"') else part.lower() for part in _PARTS.findall(text)
+    )
+
+
 def _refuse_view(name: str, kind: str) -> str:
-    if kind not in ("r", "p"):
+    if kind == "f":
         raise SpecError(
-            f"{name} is a view or the like, and has no key by itself",
+            f"{name} is a foreign table: it has no snapshot",
             code="source-no-table",
-            hint=f'nothing was written; begin with: eosingest init; and give [source] query = "select * from {name}" and a key',
+            hint="nothing was written; name the table in the database where it lies",
+        )
+    if kind not in ("r", "p"):
+        query = json.dumps(f"select * from {name}", ensure_ascii=False)
+        raise SpecError(
+            f"{name} is a view, and has no key by itself",
+            code="source-no-table",
+            hint=f"nothing was written; begin with: eosingest init; and give [source] query = {query} and a key",
         )
     return name
 
@@ -171,8 +191,11 @@ def _keyed(connection: Any, table: str) -> Found:
     """Return the table with the best of its keys: one that gives ranges, else the first one. Raises SpecError for none."""
     fit = []
     for (key,) in connection.execute(_KEYS, (table,)).fetchall():
-        with contextlib.suppress(SpecError):
+        try:
             fit.append(find(connection, table, key))
+        except SpecError as error:
+            if error.code != "source-key-type":
+                raise
     if not fit:
         raise SpecError(
             f"{table} has no primary key and no unique index over columns that are NOT NULL and each {KEYS_MAY_BE}",

@@ -33,11 +33,6 @@ def _check_query(value: str) -> str:
     return value
 
 
-def _check_url(value: str) -> str:
-    check_url(value)
-    return value
-
-
 def _check_key(value: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(value)) < len(value):
         raise ValueError("must not name a column twice")
@@ -67,7 +62,7 @@ class PostgresTable(SourceTable):
     format: Annotated[str, WithJsonSchema({"type": "string", "enum": ["postgres"]})] = Field(
         description="Always postgres."
     )
-    url: Annotated[str, AfterValidator(_check_url)] = Field(
+    url: Annotated[str, AfterValidator(check_url)] = Field(
         description="Server, user and database: postgresql://reader@db:5432/shop. Without the password."
     )
     password: str | None = Field(

@@ -16,6 +16,7 @@ BOOLEAN = re.compile(r"true|false", re.IGNORECASE)
 WHOLE_NUMBER = re.compile(r"-?[0-9]+")
 FRACTION = re.compile(r"[0-9]*\.?[0-9]+([eE]-?[0-9]+)?")
 ANY_TEXT = re.compile(r".*", re.DOTALL)
+SOME_TEXT = re.compile(r".+", re.DOTALL)
 CHARACTER = re.compile(r"[\u0000-\uffff]?")  # one UTF-16 code unit, Java's char
 UNESCAPED = re.compile(
     r"STOP_AT_CLOSING_QUOTE|BACK_TO_DELIMITER|STOP_AT_DELIMITER|SKIP_VALUE|RAISE_ERROR", re.IGNORECASE
@@ -29,6 +30,7 @@ SHAPES = {
     REBASE_MODE: f"must be one of {', '.join(REBASE_MODE.pattern.split('|'))}",
     XML_NAME: "must be a name of XML, without brackets",
     BOOLEAN: "must be true or false",
+    SOME_TEXT: "must not be empty",
     WHOLE_NUMBER: "must be a whole number",
     FRACTION: "must be a number above 0 and up to 1",
 }
@@ -43,7 +45,7 @@ OF_TYPED_TEXT: Mapping[str, re.Pattern[str]] = {
     "enableDateTimeParsingFallback": BOOLEAN,
     "encoding": ANY_TEXT,
     "charset": ANY_TEXT,
-    "lineSep": ANY_TEXT,
+    "lineSep": SOME_TEXT,
     "samplingRatio": FRACTION,
 }
 DEFAULTS_OF_TYPED_TEXT: Mapping[str, str] = {"samplingRatio": "1.0", "locale": "en-US", "timeZone": "UTC"}

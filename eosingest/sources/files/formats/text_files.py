@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eosingest.sources.files.formats.entry import ANY_TEXT, BOOLEAN, FileFormat, Refusals, says
+from eosingest.sources.files.formats.entry import BOOLEAN, SOME_TEXT, FileFormat, Refusals, says
 
 
 def is_whole(options: Mapping[str, str]) -> bool:
@@ -20,7 +20,7 @@ def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
 TEXT = FileFormat(
     name="text",
     schema_note="one column, value STRING",
-    options={"lineSep": ANY_TEXT, "wholetext": BOOLEAN},  # not encoding: the reader takes the bytes as they are
+    options={"lineSep": SOME_TEXT, "wholetext": BOOLEAN},  # not encoding: the reader takes the bytes as they are
     defaults={"wholetext": "false"},
     is_text=True,
     columns={"value": "STRING"},

@@ -87,7 +87,8 @@ class BucketScan(FilesInPython):
         unread = [file.name for file in files if _is_of_another_codec(file.path)]
         if unread:
             raise FatalError(
-                f"{listed(unread, 10)}: of a bucket, Spark reads the lines of .bz2 and .deflate, where nothing else is named",
+                f"{listed(unread, 10)}: of a bucket, text that is compressed otherwise than as .gz, .zst or .lz4 is read where"
+                " nothing else is named",
                 code="bad-data",
                 hint="nothing of this run was sent; give them a job with a path that ends so (*.bz2), and leave them out here",
             )

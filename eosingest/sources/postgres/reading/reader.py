@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from eosingest.errors import FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import POSITION_KIND_ROWS
-from eosingest.sources.postgres.connection import INSTALL, READ_ONLY, one_line
+from eosingest.sources.postgres.connection import INSTALL, LATER_STATES, READ_ONLY, one_line
 from eosingest.sources.postgres.ranges import KEY_COLUMN, KeyValue, TableRange, as_range, key_of
 from eosingest.sources.postgres.walk import rows_query
 from eosingest.spark.python_scan import PythonSplit
@@ -26,8 +26,6 @@ from eosingest.spark.python_scan import PythonSplit
 _BATCH_BYTES = {"adbc.postgresql.batch_size_hint_bytes": str(4 << 20)}
 _LOCK_NOT_AVAILABLE = "55P03"
 _LIVES = "select exists (select from pg_locks where locktype = 'virtualxid' and virtualtransaction"
-# Classes of SQLSTATE: connection, resources, operator intervention, system, rollback. A retry may help.
-_LATER = ("08", "53", "57", "58", "40")
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ def _explained(item: TableRange) -> Iterator[None]:
         raise OSError(f"{item.split.label}: {one_line(error)}") from error
     except _errors() as error:
         state = getattr(error, "sqlstate", None)
-        if state is None or state[:2] in _LATER:
+        if state is None or state[:2] in LATER_STATES:
             raise OSError(f"{item.split.label}: {one_line(error)}") from error
         raise FatalError(
             f"{item.split.label}: PostgreSQL refused: {one_line(error)}",
