@@ -23,6 +23,8 @@ MENDED = [
     790_515,  # an attempt that looked while compaction took the control record, and inited beside a newer one
     727_830,  # a driver that was cut off fenced a newer run's task four times: exit 7 is right, the witness did not think so
     620_857,  # a changed spec was accepted, nothing was sent under it, and the witness took the earlier one for the job's
+    844_593,  # a changed spec was accepted where gaps were recorded and nothing sent: it is pinned, the witness took none to be
+    884_462,  # the same, by a run that failed behind the proof
     456_679,  # what a transaction told a lost offsets topic, the witness took for told to the new one
     7_351_332,  # three attempts killed, the last one fenced by its transaction timeout: exit 7 instead of 3
 ]

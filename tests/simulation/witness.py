@@ -48,6 +48,9 @@ class Witness:
             None  # of the spec that the committed records were made by, since the last `complete`
         )
         self.sent = False  # whether a row was committed under it; a split without any has a record, too
+        self.accepted: str | None = (
+            None  # what a run accepted while nothing was sent: it is pinned where gaps are recorded
+        )
         self.versions: dict[Place, str] = {}  # and of each split
         self.missing: dict[
             Place, list[int]
@@ -243,13 +246,17 @@ class Witness:
             # everything is sent again, in whatever version
             self.anew = value["run"]
             self.rows = dict.fromkeys(self.rows, 0)
-            self.version, self.sent, self.completed = None, False, set()
+            self.version, self.sent, self.accepted, self.completed = None, False, None, set()
             self.edited.clear()
             self.missing.clear()
         if begins and self.run_of(value).accept_change and not self.sent:
             self.version = None  # another spec was accepted by a proof over nothing, and any is while nothing is sent
+        run = self.run_of(value)
+        if run.accept_change and not self.sent and value["digest"].get("record.value") == run.version:
+            self.accepted = run.version  # also by a run that failed behind the proof
         if value["state"] == "complete" and (self.world.tables is not None or self.world.files is not None):
-            self.version, self.sent = None, False  # what comes now is other rows, and may be another spec's
+            # what comes now is other rows, and may be another spec's
+            self.version, self.sent, self.accepted = None, False, None
 
     def _take_offset(self, split: Place, parts: list[Place], new: dict[str, Any]) -> None:
         lengths = self.world.source.lengths
@@ -359,7 +366,9 @@ class Witness:
     def _check_changed(self, run: Run) -> None:
         taken_over = self.control.get("started") != run.started  # what it read was true before
         refused = run.codes in (["spec-changed"], ["change-not-proven"])
-        other_spec = refused and (taken_over or self.version not in (None, run.version))
+        accepted = self.accepted if self.offsets and not self.sent else None
+        versions = {self.version, accepted} - {None, run.version}
+        other_spec = refused and (taken_over or bool(versions))
         edited = self._changed_rows() & set(run.codes)
         moved = run.codes == ["pinned"] and self.world.moves
         expired = self.world.faults.struck["expire"] and run.codes == ["source-records-deleted"] and not run.accept_gap
