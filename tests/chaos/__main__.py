@@ -12,6 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
+from tests.chaos.inputs import WEIGHTS
 from tests.chaos.kinds import KINDS
 from tests.chaos.session import Session
 
@@ -29,7 +30,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that everything is stopped on the way out
     with Session(seed, report=arguments.report) as session:
         for number in numbers:
-            print(session.play(number, KINDS[names[(number - 1) % len(names)]]).line, flush=True)
+            kind = KINDS[names[(number - 1) % len(names)]]
+            print(session.play(number, kind, arguments.reads).line, flush=True)
         print(session.summary(), flush=True)
     return 1 if session.violations else 0
 
@@ -39,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=10, help="how many; kinds of faults take turns")
     parser.add_argument("--seed", type=int, help="repeats sizes, moments and choices; random unless given")
     parser.add_argument("--fault", nargs="+", choices=KINDS, metavar="NAME", help="these kinds only")
+    parser.add_argument("--reads", choices=WEIGHTS, default="", help="what is read; drawn for each round unless given")
     parser.add_argument("--round", type=int, help="this round only")
     parser.add_argument("--report", type=Path, default=Path("chaos.jsonl"), help="one JSON object per round goes here")
     parser.add_argument("--list", action="store_true", help="name the kinds of faults")

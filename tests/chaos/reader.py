@@ -142,7 +142,7 @@ class Progress:
     def take(self, offset: int, key: bytes, value: bytes | None) -> None:
         """Take one record in log order."""
         job, place = json.loads(key)
-        if job == self._job and value is not None:
+        if job == self._job and value is not None and "scope" not in place:  # which no run's number is in
             self._take(offset, place, json.loads(value))
 
     def _take(self, offset: int, place: dict[str, Any], value: dict[str, Any]) -> None:
@@ -153,8 +153,8 @@ class Progress:
             self._wrongs.append(
                 f"P7: run {run} wrote {place} at offset {offset}, after run {self._owner} had fenced it"
             )
-        if "file" in place:
-            self._take_split(offset, f"{place['file']}:{place['start']}", value)
+        if len(place) > 1:
+            self._take_split(offset, ":".join(map(str, place.values())), value)
 
     def _take_control(self, offset: int, run: int, state: str) -> None:
         if run < self._owner:

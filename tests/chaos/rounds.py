@@ -20,11 +20,12 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tests.chaos import checks
+from tests.chaos import checks, inputs
+from tests.chaos.inputs import Servers
 from tests.chaos.reader import Reader
 from tests.chaos.runs import Run
-from tests.support.harness import LINES_SPEC, Done, Job
-from tests.support.job_checks import OFFSETS_TOPIC, offsets_partition, write_files
+from tests.support.harness import Done, Job
+from tests.support.job_checks import OFFSETS_TOPIC, offsets_partition
 from tests.support.kafka_nodes import Cluster
 from tests.support.spark_clusters import QUICK_EXECUTORS, Standalone, environment, on
 
@@ -32,7 +33,6 @@ RUN_BOUND_S = 100.0  # P10: a run that has not ended then never would; the longe
 CLUSTER_BOUND_S = 300.0  # the same where eight more JVMs share two cores
 RUNS_UNTIL_COMPLETE = 6
 KILLED = -9
-_LINES = 0.4  # part of the rounds in which tasks read the lines of files themselves
 AGAIN = frozenset({0, 3, 5})  # exit codes after which a user runs again, or is done
 
 
@@ -60,8 +60,10 @@ class Round:
     seed: int
     folder: Path
     cluster: Cluster
+    servers: Servers
     jvm: str = ""
     spark: Standalone | None = None  # where its runs have executors; None: in the driver's JVM
+    reads: str = ""  # one of inputs.WEIGHTS; drawn where it is not given
     chance: random.Random = field(init=False)
     ends: list[Ended] = field(default_factory=list)
     story: list[str] = field(default_factory=list)
@@ -75,25 +77,26 @@ class Round:
         name = f"chaos-{self.seed}-{self.number}-{self.chance.randrange(16**6):06x}"
         self.job = Job(self.folder / name, self.cluster.servers, name)
         (self.job.folder / "tmp").mkdir()
-        self._write_job()
-        self.direct = copy.copy(self.job)  # the same job, as a reader sees it that no proxy disturbs
-        self.direct.servers = self.cluster.direct
         offsets = (OFFSETS_TOPIC, offsets_partition(self.job))
         self.reader = Reader(self.cluster.direct, name, name, offsets)
 
-    def _write_job(self) -> None:
+    def prepare(self) -> None:
+        """Fill what is read, and write the spec."""
         chance, job = self.chance, self.job
-        if random.Random(f"{self.seed}/{self.number}/input").random() < _LINES:  # drawn apart from what the faults draw
-            job.write_spec(LINES_SPEC)
-            self.say("lines")
+        drawn = random.Random(f"{self.seed}/{self.number}/input")  # apart from what the faults draw
+        self.reads = self.reads or drawn.choices(list(inputs.WEIGHTS), list(inputs.WEIGHTS.values()))[0]
+        self.say(self.reads)
         files = chance.randint(1, 4)
-        write_files(job, files=files, rows=chance.randint(5_000, 20_000) // files)
+        rows = chance.randint(5_000, 20_000) // files
+        inputs.write(self.reads, job, self.servers, self.cluster.direct, files=files, rows=rows)
         self.max_records(chance.choice((150, 300, 600, 2000)))
         self.timeout(chance.choice((5, 8, 10)))
         self.set("-XX:+UseSerialGC", f"-XX:+UseSerialGC -Djava.io.tmpdir={job.folder}/tmp {self.jvm}")
 
         if self.spark is not None:
             on(self.job, self.spark.master, conf=QUICK_EXECUTORS)
+        self.direct = copy.copy(self.job)  # the same job, as a reader sees it that no proxy disturbs
+        self.direct.servers = self.cluster.direct
 
     # ---- what faults use -------------------------------------------------------------------------------------------
 
@@ -135,6 +138,7 @@ class Round:
             "EOSINGEST_HOME": str(self.folder / "home"),
             "EOSINGEST_PREPARE": "off",
             "SPARK_LOCAL_DIRS": str(self.job.folder / "tmp"),
+            **inputs.ENVIRONMENT,
         }
         if self.spark is not None:
             env.update(environment(self.spark.home))
@@ -205,6 +209,8 @@ class Round:
         """Play the round. Raises AssertionError (ViolationError among them) where a promise is broken."""
         self.reader.start()
         try:
+            self.cluster.heal()
+            self.prepare()
             fault(self)
             self.cluster.heal()
             if not self.ends_otherwise:
@@ -229,7 +235,8 @@ class Round:
             run.clear_away()
 
     def forget(self) -> None:
-        """Delete the round's topic, so that brokers do not have to recover it after the next kill."""
+        """Delete what was read, and the round's topic, so that brokers do not have to recover it after the next kill."""
         admin = AdminClient({"bootstrap.servers": self.cluster.direct, "log_level": 0})
         with contextlib.suppress(KafkaException):  # it never was, or the fault took it
             admin.delete_topics([self.job.name])[self.job.name].result(10)
+        inputs.forget(self.reads, self.job, self.servers, self.cluster.direct)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from tests.chaos.evidence import keep_evidence, markers_were_skipped
 from tests.chaos.faults import delete_topic
+from tests.chaos.inputs import Servers
 from tests.chaos.kinds import Clusters, Kind
 from tests.chaos.rounds import Round
 
@@ -42,6 +43,7 @@ class Session:
         self._report = report
         self.folder = Path(tempfile.mkdtemp(prefix="eosingest-chaos-"))
         self.clusters = Clusters(self.folder / "clusters")
+        self.servers = Servers(self.folder / "clusters")
         self._began = time.monotonic()
         self._kinds: Counter[str] = Counter()
         self._runs = self._records = 0
@@ -54,19 +56,22 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.clusters.stop()
+        try:
+            self.clusters.stop()
+        finally:
+            self.servers.stop()
         shutil.rmtree(self.folder / "clusters", ignore_errors=True)
         if not self.violations and not self.spoilt:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def play(self, number: int, kind: Kind) -> Played:
-        """Play one round."""
+    def play(self, number: int, kind: Kind, reads: str = "") -> Played:
+        """Play one round; `reads` is what its runs read, drawn where it is not given."""
         cluster = self.clusters.get(kind.cluster)
         spark = self.clusters.spark() if kind.on_spark else None
         # A run on a cluster waits longer for its executors than for its own JVM.
         jvm = "" if kind.on_spark else self.jvm
         began, wrong = time.monotonic(), ""
-        round = Round(number, self.seed, self.folder / f"round-{number}", cluster, jvm, spark)
+        round = Round(number, self.seed, self.folder / f"round-{number}", cluster, self.servers, jvm, spark, reads)
         try:
             round.go(kind.play)
         except Exception as error:
@@ -99,6 +104,7 @@ class Session:
             "round": round.number,
             "seed": self.seed,
             "fault": kind.name,
+            "reads": round.reads,
             "story": round.story,
             "exits": [end.exit_code for end in round.ends],
             "codes": [end.codes for end in round.ends],
@@ -132,7 +138,9 @@ class Session:
         """Options for every JVM of Spark: the archive of classes that a first run, on no fault, leaves for the others."""
         archive = self.folder / "spark.jsa"
         option = f"-XX:ArchiveClassesAtExit={archive} -Xlog:disable"
-        round = Round(0, self.seed, self.folder / "round-0", self.clusters.get("one"), option)
+        round = Round(
+            0, self.seed, self.folder / "round-0", self.clusters.get("one"), self.servers, option, reads="json"
+        )
         round.go(_run_and_wait)
         self._clear_away(round, "")
         return f"-XX:SharedArchiveFile={archive} -Xlog:disable" if archive.exists() else "-Xlog:disable"
@@ -152,5 +160,7 @@ def _verdict(wrong: str, spoilt: bool) -> str:
 
 
 def _how_to_repeat(round: Round, kind: Kind, wrong: str) -> str:
-    command = f"python -m tests.chaos --seed {round.seed} --round {round.number} --fault {kind.name}"
+    command = (
+        f"python -m tests.chaos --seed {round.seed} --round {round.number} --fault {kind.name} --reads {round.reads}"
+    )
     return f"\n  {wrong[:1500]}\n  kept in {round.folder}; again with: {command}"

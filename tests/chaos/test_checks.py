@@ -88,7 +88,16 @@ def test_p7_an_older_run_that_commits(last: tuple[dict[str, Any], dict[str, Any]
 @pytest.fixture(scope="module")
 def complete(session: Session) -> Iterator[Round]:
     """A round whose job is complete, and all promises kept."""
-    round = Round(1_000, session.seed, session.folder / "planted", session.clusters.get("one"), session.jvm)
+    round = Round(
+        1_000,
+        session.seed,
+        session.folder / "planted",
+        session.clusters.get("one"),
+        session.servers,
+        session.jvm,
+        reads="json",
+    )
+    round.prepare()
     round.reader.start()
     try:
         round.complete()

@@ -163,7 +163,16 @@ def test_a_late_commit_tears_the_transaction_of_a_client_that_goes_on(wire: Clus
 @pytest.mark.parametrize("seconds", [0.1, 0.3])
 def test_late_commits_tear_nothing_of_ours(session: Session, wire: Cluster, proxy: Proxy, seconds: float) -> None:
     """Breaks when the producer goes on after a commit that librdkafka repeated inside: records came twice, with exit 0."""
-    round = Round(int(seconds * 1000), session.seed, session.folder / f"late-{seconds}", wire, session.jvm)
+    round = Round(
+        int(seconds * 1000),
+        session.seed,
+        session.folder / f"late-{seconds}",
+        wire,
+        session.servers,
+        session.jvm,
+        reads="json",
+    )
+    round.prepare()
     round.max_records(150)
     ids = f"eosingest.{round.job.name}.".encode()
     rule = proxy.add(Rule(END_TXN, Spoil.LATE, seconds, ids, skip=4, every=4, times=8))

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,7 +103,12 @@ class Done:
 
 
 class Job:
-    """A job in a folder of its own: spec.toml and data/. Name and topic are the folder's."""
+    """A job in a folder of its own: spec.toml and data/. Name and topic are the folder's.
+
+    `lines` are the rows of a source that is not data/*.jsonl, as job_checks.py has them.
+    """
+
+    lines: Sequence[Any] | None = None
 
     def __init__(self, folder: Path, servers: str, name: str) -> None:
         self.folder = folder
@@ -390,8 +395,16 @@ def wait_for_state(job: Job, state: str, run: int, timeout_s: float = 60) -> Non
     wait_for(reached, timeout_s)
 
 
-def create_topic(servers: str, topic: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+def create_topic(
+    servers: str,
+    topic: str,
+    *,
+    partitions: int = 1,
+    config: Mapping[str, str] | None = None,
+    replication_factor: int = 1,
+) -> None:
     """Create a topic, by librdkafka."""
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(topic, partitions, 1, config=dict(config or {}))])[topic].result(20)
+    made = NewTopic(topic, partitions, replication_factor, config=dict(config or {}))
+    admin.create_topics([made])[topic].result(20)
     wait_for(lambda: topic_exists(servers, topic))

@@ -33,16 +33,25 @@ TOPIC_PARTITIONS = 3
 
 
 class Line(NamedTuple):
-    """A line of the source: its file's name, the start of its split, its row in the split from 1, and the number in it."""
+    """A row of the source: its item's name, the start of its split, its row in the split from 1, and the number in it.
+
+    `position` is what is recorded when it is the last row that was sent; None where rows or bytes are counted.
+    """
 
     file: str
-    start: int
+    start: int | str | None
     row: int
     number: int
+    position: object = None
 
 
 def source_lines(job: Job, split_bytes: int = SPLIT_BYTES) -> list[Line]:
-    """Return every line of data/*.jsonl that is valid, by file and place; a corrupt one only counts as a row."""
+    """Return every line of data/*.jsonl that is valid, by file and place; a corrupt one only counts as a row.
+
+    Or the rows of the job's other source.
+    """
+    if job.lines is not None:
+        return list(job.lines)
     lines = []
     for path in sorted(job.data.glob("*.jsonl")):
         at, rows = 0, Counter[int]()
@@ -79,7 +88,7 @@ def assert_exact(job: Job, expected: Iterable[Line] | None = None) -> None:
 def assert_in_order(records: Iterable[Record], lines: Iterable[Line]) -> None:
     """P2: in every topic partition the records of one split ascend."""
     split_of = {line.number: (line.file, line.start) for line in lines}
-    last: dict[tuple[int, str, int], int] = {}
+    last: dict[tuple[int, str, object], int] = {}
     for record in records:
         number = number_of(record.value)
         place = (record.partition, *split_of[number])
@@ -90,11 +99,13 @@ def assert_in_order(records: Iterable[Record], lines: Iterable[Line]) -> None:
 def assert_positions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> None:
     """P4: each committed position is what was written up to it: the first rows of its split, no more and no fewer."""
     state, records = _at_one_moment(job, offsets_topic)
-    rows: dict[tuple[str, int], list[int]] = defaultdict(list)
+    rows: dict[tuple[str, object], list[int]] = defaultdict(list)
+    positions = {}
     for line in source_lines(job):
         rows[line.file, line.start].append(line.number)
+        positions[line.number] = line.position
     split_of = {number: split for split, numbers in rows.items() for number in numbers}
-    written: dict[tuple[str, int], list[int]] = defaultdict(list)
+    written: dict[tuple[str, object], list[int]] = defaultdict(list)
     for record in records:
         written[split_of[number_of(record.value)]].append(number_of(record.value))
     offsets = {place(split): offset for split, offset in state.offsets.items()}
@@ -102,6 +113,8 @@ def assert_positions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> None:
     for split, offset in offsets.items():
         assert sorted(written[split]) == rows[split][: offset.rows], f"{split} is committed up to row {offset.rows}"
         assert offset.records == offset.rows, split
+        last = positions[rows[split][offset.rows - 1]] if offset.rows else None
+        assert last is None or offset.position == last, f"{split} goes on behind {offset.position}, and not {last}"
         assert not offset.done or offset.rows == len(rows[split]), f"{split} is done before its last row"
 
 

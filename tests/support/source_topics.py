@@ -28,16 +28,29 @@ class SourceTopic:
     _ids = itertools.count()
 
     def __init__(
-        self, servers: str, name: str, *, partitions: int = 1, config: Mapping[str, str] | None = None
+        self,
+        servers: str,
+        name: str,
+        *,
+        partitions: int = 1,
+        config: Mapping[str, str] | None = None,
+        replication_factor: int = 1,
     ) -> None:
         self.servers, self.name = servers, name
         self.admin = AdminClient({"bootstrap.servers": servers})
         self._config = config
         self._partitions = partitions
+        self._replication_factor = replication_factor
         self.create()
 
     def create(self) -> None:
-        create_topic(self.servers, self.name, partitions=self._partitions, config=self._config)
+        create_topic(
+            self.servers,
+            self.name,
+            partitions=self._partitions,
+            config=self._config,
+            replication_factor=self._replication_factor,
+        )
 
     def delete(self) -> None:
         self.admin.delete_topics([self.name])[self.name].result(20)
