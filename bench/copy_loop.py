@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 _AT_ONCE = 10_000
 _TRANSACTION = 100_000  # records
+_LOOK_S = 0.1  # `consume` waits as long for as many as it was asked for
 _WAIT_S = 30
 
 
@@ -38,9 +40,12 @@ def main() -> None:
     producer.init_transactions()
     producer.begin_transaction()
     sent, left = 0, {number for number, end in ends.items() if end}
+    came = time.monotonic()
     while left:
-        messages = consumer.consume(_AT_ONCE, _WAIT_S)
-        if not messages:
+        messages = consumer.consume(_AT_ONCE, _LOOK_S)
+        if messages:
+            came = time.monotonic()
+        elif time.monotonic() - came > _WAIT_S:
             raise TimeoutError(f"nothing came of {source} for {_WAIT_S} s")
         for message in messages:
             assert message.error() is None, message.error()
