@@ -19,6 +19,7 @@ from eosingest.app.settings import NO_OPTIONS, RunOptions, driver_settings, scan
 from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.driver_contract import DriverSettings
+from eosingest.protocol.plan import Plan, make_plan
 from eosingest.report.model import Observer, RecordingObserver
 from eosingest.sources.registry import PlannedSource
 from eosingest.spec import Spec
@@ -44,6 +45,11 @@ class Parts:
     def connected(self, *, start: bool = True) -> AbstractContextManager[Connection]:
         """See `connection.connected`; `start`: the embedded broker may be started."""
         return connected(self.spec, self.observer, self.check, start=start)
+
+    def first_plan(self) -> Plan:
+        """Return the plan as if nothing had been sent, for showing alone."""
+        shown = self.source.listed_only()
+        return make_plan(shown, {}, self.spec.source.split_size, shown.list())
 
     def driver_settings(self, kafka: Connection, options: RunOptions = NO_OPTIONS) -> DriverSettings:
         """See `settings.driver_settings`."""

@@ -1,9 +1,9 @@
 """A Python for executors as one archive: interpreter, standard library, and what tasks import (`eosingest package`).
 
-Spark unpacks it on every executor (`spark.archives`, docs/clusters.md). The clients of kinds of sources whose extras are
-installed here are in it too. A virtual environment only refers to the interpreter
+Spark unpacks it on every executor (`spark.archives`, docs/clusters.md). A virtual environment only refers to the interpreter
 that made it; this archive contains the interpreter, which finds its library relative to itself. eosingest is not in it, since
-each run sends it; pyspark is not in it either, since the cluster has it.
+each run sends it; pyspark is not in it either, since the cluster has it. The clients of sources whose extras are installed
+here are in it.
 """
 
 from __future__ import annotations
@@ -127,18 +127,19 @@ def _files() -> Iterator[tuple[Path, PurePosixPath]]:
         inside = Path(folder).relative_to(library)
         yield from ((Path(folder) / name, _LIBRARY / inside / name) for name in names)
     packages = {package: _installed(package) for package in MODULES.values()}
-    for package in _clients().values():
-        packages |= _with_required(package)
+    for needed in _clients().values():
+        packages |= needed
     for installed in packages.values():
         yield from _files_of(installed)
 
 
-def _clients() -> dict[str, str]:
-    """Return the modules of the extras that are installed here by pip, with their packages."""
+def _clients() -> dict[str, dict[str, Distribution]]:
+    """Return the modules of the extras that are installed here by pip, each with the packages that it needs."""
+    found = {module: _with_required(package) for module, package in CLIENTS.items()}
     return {
-        module: package
-        for module, package in CLIENTS.items()
-        if (found := _with_required(package)) and all(each.files is not None for each in found.values())
+        module: needed
+        for module, needed in found.items()
+        if needed and all(each.files is not None for each in needed.values())
     }
 
 
@@ -202,7 +203,8 @@ def _tried(folder: Path, check: Callable[[], None]) -> dict[str, str]:
     with tarfile.open(folder / "archive") as archive:
         archive.extractall(there, filter="data")
     check()
-    command = [str(there / "bin" / "python"), "-s", "-c", _LOOK, json.dumps({**MODULES, **_clients()})]
+    modules = {**MODULES, **{module: CLIENTS[module] for module in _clients()}}
+    command = [str(there / "bin" / "python"), "-s", "-c", _LOOK, json.dumps(modules)]
     environment = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
     try:
         done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=_CHECK_S)

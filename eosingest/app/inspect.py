@@ -105,14 +105,12 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
 
 def _first_plan(parts: Parts) -> PlanReport:
     """Plan as if nothing had been sent, since the embedded broker is down and a read-only verb does not start it."""
-    spec, source = parts.spec, parts.source
     parts.observer.note(
         "the embedded broker is not running, so what was sent to it is not known: this is the plan of a first run"
         " (start it with: eosingest broker up)"
     )
-    shown = source.listed_only()
-    made = make_plan(shown, {}, spec.source.split_size, shown.list())
-    return _with_notes(_plan_report(spec, EMBEDDED, made, []), made, parts)
+    made = parts.first_plan()
+    return _with_notes(_plan_report(parts.spec, EMBEDDED, made, []), made, parts)
 
 
 def _with_notes(report: PlanReport, made: Plan, parts: Parts) -> PlanReport:

@@ -18,7 +18,7 @@ from eosingest.app.assemble import Parts, assemble
 from eosingest.app.prepare import begin_in_background
 from eosingest.errors import FatalError, InterruptedRunError, SpecError, SpecProblem
 from eosingest.kafka.config import ClientSettings
-from eosingest.protocol.plan import Plan, make_plan, notes_of
+from eosingest.protocol.plan import Plan, notes_of
 from eosingest.report.model import Observer, PreviewReport, ShownRecord
 from eosingest.spec import Spec
 
@@ -32,7 +32,7 @@ _ITEMS_AT_MOST = 20  # if `where` takes no row of these, stop: the user is waiti
 def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[], int | None]) -> PreviewReport:
     """Return the schema and the first `rows` records. Raises what a run would raise before it sends anything."""
     parts = assemble(spec, observer, _check_of(interrupted), asks_brokers=False)
-    plan = _plan(parts)
+    plan = parts.first_plan()
     report = PreviewReport(
         job=spec.name,
         topic=spec.sink.topic,
@@ -59,7 +59,7 @@ def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | No
     Raises what a run would raise; a SpecError about a key of the spec names its line.
     """
     parts = assemble(spec, observer, _check_of(interrupted), asks_brokers=False)
-    plan = _plan(parts)
+    plan = parts.first_plan()
     if not plan.items:
         return f"Spark was not asked: there is no {plan.wording.item} with anything in it"
     if spec.source.given_schema is not None:
@@ -94,11 +94,6 @@ def _check_of(interrupted: Callable[[], int | None]) -> Callable[[], None]:
             raise InterruptedRunError(f"stopped by {name}; nothing was sent", signal_number=number)
 
     return check
-
-
-def _plan(parts: Parts) -> Plan:
-    source = parts.source.listed_only()
-    return make_plan(source, {}, parts.spec.source.split_size, source.list())
 
 
 def _previewer(parts: Parts, observer: Observer) -> SparkPreviewer:

@@ -10,7 +10,7 @@ expression language, Spark SQL. Both ways give the same records, positions and r
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
@@ -76,7 +76,7 @@ class PythonScan:
 
     `position` names the column with the position of each row (an offset of BIGINT, or a key of DECIMAL(19,0), STRING or a
     STRUCT of such, ascending in a split), None if rows are counted. `hidden` are columns of the reader, with their types, that
-    expressions do not see.
+    expressions do not see. `narrowed` makes the reader of some of the columns alone; without it all are read.
     """
 
     records: RecordSettings
@@ -84,6 +84,7 @@ class PythonScan:
     columns: Mapping[str, str]
     position: str | None = None
     hidden: Mapping[str, str] = field(default_factory=dict)
+    narrowed: Callable[[frozenset[str]], ArrowReader] | None = None
 
     scan_nodes = SCAN_NODES
 
@@ -101,7 +102,8 @@ class PythonScan:
         bare = bare_columns(self.records, self.columns)
         if bare is None:
             return None
-        return Direct(StraightReader(self.reader, bare, self.position), planned_splits(plan), self.schema)
+        reader = self.narrowed(bare.names) if self.narrowed is not None else self.reader
+        return Direct(StraightReader(reader, bare, self.position), planned_splits(plan), self.schema)
 
     def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
         """Do nothing: columns that have types cannot be misread."""

@@ -48,9 +48,8 @@ class Witness:
             None  # of the spec that the committed records were made by, since the last `complete`
         )
         self.sent = False  # whether a row was committed under it; a split without any has a record, too
-        self.accepted: str | None = (
-            None  # what a run accepted while nothing was sent: it is pinned where gaps are recorded
-        )
+        # What a run accepted while nothing was sent: it is pinned where gaps are recorded.
+        self.accepted: str | None = None
         self.versions: dict[Place, str] = {}  # and of each split
         self.missing: dict[
             Place, list[int]
@@ -238,20 +237,20 @@ class Witness:
     def _take_control(self, value: dict[str, Any], offset: int) -> None:
         self.control, self.control_offset = value, offset
         self.numbers[value["started"]] = value["run"]
+        run = self.run_of(value)
         begins = value["state"] in ("running", "complete") and value["started"] not in self.begun
         if begins:  # where nothing is there to send, a run says `complete` at once
             self.begun.add(value["started"])
-            self.begun_as = self.run_of(value).version
-        if begins and self.run_of(value).from_scratch:
+            self.begun_as = run.version
+        if begins and run.from_scratch:
             # everything is sent again, in whatever version
             self.anew = value["run"]
             self.rows = dict.fromkeys(self.rows, 0)
             self.version, self.sent, self.accepted, self.completed = None, False, None, set()
             self.edited.clear()
             self.missing.clear()
-        if begins and self.run_of(value).accept_change and not self.sent:
+        if begins and run.accept_change and not self.sent:
             self.version = None  # another spec was accepted by a proof over nothing, and any is while nothing is sent
-        run = self.run_of(value)
         if run.accept_change and not self.sent and value["digest"].get("record.value") == run.version:
             self.accepted = run.version  # also by a run that failed behind the proof
         if value["state"] == "complete" and (self.world.tables is not None or self.world.files is not None):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
-from eosingest.errors import FatalError, SpecError, TemporaryError
+from eosingest.errors import FatalError, SpecError, TemporaryError, listed
 from eosingest.sources.postgres.catalogue import KEYS_MAY_BE, Found, find
 from eosingest.sources.postgres.connection import (
     READ_ONLY,
@@ -138,16 +138,15 @@ def _with_hint() -> Iterator[None]:
 def _table(connection: Any, address: Address) -> str:
     """Return the name of the table as SQL takes it. It may be written plainly, or as in SQL: quoted, or in capitals."""
     if not address.table:
-        names = [name for (name,) in connection.execute(_ALL).fetchall()]
-        raise _no_table(f"the address names no table; {_there_are(names)}")
+        raise _no_table(f"the address names no table; {_readable(connection)}")
     for name in dict.fromkeys((address.table, _as_in_sql(address.table))):
         found = connection.execute(_TABLES, {"name": name}).fetchall()
         if len(found) > 1:
-            raise _no_table(f"there are several tables {address.table}: {_listed([name for name, _ in found])}")
+            names = listed([name for name, _ in found], _SHOWN)
+            raise _no_table(f"there are several tables {address.table}: {names}")
         if found:
             return _refuse_view(*found[0])
-    names = [name for (name,) in connection.execute(_ALL).fetchall()]
-    raise _no_table(f"there is no table {address.table} in this database; {_there_are(names)}")
+    raise _no_table(f"there is no table {address.table} in this database; {_readable(connection)}")
 
 
 def _as_in_sql(text: str) -> str:
@@ -178,13 +177,9 @@ def _no_table(text: str) -> SpecError:
     return SpecError(text, code="source-table-missing", hint=f"nothing was written; name one table, as in {_AS_IN}")
 
 
-def _there_are(names: list[str]) -> str:
-    return f"this role may read {_listed(names)}" if names else "this role may read none"
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def _readable(connection: Any) -> str:
+    names = [name for (name,) in connection.execute(_ALL).fetchall()]
+    return f"this role may read {listed(names, _SHOWN) or 'none'}"
 
 
 def _keyed(connection: Any, table: str) -> Found:
@@ -223,4 +218,4 @@ def _notes(found: Found) -> Iterator[str]:
         yield f"each run proves that {relation.key_names} is unique, which reads the table: no index does at all times"
     texts = [f"{column.name} ({column.type})" for column in relation.columns if column.as_text]
     if texts:
-        yield f"read as PostgreSQL's text of the value: {_listed(texts)}"
+        yield f"read as PostgreSQL's text of the value: {listed(texts, _SHOWN)}"

@@ -13,9 +13,8 @@ from eosingest.protocol.plan import Plan
 from eosingest.sources.postgres.connection import conninfo
 from eosingest.sources.postgres.ranges import KEY_COLUMN, Relation, as_range
 from eosingest.sources.postgres.reading.reader import RowsReader
-from eosingest.spark.python_scan import PythonScan, bare_columns
+from eosingest.spark.python_scan import PythonScan
 from eosingest.spark.record_columns import RecordSettings
-from eosingest.spark.scan import Direct
 from eosingest.spark.scan_of_plan import ScanOfPlan
 
 
@@ -25,12 +24,6 @@ class TableScan(ScanOfPlan):
 
     records: RecordSettings
     reader: RowsReader
-
-    def direct(self, plan: Plan) -> Direct | None:
-        """See `PythonScan.direct`; no column is asked for that is not sent."""
-        scan = self.of(plan)
-        bare = bare_columns(scan.records, scan.columns)
-        return replace(scan, reader=replace(self.reader, only=bare.names)).direct(plan) if bare is not None else None
 
     def of(self, plan: Plan) -> PythonScan:
         """Return the scan of a plan's ranges, whose table has the columns."""
@@ -42,6 +35,7 @@ class TableScan(ScanOfPlan):
             columns,
             KEY_COLUMN,
             {KEY_COLUMN: _position_type(relation)},
+            lambda names: replace(self.reader, only=names),
         )
 
 
