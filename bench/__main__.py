@@ -20,6 +20,7 @@ from pathlib import Path
 from bench import topics
 from bench.brokers import running_broker
 from bench.contenders import CONTENDERS, Contender, Order
+from bench.turns import rotated
 from bench.works import WORKS, Work
 
 BESIDE = "Spark's sink"
@@ -46,8 +47,7 @@ def measure(work: Work, contenders: Sequence[Contender], folder: Path, rows: int
     path = work.files(folder, rows)
     figures: Figures = {contender.name: [] for contender in contenders}
     for number in range(WARM_UP + rounds):
-        first = number % len(contenders)
-        for contender in (*contenders[first:], *contenders[:first]):
+        for contender in rotated(contenders, number):
             found = turn(contender, work, path, rows, servers)
             if number >= WARM_UP:
                 figures[contender.name].append(found)

@@ -14,27 +14,19 @@ import json
 import os
 import statistics
 import subprocess
-import sys
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import topics
 from bench.brokers import running_broker
-from bench.contenders import ROOT, Order, as_spark, spark_sink
+from bench.contenders import Order, as_spark, spark_sink
+from bench.turns import measured, rotated, run_eosingest
 from bench.works import WORKS, Work
 
 
 def ours(order: Order, home: Path) -> None:
     """Run `eosingest run`."""
-    _eosingest(home, "run", str(order.spec()))
-
-
-def _eosingest(home: Path, *arguments: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "EOSINGEST_HOME": str(home), "EOSINGEST_PREPARE": "off"}
-    command = [sys.executable, "-m", "eosingest", *arguments, "--output", "json"]
-    subprocess.run(command, check=True, capture_output=True, env=environment)
+    run_eosingest(home, "run", str(order.spec()))
 
 
 def sparks(order: Order, _: Path) -> None:
@@ -53,18 +45,9 @@ COMMANDS: dict[str, Callable[[Order, Path], None]] = {
 
 def once(command: str, order: Order, folder: Path) -> float:
     """Run a command to its exit; return its seconds."""
-    topics.create(order.servers, order.topic)
-    try:
-        began, at = time.monotonic(), time.time()
-        COMMANDS[command](order, folder / ("prepared" if command == PREPARED else "plain"))
-        took = time.monotonic() - began
-        found = topics.filled(order.servers, order.topic)
-    finally:
-        topics.delete(order.servers, order.topic)
-    assert found.records == order.work.sent(order.rows), f"{command} sent {found.records} records"
-    phases = f"first record after {found.first_s - at:.2f} s, sending {found.seconds:.2f} s"
-    print(f"  {order.work.name}, {command}: {took:.2f} s: {phases}", flush=True)
-    return took
+    home = folder / ("prepared" if command == PREPARED else "plain")
+    name, records = f"{order.work.name}, {command}", order.work.sent(order.rows)
+    return measured(name, order.servers, order.topic, records, lambda: COMMANDS[command](order, home))[0]
 
 
 def measure(work: Work, folder: Path, rows: int, rounds: int, servers: str) -> None:
@@ -72,8 +55,7 @@ def measure(work: Work, folder: Path, rows: int, rounds: int, servers: str) -> N
     path = work.files(folder, rows)
     seconds: dict[str, list[float]] = {command: [] for command in COMMANDS}
     for number in range(1 + rounds):
-        first = number % len(COMMANDS)
-        for command in (*list(COMMANDS)[first:], *list(COMMANDS)[:first]):
+        for command in rotated(COMMANDS, number):
             took = once(command, Order(work, path, servers, f"bench-{uuid.uuid4().hex[:10]}", rows), folder)
             if number:
                 seconds[command].append(took)
@@ -90,7 +72,7 @@ def main() -> None:
     parser.add_argument("--works", nargs="*", default=["text", "json"], choices=list(WORKS))
     arguments = parser.parse_args()
     with running_broker() as (folder, up):
-        _eosingest(folder / "prepared", "prepare")
+        run_eosingest(folder / "prepared", "prepare")
         for work in arguments.works:
             measure(WORKS[work], folder, arguments.rows, arguments.rounds, up.bootstrap_servers)
 

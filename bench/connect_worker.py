@@ -48,6 +48,12 @@ class Worker:
         self._port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     @property
     def is_started(self) -> bool:
         """Say whether the worker was started."""

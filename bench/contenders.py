@@ -24,7 +24,16 @@ SPARK = "4.0.0"  # the newest one that Spark's Kafka sink resolves for
 # The same for every producer that has the property; the rest is each one's own default.
 PROPERTIES = {"linger.ms": "20", "batch.size": "1000000"}
 
-SPEC = """\
+SINK = """\
+[sink]
+bootstrap_servers = "{servers}"
+topic = "{topic}"
+properties = {{ {properties} }}
+[spark]
+master = "local[2]"
+"""
+SPEC = (
+    """\
 name = "{topic}"
 [source]
 format = "{format}"
@@ -36,13 +45,9 @@ path = "{path}/*"
 [record]
 {key}
 value = "{value}"
-[sink]
-bootstrap_servers = "{servers}"
-topic = "{topic}"
-properties = {{ {properties} }}
-[spark]
-master = "local[2]"
 """
+    + SINK
+)
 
 
 def as_toml(properties: Mapping[str, str]) -> str:

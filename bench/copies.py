@@ -11,14 +11,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import statistics
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -26,24 +23,22 @@ from confluent_kafka import Producer
 from bench import topics
 from bench.brokers import running_broker
 from bench.connect_worker import Worker
-from bench.contenders import KAFKA, LOG4J, PROPERTIES, ROOT, as_toml
+from bench.contenders import KAFKA, LOG4J, PROPERTIES, ROOT, SINK, as_toml
 from bench.environments import jars
+from bench.turns import measured, rotated, run_eosingest, table
 
 _ROUND_S = 1_200
 _MIRROR = "MirrorMaker 2"
 
-SPEC = """\
-name = "{target}"
+SPEC = (
+    """\
+name = "{topic}"
 [source]
 format = "kafka"
 topic = "{source}"
-[sink]
-bootstrap_servers = "{servers}"
-topic = "{target}"
-properties = {{ {properties} }}
-[spark]
-master = "local[2]"
 """
+    + SINK
+)
 
 
 def fill(servers: str, topic: str, records: int) -> None:
@@ -67,17 +62,10 @@ def ours(folder: Path) -> Turn:
 
     def turn(servers: str, source: str, target: str, records: int) -> None:
         spec = folder / f"{target}.toml"
-        spec.write_text(SPEC.format(source=source, target=target, servers=servers, properties=as_toml(PROPERTIES)))
-        run_eosingest(folder, "run", str(spec))
+        spec.write_text(SPEC.format(source=source, topic=target, servers=servers, properties=as_toml(PROPERTIES)))
+        run_eosingest(folder / "home", "run", str(spec))
 
     return turn
-
-
-def run_eosingest(home: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
-    """Run a command of eosingest to its exit, with a cache of its own."""
-    own = {"PYTHONPATH": str(ROOT), "EOSINGEST_HOME": str(home / "home"), "EOSINGEST_PREPARE": "off"}
-    command = [sys.executable, "-m", "eosingest", *arguments, "--output", "json"]
-    subprocess.run(command, check=True, capture_output=True, env={**os.environ, **own, **(environment or {})})
 
 
 def loop(servers: str, source: str, target: str, records: int) -> None:
@@ -123,34 +111,18 @@ def mirror(worker: Worker, boundary: str) -> Turn:
     return turn
 
 
-@contextmanager
-def mirrors() -> Iterator[Worker]:
-    """Give a worker that has MirrorMaker's connectors."""
+def mirrors() -> Worker:
+    """Make a worker that has MirrorMaker's connectors."""
     libs = jars(f"org.apache.kafka:connect-runtime:{KAFKA}", f"org.apache.kafka:connect-mirror:{KAFKA}", LOG4J)
-    worker = Worker(libs, libs.glob("connect-mirror*.jar"))
-    try:
-        yield worker
-    finally:
-        worker.stop()
+    return Worker(libs, libs.glob("connect-mirror*.jar"))
 
 
 def once(name: str, turn: Turn, servers: str, source: str, records: int) -> tuple[float, float]:
-    """Copy the topic once; return the seconds until the last record, or the command's exit, and those of sending."""
+    """Copy the topic once; return the seconds until the last append, or the command's exit, and those of sending."""
     is_mirror = name.startswith(_MIRROR)
     target = f"{name.split()[-1]}.{source}" if is_mirror else f"bench-{uuid.uuid4().hex[:10]}"
-    topics.create(servers, target)
-    try:
-        at = time.time()
-        turn(servers, source, target, records)
-        ended = time.time()
-        found = topics.filled(servers, target)
-    finally:
-        topics.delete(servers, target)
-    assert found.records == records, f"{name} copied {found.records} records of {records}"
-    whole = (found.last_s if is_mirror else ended) - at
-    phases = f"first record after {found.first_s - at:.2f} s, sending {found.seconds:.2f} s"
-    print(f"  {name}: {whole:.2f} s, {phases}", flush=True)
-    return whole, found.seconds
+    copy = partial(turn, servers, source, target, records)
+    return measured(name, servers, target, records, copy, to_last_append=is_mirror)
 
 
 def main() -> None:
@@ -160,7 +132,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     with running_broker() as (folder, up), mirrors() as worker:
-        run_eosingest(folder, "prepare")
+        run_eosingest(folder / "home", "prepare")
         turns: dict[str, Turn] = {
             "eosingest run": ours(folder),
             "librdkafka, a bare loop": loop,
@@ -171,25 +143,12 @@ def main() -> None:
         for number in range(1 + arguments.rounds):
             source = f"bench-{uuid.uuid4().hex[:10]}"  # a new one each round: Connect keeps offsets by a topic's name
             fill(up.bootstrap_servers, source, arguments.records)
-            first = number % len(turns)
-            for name in (*list(turns)[first:], *list(turns)[:first]):
+            for name in rotated(turns, number):
                 took = once(name, turns[name], up.bootstrap_servers, source, arguments.records)
                 if number:
                     figures[name].append(took)
             topics.delete(up.bootstrap_servers, source)
     print(table(f"{arguments.records:,} records", figures, arguments.records))
-
-
-def table(what: str, figures: Mapping[str, list[tuple[float, float]]], records: int) -> str:
-    """Return a table of medians, with the lowest and the highest."""
-    lines = [f"| {what} | whole | M records/s while sending |", "|---|---|---|"]
-    for name, each in figures.items():
-        whole, rates = [took for took, _ in each], [records / sending / 1e6 for _, sending in each]
-        lines.append(
-            f"| {name} | {statistics.median(whole):.1f} s ({min(whole):.1f}-{max(whole):.1f})"
-            f" | {statistics.median(rates):.2f} ({min(rates):.2f}-{max(rates):.2f}) |"
-        )
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

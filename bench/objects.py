@@ -9,18 +9,15 @@ beside them the seconds that the store takes to list the same objects for a clie
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
-import subprocess
-import sys
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from bench.brokers import running_broker
-from bench.contenders import ROOT
+from bench.turns import run_eosingest
 from tests.support import s3proxy
 
 SPEC = """\
@@ -61,18 +58,11 @@ def listed_alone(store: s3proxy.Store, bucket: str) -> float:
     return time.monotonic() - began
 
 
-def timed(verb: str, spec: Path, home: Path) -> tuple[float, dict[str, object]]:
+def timed(verb: str, spec: Path, home: Path) -> tuple[float, dict[str, Any]]:
     """Return the seconds of a command from start to exit, and what it says."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "EOSINGEST_HOME": str(home), "EOSINGEST_PREPARE": "off"}
     began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "eosingest", verb, str(spec), "--output", "json"],
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return time.monotonic() - began, json.loads(done.stdout)["data"]
+    data = run_eosingest(home, verb, str(spec))
+    return time.monotonic() - began, data
 
 
 def main() -> None:

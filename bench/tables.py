@@ -14,18 +14,17 @@ import argparse
 import json
 import os
 import subprocess
-import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from bench import topics
 from bench.brokers import running_broker
 from bench.connect_worker import Worker
-from bench.contenders import KAFKA, LOG4J, PROPERTIES, ROOT, SPARK, as_toml
-from bench.copies import run_eosingest, table
+from bench.contenders import KAFKA, LOG4J, PROPERTIES, ROOT, SINK, SPARK, as_toml
 from bench.environments import jars, python_with
+from bench.turns import measured, rotated, run_eosingest, table
 from tests.support.postgres import PASSWORD, Postgres, running_postgres
 
 DEBEZIUM = "3.0.0.Final"
@@ -35,7 +34,8 @@ _PARTS = 8  # ranges of the key that Spark reads
 _FETCH = 10_000  # rows at once: the fastest of those that were tried
 _DEBEZIUM = "Debezium"
 
-SPEC = """\
+SPEC = (
+    """\
 name = "{topic}"
 [source]
 format = "postgres"
@@ -43,13 +43,9 @@ format = "postgres"
 key = "id"
 [record]
 {key}value = "{value}"
-[sink]
-bootstrap_servers = "{servers}"
-topic = "{topic}"
-properties = {{ {properties} }}
-[spark]
-master = "local[2]"
 """
+    + SINK
+)
 _FILL = """
 insert into public.orders
 select n, n % 10007, (n % 100000) / 100.0, timestamptz '2026-01-01' + n * interval '1 s', 'user-' || n % 977, repeat('x', 40)
@@ -91,7 +87,7 @@ def ours(server: Postgres, folder: Path, read: str, value: str, key: str | None)
                 properties=as_toml(PROPERTIES),
             )
         )
-        run_eosingest(folder, "run", str(spec))
+        run_eosingest(folder / "home", "run", str(spec))
 
     return turn
 
@@ -180,38 +176,22 @@ def debezium(server: Postgres, worker: Worker) -> Turn:
     return turn
 
 
-@contextmanager
-def debeziums() -> Iterator[Worker]:
-    """Give a worker that has Debezium's connector."""
+def debeziums() -> Worker:
+    """Make a worker that has Debezium's connector."""
     libs = jars(
         f"org.apache.kafka:connect-runtime:{KAFKA}",
         f"org.apache.kafka:connect-json:{KAFKA}",
         f"org.apache.kafka:connect-transforms:{KAFKA}",
         LOG4J,
     )
-    worker = Worker(libs, jars(f"io.debezium:debezium-connector-postgres:{DEBEZIUM}").glob("*.jar"))
-    try:
-        yield worker
-    finally:
-        worker.stop()
+    return Worker(libs, jars(f"io.debezium:debezium-connector-postgres:{DEBEZIUM}").glob("*.jar"))
 
 
 def once(name: str, turn: Turn, servers: str, rows: int) -> tuple[float, float]:
-    """Read the table once; return the seconds until the last record, or the command's exit, and those of sending."""
+    """Read the table once; return the seconds until the last append, or the command's exit, and those of sending."""
     topic = f"bench-{uuid.uuid4().hex[:10]}"
-    topics.create(servers, topic)
-    try:
-        at = time.time()
-        turn(servers, topic, rows)
-        ended = time.time()
-        found = topics.filled(servers, topic)
-    finally:
-        topics.delete(servers, topic)
-    assert found.records == rows, f"{name} sent {found.records} records of {rows}"
-    whole = (found.last_s if name.startswith(_DEBEZIUM) else ended) - at
-    phases = f"first record after {found.first_s - at:.2f} s, sending {found.seconds:.2f} s"
-    print(f"  {name}: {whole:.2f} s, {phases}", flush=True)
-    return whole, found.seconds
+    read = partial(turn, servers, topic, rows)
+    return measured(name, servers, topic, rows, read, to_last_append=name.startswith(_DEBEZIUM))
 
 
 def main() -> None:
@@ -224,7 +204,7 @@ def main() -> None:
     settings = ("wal_level=logical", "shared_buffers=512MB", "max_wal_size=4GB")
     with running_broker() as (folder, up), running_postgres(*settings) as server, debeziums() as worker:
         fill(server, arguments.rows)
-        run_eosingest(folder, "prepare")
+        run_eosingest(folder / "home", "prepare")
         turns: dict[str, Turn] = {
             "eosingest run, to_json": ours(server, folder, *_ROWS),
             "a Spark job, JDBC, to_json": sparks(server, *_ROWS),
@@ -236,8 +216,7 @@ def main() -> None:
             turns = {name: turn for name, turn in turns.items() if name.startswith(tuple(arguments.only))}
         figures: dict[str, list[tuple[float, float]]] = {name: [] for name in turns}
         for number in range(1 + arguments.rounds):
-            first = number % len(turns)
-            for name in (*list(turns)[first:], *list(turns)[:first]):
+            for name in rotated(turns, number):
                 took = once(name, turns[name], up.bootstrap_servers, arguments.rows)
                 if number:
                     figures[name].append(took)
