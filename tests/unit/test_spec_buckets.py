@@ -13,7 +13,7 @@ import pytest
 from eosingest.app.settings import source_of
 from eosingest.errors import FatalError, SpecError
 from eosingest.sources.files.source import FileSource
-from eosingest.sources.files.storage.port import Written
+from eosingest.sources.files.storage.places import Written
 from eosingest.sources.files.storage.s3 import S3Storage
 from eosingest.sources.files.storage.s3_places import S3Places
 from eosingest.spec import Spec, digest_parts, load

@@ -18,14 +18,15 @@ from eosingest.errors import SpecError
 from eosingest.host.interruption import never
 from eosingest.protocol.source import Item, Json, Listing, Scope, SplitId, Version
 from eosingest.sources.files.cuts import FileSplit, covered, cut, file_of, is_cut_by_codec, is_splittable, split_of
-from eosingest.sources.files.fingerprint import Fingerprint, Fingerprints, fingerprint_file
+from eosingest.sources.files.fingerprint import Fingerprint
 from eosingest.sources.files.listed_only import ListedOnly
 from eosingest.sources.files.names import escape_for_spark, metadata_file_path
 from eosingest.sources.files.partitions import partition_base, partition_columns
 from eosingest.sources.files.source_file import WORDING, SourceFile, as_file, left_out
 from eosingest.sources.files.storage import etags
-from eosingest.sources.files.storage.local import LocalPlaces
-from eosingest.sources.files.storage.port import Look, Places, Status, Written
+from eosingest.sources.files.storage.local_places import LocalPlaces
+from eosingest.sources.files.storage.places import Look, Places, Written
+from eosingest.sources.files.storage.port import Status
 from eosingest.sources.files.storage.s3 import S3Storage, are_in_buckets
 from eosingest.sources.files.storage.s3_places import S3Places
 
@@ -66,7 +67,7 @@ class FileSource:
         self._format = format
         self._options = options or {}
         self._directory = os.path.abspath(directory)
-        self._places = LocalPlaces(self._directory) if places is None else places
+        self._places = LocalPlaces(self._directory, check) if places is None else places
         self._paths = [self._places.parse(path) for path in paths]
         self._root_text = root
         self._root = None if root is None else self._places.parse(root).absolute
@@ -76,7 +77,6 @@ class FileSource:
         self._recursive = recursive
         self._now = now
         self._check = check
-        self._fingerprints = Fingerprints(self._fingerprint)
 
     @property
     def root_as_written(self) -> str:
@@ -150,24 +150,12 @@ class FileSource:
         return [paths[path] for path in self._places.missing(paths)]
 
     def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Return the file's fingerprint; see `Fingerprints.version`. An object's is what its listing tells."""
-        file = as_file(item)
-        return etags.version_of(file) if file.etag else self._fingerprints.version(file, known)
+        """Return the file's version; see `places.Places.version`."""
+        return self._places.version(as_file(item), known)
 
     def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
-        """Say whether the file is still what was recorded; see `Fingerprints.unchanged` and `etags.unchanged`."""
-        file = as_file(item)
-        if any(etags.is_of_object(version) != bool(file.etag) for version in recorded):
-            return False  # it was moved from a disk to a bucket, or back: nothing proves it equal
-        if file.etag:
-            self._check()
-            return etags.unchanged(file, recorded, self._check)
-        return self._fingerprints.unchanged(file, recorded)
-
-    def _fingerprint(self, file: SourceFile) -> Fingerprint:
-        """Hash the content; see `fingerprint_file` for what of it, and for the errors."""
-        self._check()
-        return fingerprint_file(file)
+        """Say whether the file is still what was recorded; see `places.Places.unchanged`."""
+        return self._places.unchanged(as_file(item), recorded)
 
     def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> FileSplit:
         """Return the split of a file that has this identity and these bounds."""

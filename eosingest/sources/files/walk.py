@@ -1,14 +1,15 @@
-"""Finding files on the local disk as Spark finds them: explicit paths, globs, folders with their `k=v` folders.
+"""Finding files in folders as Spark finds them: explicit paths, globs, folders with their `k=v` folders.
 
-One `Walk` is one listing: it gives absolute paths and counts what Spark hides. The caller decides about names and times.
+One `Walk` is one listing of a `Tree`, by default the local disk: it gives absolute paths and counts what Spark hides. The
+caller decides about names and times.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from eosingest.errors import FatalError, SpecError
 from eosingest.host.interruption import never
@@ -25,15 +26,75 @@ class Found(NamedTuple):
     is_folder: bool
 
 
-class Walk:
-    """One listing of the disk. It counts what it leaves out: `hidden` names, files `too_deep` in plain subfolders."""
+class Entry(Protocol):
+    """What a folder holds under a name."""
 
-    def __init__(self, check: Callable[[], None] = never) -> None:
+    @property
+    def name(self) -> str:
+        """Its name in the folder."""
+
+    @property
+    def path(self) -> str:
+        """Its absolute path."""
+
+    def is_dir(self) -> bool:
+        """Say whether it is a folder (or a link to one)."""
+
+
+class Tree(Protocol):
+    """Folders, as a walk asks for them by absolute paths. All raise FatalError for what may not be read."""
+
+    def entries(self, folder: str) -> Sequence[Entry]:
+        """Return what a folder holds."""
+
+    def exists(self, path: str) -> bool:
+        """Say whether something is there, even a link to nowhere."""
+
+    def is_folder(self, path: str) -> bool:
+        """Say whether a folder is there (or a link to one)."""
+
+    def identity(self, folder: str) -> Hashable:
+        """Return what is the same for two paths of one folder."""
+
+
+class LocalTree:
+    """The local disk (a `Tree`)."""
+
+    def entries(self, folder: str) -> list[os.DirEntry[str]]:
+        """Return what a folder holds."""
+        try:
+            with os.scandir(folder) as entries:
+                return list(entries)
+        except OSError as error:
+            raise unreadable(folder, error) from error
+
+    def exists(self, path: str) -> bool:
+        """Say whether something is there, even a link to nowhere."""
+        return exists(path)
+
+    def is_folder(self, path: str) -> bool:
+        """Say whether a folder is there, or a link to one."""
+        return os.path.isdir(path)
+
+    def identity(self, folder: str) -> tuple[int, int]:
+        """Return the folder's device and inode."""
+        try:
+            status = os.stat(folder)
+        except OSError as error:
+            raise unreadable(folder, error) from error
+        return status.st_dev, status.st_ino
+
+
+class Walk:
+    """One listing of a tree. It counts what it leaves out: `hidden` names, files `too_deep` in plain subfolders."""
+
+    def __init__(self, check: Callable[[], None] = never, tree: Tree | None = None) -> None:
         """List nothing yet. `check` is called for each folder, and raises to end the listing."""
+        self.tree: Tree = LocalTree() if tree is None else tree
         self._check = check
         self.hidden = 0
         self.too_deep = 0
-        self._names: dict[tuple[int, int], str] = {}
+        self._names: dict[Hashable, str] = {}
 
     def match(self, folder: str, pattern: str) -> list[Found]:
         """Return what a glob names below an absolute folder: files and folders, maybe none.
@@ -51,7 +112,7 @@ class Walk:
         """
         return list(self._tree(path, frozenset(), self._refuse_second_name))
 
-    def _refuse_second_name(self, folder: str, inode: tuple[int, int]) -> None:
+    def _refuse_second_name(self, folder: str, inode: Hashable) -> None:
         first = self._names.setdefault(inode, folder)
         if first != folder:
             raise SpecError(
@@ -73,8 +134,10 @@ class Walk:
     def _match(self, folder: str, pattern: str) -> Iterator[Found]:
         segment, rest = globs.first_segment(pattern)
         if not segment:
-            yield from self._match(folder, rest) if rest else [Found(folder, os.path.isdir(folder))]
-        elif globs.is_plain(segment) or (globs.may_be_literal(segment) and exists(os.path.join(folder, segment))):
+            yield from self._match(folder, rest) if rest else [Found(folder, self.tree.is_folder(folder))]
+        elif globs.is_plain(segment) or (
+            globs.may_be_literal(segment) and self.tree.exists(os.path.join(folder, segment))
+        ):
             yield from self._step(os.path.join(folder, segment), rest)
         elif len(choices := globs.alternatives(segment)) > 1 or choices[0] != segment:
             for choice in choices:
@@ -88,16 +151,16 @@ class Walk:
                     yield from self._match(found.path, rest)
 
     def _step(self, path: str, rest: str) -> Iterator[Found]:
-        is_folder = os.path.isdir(path)
+        is_folder = self.tree.is_folder(path)
         if rest and is_folder:
             yield from self._match(path, rest)
-        elif not rest and (is_folder or exists(path)):
+        elif not rest and (is_folder or self.tree.exists(path)):
             yield Found(path, is_folder)
 
-    def _matching_entries(self, folder: str, segment: str) -> Iterator[os.DirEntry[str]]:
+    def _matching_entries(self, folder: str, segment: str) -> Iterator[Entry]:
         regex = globs.to_regex(segment)
         self._check()
-        for entry in _entries(folder):
+        for entry in self.tree.entries(folder):
             if not regex.fullmatch(entry.name):
                 continue
             if is_hidden(entry.name) and entry.name[0] != segment[0] and _is_folder(entry):
@@ -108,16 +171,16 @@ class Walk:
     def _tree(
         self,
         folder: str,
-        above: frozenset[tuple[int, int]],
-        meet: Callable[[str, tuple[int, int]], None] = lambda folder, inode: None,
+        above: frozenset[Hashable],
+        meet: Callable[[str, Hashable], None] = lambda folder, inode: None,
     ) -> Iterator[str]:
         """Yield every file below. Links are followed, but none that leads back up: those files have a shorter name already."""
-        here = _inode(folder)
+        here = self.tree.identity(folder)
         if here in above:
             return
         meet(folder, here)
         self._check()
-        for entry in _entries(folder):
+        for entry in self.tree.entries(folder):
             if is_hidden(entry.name):
                 self.hidden += 1
             elif _is_folder(entry):
@@ -146,24 +209,8 @@ def unreadable(path: str, error: OSError) -> FatalError:
     )
 
 
-def _inode(folder: str) -> tuple[int, int]:
-    try:
-        status = os.stat(folder)
-    except OSError as error:
-        raise unreadable(folder, error) from error
-    return status.st_dev, status.st_ino
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def _is_folder(entry: Entry) -> bool:
     try:
         return entry.is_dir()
     except OSError:  # a link that leads to itself: an error follows when it is looked at as a file
         return False
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError as error:
-        raise unreadable(folder, error) from error

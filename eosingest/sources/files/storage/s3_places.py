@@ -1,4 +1,4 @@
-"""Buckets as they are listed: by prefix, a thousand keys a request, without a JVM (`port.Places`).
+"""Buckets as they are listed: by prefix, a thousand keys a request, without a JVM (`places.Places`).
 
 s3://bucket/orders/2026-*/*.jsonl ─▶ ListObjectsV2 with Prefix=orders/2026- ─▶ keys.py ─▶ paths, lengths, ETags
 """
@@ -12,19 +12,13 @@ from typing import Any
 from eosingest.errors import FatalError, SpecError
 from eosingest.host.interruption import never
 from eosingest.host.waiting import in_thread
+from eosingest.protocol.source import Version
 from eosingest.sources.files.globs import is_plain
 from eosingest.sources.files.names import is_hidden
-from eosingest.sources.files.storage import keys
-from eosingest.sources.files.storage.port import (
-    NotAsListedError,
-    Status,
-    Stored,
-    UnreachableError,
-    Written,
-    names_hidden,
-    not_found,
-    only_deeper,
-)
+from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.storage import etags, keys
+from eosingest.sources.files.storage.places import Written, names_hidden, not_found, only_deeper
+from eosingest.sources.files.storage.port import NotAsListedError, Status, UnreachableError
 from eosingest.sources.files.storage.s3 import S3_URI, S3Storage, explained, parted
 
 _ASKED_ONE_BY_ONE = 16
@@ -71,10 +65,19 @@ class S3Places:
         there = self._now(wanted)
         return [path for path in wanted if path not in there]
 
-    def changed(self, files: Sequence[Stored]) -> builtins.list[Stored]:
+    def changed(self, files: Sequence[SourceFile]) -> builtins.list[SourceFile]:
         """Return those objects that have another length or ETag now, or that are gone."""
         there = self._now([file.path for file in files])
         return [file for file in files if not _is_as_listed(file, there.get(file.path))]
+
+    def version(self, file: SourceFile, known: Iterable[Version]) -> Version:
+        """Return what the listing tells of an object."""
+        return etags.version_of(file)
+
+    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
+        """Say whether an object is still what was recorded; see `etags.unchanged`."""
+        self._check()
+        return all(map(etags.is_of_object, recorded)) and etags.unchanged(file, recorded, self._check)
 
     def _now(self, paths: builtins.list[str]) -> dict[str, Status]:
         """Return what objects are now, as far as they are there: asked one by one, or listed by the prefix of them all."""
@@ -91,7 +94,7 @@ class S3Places:
 
 
 class S3Look:
-    """One listing (`port.Look`). It keeps what objects are, so that a found one is not asked for again."""
+    """One listing (`places.Look`). It keeps what objects are, so that a found one is not asked for again."""
 
     def __init__(self, storage: S3Storage, check: Callable[[], None], *, glance: bool) -> None:
         self.hidden = 0
@@ -231,7 +234,7 @@ def _status(path: str, found: Any, length: str) -> Status:
     return Status(int(found[length]), int(found["LastModified"].timestamp() * 1000), str(etag))
 
 
-def _is_as_listed(file: Stored, now: Status | None) -> bool:
+def _is_as_listed(file: SourceFile, now: Status | None) -> bool:
     return now is not None and (now.length, now.etag) == (file.length, file.etag)
 
 
