@@ -94,10 +94,10 @@ FILES = Kind(
     made="eosingest.sources.files.source:source_of",
     scanned="eosingest.sources.files.reading.scan:scan_of",
     rehearsed="eosingest.sources.files.reading.rehearsal:FileRehearsal",
-    named="eosingest.sources.files.storage.object_file:data_file",
-    clients={"boto3": "boto3"},
+    named="eosingest.sources.files.storage.named_file:data_file",
+    clients={"boto3": "boto3", "urllib3": "urllib3"},
     in_tasks=(
-        "eosingest.sources.files.reading.bucket_scan",
+        "eosingest.sources.files.reading.store_lines",
         "eosingest.sources.files.reading.inspect_files",
         "eosingest.sources.files.reading.line_reader",
         "eosingest.sources.files.reading.other_reader",

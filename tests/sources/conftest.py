@@ -11,12 +11,15 @@ from pyspark.sql import SparkSession
 
 from eosingest.sources import registry
 from tests.sources.buckets import InBucket
+from tests.sources.in_hdfs import InHdfs
 from tests.sources.in_process import Life
 from tests.sources.kinds import KINDS
 from tests.sources.subject import SPLIT_SIZE, Subject
 from tests.sources.tables import Table
 from tests.sources.topics import OnBroker
+from tests.support import hdfs as hadoop
 from tests.support import s3proxy
+from tests.support.hdfs import Hdfs
 from tests.support.postgres import Postgres, running_postgres
 from tests.support.s3proxy import Store
 from tests.support.shared_broker import running_broker
@@ -51,6 +54,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """A name node and a data node."""
+    with hadoop.running(tmp_path_factory.mktemp("hdfs")) as up:
+        yield up
+
+
+@pytest.fixture(scope="session")
 def database() -> Iterator[Postgres]:
     """A database."""
     with running_postgres() as up:
@@ -64,6 +74,9 @@ def made_subject(kind: str, folder: Path, request: pytest.FixtureRequest) -> Sub
         made.servers = request.getfixturevalue("servers")
     if isinstance(made, InBucket):
         made.store = request.getfixturevalue("store")
+    if isinstance(made, InHdfs):
+        made.hdfs = request.getfixturevalue("hdfs")
+        request.getfixturevalue("monkeypatch").setenv("HADOOP_USER_NAME", hadoop.USER)
     if isinstance(made, Table):
         made.server = request.getfixturevalue("database")
     return made

@@ -26,6 +26,7 @@ import pyarrow.parquet
 from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
 from tests.sources.buckets import InBucket
+from tests.sources.in_hdfs import InHdfs
 from tests.sources.subject import SPLIT_SIZE
 from tests.sources.tables import Incremental, Query, Table, TableByText, TableByTwo
 from tests.sources.topics import Topic, TopicBySql
@@ -298,6 +299,14 @@ class ParquetInBucket(InBucket, Parquet):
     pass
 
 
+class TextInHdfs(InHdfs, Text):
+    """Read by the tasks, over WebHDFS."""
+
+
+class JsonInHdfs(InHdfs, Json):
+    """Read by Spark, by Hadoop's client of HDFS."""
+
+
 class Orc(FileSubject):
     suffix = ".orc"
     source = 'format = "orc"'
@@ -421,6 +430,8 @@ KINDS: dict[str, type[Any]] = {
     "text.s3.sql": TextInBucketBySql,
     "xml.s3": XmlInBucket,
     "json.s3": JsonInBucket,
+    "text.hdfs": TextInHdfs,
+    "json.hdfs": JsonInHdfs,
     "parquet": Parquet,
     "parquet.s3": ParquetInBucket,
     "orc": Orc,
@@ -438,6 +449,6 @@ KINDS: dict[str, type[Any]] = {
 # Kinds whose items are edited, touched and vanish one by one.
 CHANGING = [name for name, kind in KINDS.items() if not issubclass(kind, Topic | Table)]
 # Those of which an edit can keep all that a listing tells.
-UNSEEN = [name for name in CHANGING if not issubclass(KINDS[name], InBucket)]
+UNSEEN = [name for name in CHANGING if not issubclass(KINDS[name], InBucket | InHdfs)]
 # Those of which a run reads what was added since everything was sent.
 GROWING = [name for name, kind in KINDS.items() if not issubclass(kind, Table) or kind is Incremental]

@@ -91,7 +91,8 @@ def jar() -> Path:
     return libs / next(iter(_JAR.pins))
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of loopback that nothing listens on."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
@@ -100,7 +101,7 @@ def _free_port() -> int:
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[Store]:
     """Start a server over a folder, and end it by its process."""
-    port, data = _free_port(), folder / "data"
+    port, data = free_port(), folder / "data"
     data.mkdir(parents=True, exist_ok=True)
     properties = folder / "s3proxy.properties"
     properties.write_text(_PROPERTIES.format(port=port, data=data, access_key=ACCESS_KEY, secret_key=SECRET_KEY))

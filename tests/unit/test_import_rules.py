@@ -193,11 +193,11 @@ MODULES_MAY: dict[str, set[str]] = {
         "spec.expressions",
     },
     # What of a spec its kind says.
-    "sources.files.buckets": {"sources.files.storage.s3", "sources.files.whole", "spec.document"},
+    "sources.files.stores": {"sources.files.storage.schemes", "sources.files.whole", "spec.document"},
     "sources.files.table": {
-        "sources.files.buckets",
         "sources.files.formats",
-        "sources.files.storage.s3",
+        "sources.files.storage.schemes",
+        "sources.files.stores",
         "sources.registry",
         "spec.columns",
         "spec.ddl",
@@ -252,7 +252,7 @@ READING = (
     "sources.topics.reading",
 )  # loaded where rows are asked for
 TABLES = (  # loaded with the spec
-    "sources.files.buckets",
+    "sources.files.stores",
     "sources.files.table",
     "sources.postgres.table",
     "sources.topics.table",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from eosingest.protocol.source import Item, Json, Listing, Scope, Source, Split, SplitId, Version
 from eosingest.sources.files.fingerprint import Fingerprint
 from eosingest.sources.files.source_file import WORDING, as_file
+from eosingest.sources.files.storage import etags
 
 
 class ListedOnly:
@@ -27,10 +28,10 @@ class ListedOnly:
         return self._source.list(scope, done)
 
     def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Return the file's length and modification time, and no content hash. Of an object that is free of any read."""
+        """Return the file's length and modification time, and no content hash; of one in a store what its listing tells."""
         file = as_file(item)
         if file.etag:
-            return self._source.version(item, known)
+            return etags.version_of(file)
         return Fingerprint(file.length, file.mtime_ms, "").to_json()
 
     def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:

@@ -11,6 +11,7 @@ import re
 from eosingest.errors import FatalError
 
 _OBJECT = "s3://"
+_IN_HDFS = re.compile(r"hdfs://[^/]*")
 _GLOB_CHARACTERS = re.compile(r"([\\{}\[\]*?^])")
 # What java.net.URI quotes in a path: ASCII outside its legal set, and beyond ASCII only control and space characters.
 _QUOTED_IN_URI = re.compile(
@@ -35,12 +36,16 @@ def escape_for_spark(path: str) -> str:
 
 
 def metadata_file_path(path: str) -> str:
-    """Return a file's path as Spark's `_metadata.file_path` spells it, half URL-encoded: `file:/sp%20ace/ü`, `s3a://bucket/key`.
+    """Return a file's path as Spark's `_metadata.file_path` spells it, half URL-encoded: `file:/sp%20ace/ü`, `s3a://bucket/key`,
+    `hdfs://name/path`.
 
     `PartitionedFile` in a physical plan, and `input_file_name()`, spell it the same but for `file:///` in front of a local one.
     """
     if path.startswith(_OBJECT):
         return "s3a://" + _QUOTED_IN_URI.sub(_quote, path.removeprefix(_OBJECT))
+    in_hdfs = _IN_HDFS.match(path)
+    if in_hdfs is not None:
+        return in_hdfs[0] + _QUOTED_IN_URI.sub(_quote, path[in_hdfs.end() :])
     return "file:" + _QUOTED_IN_URI.sub(_quote, path)
 
 

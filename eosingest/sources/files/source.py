@@ -1,8 +1,8 @@
 """Files as a source: lists them once, names each alike on every machine and in every checkout, cuts and hashes them.
 
-Local paths, `file:` URIs, and buckets (storage/). The listing has the files that Spark would read of the same paths (without
-names that it hides and folders that it does not enter), and refuses what Spark would drop or misread silently, before a JVM is
-started.
+Local paths, `file:` URIs, and stores: buckets, HDFS (storage/). The listing has the files that Spark would read of the same
+paths (without names that it hides and folders that it does not enter), and refuses what Spark would drop or misread silently,
+before a JVM is started.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from eosingest.sources.files.listed_only import ListedOnly
 from eosingest.sources.files.names import escape_for_spark, metadata_file_path
 from eosingest.sources.files.partitions import partition_base, partition_columns
 from eosingest.sources.files.source_file import WORDING, SourceFile, as_file, left_out
-from eosingest.sources.files.storage import etags
+from eosingest.sources.files.storage import etags, hdfs_places
 from eosingest.sources.files.storage.local_places import LocalPlaces
 from eosingest.sources.files.storage.places import Look, Places, Written
 from eosingest.sources.files.storage.port import Status
-from eosingest.sources.files.storage.s3 import S3Storage, are_in_buckets
+from eosingest.sources.files.storage.s3 import S3Storage
 from eosingest.sources.files.storage.s3_places import S3Places
+from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs
 
 __all__ = ["FileSource", "escape_for_spark", "metadata_file_path"]
 
@@ -190,7 +191,7 @@ class FileSource:
         return partition_columns(map(as_file, items), recursive=self._recursive)
 
     def local_path(self, item: Item) -> Path | None:
-        """Return where the file lies; None of an object."""
+        """Return where the file lies; None of one in a store."""
         file = as_file(item)
         return None if file.etag else Path(file.path)
 
@@ -250,5 +251,14 @@ def source_of(table: Table, directory: Path, check: Callable[[], None]) -> FileS
         allow_empty=table.allow_empty,
         refuse_empty=True,
         check=check,
-        places=S3Places(S3Storage(**table.stores()), check) if are_in_buckets(table.path) else None,
+        places=_store(table, check),
     )
+
+
+def _store(table: Table, check: Callable[[], None]) -> Places | None:
+    """Return the store of the paths; None where they are of the local disk."""
+    if are_in_buckets(table.path):
+        return S3Places(S3Storage(**table.stores()), check)
+    if are_in_hdfs(table.path):
+        return hdfs_places.HdfsPlaces(hdfs_places.storage_of(table.path, table.stores().get("endpoint")), check)
+    return None

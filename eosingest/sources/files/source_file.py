@@ -27,7 +27,7 @@ class SourceFile:
 
     `name` is its identity: part of the keys of offset records, the same on every machine. `path` is the absolute path on this
     one. `length` is in bytes; `mtime_ms` in milliseconds since 1970, as in Spark's `_metadata`. `splittable`: Spark cuts it.
-    `storage` opens it. `etag` is what a store calls its content; "" of a local file.
+    `storage` opens it. `etag` is what a store calls its content, HDFS by id and time; "" of a local file.
     """
 
     name: str
@@ -45,7 +45,7 @@ class SourceFile:
 
     @property
     def seen(self) -> tuple[Json, ...]:
-        """The length and the modification time; of an object the length and the ETag."""
+        """The length and the modification time; of a store the length and the ETag."""
         return (self.length, self.etag or self.mtime_ms)
 
 

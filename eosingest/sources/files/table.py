@@ -14,9 +14,9 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, PrivateAttr, WithJsonSchema
 
 from eosingest.sources import registry
-from eosingest.sources.files import buckets
+from eosingest.sources.files import stores
 from eosingest.sources.files.formats import FORMATS, NAMES, options
-from eosingest.sources.files.storage.s3 import are_in_buckets
+from eosingest.sources.files.storage.schemes import are_in_store
 from eosingest.spec.columns import Columns, columns_of
 from eosingest.spec.ddl import normalise_ddl
 from eosingest.spec.document import Problem
@@ -28,9 +28,13 @@ _NO_HEADER = "csv-header"
 
 
 class StorageTable(Table):
-    """How the store of s3:// paths is reached. What is left out is as the AWS SDK finds it: environment, profile, role."""
+    """How a store is reached. For s3:// what is left out is as the AWS SDK finds it: environment, profile, role."""
 
-    endpoint: Text | None = Field(default=None, description="The store's URL, where it is not that of AWS.")
+    endpoint: Text | None = Field(
+        default=None,
+        description="The store's URL, where it is not that of AWS. For hdfs:// the name node's web address, by default its"
+        " host at port 9870; of a pair both, with a comma between them.",
+    )
     region: Text | None = Field(default=None, description="The bucket's region.")
     access_key: Text | None = Field(default=None, description='The id of an access key, as in "${env:S3_KEY}".')
     secret_key: Text | None = Field(default=None, description='Its secret, as in "${env:S3_SECRET}".')
@@ -54,7 +58,8 @@ class FileTable(SourceTable):
         Field(description="How the files are written; json means one record a line.")
     )
     path: Paths = Field(
-        description="A file, folder or glob, or a list of them; relative to the spec's folder, or of buckets: s3://bucket/*."
+        description="A file, folder or glob, or a list of them; relative to the spec's folder, or of a store: s3://bucket/*,"
+        " hdfs://namenode:8020/folder/*."
     )
     storage: StorageTable | None = Field(default=None, description=StorageTable.__doc__)
     root: Text | None = Field(
@@ -104,7 +109,7 @@ class FileTable(SourceTable):
     def problems(cls, source: dict[str, Any]) -> Iterator[Problem]:
         """Yield a problem for each reader option that is refused, and for a schema where the format has fixed columns."""
         entry, given = FORMATS.get(str(source.get("format"))), source.get("options")
-        yield from buckets.problems(_paths(source), source)
+        yield from stores.problems(_paths(source), source)
         if entry is None:
             return
         has_schema = source.get("schema") is not None
@@ -153,7 +158,7 @@ class FileTable(SourceTable):
     def for_a_look(cls, source: Mapping[str, Any]) -> FileTable | None:
         """Return a table with the keys by which files are listed, None where `path` is missing or no text."""
         paths, root, given = _paths(source), source.get("root"), source.get("options")
-        if not paths or not all(isinstance(path, str) for path in paths) or are_in_buckets(paths):
+        if not paths or not all(isinstance(path, str) for path in paths) or are_in_store(paths):
             return None  # a store is not asked where a spec is only looked at
         return cls.model_construct(
             format=str(source.get("format")),

@@ -1,4 +1,4 @@
-"""What scans of files have in common that Python reads (`spark.scan.Scan`): xml_scan.py, and bucket_scan.py for lines.
+"""What scans of files have in common that Python reads (`spark.scan.Scan`): xml_scan.py, and store_lines.py for lines.
 
 Their columns are told by a plan (spark/scan_of_plan.py): those of its `k=v` folders are among them.
 """

@@ -98,11 +98,11 @@ def _jars(hadoop: str) -> ivy.Jars:
 
 
 def reach(spark: SparkSession, files: Iterable[SourceFile]) -> None:
-    """Have Hadoop's client reach the buckets of these objects; nothing for local files. May be called again.
+    """Have Hadoop's client reach the buckets of these objects; nothing for other files. May be called again.
 
     Raises FatalError where Spark's class path has no such client.
     """
-    stores = {parted(file.path)[0]: file.storage for file in files if file.etag}
+    stores = {parted(file.path)[0]: file.storage for file in files if isinstance(file.storage, S3Storage)}
     if not stores:
         return
     jvm: Any = spark._jvm
@@ -116,7 +116,6 @@ def reach(spark: SparkSession, files: Iterable[SourceFile]) -> None:
         ) from error
     conf = spark.sparkContext._jsc.hadoopConfiguration()
     for bucket, storage in stores.items():
-        assert isinstance(storage, S3Storage), storage
         for name, value in _settings(storage, conf.get("fs.s3a.aws.credentials.provider")).items():
             conf.set(f"fs.s3a.bucket.{bucket}.{name}", value)
 

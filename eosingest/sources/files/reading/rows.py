@@ -21,9 +21,9 @@ from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.partitions import partition_columns, partition_values
 from eosingest.sources.files.reading import documents, hadoop_codecs, misread, splits, valid_text
 from eosingest.sources.files.reading.data_schema import Files, from_ddl
-from eosingest.sources.files.reading.object_check import ObjectCheck
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.spark_reader import SparkReader
+from eosingest.sources.files.reading.store_check import StoreCheck
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.whole import is_whole
 from eosingest.spark.record_columns import CORRUPT, NOTHING, RecordSettings, naming, refuse_our_names
@@ -63,7 +63,7 @@ class FileRows:
     plan: Plan
     scheme: str
     readable: Callable[[], DataFrame]  # the rows for records that use no column of them
-    check_items: CheckItems | None  # of objects (object_check.py)
+    check_items: CheckItems | None  # of a store's (store_check.py)
 
     position = None  # rows are counted
 
@@ -111,7 +111,7 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
         plan=plan,
         scheme=splits.METADATA if by_columns else splits.BLOCK,
         readable=readable,
-        check_items=ObjectCheck.of(files),
+        check_items=StoreCheck.of(files),
     )
 
 

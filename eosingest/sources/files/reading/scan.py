@@ -14,7 +14,7 @@ from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.names import metadata_file_path
 from eosingest.sources.files.partitions import partition_base
-from eosingest.sources.files.reading import bucket_scan, hadoop_s3, line_jobs, other_reader
+from eosingest.sources.files.reading import hadoop_hdfs, hadoop_s3, line_jobs, other_reader, store_lines
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
@@ -23,12 +23,12 @@ from eosingest.sources.files.reading.planned_files import pending_files, planned
 from eosingest.sources.files.reading.rows import FileRows, ReadSettings, file_rows
 from eosingest.sources.files.reading.spark_reader import OF_THE_INDEX
 from eosingest.sources.files.reading.xml_scan import XmlScan
-from eosingest.sources.files.storage.s3 import are_in_buckets
+from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs, are_in_store
 from eosingest.sources.files.whole import is_one_value, is_whole
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Direct, OtherRows, Scan
 
-_READING = re.compile(r"while reading file (?:file:(?://)?(?=/))?((?:/|s3a://)\S+?)\.?\s")
+_READING = re.compile(r"while reading file (?:file:(?://)?(?=/))?((?:/|s3a://|hdfs://)\S+?)\.?\s")
 
 _FILES_A_BATCH = "16"  # where a row is a whole file, Arrow batches of 10,000 rows need too much memory
 
@@ -59,13 +59,14 @@ def spark_conf(split_size: int) -> dict[str, str]:
 class FileScan:
     """How files are read: by the settings `read`, in a Spark with the spec's `conf`. `recursive`: no folder gives a column.
 
-    `in_buckets`: they are objects, which Spark reads by Hadoop's client of S3 (hadoop_s3.py).
+    `in_buckets`: they are objects, which Spark reads by Hadoop's client of S3 (hadoop_s3.py); `in_hdfs`: by that of HDFS.
     """
 
     read: ReadSettings
     conf: Mapping[str, str]
     recursive: bool = False
     in_buckets: bool = False
+    in_hdfs: bool = False
 
     scan_nodes = file_splits.SCAN_NODES
 
@@ -76,6 +77,8 @@ class FileScan:
             conf["spark.sql.execution.arrow.maxRecordsPerBatch"] = _FILES_A_BATCH
         if self.in_buckets:
             conf |= {**OF_THE_INDEX, "spark.jars": ",".join(hadoop_s3.jars(self.conf))}
+        if self.in_hdfs:
+            conf |= {**OF_THE_INDEX, **hadoop_hdfs.SETTINGS}
         return conf
 
     def direct(self, plan: Plan) -> Direct | None:
@@ -107,7 +110,7 @@ class FileScan:
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
     ) -> tuple[Plan, OtherRows | None]:
         """See other_reader.py. Only lines of local files have another reader."""
-        if self.in_buckets or not line_jobs.sends_lines(self.read, self.conf, self._base_path(plan)):
+        if self.in_store or not line_jobs.sends_lines(self.read, self.conf, self._base_path(plan)):
             return plan, None
         by_spark, alone = other_reader.split_for_audit(
             spark.sparkContext, plan, slots, by_another_reader=by_another_reader
@@ -131,8 +134,16 @@ class FileScan:
         return f"one of {', '.join(every[:10])}{' …' if len(every) > 10 else ''}" if len(every) > 1 else every[0]
 
     def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
-        """Return the error of Hadoop's client of S3 in the text of Spark's; None of local files."""
-        return hadoop_s3.failure_of(text, self.items_named_in(plan, text)) if self.in_buckets else None
+        """Return the error of Hadoop's client of the store in the text of Spark's; None of local files."""
+        if not self.in_store:
+            return None
+        failure_of = hadoop_s3.failure_of if self.in_buckets else hadoop_hdfs.failure_of
+        return failure_of(text, self.items_named_in(plan, text))
+
+    @property
+    def in_store(self) -> bool:
+        """Whether the files are not on the local disk."""
+        return self.in_buckets or self.in_hdfs
 
     def _base_path(self, plan: Plan) -> str | None:
         return partition_base(planned_files(plan), recursive=self.recursive)
@@ -143,11 +154,10 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
     read = ReadSettings(format=table.format, options=table.reader_options(), schema=table.ddl, **vars(records))
     if FORMATS[table.format].is_read_in_python:
         return XmlScan(read, records, table.recursive)
-    in_buckets = are_in_buckets(table.path)
     is_lines = table.format == "text" and not is_whole(table.format, read.options)
-    if in_buckets and is_lines and bucket_scan.takes(table.path, read.options):
-        return bucket_scan.BucketScan(read, records, table.recursive)
-    return FileScan(read, conf, table.recursive, in_buckets)
+    if are_in_store(table.path) and is_lines and store_lines.takes(table.path, read.options):
+        return store_lines.StoreLines(read, records, table.recursive)
+    return FileScan(read, conf, table.recursive, are_in_buckets(table.path), are_in_hdfs(table.path))
 
 
 def _line_splits(plan: Plan) -> list[LineSplit]:

@@ -1,4 +1,4 @@
-"""What Spark's readers are given: local files by their paths, objects of a bucket by an index of exactly these.
+"""What Spark's readers are given: local files by their paths, those of a store by an index of exactly these.
 
     files of a plan ─▶ SparkReader.load ─▶ DataFrame ─▶ rows.py, and all that looks at the data before
 
@@ -21,7 +21,9 @@ from eosingest.errors import FatalError, SpecError
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.names import check_hadoop_key, escape_for_spark
 from eosingest.sources.files.source_file import SourceFile
-from eosingest.sources.files.storage.s3 import are_in_buckets, parted
+from eosingest.sources.files.storage.hdfs import below
+from eosingest.sources.files.storage.s3 import parted
+from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs
 
 _CASE = "spark.sql.caseSensitive"
 _DATASOURCES = "org.apache.spark.sql.execution.datasources"
@@ -45,10 +47,12 @@ _BLOCK_BYTES = 32 << 20  # as s3a says; where files are cut the split size decid
 
 
 def hadoop_path(jvm: Any, path: str) -> Any:
-    """Return the path of a local file or of an object, as Hadoop's client of its storage opens it."""
+    """Return the path of a file, as Hadoop's client of its storage opens it."""
     if are_in_buckets([path]):
         bucket, key = parted(path)
         return jvm.org.apache.hadoop.fs.Path("s3a", bucket, f"/{key}")
+    if are_in_hdfs([path]):
+        return jvm.org.apache.hadoop.fs.Path("hdfs", path.split("/")[2], below(path))
     return jvm.org.apache.hadoop.fs.Path("file", None, path)
 
 
@@ -81,6 +85,11 @@ class SparkReader:
         return reader.load([escape_for_spark(file.path) for file in files])
 
 
+def _store_of(path: str) -> str:
+    """Return the bucket, or the name node, of a path, as the beginning of it."""
+    return "/".join(path.split("/")[:3])
+
+
 @functools.lru_cache(maxsize=4)
 def _statuses(gateway: Any, files: tuple[SourceFile, ...]) -> Any:
     """Return an array of Hadoop's FileStatus. A run loads the same objects several times, and 10,000 of them take seconds."""
@@ -93,7 +102,7 @@ def _statuses(gateway: Any, files: tuple[SourceFile, ...]) -> Any:
 
 
 class _Index:
-    """Objects as Spark's InMemoryFileIndex, filled with what we have listed, and the relation over it.
+    """Files of a store as Spark's InMemoryFileIndex, filled with what we have listed, and the relation over it.
 
     It makes the relation as Spark's DataSource does for paths: a schema that is given loses the columns of folders, which are
     appended; one that is not given is inferred by the format.
@@ -145,8 +154,9 @@ class _Index:
         base = self._reader.base_path
         roots: dict[str, list[SourceFile]] = {}
         for file in self._files:
-            check_hadoop_key(file.path)
-            roots.setdefault(f"s3://{parted(file.path)[0]}" if base is None else base, []).append(file)
+            if are_in_buckets([file.path]):
+                check_hadoop_key(file.path)
+            roots.setdefault(_store_of(file.path) if base is None else base, []).append(file)
         cache = self._class(f"{_DATASOURCES}.FileStatusCache").getOrCreate(self._session)
         paths = self._jvm.java.util.ArrayList()
         for root, files in roots.items():

@@ -140,7 +140,7 @@ def _refuse_changed(plan: Plan, whole: DataFrame) -> None:
     The JVM gives one string for all files, joined by zero bytes, which no name holds: one call each takes 20 s for 100,000.
     """
     if all(file.etag for file in pending_files(plan)):
-        return  # Spark has listed no object: its index is the plan's (spark_reader.py)
+        return  # Spark has listed no store: its index is the plan's (spark_reader.py)
     listing = whole._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation().location()
     found = map(_FILE_STATUS.fullmatch, listing.allFiles().mkString("\0").split("\0"))
     listed = {status["path"]: (int(status["length"]), int(status["mtime"])) for status in found if status is not None}

@@ -43,7 +43,7 @@ class LocalPlaces:
         scheme = SCHEME.match(text)
         if scheme and scheme[1].lower() != "file":
             raise SpecError(
-                f"'{text}': only local paths, file: URIs and buckets (s3://) are read in this version, not {scheme[1]}:.",
+                f"'{text}': local paths, file: URIs, s3:// and hdfs:// are read in this version, and not {scheme[1]}:.",
                 code="path-scheme",
             )
         path = _local_part(text) if scheme else text

@@ -30,7 +30,7 @@ class UnreachableError(OSError):
 
 
 class Status(NamedTuple):
-    """What a listing tells of a file: `length` in bytes, `mtime_ms` in milliseconds since 1970; of an object its `etag`."""
+    """What a listing tells of a file: `length` in bytes, `mtime_ms` in milliseconds since 1970; of a store's its `etag`."""
 
     length: int
     mtime_ms: int
@@ -68,3 +68,10 @@ class Storage(Protocol):
 
     def is_changed(self, file: Stored, opened: BufferedReader) -> bool:
         """Say whether the file that was opened is another one than was listed."""
+
+
+class Store(Storage, Protocol):
+    """A storage that is reached over the network."""
+
+    def is_as_listed(self, file: Stored) -> bool:
+        """Ask whether a file is the one that was listed; False where it is another one, or gone. Raises as `open` does."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -20,7 +19,6 @@ from eosingest.errors import EosingestError, FatalError, SpecError
 from eosingest.sources.files.storage.object_stream import ObjectStream
 from eosingest.sources.files.storage.port import NotAsListedError, Stored, UnreachableError
 
-S3_URI = re.compile(r"s3a?://", re.IGNORECASE)
 _BUFFER_BYTES = 1 << 20
 _CONNECT_S, _READ_S, _ATTEMPTS = 5, 20, 4
 _POOL = 32  # connections: of the looks at many objects at a time
@@ -33,7 +31,7 @@ _LATER = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestT
 
 @dataclass(frozen=True)
 class S3Storage:
-    """How objects are reached (`port.Storage`). What is "" or None is as the SDK finds it: environment, profile, role.
+    """How objects are reached (`port.Store`). What is "" or None is as the SDK finds it: environment, profile, role.
 
     Holds secrets: it travels in task closures only, and its repr shows none.
     """
@@ -95,11 +93,6 @@ class S3Storage:
                 hint="nothing is sent twice; read from a store that answers ranged reads",
             )
         return answer["Body"]
-
-
-def are_in_buckets(paths: Iterable[object]) -> bool:
-    """Say whether a path is of a bucket, by its scheme; then all have to be (`s3_places.S3Places.parse`)."""
-    return any(isinstance(path, str) and S3_URI.match(path) for path in paths)
 
 
 def parted(path: str) -> tuple[str, str]:

@@ -19,7 +19,8 @@ from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.storage import etags, keys
 from eosingest.sources.files.storage.places import Written, names_hidden, not_found, only_deeper
 from eosingest.sources.files.storage.port import NotAsListedError, Status, UnreachableError
-from eosingest.sources.files.storage.s3 import S3_URI, S3Storage, explained, parted
+from eosingest.sources.files.storage.s3 import S3Storage, explained, parted
+from eosingest.sources.files.storage.schemes import S3_URI
 
 _ASKED_ONE_BY_ONE = 16
 

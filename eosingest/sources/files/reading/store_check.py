@@ -1,7 +1,7 @@
-"""Tasks ask the store for the objects whose rows Spark has read: each must still have the ETag that was listed.
+"""Tasks ask the store for the files whose rows Spark has read: each must still have the ETag that was listed.
 
-Between the rows that Spark gives to a task and their transaction (`scan.SplitFrame.check_items`). Hadoop's client opens what
-lies under a key; it cannot be told which ETag was listed. So what was overwritten before it was opened is noticed here, before
+Between the rows that Spark gives to a task and their transaction (`scan.SplitFrame.check_items`). Hadoop's clients open what
+lies at a path; they cannot be told what was listed there. So what was overwritten before it was opened is noticed here, before
 any of its rows is committed.
 """
 
@@ -10,31 +10,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import cast
 
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.sources.files.changed import while_sent
 from eosingest.sources.files.source_file import SourceFile
-from eosingest.sources.files.storage.s3 import S3Storage
+from eosingest.sources.files.storage.port import Store
 
 _AT_A_TIME = 16
 
 
 @dataclass(frozen=True)
-class ObjectCheck:
-    """Asks for objects, whose paths are their names behind `prefix`. Pickled into the tasks."""
+class StoreCheck:
+    """Asks for files of a store, whose paths are their names behind `prefix`. Pickled into the tasks."""
 
-    storage: S3Storage
+    storage: Store
     prefix: str
 
     @classmethod
-    def of(cls, files: Sequence[SourceFile]) -> ObjectCheck | None:
+    def of(cls, files: Sequence[SourceFile]) -> StoreCheck | None:
         """Return the check for a run's files; None for local ones."""
-        if not files or not isinstance(files[0].storage, S3Storage):
+        if not files or not files[0].etag:
             return None
-        return cls(files[0].storage, files[0].path.removesuffix(files[0].name))
+        return cls(cast(Store, files[0].storage), files[0].path.removesuffix(files[0].name))
 
     def __call__(self, splits: Iterable[PlannedSplit]) -> None:
-        """Raise ChangedError that names an object which is another one now, or gone; UnreachableError."""
+        """Raise ChangedError that names a file which is another one now, or gone; UnreachableError."""
         files = list({split.split.item: self._file(split) for split in splits}.values())
         if not files:
             return

@@ -1,4 +1,4 @@
-"""Paths of buckets in a spec: what is refused beside them, and what is wrong with `storage`.
+"""Paths of stores (buckets, HDFS) in a spec: what is refused beside them, and what is wrong with `storage`.
 
 For the table of `[source]` (table.py), before anything is connected.
 """
@@ -9,27 +9,31 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from eosingest.sources.files.storage.s3 import S3_URI, are_in_buckets
+from eosingest.sources.files.storage.schemes import HDFS_URI, S3_URI, are_in_buckets, are_in_hdfs
 from eosingest.sources.files.whole import is_whole
 from eosingest.spec.document import Problem
 
-_ENDPOINT = re.compile(r"https?://[^@/?#\s]+/?", re.IGNORECASE)
+_ENDPOINT = re.compile(r"https?://[^@/?#\s,]+/?", re.IGNORECASE)
 
 
 def problems(paths: Iterable[Any], source: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what a `[source]` with such paths cannot have, and what is wrong with its `storage`."""
     paths, storage, options = list(paths), source.get("storage"), source.get("options")
-    if not are_in_buckets(paths):
+    in_buckets = are_in_buckets(paths)
+    if not in_buckets and not are_in_hdfs(paths):
         if storage is not None:
-            yield Problem(("source", "storage"), "is for paths of buckets (s3://bucket/…), and path names none")
+            yield Problem(
+                ("source", "storage"), "is for paths of stores (s3://bucket/…, hdfs://…), and path names none"
+            )
         return
-    if not all(isinstance(path, str) and S3_URI.match(path) for path in paths):
-        yield Problem(("source", "path"), "names files of a bucket and others: give them a job each")
+    scheme, store = (S3_URI, "a bucket") if in_buckets else (HDFS_URI, "HDFS")
+    if not all(isinstance(path, str) and scheme.match(path) for path in paths):
+        yield Problem(("source", "path"), f"names files of {store} and others: give them a job each")
     is_lines = source.get("format") == "text" and not (isinstance(options, Mapping) and _is_whole(options))
     if is_lines and source.get("schema") is not None:
         yield Problem(("source", "schema"), "text has one column, value STRING; drop schema")
     if isinstance(storage, Mapping):
-        yield from _storage(storage)
+        yield from _storage(storage) if in_buckets else _name_node(storage)
 
 
 def _is_whole(options: Mapping[str, Any]) -> bool:
@@ -46,3 +50,14 @@ def _storage(storage: Mapping[str, Any]) -> Iterator[Problem]:
     missing = {"access_key", "secret_key"} - given if given else set()
     for key in sorted(missing):
         yield Problem(("source", "storage", key), f"is missing, and {sorted(given)[0]} is given")
+
+
+def _name_node(storage: Mapping[str, Any]) -> Iterator[Problem]:
+    for key in sorted(key for key, value in storage.items() if key != "endpoint" and value is not None):
+        yield Problem(("source", "storage", key), "is for buckets, and path is of HDFS, which is asked at its endpoint")
+    endpoint = storage.get("endpoint")
+    if isinstance(endpoint, str) and not all(_ENDPOINT.fullmatch(one.strip()) for one in endpoint.split(",")):
+        yield Problem(
+            ("source", "storage", "endpoint"),
+            "must be the URL of the name node's web address, such as http://namenode:9870; several with commas between them",
+        )

@@ -1,4 +1,4 @@
-"""How lines of objects in buckets are read (`spark.scan.Scan`): in Python; Spark computes what is more than lines.
+"""How lines of files in stores are read (`spark.scan.Scan`): in Python; Spark computes what is more than lines.
 
 Those that Python does not cut (`takes`) Spark reads, as all other formats (scan.py).
 
@@ -68,8 +68,8 @@ class TextReader:
 
 
 @dataclass(frozen=True)
-class BucketScan(FilesInPython):
-    """How text in buckets is read."""
+class StoreLines(FilesInPython):
+    """How text in stores is read."""
 
     def direct(self, plan: Plan) -> Direct | None:
         """Return the tasks' reader of lines that go to Kafka as they are, or of bare columns; None for anything else."""
@@ -81,13 +81,13 @@ class BucketScan(FilesInPython):
     def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
         """Check names and first bytes; the tasks find damage themselves, by the same decoders.
 
-        Raises FatalError for objects whose codec no task reads.
+        Raises FatalError for files whose codec no task reads.
         """
         files = pending_files(plan)
         unread = [file.name for file in files if _is_of_another_codec(file.path)]
         if unread:
             raise FatalError(
-                f"{listed(unread, 10)}: of a bucket, text that is compressed otherwise than as .gz, .zst or .lz4 is read where"
+                f"{listed(unread, 10)}: of a store, text that is compressed otherwise than as .gz, .zst or .lz4 is read where"
                 " nothing else is named",
                 code="bad-data",
                 hint="nothing of this run was sent; give them a job with a path that ends so (*.bz2), and leave them out here",

@@ -1,0 +1,52 @@
+"""Hadoop's client of HDFS, by which Spark's readers read files there: pyspark has it; what it says where it fails.
+
+Between the scan (scan.py) and Spark. Its settings are the site's (`HADOOP_CONF_DIR`, `spark.hadoop.…`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from eosingest.errors import ChangedError, EosingestError, FatalError, TemporaryError
+from eosingest.spark.causes import innermost
+
+_KEPT = "what was committed is kept, nothing was sent twice"
+# A file is looked for again where a data node fails: its blocks are gone when it was deleted, or written anew, meanwhile.
+_CHANGED = re.compile(
+    r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\]|FileNotFoundException: (?:File does not exist|.*hdfs://)"
+    r"|Blocklist for \S+ has changed|Cannot open filename|Got error, status=ERROR"
+)
+_REFUSED = re.compile(r"\bAccessControlException\b|\bAuthorizationException\b")
+_CLIENT_ERROR = re.compile(
+    r"\borg\.apache\.hadoop\.hdfs\.(?:\w+\.)*\w*Exception\b|\borg\.apache\.hadoop\.ipc\.\w*Exception\b"
+    r"|Call From \S+ to \S+ failed|Could not obtain block|\b(?:UnknownHost|Standby|ConnectTimeout)Exception\b"
+)
+# Spark tries a task four times: a name node that is gone ends a run within a minute or two, not in twenty.
+SETTINGS = {
+    "spark.hadoop.ipc.client.connect.max.retries": "5",
+    "spark.hadoop.ipc.client.connect.max.retries.on.timeouts": "2",
+}
+
+
+def failure_of(text: str, files: str) -> EosingestError | None:
+    """Return the error for a failure of Hadoop's client in the `text` of Spark's; None for any other failure.
+
+    `files` names those that it may be about.
+    """
+    if _REFUSED.search(text):
+        return FatalError(
+            f"{files}: HDFS refused: {innermost(text)}",
+            code="storage-refused",
+            hint=f"{_KEPT}; give the user of this run the right to read the files; then run again",
+        )
+    if _CHANGED.search(text):
+        return ChangedError(
+            f"{files}: changed after it was listed", code="changed-while-read", hint=f"{_KEPT}; then run again"
+        )
+    if _CLIENT_ERROR.search(text) is None:
+        return None
+    return TemporaryError(
+        f"{files}: HDFS does not answer: {innermost(text)}",
+        code="storage-unreachable",
+        hint=f"{_KEPT}; check the network, name node and data nodes; then run again",
+    )

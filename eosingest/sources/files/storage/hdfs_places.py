@@ -1,0 +1,279 @@
+"""HDFS as it is listed (`places.Places`): folder by folder over WebHDFS, without a JVM.
+
+hdfs://namenode:8020/orders/2026-*/*.jsonl ─▶ LISTSTATUS_BATCH of each folder (walk.py) ─▶ paths, lengths, ids of files
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from eosingest.errors import FatalError, SpecError
+from eosingest.host.interruption import never
+from eosingest.host.waiting import in_thread
+from eosingest.protocol.source import Version
+from eosingest.sources.files.changed import while_listed
+from eosingest.sources.files.globs import is_plain
+from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.storage import etags
+from eosingest.sources.files.storage.folders import FolderLook, normalised
+from eosingest.sources.files.storage.hdfs import (
+    DEFAULT_PORT,
+    BeingWrittenError,
+    HdfsStorage,
+    below,
+    pages_of,
+    status_of,
+)
+from eosingest.sources.files.storage.places import Written
+from eosingest.sources.files.storage.port import NotAsListedError, Status, UnreachableError
+from eosingest.sources.files.storage.schemes import HDFS_URI
+from eosingest.sources.files.walk import Walk
+
+_Answer = TypeVar("_Answer")
+
+_AT_A_TIME = 16
+_ASKED_ONE_BY_ONE = 16  # files of one folder; of more, the folder is listed
+
+
+def storage_of(paths: Iterable[str], endpoint: str | None) -> HdfsStorage:
+    """Return how the name node of such paths is reached: by `endpoint`, else by its host, at the port that Hadoop gives it.
+
+    `endpoint` may name several, with commas between them. The user is the one of Hadoop's clients: HADOOP_USER_NAME, else that
+    of this process.
+    """
+    given = [one.strip().rstrip("/") for one in (endpoint or "").split(",") if one.strip()]
+    hosts = {_authority(path).partition(":")[0] for path in paths}
+    return HdfsStorage(tuple(given or (f"http://{host}:{DEFAULT_PORT}" for host in sorted(hosts))), _user())
+
+
+class HdfsPlaces:
+    """The files of a name node as the source of files lists them."""
+
+    base = ""  # names are paths
+
+    def __init__(self, storage: HdfsStorage, check: Callable[[], None]) -> None:
+        """`check` is called for each request, and raises to end a run that was interrupted."""
+        self.storage = storage
+        self._check = check
+        self._authority: str | None = None
+
+    def parse(self, text: str) -> Written:
+        """Take a path apart. Nothing in it is decoded; `.` and `..` are taken out of the text.
+
+        Raises SpecError for a path that is not of HDFS, names no name node, or another one than the paths before it.
+        """
+        if HDFS_URI.match(text) is None:
+            raise SpecError(
+                f"'{text}' is no path of HDFS, and others of [source] are: hdfs:// stands alone.",
+                code="path-scheme",
+                hint="Give local files and those of HDFS a job each.",
+            )
+        authority = _authority(text)
+        if not authority or not is_plain(authority) or "@" in authority or "\0" in text:
+            raise SpecError(
+                f"{text!r} in [source] names no name node.", code="path", hint='Write "hdfs://namenode:8020/folder/*".'
+            )
+        if self._authority not in (None, authority):
+            raise SpecError(
+                f"'{text}' is of another name node than {self._authority}.",
+                code="path-scheme",
+                hint="Give the files of each a job of their own.",
+            )
+        self._authority = authority
+        pattern = normalised(below(text)).lstrip("/")
+        return Written(text, f"hdfs://{authority}", "" if pattern == "." else pattern, relative=False)
+
+    def look(self, check: Callable[[], None], *, glance: bool = False) -> HdfsLook:
+        """Begin a listing; a request for each folder, so never a `glance`."""
+        return HdfsLook(self.storage, f"hdfs://{self._authority}", check)
+
+    def joined(self, base: str, name: str) -> str:
+        """Return the path of a file: its name, or that below `base`."""
+        return f"{base.rstrip('/')}/{name}" if base else name
+
+    def status(self, path: str) -> Status | None:
+        """Return what a file is now, None where there is none."""
+        return waited(lambda: self.storage.status(path), self._check)
+
+    def missing(self, paths: Iterable[str]) -> builtins.list[str]:
+        """Return those paths at which there is no file."""
+        wanted = builtins.list(paths)
+        now = self._now(wanted)
+        return [path for path in wanted if path not in now]
+
+    def changed(self, files: Sequence[SourceFile]) -> builtins.list[SourceFile]:
+        """Return those that are other files now, or have another length or modification time, or are gone."""
+        now = self._now([file.path for file in files])
+        return [file for file in files if not _is_as_listed(file, now.get(file.path))]
+
+    def version(self, file: SourceFile, known: Iterable[Version]) -> Version:
+        """Return length, id and checksum of a file; see `places.Places.version`. One that is `known` is not asked for again."""
+        seen = etags.version_of(file)
+        for version in known:
+            if {name: version.get(name) for name in seen} == seen:
+                return version
+        checksum = self._checksum(file)
+        return seen if checksum is None else {**seen, "checksum": checksum}
+
+    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
+        """Say whether a file is still what was recorded: by its id, else by the checksum that HDFS keeps of it."""
+        if not all(etags.is_of_object(version) and version.get("length") == file.length for version in recorded):
+            return False
+        others = {str(version.get("checksum", "")) for version in recorded if version.get("etag") != file.etag}
+        return not others or others == {self._checksum(file)}
+
+    def _checksum(self, file: SourceFile) -> str | None:
+        try:
+            return waited(lambda: self.storage.checksum(file), self._check)
+        except NotAsListedError as error:
+            raise while_listed(file) from error
+        except BeingWrittenError as error:
+            raise FatalError(
+                f"{file.path} is still being written: HDFS tells neither its length nor when it was last changed.",
+                code="file-open",
+                hint="nothing of this run was sent; run again when it is closed, or leave it out by a narrower path",
+            ) from error
+
+    def _now(self, paths: builtins.list[str]) -> dict[str, Status]:
+        """Return what files are now, as far as they are there; folders of which many are asked for are listed."""
+        by_folder: dict[str, builtins.list[str]] = defaultdict(builtins.list)
+        for path in paths:
+            by_folder[path.rpartition("/")[0]].append(path)
+        found: dict[str, Status] = {}
+        alone = builtins.list[str]()
+        for folder, inside in by_folder.items():
+            if len(inside) <= _ASKED_ONE_BY_ONE:
+                alone += inside
+                continue
+            tree = HdfsTree(self.storage, folder[: len(folder) - len(below(folder))], self._check)
+            if tree.is_folder(below(folder)):
+                tree.entries(below(folder))
+                found.update((path, status) for path in inside if (status := tree.status(path)) is not None)
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            statuses = waited(lambda: builtins.list(pool.map(self.storage.status, alone)), self._check)
+        return found | {path: now for path, now in zip(alone, statuses, strict=True) if now is not None}
+
+
+class HdfsLook(FolderLook):
+    """One listing (`places.Look`)."""
+
+    def __init__(self, storage: HdfsStorage, prefix: str, check: Callable[[], None]) -> None:
+        """List nothing yet."""
+        self._tree = HdfsTree(storage, prefix, check)
+        super().__init__(
+            Walk(check, self._tree), prefix, "Nothing was sent. Correct path in [source], or put files there."
+        )
+
+    def status(self, path: str) -> Status | None:
+        """Return what the listing told of a file."""
+        return self._tree.status(path)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What a folder holds (`walk.Entry`)."""
+
+    name: str
+    path: str
+    is_folder: bool
+
+    def is_dir(self) -> bool:
+        return self.is_folder
+
+
+class HdfsTree:
+    """Folders of HDFS (a `walk.Tree`), by paths without `prefix` (hdfs://name). What it was told once is not asked again."""
+
+    def __init__(self, storage: HdfsStorage, prefix: str, check: Callable[[], None] = never) -> None:
+        """Ask for nothing yet."""
+        self._storage = storage
+        self._prefix = prefix
+        self._check = check
+        self._files: dict[str, Status] = {}
+        self._folders: dict[str, bool] = {}  # of what was asked for: whether it is a folder
+
+    def entries(self, folder: str) -> list[_Entry]:
+        """Return what a folder holds."""
+        path = f"{self._prefix}{folder}"
+        try:
+            found = waited(lambda: [each for page in pages_of(self._storage, path) for each in page], self._check)
+        except NotAsListedError as error:
+            raise FatalError(
+                f"{path} is gone since the folder above it was listed.",
+                code="file-unreadable",
+                hint="nothing was sent; run again",
+            ) from error
+        return [self._entry(folder, each) for each in found]
+
+    def exists(self, path: str) -> bool:
+        """Say whether a file or a folder is there."""
+        return self.is_folder(path) or path in self._files
+
+    def is_folder(self, path: str) -> bool:
+        """Say whether a folder is there."""
+        if path not in self._folders and path not in self._files:
+            self._folders[path] = False
+            address = f"{self._prefix}{path}"
+            try:
+                found = waited(lambda: self._storage.ask("GETFILESTATUS", address, path), self._check)["FileStatus"]
+            except NotAsListedError:
+                return False
+            self._keep(path, found)
+        return self._folders.get(path, False)
+
+    def identity(self, folder: str) -> str:
+        """Return the path: there are no links."""
+        return folder
+
+    def status(self, path: str) -> Status | None:
+        """Return what it was told of a file `hdfs://…`; None where it was told of none."""
+        return self._files.get(path.removeprefix(self._prefix))
+
+    def _entry(self, folder: str, found: Mapping[str, Any]) -> _Entry:
+        name = str(found["pathSuffix"])
+        path = f"{folder.rstrip('/')}/{name}"
+        self._keep(path, found)
+        return _Entry(name, path, self._folders.get(path, False))
+
+    def _keep(self, path: str, found: Mapping[str, Any]) -> None:
+        if found["type"] == "DIRECTORY":
+            self._folders[path] = True
+        else:
+            self._files[path] = status_of(f"{self._prefix}{path}", found)
+
+
+def waited(ask: Callable[[], _Answer], check: Callable[[], None]) -> _Answer:
+    """Ask in another thread, so that `check` can end the wait. An UnreachableError becomes the run's TemporaryError."""
+    check()
+    try:
+        return in_thread(ask, check, "hdfs")
+    except UnreachableError as error:
+        raise error.error() from error
+
+
+def _authority(path: str) -> str:
+    scheme = HDFS_URI.match(path)
+    return path[scheme.end() :].partition("/")[0] if scheme is not None else ""
+
+
+def _user() -> str:
+    """Return the user's name as Hadoop's clients find it without Kerberos."""
+    import pwd
+
+    given = os.environ.get("HADOOP_USER_NAME")
+    if given:
+        return given
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # a user id of a container, which has no name
+        return str(os.geteuid())
+
+
+def _is_as_listed(file: SourceFile, now: Status | None) -> bool:
+    return now is not None and (now.length, now.etag) == (file.length, file.etag)

@@ -1,0 +1,190 @@
+"""HDFS on loopback: a name node and a data node of Apache Hadoop, one cluster for all tests of a session; and a client to it.
+
+Hadoop's servers are in one jar of Maven Central beside those that pyspark has; it is fetched once, as Kafka's jars are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from eosingest.host import ivy
+from eosingest.host.java import find_java
+from eosingest.host.paths import cache_directory
+from eosingest.sources.files.storage.hdfs import HdfsStorage
+from tests.support.s3proxy import free_port
+
+VERSION = "3.4.1"
+USER = "hdfs-tests"
+_PATIENCE_S = 600.0
+_UP_S = 120.0
+_JARS = ivy.Jars(
+    what=f"Hadoop's servers {VERSION}",
+    size="40 MB",
+    dependencies=tuple(
+        f'<dependency org="{group}" name="{name}" rev="{version}" transitive="false" conf="default->default"/>'
+        for group, name, version in (
+            ("org.apache.hadoop", "hadoop-client-minicluster", VERSION),
+            ("javax.xml.bind", "jaxb-api", "2.3.1"),  # WebHDFS asks for both on Java 17
+            ("javax.activation", "javax.activation-api", "1.2.0"),
+        )
+    ),
+    pins={
+        f"hadoop-client-minicluster-{VERSION}.jar": "5b90be54a39d856f237a4530e25f62aea4b67c180c73b5cfb1aff35c502b2d29",
+        "jaxb-api-2.3.1.jar": "88b955a0df57880a26a74708bc34f74dcaf8ebf4e78843a28b50eae945732b06",
+        "javax.activation-api-1.2.0.jar": "43fdef0b5b6ceb31b0424b208b930c74ab58fac2ceeb7b3f6fd3aeb8b5ca4393",
+    },
+    code="hdfs",
+    hint="check the network",
+    instead="put the jars there by hand",
+)
+_OF_SPARK = ("hadoop-client-*.jar", "slf4j-api-*.jar", "log4j-*.jar", "jcl-over-slf4j-*.jar")
+_NODE = "org.apache.hadoop.hdfs.server"
+
+
+@dataclass(frozen=True)
+class Hdfs:
+    """A cluster that runs: `address` as paths begin, the name node's web address, and its processes by their names."""
+
+    address: str
+    web: str
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def storage(self) -> HdfsStorage:
+        return HdfsStorage((self.web,), USER)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process that reads there is given."""
+        return {"HADOOP_USER_NAME": USER}
+
+    def table(self) -> str:
+        """The key `storage` of a spec."""
+        return f'storage = {{ endpoint = "{self.web}" }}'
+
+    def put(self, path: str, data: bytes, **parameters: str) -> None:
+        """Write a file at an absolute path, in place of the one that is there."""
+        self._send("PUT", path, data, op="CREATE", overwrite="true", **parameters)
+
+    def append(self, path: str, data: bytes) -> None:
+        self._send("POST", path, data, op="APPEND")
+
+    def call(self, method: str, path: str, **parameters: str) -> Any:
+        """Do something that needs no data node."""
+        return json.loads(self._request(method, self.url(path, **parameters)).read() or b"{}")
+
+    def delete(self, path: str) -> None:
+        assert self.call("DELETE", path, op="DELETE", recursive="true") == {"boolean": True}
+
+    def rename(self, path: str, to: str) -> None:
+        assert self.call("PUT", path, op="RENAME", destination=to) == {"boolean": True}
+
+    def status(self, path: str) -> Any:
+        return self.call("GET", path, op="GETFILESTATUS")["FileStatus"]
+
+    def set_mtime(self, path: str, mtime_ms: int) -> None:
+        self.call("PUT", path, op="SETTIMES", modificationtime=str(mtime_ms))
+
+    def url(self, path: str, **parameters: str) -> str:
+        query = urlencode({"user.name": USER, **parameters})
+        return f"{self.web}/webhdfs/v1{quote(path)}?{query}"
+
+    def location(self, method: str, path: str, **parameters: str) -> str:
+        """Return where at a data node the name node sends who asks."""
+        return str(self.call(method, path, noredirect="true", **parameters)["Location"])
+
+    def _send(self, method: str, path: str, data: bytes, **parameters: str) -> None:
+        self._request(method, self.location(method, path, **parameters), data)
+
+    def _request(self, method: str, url: str, data: bytes | None = None) -> Any:
+        headers = {"Content-Type": "application/octet-stream"}
+        asked = urllib.request.Request(url, data=data, method=method, headers=headers)
+        try:
+            return urllib.request.urlopen(asked, timeout=60)
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{method} {url}: {error.read()[:500]!r}") from error
+
+
+def class_path() -> str:
+    """Return the class path of the servers, whose jars are fetched where they are not there."""
+    libs = ivy.fetched(_JARS, cache_directory() / f"hadoop-{VERSION}", time.monotonic() + _PATIENCE_S)
+    jars = [libs / name for name in _JARS.pins]
+    jars += [jar for pattern in _OF_SPARK for jar in ivy.spark_jars(pattern)]
+    return os.pathsep.join(map(str, jars))
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[Hdfs]:
+    """Start a name node and a data node; end them by their processes."""
+    rpc, web = free_port(), free_port()
+    cluster = Hdfs(f"hdfs://127.0.0.1:{rpc}", f"http://127.0.0.1:{web}")
+    settings = {
+        "fs.defaultFS": cluster.address,
+        "hadoop.tmp.dir": str(folder / "data"),
+        "dfs.datanode.hostname": "127.0.0.1",
+        **{f"dfs.datanode.{name}": "127.0.0.1:0" for name in ("address", "http.address", "ipc.address")},
+        "dfs.namenode.http-address": f"127.0.0.1:{web}",
+        "dfs.namenode.fs-limits.min-block-size": "512",
+        "dfs.replication": "1",
+        "dfs.permissions.superusergroup": USER,
+        "dfs.namenode.safemode.extension": "0",
+    }
+    _configure(folder / "conf", settings)
+    name_node = ["-Xmx256m", f"{_NODE}.namenode.NameNode"]
+    _java(folder, [*name_node, "-format", "-force", "-nonInteractive"], "format").wait(timeout=_UP_S)
+    try:
+        cluster.processes["name node"] = _java(folder, name_node, "name-node")
+        data_node = ["-Xmx256m", f"{_NODE}.datanode.DataNode"]
+        cluster.processes["data node"] = _java(folder, data_node, "data-node")
+        _wait_until_up(cluster, folder)
+        yield cluster
+    finally:
+        for process in cluster.processes.values():
+            process.kill()
+            process.wait(timeout=30)
+
+
+def _configure(folder: Path, settings: dict[str, str]) -> None:
+    folder.mkdir()
+    properties = "".join(
+        f"<property><name>{name}</name><value>{text}</value></property>" for name, text in settings.items()
+    )
+    for name in ("core-site.xml", "hdfs-site.xml"):
+        (folder / name).write_text(f"<configuration>{properties}</configuration>")
+
+
+def _java(folder: Path, arguments: Sequence[str], log: str) -> subprocess.Popen[bytes]:
+    command = [str(find_java()), "-cp", f"{folder / 'conf'}{os.pathsep}{class_path()}", *arguments]
+    with (folder / f"{log}.log").open("wb") as out:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={**os.environ, "HADOOP_USER_NAME": USER}
+        )
+
+
+def _wait_until_up(cluster: Hdfs, folder: Path) -> None:
+    query = f"{cluster.web}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
+    end = time.monotonic() + _UP_S
+    while time.monotonic() < end:
+        dead = [what for what, process in cluster.processes.items() if process.poll() is not None]
+        assert not dead, f"{dead}: {_logs(folder)}"
+        with contextlib.suppress(OSError, KeyError, IndexError):
+            state = json.loads(urllib.request.urlopen(query, timeout=5).read())["beans"][0]
+            if state["NumLiveDataNodes"] == 1 and state["FSState"] == "Operational":
+                return
+        time.sleep(0.2)
+    raise AssertionError(f"HDFS did not come up: {_logs(folder)}")
+
+
+def _logs(folder: Path) -> str:
+    return "\n".join(f"{log.name}: {log.read_text(errors='replace')[-1500:]}" for log in folder.glob("*.log"))
