@@ -1,4 +1,4 @@
-"""What `init --from` names: a data file on this machine or in a bucket, and what a spec can say of it; a topic; or a table."""
+"""What `init --from` names: a data file on this machine or in a store, and what a spec can say of it; a topic; or a table."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def data_file(text: str) -> Any:
     return registry.FILES.data_file(text)
 
 
-def notes_in_bucket(found: Found) -> tuple[str, ...]:
+def notes_in_store(data: Any, found: Found) -> tuple[str, ...]:
     """Return what is worth knowing where the file is an object."""
-    if found.format in ("text", "xml"):
+    if found.format in ("text", "xml") or not str(data).startswith("s3://"):
         return ()
     return (
         f"of a bucket, Spark reads {found.format} by Hadoop's client of S3, which the first run fetches (558 MB, once);"

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eosingest.sources import registry
+from eosingest.sources.files.storage import object_stream
 from tests.sources.buckets import InBucket
 from tests.sources.in_hdfs import InHdfs
 from tests.sources.in_process import Life
@@ -65,6 +66,17 @@ def database() -> Iterator[Postgres]:
     """A database."""
     with running_postgres() as up:
         yield up
+
+
+@pytest.fixture
+def small_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows and buffers of stores are small, so that a split is read by many requests."""
+    monkeypatch.setattr(object_stream, "_WINDOW_BYTES", 200)
+    monkeypatch.setattr(object_stream, "_BEYOND_BYTES", 100)
+    monkeypatch.setattr("eosingest.sources.files.storage.s3._BUFFER_BYTES", 100)
+    monkeypatch.setattr("eosingest.sources.files.storage.hdfs._BUFFER_BYTES", 100)
+    monkeypatch.setattr("eosingest.sources.files.lines._BLOCK_BYTES", 150)
+    monkeypatch.setattr("eosingest.sources.files.lines.BEYOND_BYTES", 50)
 
 
 def made_subject(kind: str, folder: Path, request: pytest.FixtureRequest) -> Subject:

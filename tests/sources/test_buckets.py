@@ -20,24 +20,17 @@ import pytest
 from eosingest.app.settings import source_of
 from eosingest.cli.init import _spec_text
 from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, TemporaryError
-from eosingest.host import failpoints
 from eosingest.host.interruption import never
 from eosingest.sources.files.source import FileSource
-from eosingest.sources.files.storage import object_stream, s3, s3_places
+from eosingest.sources.files.storage import s3_places
 from eosingest.sources.files.storage.s3 import S3Storage
 from eosingest.sources.files.storage.s3_places import S3Places
 from eosingest.spec import load
 from tests.sources.buckets import InBucket
 from tests.sources.in_process import Life
 from tests.sources.kinds import KINDS, TextInBucket
+from tests.sources.meddling import BEFORE_THE_LISTING, MOMENTS, Meddler, run_meddled
 from tests.support.s3proxy import ACCESS_KEY, SECRET_KEY, Store
-
-_MOMENTS = {
-    "between plan and read": ("driver-before-running", 1),
-    "between begin and read": ("task-after-begin", 1),
-    "in mid-read": ("task-before-commit", 2),
-    "before the verdict": ("driver-before-verdict", 1),
-}
 
 
 @pytest.fixture(params=["text.s3"])
@@ -47,39 +40,6 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, store: Store) -> Tex
     made.store = store
     made.create()
     return made
-
-
-@pytest.fixture
-def small_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_stream, "_WINDOW_BYTES", 200)
-    monkeypatch.setattr(object_stream, "_BEYOND_BYTES", 100)
-    monkeypatch.setattr(s3, "_BUFFER_BYTES", 100)
-    monkeypatch.setattr("eosingest.sources.files.lines._BLOCK_BYTES", 150)
-    monkeypatch.setattr("eosingest.sources.files.lines.BEYOND_BYTES", 50)
-
-
-class Meddler:
-    """Does something to an object when a run passes a point for the n-th time."""
-
-    def __init__(self, point: str, hit: int, act: Callable[[], None]) -> None:
-        self.point, self.hit, self.act = point, hit, act
-        self.passed = 0
-
-    def __call__(self, name: str) -> None:
-        if name == self.point:
-            self.passed += 1
-            if self.passed == self.hit:
-                self.act()
-
-
-def run_meddled(life: Life, meddler: Meddler) -> tuple[int, list[str]]:
-    failpoints.handle_with(meddler)
-    try:
-        ended = life.run()
-    finally:
-        failpoints.handle_with(None)
-    assert meddler.passed >= meddler.hit, "the moment was not reached"
-    return ended.exit_code, ended.codes
 
 
 class Objects:
@@ -121,11 +81,11 @@ class Objects:
 @pytest.mark.usefixtures("small_reads")
 @pytest.mark.parametrize("subject", ["text.s3", "json.s3"], indirect=True)
 @pytest.mark.parametrize("what", ["overwrite", "lengthen", "shorten", "delete", "put_again_in_parts"])
-@pytest.mark.parametrize("moment", _MOMENTS)
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_what_changes_in_a_run_is_noticed(life: Life, subject: TextInBucket, moment: str, what: str) -> None:
     """And nothing but what was listed is sent. What was put back, or is proven equal, is sent to its end, each row once."""
     objects, rows = Objects(subject), subject.rows()
-    point, hit = _MOMENTS[moment]
+    point, hit = MOMENTS[moment]
     code, codes = run_meddled(life, Meddler(point, hit, getattr(objects, what)))
     assert code == 12, (code, codes)
     assert set(codes) <= {"changed-while-read", "source-changed", "incomplete"}, codes
@@ -140,9 +100,9 @@ def test_what_changes_in_a_run_is_noticed(life: Life, subject: TextInBucket, mom
 
 
 @pytest.mark.usefixtures("small_reads")
-@pytest.mark.parametrize("moment", _MOMENTS)
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_equal_bytes_with_the_same_etag_are_the_same_object(life: Life, subject: TextInBucket, moment: str) -> None:
-    point, hit = _MOMENTS[moment]
+    point, hit = MOMENTS[moment]
     assert run_meddled(life, Meddler(point, hit, Objects(subject).put_again)) == (0, [])
     assert Counter(life.records()) == Counter(subject.rows())
 
@@ -151,7 +111,7 @@ def test_equal_bytes_with_the_same_etag_are_the_same_object(life: Life, subject:
 def test_before_the_plan_it_is_what_it_is(life: Life, subject: TextInBucket, what: str) -> None:
     """Between the check and the listing behind the claim: the run sends what it lists."""
     objects = Objects(subject)
-    ended = run_meddled(life, Meddler("driver-after-fence", 1, getattr(objects, what)))
+    ended = run_meddled(life, Meddler(*BEFORE_THE_LISTING, getattr(objects, what)))
     if what == "delete":
         assert (ended[0], life.records()) == (2, [])
         return

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import time
 import urllib.error
@@ -49,7 +50,10 @@ _JARS = ivy.Jars(
     instead="put the jars there by hand",
 )
 _OF_SPARK = ("hadoop-client-*.jar", "slf4j-api-*.jar", "log4j-*.jar", "jcl-over-slf4j-*.jar")
-_NODE = "org.apache.hadoop.hdfs.server"
+NODES = {
+    "name node": "org.apache.hadoop.hdfs.server.namenode.NameNode",
+    "data node": "org.apache.hadoop.hdfs.server.datanode.DataNode",
+}
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,32 @@ class Hdfs:
 
     address: str
     web: str
+    folder: Path
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, name: str) -> None:
+        """Start a node of NODES; `wait_until_up` tells when it answers."""
+        self.processes[name] = _java(self.folder, ["-Xmx256m", NODES[name]], name.replace(" ", "-"))
+
+    def kill(self, name: str) -> None:
+        """End a node, as by `kill -9`."""
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait(timeout=30)
+
+    def wait_until_up(self) -> None:
+        """Wait until the name node has the data node, and serves reads."""
+        query = f"{self.web}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
+        end = time.monotonic() + _UP_S
+        while time.monotonic() < end:
+            dead = [name for name, process in self.processes.items() if process.poll() is not None]
+            assert not dead, f"{dead}: {_logs(self.folder)}"
+            with contextlib.suppress(OSError, KeyError, IndexError):
+                state = json.loads(urllib.request.urlopen(query, timeout=5).read())["beans"][0]
+                if state["NumLiveDataNodes"] == 1 and state["FSState"] == "Operational":
+                    return
+            time.sleep(0.2)
+        raise AssertionError(f"HDFS did not come up: {_logs(self.folder)}")
 
     @property
     def storage(self) -> HdfsStorage:
@@ -68,6 +97,11 @@ class Hdfs:
     def environment(self) -> dict[str, str]:
         """What a process that reads there is given."""
         return {"HADOOP_USER_NAME": USER}
+
+    @property
+    def conf(self) -> Path:
+        """The folder that HADOOP_CONF_DIR may name."""
+        return self.folder / "conf"
 
     def table(self) -> str:
         """The key `storage` of a spec."""
@@ -108,6 +142,7 @@ class Hdfs:
         self._request(method, self.location(method, path, **parameters), data)
 
     def _request(self, method: str, url: str, data: bytes | None = None) -> Any:
+        url = re.sub(r"[^!-~]+", lambda found: quote(found[0]), url)  # a location has names as they are
         headers = {"Content-Type": "application/octet-stream"}
         asked = urllib.request.Request(url, data=data, method=method, headers=headers)
         try:
@@ -128,7 +163,7 @@ def class_path() -> str:
 def running(folder: Path) -> Iterator[Hdfs]:
     """Start a name node and a data node; end them by their processes."""
     rpc, web = free_port(), free_port()
-    cluster = Hdfs(f"hdfs://127.0.0.1:{rpc}", f"http://127.0.0.1:{web}")
+    cluster = Hdfs(f"hdfs://127.0.0.1:{rpc}", f"http://127.0.0.1:{web}", folder)
     settings = {
         "fs.defaultFS": cluster.address,
         "hadoop.tmp.dir": str(folder / "data"),
@@ -140,19 +175,16 @@ def running(folder: Path) -> Iterator[Hdfs]:
         "dfs.permissions.superusergroup": USER,
         "dfs.namenode.safemode.extension": "0",
     }
-    _configure(folder / "conf", settings)
-    name_node = ["-Xmx256m", f"{_NODE}.namenode.NameNode"]
-    _java(folder, [*name_node, "-format", "-force", "-nonInteractive"], "format").wait(timeout=_UP_S)
+    _configure(cluster.conf, settings)
+    _java(folder, [NODES["name node"], "-format", "-force", "-nonInteractive"], "format").wait(timeout=_UP_S)
     try:
-        cluster.processes["name node"] = _java(folder, name_node, "name-node")
-        data_node = ["-Xmx256m", f"{_NODE}.datanode.DataNode"]
-        cluster.processes["data node"] = _java(folder, data_node, "data-node")
-        _wait_until_up(cluster, folder)
+        for name in NODES:
+            cluster.start(name)
+        cluster.wait_until_up()
         yield cluster
     finally:
-        for process in cluster.processes.values():
-            process.kill()
-            process.wait(timeout=30)
+        for name in list(cluster.processes):
+            cluster.kill(name)
 
 
 def _configure(folder: Path, settings: dict[str, str]) -> None:
@@ -170,20 +202,6 @@ def _java(folder: Path, arguments: Sequence[str], log: str) -> subprocess.Popen[
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={**os.environ, "HADOOP_USER_NAME": USER}
         )
-
-
-def _wait_until_up(cluster: Hdfs, folder: Path) -> None:
-    query = f"{cluster.web}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
-    end = time.monotonic() + _UP_S
-    while time.monotonic() < end:
-        dead = [what for what, process in cluster.processes.items() if process.poll() is not None]
-        assert not dead, f"{dead}: {_logs(folder)}"
-        with contextlib.suppress(OSError, KeyError, IndexError):
-            state = json.loads(urllib.request.urlopen(query, timeout=5).read())["beans"][0]
-            if state["NumLiveDataNodes"] == 1 and state["FSState"] == "Operational":
-                return
-        time.sleep(0.2)
-    raise AssertionError(f"HDFS did not come up: {_logs(folder)}")
 
 
 def _logs(folder: Path) -> str:

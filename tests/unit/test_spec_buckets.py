@@ -40,7 +40,7 @@ def spec(folder: Path, source: str, format: str = "text") -> Spec:
     ("source", "said"),
     [
         ('path = ["s3://b/a", "c"]', "give them a job each"),
-        ('path = "data"\nstorage = { region = "x" }', "for paths of buckets"),
+        ('path = "data"\nstorage = { region = "x" }', "for paths of stores"),
         ('path = "s3://b/a"\nstorage = { acces_key = "x" }', 'did you mean "access_key"'),
         ('path = "s3://b/a"\nstorage = { access_key = "x" }', "storage.secret_key: is missing"),
         ('path = "s3://b/a"\nstorage = { session_token = "x" }', "storage.access_key: is missing"),

@@ -32,8 +32,8 @@ class StorageTable(Table):
 
     endpoint: Text | None = Field(
         default=None,
-        description="The store's URL, where it is not that of AWS. For hdfs:// the name node's web address, by default its"
-        " host at port 9870; of a pair both, with a comma between them.",
+        description="The store's URL, where it is not that of AWS. For hdfs:// the name node's web address, of several"
+        " with commas between them; by default as in HADOOP_CONF_DIR, else the path's host at port 9870.",
     )
     region: Text | None = Field(default=None, description="The bucket's region.")
     access_key: Text | None = Field(default=None, description='The id of an access key, as in "${env:S3_KEY}".')

@@ -25,7 +25,6 @@ from eosingest.errors import EosingestError, FatalError, SpecError
 from eosingest.sources.files.storage.object_stream import ObjectStream
 from eosingest.sources.files.storage.port import NotAsListedError, Status, Stored, UnreachableError
 
-DEFAULT_PORT = 9870  # of a name node's web address, as Hadoop has it
 _BUFFER_BYTES = 1 << 20
 _CONNECT_S, _READ_S, _ATTEMPTS = 5, 30, 4
 _PAUSE_S = 0.2  # doubled from try to try

@@ -22,14 +22,8 @@ from eosingest.sources.files.globs import is_plain
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.storage import etags
 from eosingest.sources.files.storage.folders import FolderLook, normalised
-from eosingest.sources.files.storage.hdfs import (
-    DEFAULT_PORT,
-    BeingWrittenError,
-    HdfsStorage,
-    below,
-    pages_of,
-    status_of,
-)
+from eosingest.sources.files.storage.hadoop_site import endpoints_of
+from eosingest.sources.files.storage.hdfs import BeingWrittenError, HdfsStorage, below, pages_of, status_of
 from eosingest.sources.files.storage.places import Written
 from eosingest.sources.files.storage.port import NotAsListedError, Status, UnreachableError
 from eosingest.sources.files.storage.schemes import HDFS_URI
@@ -42,14 +36,15 @@ _ASKED_ONE_BY_ONE = 16  # files of one folder; of more, the folder is listed
 
 
 def storage_of(paths: Iterable[str], endpoint: str | None) -> HdfsStorage:
-    """Return how the name node of such paths is reached: by `endpoint`, else by its host, at the port that Hadoop gives it.
+    """Return how the name node of such paths is reached: at `endpoint`, else where the site has it (hadoop_site.py).
 
     `endpoint` may name several, with commas between them. The user is the one of Hadoop's clients: HADOOP_USER_NAME, else that
     of this process.
     """
     given = [one.strip().rstrip("/") for one in (endpoint or "").split(",") if one.strip()]
-    hosts = {_authority(path).partition(":")[0] for path in paths}
-    return HdfsStorage(tuple(given or (f"http://{host}:{DEFAULT_PORT}" for host in sorted(hosts))), _user())
+    authorities = sorted({_authority(path) for path in paths})
+    found = given or [one for authority in authorities for one in endpoints_of(authority)]
+    return HdfsStorage(tuple(found), _user())
 
 
 class HdfsPlaces:

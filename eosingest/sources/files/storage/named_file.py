@@ -16,7 +16,7 @@ from eosingest.sources.files.storage.schemes import HDFS_URI, S3_URI
 def data_file(text: str) -> Path | NamedFile:
     """Return a file by its path, an object by `s3://…`, or a file of HDFS by `hdfs://…`.
 
-    A bucket is asked for as the SDK finds store and credentials, a name node at its host and Hadoop's own port. Raises what a
+    A bucket is asked for as the SDK finds store and credentials, a name node as the site has it (hadoop_site.py). Raises what a
     listing raises where the store refuses or does not answer, and SpecError for a path of HDFS without a name node.
     """
     if (scheme := S3_URI.match(text)) is not None:

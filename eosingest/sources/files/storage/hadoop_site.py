@@ -1,0 +1,61 @@
+"""Where a name node's web address is, by the site's own configuration of Hadoop: `hdfs-site.xml` in `HADOOP_CONF_DIR`.
+
+Hadoop's clients, Spark's among them, read the same file; so a name service of several name nodes needs nothing in a spec.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from xml.etree import ElementTree
+
+from eosingest.errors import SpecError
+
+DEFAULT_PORT = 9870  # of a name node's web address, as Hadoop has it
+
+
+def endpoints_of(authority: str, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Return the web addresses of the name nodes that `hdfs://authority` stands for, as URLs.
+
+    Without a configuration that names them, that is the authority's host, at Hadoop's own port. Raises SpecError for a
+    configuration that is no XML.
+    """
+    site = _site(environment)
+    scheme = "https" if site.get("dfs.http.policy") == "HTTPS_ONLY" else "http"
+    key = f"dfs.namenode.{scheme}-address"
+    host = authority.partition(":")[0]
+    nodes = [name.strip() for name in site.get(f"dfs.ha.namenodes.{authority}", "").split(",") if name.strip()]
+    named = [site.get(f"{key}.{authority}.{node}", "") for node in nodes] or [site.get(f"{key}.{authority}", "")]
+    if not any(named) and _is_default(authority, site):
+        named = [site.get(key, "")]
+    found = tuple(f"{scheme}://{_at_host(address, host)}" for address in named if address)
+    return found or (f"http://{host}:{DEFAULT_PORT}",)
+
+
+def _site(environment: Mapping[str, str]) -> dict[str, str]:
+    folder = environment.get("HADOOP_CONF_DIR")
+    found: dict[str, str] = {}
+    for name in ("core-site.xml", "hdfs-site.xml") if folder else ():
+        path = Path(str(folder), name)
+        try:
+            properties = ElementTree.parse(path).getroot().iter("property")
+        except FileNotFoundError:
+            continue
+        except (OSError, ElementTree.ParseError) as error:
+            raise SpecError(
+                f"{path}: {error}", code="hadoop-conf", hint="correct it, or unset HADOOP_CONF_DIR for this run"
+            ) from error
+        found |= {(each.findtext("name") or "").strip(): (each.findtext("value") or "").strip() for each in properties}
+    return found
+
+
+def _is_default(authority: str, site: Mapping[str, str]) -> bool:
+    """Say whether an address without a name is that of this name node: the one that the site's clients use."""
+    return site.get("fs.defaultFS", site.get("fs.default.name", "")).rstrip("/") == f"hdfs://{authority}"
+
+
+def _at_host(address: str, host: str) -> str:
+    """Return an address; one that listens everywhere is reached at the host."""
+    name, _, port = address.rpartition(":")
+    return f"{host}:{port}" if name == "0.0.0.0" else address

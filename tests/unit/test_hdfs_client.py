@@ -1,0 +1,249 @@
+"""The client of WebHDFS beside servers that are made up: what a real cluster on one machine does not do by itself.
+
+What a real one answers is in tests/sources/test_hdfs.py.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, TemporaryError
+from eosingest.sources.files.names import metadata_file_path
+from eosingest.sources.files.reading import hadoop_hdfs
+from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.storage import hdfs, hdfs_places
+from eosingest.sources.files.storage.hadoop_site import endpoints_of
+from eosingest.sources.files.storage.hdfs import HdfsStorage
+from eosingest.sources.files.storage.port import NotAsListedError, UnreachableError
+from eosingest.spec import load
+
+Answer = tuple[int, dict[str, str], bytes]
+NOBODY = "http://127.0.0.1:1"
+
+
+class Node:
+    """A server that answers as it is told, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, str]] = []
+        self.answers: Callable[[dict[str, str]], Answer] = lambda query: (200, {}, b"{}")
+        node = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                parts = urlsplit(self.path)
+                query = {name: values[0] for name, values in parse_qs(parts.query).items()} | {"path": parts.path}
+                node.asked.append(query)
+                status, headers, body = node.answers(query)
+                self.send_response(status)
+                for name, text in {"Content-Length": str(len(body)), **headers}.items():
+                    self.send_header(name, text)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *said: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    made = Node()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hdfs, "_PAUSE_S", 0.001)
+    monkeypatch.setattr("eosingest.sources.files.storage.object_stream._PAUSE_S", 0.001)
+
+
+def file_of(url: str, length: int = 4) -> SourceFile:
+    return SourceFile("hdfs://n/a", "hdfs://n/a", length, 5, True, "17-5", HdfsStorage((url,), "me"))
+
+
+def remote(kind: str, message: str = "m", status: int = 403) -> Answer:
+    return status, {}, json.dumps({"RemoteException": {"exception": kind, "message": message}}).encode()
+
+
+def status(**changed: object) -> Answer:
+    found = {"type": "FILE", "length": 4, "modificationTime": 5, "fileId": 17, **changed}
+    return 200, {}, json.dumps({"FileStatus": found}).encode()
+
+
+def test_a_data_node_that_does_not_answer_is_not_asked_for_again(node: Node) -> None:
+    def answers(query: dict[str, str]) -> Answer:
+        if "namenode" not in query["path"] and "webhdfs" in query["path"]:
+            there = f"{node.url}/data" if query.get("excludedatanodes") == "127.0.0.1" else f"{NOBODY}/data"
+            return 307, {"Location": there}, b""
+        return 200, {}, b"abcd"
+
+    node.answers = answers
+    file = file_of(node.url)
+    assert file.storage.open(file).read() == b"abcd"
+    assert [query.get("excludedatanodes") for query in node.asked] == [None, "127.0.0.1", None]
+    assert {query["path"] for query in node.asked} == {"/webhdfs/v1/.reserved/.inodes/17", "/data"}
+
+
+def test_a_standby_is_passed_over(node: Node) -> None:
+    active = Node()
+    node.answers = lambda query: remote("StandbyException", "Operation category READ is not supported in state standby")
+    active.answers = lambda query: status()
+    both = HdfsStorage((NOBODY, node.url, active.url), "me")
+    found = both.status("hdfs://shop/a b")
+    assert (found.length, found.etag) == (4, "17-5") if found else False
+    assert active.asked[0]["path"] == "/webhdfs/v1/a%20b" and active.asked[0]["user.name"] == "me"
+    active.server.shutdown()
+    with pytest.raises(UnreachableError, match="StandbyException"):
+        HdfsStorage((node.url,), "me").status("hdfs://shop/a")
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        (remote("FileNotFoundException", status=404), NotAsListedError, "m"),
+        (remote("IOException", "Offset=9 out of the range [0, 4); OPEN"), NotAsListedError, "out of the range"),
+        (remote("AccessControlException", "Permission denied: user=me"), FatalError, "Permission denied"),
+        (remote("SafeModeException"), UnreachableError, "SafeMode"),
+        (remote("IOException", "Failed to find datanode, suggest to check"), UnreachableError, "find datanode"),
+        (remote("IOException", "No active nodes contain this block"), UnreachableError, "No active"),
+        (remote("IllegalArgumentException", "Invalid value"), FatalError, "Invalid value"),
+        ((401, {"WWW-Authenticate": "Negotiate"}, b"<html>"), FatalError, "asks for Kerberos"),
+        ((502, {}, b"<html>"), UnreachableError, "answers 502"),
+        ((404, {}, b"<html>"), FatalError, "not one of WebHDFS"),
+        ((200, {}, b"<html>"), FatalError, "not one of WebHDFS"),
+        (status(fileId=0), FatalError, "gives no ids"),
+    ],
+)
+def test_answers_that_are_errors(node: Node, answer: Answer, error: type[Exception], said: str) -> None:
+    node.answers = lambda query: answer
+    with pytest.raises(error, match=said):
+        found = HdfsStorage((node.url,), "me").ask("GETFILESTATUS", "hdfs://n/a", "/a")
+        hdfs.status_of("hdfs://n/a", found["FileStatus"])
+
+
+@pytest.mark.parametrize("change", [{"length": 5}, {"modificationTime": 6}, {"fileId": 18}, {"type": "DIRECTORY"}])
+def test_what_is_another_file(node: Node, change: dict[str, object]) -> None:
+    file, storage = file_of(node.url), HdfsStorage((node.url,), "me")
+    node.answers = lambda query: status()
+    assert storage.is_as_listed(file)
+    node.answers = lambda query: status(**change)
+    assert not storage.is_as_listed(file)
+    node.answers = lambda query: remote("FileNotFoundException")
+    assert not storage.is_as_listed(file)
+
+
+@pytest.mark.parametrize(
+    ("answer", "checksum"),
+    [
+        ((200, {}, b'{"FileChecksum": {"algorithm": "COMPOSITE-CRC32C", "bytes": "ab"}}'), "COMPOSITE-CRC32C:ab"),
+        ((200, {}, b'{"FileChecksum": {"algorithm": "MD5-of-0MD5-of-512NULL", "bytes": "ab"}}'), None),
+        (remote("UnsupportedOperationException", "Unsupported by this file system"), None),
+    ],
+)
+def test_checksums(node: Node, answer: Answer, checksum: str | None) -> None:
+    """One over nothing (dfs.checksum.type = NULL) is the same for all contents, and proves none."""
+    node.answers = lambda query: answer
+    file = file_of(node.url)
+    assert file.storage.checksum(file) == checksum  # type: ignore[attr-defined]
+    places = hdfs_places.HdfsPlaces(HdfsStorage((node.url,), "me"), lambda: None)
+    version = places.version(file, [])
+    assert version == {"length": 4, "etag": "17-5", **({"checksum": checksum} if checksum else {})}
+    assert places.version(file, [version]) is version
+    touched = {**version, "etag": "17-9"}
+    assert places.unchanged(file, [touched]) == (checksum is not None)
+    assert places.unchanged(file, [version]) and not places.unchanged(file, [{**version, "length": 5}])
+    assert not places.unchanged(file, [{"length": 4, "mtime_ms": 5, "content": "x"}]), "it was a local file"
+
+
+def site(folder: Path, **settings: str) -> dict[str, str]:
+    """Write a configuration; `__` stands for a dot, `_` for a minus sign."""
+    names = {name.replace("__", ".").replace("_", "-"): text for name, text in settings.items()}
+    text = "".join(f"<property><name>{name}</name><value> {text}</value></property>" for name, text in names.items())
+    (folder / "hdfs-site.xml").write_text(f"<configuration>{text}</configuration>")
+    return {"HADOOP_CONF_DIR": str(folder)}
+
+
+def test_where_the_site_has_its_name_nodes(tmp_path: Path) -> None:
+    assert endpoints_of("nn:8020", {}) == ("http://nn:9870",)
+    of_one = {"fs__defaultFS": "hdfs://nn:8020", "dfs__namenode__http_address": "0.0.0.0:50070"}
+    assert endpoints_of("nn:8020", site(tmp_path, **of_one)) == ("http://nn:50070",)
+    assert endpoints_of("other:8020", site(tmp_path, **of_one)) == ("http://other:9870",), "it is of another"
+    of_two = {
+        "dfs__ha__namenodes__shop": "a, b",
+        "dfs__namenode__http_address__shop__a": "h1:9870",
+        "dfs__namenode__http_address__shop__b": "h2:9870",
+    }
+    assert endpoints_of("shop", site(tmp_path, **of_two)) == ("http://h1:9870", "http://h2:9870")
+    by_tls = {"dfs__http__policy": "HTTPS_ONLY", "dfs__namenode__https_address": "nn:9871"}
+    assert endpoints_of("nn:8020", site(tmp_path, fs__defaultFS="hdfs://nn:8020", **by_tls)) == ("https://nn:9871",)
+    (tmp_path / "hdfs-site.xml").write_text("<configuration>")
+    with pytest.raises(SpecError, match=r"hdfs-site\.xml"):
+        endpoints_of("nn:8020", {"HADOOP_CONF_DIR": str(tmp_path)})
+
+
+def test_who_reads_and_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.setenv("HADOOP_USER_NAME", "etl")
+    given = hdfs_places.storage_of(["hdfs://shop/a"], "http://h1:9870/, http://h2:9870")
+    assert given == HdfsStorage(("http://h1:9870", "http://h2:9870"), "etl")
+    monkeypatch.delenv("HADOOP_USER_NAME")
+    assert hdfs_places.storage_of(["HDFS://nn:8020/a", "hdfs://nn:8020/b"], None).endpoints == ("http://nn:9870",)
+    assert hdfs_places.storage_of(["hdfs://nn:8020/a"], None).user not in ("etl", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("[FAILED_READ_FILE.FILE_NOT_EXIST] while reading file hdfs://n:1/k. File does", ChangedError),
+        ("java.io.FileNotFoundException: File does not exist: /k", ChangedError),
+        ("java.io.IOException: Blocklist for /k has changed!", ChangedError),
+        ("org.apache.hadoop.security.AccessControlException: Permission denied: user=me", FatalError),
+        ("org.apache.hadoop.hdfs.BlockMissingException: Could not obtain block: BP-1 file=/k", TemporaryError),
+        ("java.net.ConnectException: Call From a/1 to b:1 failed on connection exception", TemporaryError),
+        ("java.lang.IllegalArgumentException: java.net.UnknownHostException: shop", TemporaryError),
+        ("java.lang.NumberFormatException: x", None),
+    ],
+)
+def test_what_a_failure_of_spark_means(text: str, error: type[EosingestError] | None) -> None:
+    found = hadoop_hdfs.failure_of(f"Job aborted\nCaused by: {text}", "hdfs://n:1/k")
+    assert (None if found is None else type(found)) == error
+    assert found is None or found.message.startswith("hdfs://n:1/k: ")
+
+
+def test_paths_as_rows_have_them() -> None:
+    assert metadata_file_path("hdfs://n:8020/a b/%20/ü#?") == "hdfs://n:8020/a%20b/%2520/ü%23%3F"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ('path = ["hdfs://n/a", "c"]', "names files of HDFS and others"),
+        ('path = ["hdfs://n/a", "s3://b/c"]', "give them a job each"),
+        ('path = "hdfs://n/a"\nstorage = { region = "x" }', "is for buckets"),
+        ('path = "hdfs://n/a"\nstorage = { endpoint = "n:9870" }', "URL of the name node's web address"),
+        ('path = "hdfs://n/a"\nschema = "value STRING"', "drop schema"),
+    ],
+)
+def test_specs_that_are_refused(tmp_path: Path, source: str, said: str) -> None:
+    spec = tmp_path / "job.toml"
+    spec.write_text(
+        f'name = "j"\n[source]\nformat = "text"\n{source}\n[sink]\nbootstrap_servers = "b:1"\ntopic = "t"\n'
+    )
+    with pytest.raises(SpecError) as caught:
+        load(spec)
+    assert said in caught.value.message
