@@ -15,11 +15,13 @@ from eosingest.cli.signals import HANDLED
 os.environ["EOSINGEST_PREPARE"] = "off"
 
 SLOW = Path(__file__).with_name("slow.txt")
-# Tests of many kinds or cases each. With EOSINGEST_TURN=0/4 every fourth one is played, with 1/4 to 3/4 the others: CI
+# Tests of many kinds or cases each. With EOSINGEST_TURN=0/6 every sixth one is played, with 1/6 to 5/6 the others: CI
 # takes turns.
 IN_TURNS = (
     "tests/chaos/test_chaos.py::test_round[",
     "tests/integration/test_broker_versions.py::",
+    "tests/integration/test_cluster_faults.py::",
+    "tests/integration/test_hdfs.py::test_a_node_that_is_killed_in_mid_run[",
     "tests/integration/test_interrupted.py::test_signal_in_mid_split[",
     "tests/integration/test_kills.py::test_killed_at_named_points[",
     "tests/integration/test_tables.py::test_altered_between_kill_and_rerun[",
@@ -31,6 +33,7 @@ IN_TURNS = (
     "tests/sources/test_buckets_by_spark.py::test_the_same_rows_as_on_a_disk[",
     "tests/sources/test_conformance.py::test_killed_at_every_point_and_run_again[",
     "tests/sources/test_conformance.py::test_with_real_processes[",
+    "tests/sources/test_hdfs.py::test_what_changes_in_a_run_is_noticed[",
 )
 
 
