@@ -158,6 +158,7 @@ class ArrowInputs:
         self._headers = headers
         self._several = several
         self._check = check
+        self._last: int | None = None  # the split of the row that came last
         self._ahead: ReadAhead[pa.RecordBatch] = ReadAhead(batches)
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
@@ -170,7 +171,8 @@ class ArrowInputs:
             return item
         batch = to_batch(item, self._headers, several=self._several)
         if self._check is not None:
-            self._check(batch)
+            self._check(batch, self._last)
+            self._last = int(batch.splits[-1]) if len(batch.splits) else self._last
         return batch
 
     def stop(self) -> None:
@@ -185,9 +187,13 @@ class SplitsCheck:
     splits: Mapping[int, PlannedSplit]
     check_items: Callable[[Iterable[PlannedSplit]], None]
 
-    def __call__(self, batch: Batch) -> None:
-        """Raise ChangedError where they are not. Rows of splits that were not planned are left to the task."""
-        found = (self.splits.get(int(key)) for key in np.unique(batch.splits))
+    def __call__(self, batch: Batch, last: int | None = None) -> None:
+        """Raise ChangedError where they are not. Rows of splits that were not planned are left to the task.
+
+        `last` is the split that the rows before were of: those of another one end it, so it is asked for as well.
+        """
+        keys = {*map(int, np.unique(batch.splits)), *([] if last is None else [last])}
+        found = (self.splits.get(key) for key in sorted(keys))
         self.check_items([split for split in found if split is not None and not split.done])
 
 

@@ -22,6 +22,7 @@ from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError
 from eosingest.host.interruption import never
 from eosingest.sources.files.changed import opened_as_listed, while_sent
 from eosingest.sources.files.source import FileSource
+from eosingest.sources.files.storage import webhdfs
 from eosingest.sources.files.storage.hdfs import HdfsStorage
 from eosingest.sources.files.storage.hdfs_places import HdfsPlaces
 from eosingest.sources.files.storage.named_file import data_file
@@ -89,6 +90,12 @@ class Files:
     def _blocks(self, path: str) -> Any:
         return self.hdfs.call("GET", path, op="GET_BLOCK_LOCATIONS")["LocatedBlocks"]
 
+    def cut_off_and_append(self) -> None:
+        """The same file of the same length, with other bytes."""
+        self.cut_off()
+        for path, data in self.data.items():
+            self.hdfs.append(path, data[100:].replace(b"0", b"Z"))
+
     def delete(self) -> None:
         for path in self.data:
             self.hdfs.delete(path)
@@ -110,7 +117,7 @@ class Files:
     restore = put_again
 
 
-CHANGES = ["overwrite", "append", "cut_off", "delete", "replace", "touch", "put_again"]
+CHANGES = ["overwrite", "append", "cut_off", "cut_off_and_append", "delete", "replace", "touch", "put_again"]
 OF_EQUAL_BYTES = ("touch", "put_again")
 
 
@@ -191,6 +198,7 @@ TREE = [
 PATTERNS = [
     "", "*", "*.txt", "{a,b}.txt", "deep", "deep/*", "*/*", "d*/**", "day=*", "[ab].txt", "w*", "[1].txt", "_tmp/*",
     "_hidden.txt", "none", "none*", "b.*", "deep/../a.txt", "ü ö", "deep/er", "{deep/er,ü ö}/*.txt", "?.txt",
+    "a.txt/b", "{deep,ü ö}/../a.txt",
 ]  # fmt: skip
 
 
@@ -251,6 +259,20 @@ def test_a_folder_of_more_names_than_a_page_holds(hdfs: Hdfs, top: str) -> None:
         "y.txt",
         "zz.txt",
     ]
+
+
+def test_many_files_in_the_root(hdfs: Hdfs) -> None:
+    """Of more than sixteen in a folder the folder is listed to look at them again."""
+    stem = uuid.uuid4().hex[:12]
+    for number in range(20):
+        hdfs.put(f"/{stem}-{number}", b"x\n")
+    listed = source(hdfs, f"/{stem}-*")
+    files = listed.list().items
+    assert (len(files), listed.look_again(files), listed.missing([file.name for file in files])) == (20, [], [])
+    hdfs.append(f"/{stem}-7", b"y\n")
+    hdfs.delete(f"/{stem}-8")
+    assert listed.look_again(files) == [f"{hdfs.address}/{stem}-7", f"{hdfs.address}/{stem}-8"]
+    assert listed.missing([file.name for file in files]) == [f"{hdfs.address}/{stem}-8"]
 
 
 def test_of_blocks_of_other_sizes_nothing_is_proven(hdfs: Hdfs, top: str) -> None:
@@ -350,6 +372,8 @@ def test_addresses_that_are_wrong(hdfs: Hdfs, top: str) -> None:
         (["hdfs:///a"], "names no name node"),
         (["hdfs://me@host:1/a"], "names no name node"),
         (["hdfs://h*/a"], "names no name node"),
+        (["hdfs://one:1/a/.snapshot/s1/*"], "HDFS makes up"),
+        (["hdfs://one:1/{a,.reserved}/raw"], "HDFS makes up"),
         (["hdfs://one:1/a", "hdfs://other:1/a"], "another name node than one:1"),
         (["hdfs://one:1/a", "/local"], "no path of HDFS"),
     ],
@@ -370,15 +394,14 @@ def test_a_file_that_is_named(hdfs: Hdfs, top: str, monkeypatch: pytest.MonkeyPa
     assert (found.exists(), found.is_dir(), found.name, found.suffix) == (True, False, "a b.jsonl", ".jsonl")
     assert found.open().read() == b'{"id": 1}\n'
     assert not data_file(f"{hdfs.address}{top}/none").exists()
+    assert data_file(f"{hdfs.address}{top}").is_dir()
 
 
 def test_reading_goes_on_where_a_connection_broke(hdfs: Hdfs, top: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = bytes(itertools.islice(itertools.cycle(range(256)), 100_000))
     hdfs.put(f"{top}/a", data, blocksize="1024")
     (file,) = source(hdfs, f"{top}/a").list().items
-    from eosingest.sources.files.storage import hdfs as module
-
-    asked, broken = module.requested, Counter[str]()
+    asked, broken = webhdfs.get, Counter[str]()
 
     class Breaking:
         """A body that breaks after some bytes, twice of three times."""
@@ -402,6 +425,6 @@ def test_reading_goes_on_where_a_connection_broke(hdfs: Hdfs, top: str, monkeypa
         answer = asked(url, path)
         return Breaking(answer) if answer.status == 200 and "op=OPEN" in url else answer
 
-    monkeypatch.setattr(module, "requested", breaking)
+    monkeypatch.setattr(webhdfs, "get", breaking)
     assert file.storage.open(file).read() == data  # type: ignore[attr-defined]
     assert broken["breaks"] > 10

@@ -87,7 +87,9 @@ def status(**changed: object) -> Answer:
 
 def test_a_data_node_that_does_not_answer_is_not_asked_for_again(node: Node) -> None:
     def answers(query: dict[str, str]) -> Answer:
-        if "namenode" not in query["path"] and "webhdfs" in query["path"]:
+        if query.get("op") == "GETFILESTATUS":
+            return status()
+        if "webhdfs" in query["path"]:
             there = f"{node.url}/data" if query.get("excludedatanodes") == "127.0.0.1" else f"{NOBODY}/data"
             return 307, {"Location": there}, b""
         return 200, {}, b"abcd"
@@ -95,8 +97,56 @@ def test_a_data_node_that_does_not_answer_is_not_asked_for_again(node: Node) -> 
     node.answers = answers
     file = file_of(node.url)
     assert file.storage.open(file).read() == b"abcd"
-    assert [query.get("excludedatanodes") for query in node.asked] == [None, "127.0.0.1", None]
+    assert [query.get("excludedatanodes") for query in node.asked] == [None, "127.0.0.1", None, None]
     assert {query["path"] for query in node.asked} == {"/webhdfs/v1/.reserved/.inodes/17", "/data"}
+
+
+def test_a_lone_data_node_is_asked_again_when_it_is_back(node: Node) -> None:
+    """Breaks when it stays excluded, and the name node has no other one to name."""
+
+    def answers(query: dict[str, str]) -> Answer:
+        if query.get("op") == "GETFILESTATUS":
+            return status()
+        if query["path"] == "/data":
+            return 200, {}, b"abcd"
+        if "excludedatanodes" in query:
+            return remote("IOException", "No active nodes contain this block")
+        first = len(node.asked) == 1
+        return 307, {"Location": f"{NOBODY if first else node.url}/data"}, b""
+
+    node.answers = answers
+    file = file_of(node.url)
+    assert file.storage.open(file).read() == b"abcd"
+
+
+def test_bytes_of_a_file_that_changed_are_not_given(node: Node) -> None:
+    """By its id it is the same file: it was cut off, and appended to."""
+    node.answers = lambda query: status(modificationTime=6) if query["op"] == "GETFILESTATUS" else (200, {}, b"abcd")
+    file = file_of(node.url)
+    with pytest.raises(NotAsListedError):
+        file.storage.open(file).read()
+
+
+def test_who_does_not_answer_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = []
+
+    def silent(url: str, path: str) -> None:
+        tries.append(url)
+        raise UnreachableError("silent")
+
+    monkeypatch.setattr(hdfs.webhdfs, "get", silent)
+    file = file_of(NOBODY)
+    with pytest.raises(UnreachableError, match="silent"):
+        file.storage.open(file).read()
+    assert len(tries) == 3
+
+
+def test_answers_that_are_cut(node: Node) -> None:
+    """A listing or a checksum that breaks in its middle is asked for again; then it is no answer."""
+    node.answers = lambda query: (200, {"Content-Length": "5000", "Connection": "close"}, b'{"FileStatus": {')
+    with pytest.raises(UnreachableError, match="does not answer"):
+        HdfsStorage((node.url,), "me").status("hdfs://n/a")
+    assert len(node.asked) == 3
 
 
 def test_a_standby_is_passed_over(node: Node) -> None:
@@ -115,7 +165,8 @@ def test_a_standby_is_passed_over(node: Node) -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "said"),
     [
-        (remote("FileNotFoundException", status=404), NotAsListedError, "m"),
+        (remote("FileNotFoundException", "none there", status=404), NotAsListedError, "none there"),
+        (remote("AccessControlException", "/a (is not a directory)"), NotAsListedError, "not a directory"),
         (remote("IOException", "Offset=9 out of the range [0, 4); OPEN"), NotAsListedError, "out of the range"),
         (remote("AccessControlException", "Permission denied: user=me"), FatalError, "Permission denied"),
         (remote("SafeModeException"), UnreachableError, "SafeMode"),
@@ -126,14 +177,15 @@ def test_a_standby_is_passed_over(node: Node) -> None:
         ((502, {}, b"<html>"), UnreachableError, "answers 502"),
         ((404, {}, b"<html>"), FatalError, "not one of WebHDFS"),
         ((200, {}, b"<html>"), FatalError, "not one of WebHDFS"),
+        ((200, {}, b"{}"), FatalError, "not one of WebHDFS"),
         (status(fileId=0), FatalError, "gives no ids"),
     ],
 )
 def test_answers_that_are_errors(node: Node, answer: Answer, error: type[Exception], said: str) -> None:
     node.answers = lambda query: answer
     with pytest.raises(error, match=said):
-        found = HdfsStorage((node.url,), "me").ask("GETFILESTATUS", "hdfs://n/a", "/a")
-        hdfs.status_of("hdfs://n/a", found["FileStatus"])
+        found = HdfsStorage((node.url,), "me").ask("GETFILESTATUS", "hdfs://n/a", "/a", "FileStatus")
+        hdfs.status_of("hdfs://n/a", found)
 
 
 @pytest.mark.parametrize("change", [{"length": 5}, {"modificationTime": 6}, {"fileId": 18}, {"type": "DIRECTORY"}])
@@ -151,12 +203,11 @@ def test_what_is_another_file(node: Node, change: dict[str, object]) -> None:
     ("answer", "checksum"),
     [
         ((200, {}, b'{"FileChecksum": {"algorithm": "COMPOSITE-CRC32C", "bytes": "ab"}}'), "COMPOSITE-CRC32C:ab"),
-        ((200, {}, b'{"FileChecksum": {"algorithm": "MD5-of-0MD5-of-512NULL", "bytes": "ab"}}'), None),
+        ((200, {}, b'{"FileChecksum": null}'), None),
         (remote("UnsupportedOperationException", "Unsupported by this file system"), None),
     ],
 )
 def test_checksums(node: Node, answer: Answer, checksum: str | None) -> None:
-    """One over nothing (dfs.checksum.type = NULL) is the same for all contents, and proves none."""
     node.answers = lambda query: answer
     file = file_of(node.url)
     assert file.storage.checksum(file) == checksum  # type: ignore[attr-defined]
@@ -191,6 +242,13 @@ def test_where_the_site_has_its_name_nodes(tmp_path: Path) -> None:
     assert endpoints_of("shop", site(tmp_path, **of_two)) == ("http://h1:9870", "http://h2:9870")
     by_tls = {"dfs__http__policy": "HTTPS_ONLY", "dfs__namenode__https_address": "nn:9871"}
     assert endpoints_of("nn:8020", site(tmp_path, fs__defaultFS="hdfs://nn:8020", **by_tls)) == ("https://nn:9871",)
+    by_reference = {
+        "name": "${env.NN}",
+        "dfs__namenode__http_address": "${name}:50070",
+        "fs__defaultFS": "hdfs://nn:8020",
+    }
+    assert endpoints_of("nn:8020", {"NN": "h3", **site(tmp_path, **by_reference)}) == ("http://h3:50070",)
+    assert endpoints_of("nn:8020", site(tmp_path, dfs__http__policy="HTTPS_ONLY")) == ("https://nn:9871",)
     (tmp_path / "hdfs-site.xml").write_text("<configuration>")
     with pytest.raises(SpecError, match=r"hdfs-site\.xml"):
         endpoints_of("nn:8020", {"HADOOP_CONF_DIR": str(tmp_path)})

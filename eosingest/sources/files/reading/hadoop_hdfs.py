@@ -13,8 +13,7 @@ from eosingest.spark.causes import innermost
 _KEPT = "what was committed is kept, nothing was sent twice"
 # A file is looked for again where a data node fails: its blocks are gone when it was deleted, or written anew, meanwhile.
 _CHANGED = re.compile(
-    r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\]|FileNotFoundException: (?:File does not exist|.*hdfs://)"
-    r"|Blocklist for \S+ has changed|Cannot open filename|Got error, status=ERROR"
+    r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\]|FileNotFoundException: File does not exist: /|Blocklist for \S+ has changed"
 )
 _REFUSED = re.compile(r"\bAccessControlException\b|\bAuthorizationException\b")
 _CLIENT_ERROR = re.compile(

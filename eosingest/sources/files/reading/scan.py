@@ -23,6 +23,7 @@ from eosingest.sources.files.reading.planned_files import pending_files, planned
 from eosingest.sources.files.reading.rows import FileRows, ReadSettings, file_rows
 from eosingest.sources.files.reading.spark_reader import OF_THE_INDEX
 from eosingest.sources.files.reading.xml_scan import XmlScan
+from eosingest.sources.files.storage.hdfs import below
 from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs, are_in_store
 from eosingest.sources.files.whole import is_one_value, is_whole
 from eosingest.spark.record_columns import RecordSettings
@@ -127,6 +128,7 @@ class FileScan:
         found = _READING.search(text)
         if found is not None and found.group(1) in names:
             return names[found.group(1)]
+        names |= {below(file.path): file.name for file in pending_files(plan) if self.in_hdfs}
         said = [path for path in names if path in text]
         if said:
             return names[max(said, key=len)]

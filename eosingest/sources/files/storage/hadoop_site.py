@@ -6,13 +6,16 @@ Hadoop's clients, Spark's among them, read the same file; so a name service of s
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
 from eosingest.errors import SpecError
 
-DEFAULT_PORT = 9870  # of a name node's web address, as Hadoop has it
+_PORTS = {"http": 9870, "https": 9871}  # of a name node's web address, as Hadoop has it
+_REFERENCE = re.compile(r"\$\{([^}$]+)\}")
+_DEPTH = 20  # of references in references, as Hadoop has it
 
 
 def endpoints_of(authority: str, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
@@ -30,7 +33,7 @@ def endpoints_of(authority: str, environment: Mapping[str, str] = os.environ) ->
     if not any(named) and _is_default(authority, site):
         named = [site.get(key, "")]
     found = tuple(f"{scheme}://{_at_host(address, host)}" for address in named if address)
-    return found or (f"http://{host}:{DEFAULT_PORT}",)
+    return found or (f"{scheme}://{host}:{_PORTS[scheme]}",)
 
 
 def _site(environment: Mapping[str, str]) -> dict[str, str]:
@@ -47,7 +50,21 @@ def _site(environment: Mapping[str, str]) -> dict[str, str]:
                 f"{path}: {error}", code="hadoop-conf", hint="correct it, or unset HADOOP_CONF_DIR for this run"
             ) from error
         found |= {(each.findtext("name") or "").strip(): (each.findtext("value") or "").strip() for each in properties}
-    return found
+    return {name: _resolved(text, found, environment) for name, text in found.items()}
+
+
+def _resolved(text: str, site: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    """Return a value with its references `${name}` and `${env.NAME}` resolved; one to nothing stays as it is."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1]
+        return (environment.get(name[4:]) if name.startswith("env.") else site.get(name)) or found[0]
+
+    for _ in range(_DEPTH):
+        before, text = text, _REFERENCE.sub(value, text)
+        if text == before:
+            break
+    return text
 
 
 def _is_default(authority: str, site: Mapping[str, str]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,15 +24,17 @@ from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.storage import etags
 from eosingest.sources.files.storage.folders import FolderLook, normalised
 from eosingest.sources.files.storage.hadoop_site import endpoints_of
-from eosingest.sources.files.storage.hdfs import BeingWrittenError, HdfsStorage, below, pages_of, status_of
+from eosingest.sources.files.storage.hdfs import HdfsStorage, below, pages_of, status_of
 from eosingest.sources.files.storage.places import Written
 from eosingest.sources.files.storage.port import NotAsListedError, Status, UnreachableError
 from eosingest.sources.files.storage.schemes import HDFS_URI
+from eosingest.sources.files.storage.webhdfs import BeingWrittenError
 from eosingest.sources.files.walk import Walk
 
 _Answer = TypeVar("_Answer")
 
 _AT_A_TIME = 16
+_VIRTUAL = re.compile(r"[/{,]\.(?:snapshot|reserved)(?:[/},]|$)")
 _ASKED_ONE_BY_ONE = 16  # files of one folder; of more, the folder is listed
 
 
@@ -74,6 +77,12 @@ class HdfsPlaces:
             raise SpecError(
                 f"{text!r} in [source] names no name node.", code="path", hint='Write "hdfs://namenode:8020/folder/*".'
             )
+        if _VIRTUAL.search(text):
+            raise SpecError(
+                f"'{text}' is in a folder that HDFS makes up: a file there shares its id with another one, which may differ.",
+                code="path",
+                hint="Copy the files of a snapshot to a folder, and name that.",
+            )
         if self._authority not in (None, authority):
             raise SpecError(
                 f"'{text}' is of another name node than {self._authority}.",
@@ -92,10 +101,6 @@ class HdfsPlaces:
         """Return the path of a file: its name, or that below `base`."""
         return f"{base.rstrip('/')}/{name}" if base else name
 
-    def status(self, path: str) -> Status | None:
-        """Return what a file is now, None where there is none."""
-        return waited(lambda: self.storage.status(path), self._check)
-
     def missing(self, paths: Iterable[str]) -> builtins.list[str]:
         """Return those paths at which there is no file."""
         wanted = builtins.list(paths)
@@ -105,7 +110,7 @@ class HdfsPlaces:
     def changed(self, files: Sequence[SourceFile]) -> builtins.list[SourceFile]:
         """Return those that are other files now, or have another length or modification time, or are gone."""
         now = self._now([file.path for file in files])
-        return [file for file in files if not _is_as_listed(file, now.get(file.path))]
+        return [file for file in files if (found := now.get(file.path)) is None or not found.is_of(file)]
 
     def version(self, file: SourceFile, known: Iterable[Version]) -> Version:
         """Return length, id and checksum of a file; see `places.Places.version`. One that is `known` is not asked for again."""
@@ -146,12 +151,15 @@ class HdfsPlaces:
             if len(inside) <= _ASKED_ONE_BY_ONE:
                 alone += inside
                 continue
-            tree = HdfsTree(self.storage, folder[: len(folder) - len(below(folder))], self._check)
+            tree = HdfsTree(self.storage, "/".join(folder.split("/")[:3]), self._check)
             if tree.is_folder(below(folder)):
                 tree.entries(below(folder))
                 found.update((path, status) for path in inside if (status := tree.status(path)) is not None)
-        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        pool = ThreadPoolExecutor(_AT_A_TIME)
+        try:
             statuses = waited(lambda: builtins.list(pool.map(self.storage.status, alone)), self._check)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # a signal does not wait for thousands of answers
         return found | {path: now for path, now in zip(alone, statuses, strict=True) if now is not None}
 
 
@@ -195,6 +203,7 @@ class HdfsTree:
 
     def entries(self, folder: str) -> list[_Entry]:
         """Return what a folder holds."""
+        folder = os.path.normpath(folder)
         path = f"{self._prefix}{folder}"
         try:
             found = waited(lambda: [each for page in pages_of(self._storage, path) for each in page], self._check)
@@ -202,21 +211,22 @@ class HdfsTree:
             raise FatalError(
                 f"{path} is gone since the folder above it was listed.",
                 code="file-unreadable",
-                hint="nothing was sent; run again",
+                hint="what was committed is kept; run again",
             ) from error
         return [self._entry(folder, each) for each in found]
 
     def exists(self, path: str) -> bool:
         """Say whether a file or a folder is there."""
-        return self.is_folder(path) or path in self._files
+        return self.is_folder(path) or os.path.normpath(path) in self._files
 
     def is_folder(self, path: str) -> bool:
         """Say whether a folder is there."""
+        path = os.path.normpath(path)
         if path not in self._folders and path not in self._files:
             self._folders[path] = False
             address = f"{self._prefix}{path}"
             try:
-                found = waited(lambda: self._storage.ask("GETFILESTATUS", address, path), self._check)["FileStatus"]
+                found = waited(lambda: self._storage.ask("GETFILESTATUS", address, path, "FileStatus"), self._check)
             except NotAsListedError:
                 return False
             self._keep(path, found)
@@ -268,7 +278,3 @@ def _user() -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:  # a user id of a container, which has no name
         return str(os.geteuid())
-
-
-def _is_as_listed(file: SourceFile, now: Status | None) -> bool:
-    return now is not None and (now.length, now.etag) == (file.length, file.etag)

@@ -6,7 +6,7 @@ from io import BufferedReader
 from pathlib import Path, PurePosixPath
 
 from eosingest.host.interruption import never
-from eosingest.sources.files.storage.hdfs_places import HdfsPlaces, storage_of
+from eosingest.sources.files.storage.hdfs_places import HdfsPlaces, HdfsTree, storage_of
 from eosingest.sources.files.storage.port import Status, Storage
 from eosingest.sources.files.storage.s3 import S3Storage
 from eosingest.sources.files.storage.s3_places import head
@@ -23,16 +23,19 @@ def data_file(text: str) -> Path | NamedFile:
         path = f"s3://{text[scheme.end() :]}"
         return NamedFile(S3Storage(), path, head(S3Storage(), path))
     if HDFS_URI.match(text) is not None:
-        places = HdfsPlaces(storage_of([text], None), never)
-        path = places.parse(text).absolute
-        return NamedFile(places.storage, path, places.status(path))
+        storage = storage_of([text], None)
+        written = HdfsPlaces(storage, never).parse(text)
+        tree, place = HdfsTree(storage, written.folder), f"/{written.pattern}"
+        is_folder = tree.is_folder(place)
+        return NamedFile(storage, written.absolute, tree.status(written.absolute), is_folder=is_folder)
     return Path(text)
 
 
 class NamedFile:
     """A file of a store (a `port.Stored`); `status` None: there is none."""
 
-    def __init__(self, storage: Storage, path: str, status: Status | None) -> None:
+    def __init__(self, storage: Storage, path: str, status: Status | None, *, is_folder: bool = False) -> None:
+        self._is_folder = is_folder or path.endswith("/")
         self._storage = storage
         self._status = status
         self.path = path
@@ -46,11 +49,11 @@ class NamedFile:
 
     def exists(self) -> bool:
         """Say whether it is there."""
-        return self._status is not None
+        return self._status is not None or self._is_folder
 
     def is_dir(self) -> bool:
         """Say whether it stands for a folder."""
-        return self.path.endswith("/")
+        return self._is_folder
 
     def open(self, mode: str = "rb") -> BufferedReader:
         """Open it to be read, as it was when it was asked for."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from eosingest.sources.files.storage.port import UnreachableError
+from eosingest.sources.files.storage.port import GivenUpError, UnreachableError
 
 _WINDOW_BYTES = 16 << 20  # of one request: a connection is used again behind each
 _BEYOND_BYTES = 256 << 10  # of one behind `until`, where little is wanted
@@ -122,6 +122,6 @@ class ObjectStream(io.RawIOBase):
 def _is_break(error: Exception) -> bool:
     """Say whether an error is of the connection, while a body was read or asked for."""
     if isinstance(error, OSError):
-        return True
+        return not isinstance(error, GivenUpError)
     names = {kind.__name__ for kind in type(error).__mro__}  # of botocore and urllib3, which need not be there
     return bool(names & {"HTTPClientError", "HTTPError", "IncompleteReadError"})

@@ -21,12 +21,16 @@ class UnreachableError(OSError):
     """A storage does not answer, after several requests. It may, later."""
 
     def error(self) -> TemporaryError:
-        """Return it as an error of a run that has sent nothing."""
+        """Return it as an error of a run."""
         return TemporaryError(
             str(self),
             code="storage-unreachable",
-            hint="nothing was sent; check the network, and endpoint and region in storage of [source]; then run again",
+            hint="what was committed is kept; check the network, and storage of [source]; then run again",
         )
+
+
+class GivenUpError(UnreachableError):
+    """A storage does not answer, and was asked so often that whoever reads does not ask again."""
 
 
 class Status(NamedTuple):
@@ -35,6 +39,10 @@ class Status(NamedTuple):
     length: int
     mtime_ms: int
     etag: str = ""
+
+    def is_of(self, file: Stored) -> bool:
+        """Say whether this is what a listing told of a file of a store."""
+        return (self.length, self.etag) == (file.length, file.etag)
 
 
 class Stored(Protocol):

@@ -69,7 +69,7 @@ class S3Places:
     def changed(self, files: Sequence[SourceFile]) -> builtins.list[SourceFile]:
         """Return those objects that have another length or ETag now, or that are gone."""
         there = self._now([file.path for file in files])
-        return [file for file in files if not _is_as_listed(file, there.get(file.path))]
+        return [file for file in files if (now := there.get(file.path)) is None or not now.is_of(file)]
 
     def version(self, file: SourceFile, known: Iterable[Version]) -> Version:
         """Return what the listing tells of an object."""
@@ -233,10 +233,6 @@ def _status(path: str, found: Any, length: str) -> Status:
             hint="nothing was sent; read from a store that gives ETags",
         )
     return Status(int(found[length]), int(found["LastModified"].timestamp() * 1000), str(etag))
-
-
-def _is_as_listed(file: SourceFile, now: Status | None) -> bool:
-    return now is not None and (now.length, now.etag) == (file.length, file.etag)
 
 
 def _common_beginning(texts: Sequence[str]) -> str:

@@ -1,0 +1,141 @@
+"""Requests of WebHDFS, and what the answers mean: by urllib3, which `eosingest[hdfs]` installs.
+
+Between HDFS's servers and hdfs.py. Nothing is tried again here.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from eosingest.errors import EosingestError, FatalError, SpecError
+from eosingest.sources.files.storage.port import NotAsListedError, UnreachableError
+
+_CONNECT_S, _READ_S = 5, 30
+_POOL = 32  # connections: of the looks at many files at a time
+_ERROR_BYTES = 1 << 20  # of an answer that is an error
+# By the name of Hadoop's exception: those that another name node, or a later try, may not give.
+_LATER = frozenset({"StandbyException", "RetriableException", "SafeModeException", "ServerTooBusyException"})
+_LATER_TEXT = re.compile(r"Could not obtain block|Zero blocklocations|ConnectException")
+_NONE_LEFT = re.compile(r"Failed to find datanode|No active nodes contain")
+_REFUSED = frozenset({"AccessControlException", "SecurityException", "AuthorizationException"})
+# A folder above is a file now; or the file was cut off.
+_NOT_THERE = re.compile(r"is not a directory|out of the range")
+_BEING_WRITTEN = re.compile(r"is under construction")
+_NOT_SUPPORTED = "UnsupportedOperationException"
+
+
+class BeingWrittenError(Exception):
+    """A file is open for writing, so its length and its content are not known."""
+
+
+class NoneLeftError(UnreachableError):
+    """Of the data nodes that have a block the name node names none, of those that may be asked."""
+
+
+class NotSupportedError(Exception):
+    """The server does not know what was asked."""
+
+
+def get(url: str, path: str) -> Any:
+    """Return an answer of 200 or 307, whose body is not read yet; `path` is what messages call the file.
+
+    Raises NotAsListedError where nothing is there, UnreachableError where a later try may succeed, FatalError where the server
+    refuses, BeingWrittenError, NotSupportedError.
+    """
+    pool, failures = _pool(os.getpid())
+    try:
+        answer = pool.request("GET", url, redirect=False, preload_content=False)
+        if answer.status in (200, 307):
+            return answer
+        body = answer.read(_ERROR_BYTES)
+        answer.release_conn()
+    except failures as error:
+        raise _silent(path, url, error) from error
+    raise _error_of(answer.status, body, path, _host(url))
+
+
+def told(answer: Any, url: str, path: str, key: str) -> Any:
+    """Return what an answer has under a key, as JSON. Raises as `get` does, and FatalError where it is no answer of WebHDFS."""
+    _, failures = _pool(os.getpid())
+    try:
+        body = answer.read()
+        answer.release_conn()
+    except failures as error:
+        raise _silent(path, url, error) from error
+    try:
+        return json.loads(body)[key]
+    except (ValueError, KeyError, TypeError) as error:
+        raise _no_webhdfs(path, answer.status) from error
+
+
+@functools.lru_cache(maxsize=4)
+def _pool(process: int) -> tuple[Any, tuple[type[Exception], ...]]:
+    """Return what makes requests, once in a process (a fork must not share its connections), and what it raises."""
+    try:
+        import urllib3
+    except ImportError as error:
+        raise SpecError(
+            "to read hdfs:// the package urllib3 is needed, and it is not installed",
+            code="package-missing",
+            hint="pip install 'eosingest[hdfs]'",
+        ) from error
+    timeout = urllib3.Timeout(connect=_CONNECT_S, read=_READ_S)
+    pool = urllib3.PoolManager(num_pools=64, maxsize=_POOL, retries=False, timeout=timeout)
+    return pool, (urllib3.exceptions.HTTPError, OSError)
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def _silent(path: str, url: str, error: Exception) -> UnreachableError:
+    return UnreachableError(f"{path}: {_host(url)} does not answer: {error}")
+
+
+def _error_of(status: int, body: bytes, path: str, host: str) -> Exception:
+    """Return our error for an answer that is one."""
+    try:
+        said = json.loads(body)["RemoteException"]
+        kind, message = str(said["exception"]), (str(said.get("message") or "").splitlines() or [""])[0].rstrip(".")
+    except (ValueError, KeyError, TypeError):
+        if status == 401:
+            return _refused(
+                path, f"{host} asks for Kerberos", "Kerberos is not supported: read by a name node without it"
+            )
+        if status >= 500:
+            return UnreachableError(f"{path}: {host} answers {status}")
+        return _no_webhdfs(path, status)
+    if kind == "FileNotFoundException" or _NOT_THERE.search(message):
+        return NotAsListedError(f"{path}: {message}")
+    if _BEING_WRITTEN.search(message):
+        return BeingWrittenError(path)
+    if _NONE_LEFT.search(message):
+        return NoneLeftError(f"{path}: {host}: {message}")
+    if kind in _LATER or _LATER_TEXT.search(message):
+        return UnreachableError(f"{path}: {host}: {kind}: {message}")
+    if kind == _NOT_SUPPORTED:
+        return NotSupportedError(f"{path}: {message}")
+    if kind in _REFUSED or status == 401:
+        return _refused(path, f"{kind}: {message}", "give the user of this run the right to read it, and its folders")
+    return _refused(path, f"{kind}: {message}", "correct path or storage of [source]")
+
+
+def _refused(path: str, said: str, way_out: str) -> EosingestError:
+    return FatalError(
+        f"{path}: HDFS refused: {said}",
+        code="storage-refused",
+        hint=f"what was committed is kept; {way_out}; then run again",
+    )
+
+
+def _no_webhdfs(path: str, status: int) -> EosingestError:
+    return _refused(
+        path,
+        f"an answer that is not one of WebHDFS ({status})",
+        "let endpoint in storage of [source] name the web address of the name node, such as http://namenode:9870",
+    )
