@@ -9,13 +9,9 @@ import pytest
 
 from eosingest.errors import FatalError
 from eosingest.host import ivy
-from eosingest.protocol.plan import PlannedSplit
 from eosingest.sources.files.reading import hadoop_s3
-from eosingest.sources.files.reading.store_check import StoreCheck
-from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.storage.s3 import S3Storage
 from eosingest.spark import jvm
-from tests.support.builders import split
 
 
 @pytest.mark.parametrize(
@@ -106,19 +102,3 @@ def test_what_a_failure_means(text: str, code: str | None) -> None:
     assert (None if found is None else found.code) == code
     if found is not None:
         assert found.message.startswith("s3://b/k: ") and found.hint.startswith("what was committed is kept")
-
-
-def test_objects_are_asked_for_by_their_paths_and_etags(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once each, whatever the number of their splits; below a root, names are no paths."""
-    storage, asked = S3Storage(), list[tuple[str, str, int]]()
-    monkeypatch.setattr(
-        S3Storage, "is_as_listed", lambda _, file: asked.append((file.path, file.etag, file.length)) is None
-    )
-    listed = SourceFile("in/a", "s3://b/root/in/a", 5, 1, True, '"e"', storage)
-    check = StoreCheck.of([listed])
-    assert check is not None and check.prefix == "s3://b/root/"
-    version = {"length": 5, "etag": '"e"'}
-    check([PlannedSplit(split("in/a", at), version, None) for at in (0, 100)])
-    check([PlannedSplit(split(name), version, None) for name in ("in/a", "in/b")])
-    assert sorted(asked) == [("s3://b/root/in/a", '"e"', 5)] * 2 + [("s3://b/root/in/b", '"e"', 5)]
-    assert StoreCheck.of([SourceFile("a", "/a", 5, 1, True)]) is None
