@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from eosingest.host import failpoints
@@ -39,3 +40,23 @@ def run_meddled(life: Life, meddler: Meddler) -> tuple[int, list[str]]:
         failpoints.handle_with(None)
     assert meddler.passed >= meddler.hit, "the moment was not reached"
     return ended.exit_code, ended.codes
+
+
+def assert_noticed(
+    life: Life, rows: list[bytes], moment: str, act: Callable[[], None], restore: Callable[[], None]
+) -> None:
+    """Change what a run reads at one of MOMENTS: it says so, and sends what was listed alone; the next runs send the rest.
+
+    `restore` brings back what can be proven equal.
+    """
+    point, hit = MOMENTS[moment]
+    code, codes = run_meddled(life, Meddler(point, hit, act))
+    assert code == 12, (code, codes)
+    assert set(codes) <= {"changed-while-read", "source-changed", "incomplete"}, codes
+    sent = Counter(life.records())
+    assert not sent - Counter(rows), "a byte of something else was sent, or a row twice"
+    assert (moment == "in mid-read") <= (0 < sum(sent.values()) < len(rows)), "it is to be in the middle"
+    restore()
+    assert life.run().exit_code == 0
+    assert Counter(life.records()) == Counter(rows)
+    assert life.run().records_sent == 0

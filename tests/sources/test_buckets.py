@@ -29,7 +29,7 @@ from eosingest.spec import load
 from tests.sources.buckets import InBucket
 from tests.sources.in_process import Life
 from tests.sources.kinds import KINDS, TextInBucket
-from tests.sources.meddling import BEFORE_THE_LISTING, MOMENTS, Meddler, run_meddled
+from tests.sources.meddling import BEFORE_THE_LISTING, MOMENTS, Meddler, assert_noticed, run_meddled
 from tests.support.s3proxy import ACCESS_KEY, SECRET_KEY, Store
 
 
@@ -84,19 +84,9 @@ class Objects:
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_what_changes_in_a_run_is_noticed(life: Life, subject: TextInBucket, moment: str, what: str) -> None:
     """And nothing but what was listed is sent. What was put back, or is proven equal, is sent to its end, each row once."""
-    objects, rows = Objects(subject), subject.rows()
-    point, hit = MOMENTS[moment]
-    code, codes = run_meddled(life, Meddler(point, hit, getattr(objects, what)))
-    assert code == 12, (code, codes)
-    assert set(codes) <= {"changed-while-read", "source-changed", "incomplete"}, codes
-    sent = Counter(life.records())
-    assert not sent - Counter(rows), "a byte of another object was sent, or a row twice"
-    assert (moment == "in mid-read") <= (0 < sum(sent.values()) < len(rows)), "it is to be in the middle"
-    if what != "put_again_in_parts":
-        objects.restore()
-    assert life.run().exit_code == 0
-    assert Counter(life.records()) == Counter(rows)
-    assert life.run().records_sent == 0
+    objects = Objects(subject)
+    restore = objects.restore if what != "put_again_in_parts" else lambda: None
+    assert_noticed(life, subject.rows(), moment, getattr(objects, what), restore)
 
 
 @pytest.mark.usefixtures("small_reads")

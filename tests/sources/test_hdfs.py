@@ -29,7 +29,7 @@ from eosingest.sources.files.storage.named_file import data_file
 from tests.sources.in_hdfs import InHdfs
 from tests.sources.in_process import Life
 from tests.sources.kinds import KINDS, TextInHdfs
-from tests.sources.meddling import BEFORE_THE_LISTING, MOMENTS, Meddler, run_meddled
+from tests.sources.meddling import BEFORE_THE_LISTING, MOMENTS, Meddler, assert_noticed, run_meddled
 from tests.support.hdfs import USER, Hdfs
 
 ODD = [
@@ -127,19 +127,9 @@ OF_EQUAL_BYTES = ("touch", "put_again")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_what_changes_in_a_run_is_noticed(life: Life, subject: TextInHdfs, moment: str, what: str) -> None:
     """And nothing but what was listed is sent. What is proven equal afterwards is sent to its end, each row once."""
-    files, rows = Files(subject), subject.rows()
-    point, hit = MOMENTS[moment]
-    code, codes = run_meddled(life, Meddler(point, hit, getattr(files, what)))
-    assert code == 12, (code, codes)
-    assert set(codes) <= {"changed-while-read", "source-changed", "incomplete"}, codes
-    sent = Counter(life.records())
-    assert not sent - Counter(rows), "a byte of another file was sent, or a row twice"
-    assert (moment == "in mid-read") <= (0 < sum(sent.values()) < len(rows)), "it is to be in the middle"
-    if what not in OF_EQUAL_BYTES:
-        files.restore()
-    assert life.run().exit_code == 0
-    assert Counter(life.records()) == Counter(rows)
-    assert life.run().records_sent == 0
+    files = Files(subject)
+    restore = files.restore if what not in OF_EQUAL_BYTES else lambda: None
+    assert_noticed(life, subject.rows(), moment, getattr(files, what), restore)
 
 
 @pytest.mark.parametrize("what", ["overwrite", "append", "delete", "replace"])
