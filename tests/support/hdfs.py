@@ -58,10 +58,11 @@ NODES = {
 
 @dataclass(frozen=True)
 class Hdfs:
-    """A cluster that runs: `address` as paths begin, the name node's web address, and its processes by their names."""
+    """A cluster that runs: `address` as paths begin, the web addresses of name node and data node, its processes by name."""
 
     address: str
     web: str
+    data_web: str
     folder: Path
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -83,6 +84,7 @@ class Hdfs:
             dead = [name for name, process in self.processes.items() if process.poll() is not None]
             assert not dead, f"{dead}: {_logs(self.folder)}"
             with contextlib.suppress(OSError, KeyError, IndexError):
+                urllib.request.urlopen(f"{self.data_web}/jmx?qry=none", timeout=5).close()
                 state = json.loads(urllib.request.urlopen(query, timeout=5).read())["beans"][0]
                 if state["NumLiveDataNodes"] == 1 and state["FSState"] == "Operational":
                     return
@@ -162,13 +164,16 @@ def class_path() -> str:
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[Hdfs]:
     """Start a name node and a data node; end them by their processes."""
-    rpc, web = free_port(), free_port()
-    cluster = Hdfs(f"hdfs://127.0.0.1:{rpc}", f"http://127.0.0.1:{web}", folder)
+    rpc, web, data = free_port(), free_port(), [free_port() for _ in range(3)]
+    cluster = Hdfs(f"hdfs://127.0.0.1:{rpc}", f"http://127.0.0.1:{web}", f"http://127.0.0.1:{data[0]}", folder)
     settings = {
         "fs.defaultFS": cluster.address,
         "hadoop.tmp.dir": str(folder / "data"),
         "dfs.datanode.hostname": "127.0.0.1",
-        **{f"dfs.datanode.{name}": "127.0.0.1:0" for name in ("address", "http.address", "ipc.address")},
+        # A data node that is started again is found where it was.
+        "dfs.datanode.http.address": f"127.0.0.1:{data[0]}",
+        "dfs.datanode.address": f"127.0.0.1:{data[1]}",
+        "dfs.datanode.ipc.address": f"127.0.0.1:{data[2]}",
         "dfs.namenode.http-address": f"127.0.0.1:{web}",
         "dfs.namenode.fs-limits.min-block-size": "512",
         "dfs.replication": "1",
