@@ -66,10 +66,11 @@ def test_samples_load_and_fit_the_schema(
     assert list(validator.iter_errors(tomli.loads(text))) == []
 
 
-def test_there_are_eight_samples() -> None:
+def test_there_are_nine_samples() -> None:
     assert NAMES == [
         "flights.toml",
         "orders-bucket.toml",
+        "orders-hdfs.toml",
         "orders-json.toml",
         "parquet-partitioned.toml",
         "query.toml",

@@ -11,9 +11,11 @@ from eosingest.errors import ChangedError, EosingestError, FatalError, Temporary
 from eosingest.spark.causes import innermost
 
 _KEPT = "what was committed is kept, nothing was sent twice"
-# A file is looked for again where a data node fails: its blocks are gone when it was deleted, or written anew, meanwhile.
+# A file is looked for again where a data node fails: its blocks are gone when it was deleted, or written anew, meanwhile. One
+# that is shorter than it was listed was cut off.
 _CHANGED = re.compile(
     r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\]|FileNotFoundException: File does not exist: /|Blocklist for \S+ has changed"
+    r"|Cannot seek after EOF|Attempted to read past end of file"
 )
 _REFUSED = re.compile(r"\bAccessControlException\b|\bAuthorizationException\b")
 _CLIENT_ERROR = re.compile(

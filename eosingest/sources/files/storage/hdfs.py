@@ -87,7 +87,10 @@ class HdfsStorage:
 
         Raises NotAsListedError where nothing is there, GivenUpError where no name node answers, FatalError where it refuses.
         """
-        return self.asked(op, path, address, parameters, lambda answer, url: webhdfs.told(answer, url, path, key))
+        try:
+            return self.asked(op, path, address, parameters, lambda answer, url: webhdfs.told(answer, url, path, key))
+        except NotSupportedError as error:
+            raise webhdfs.refused(path, f"{op} is not supported", "read by a name node of Hadoop 3") from error
 
     def asked(
         self, op: str, path: str, address: str, parameters: Mapping[str, str], take: Callable[[Any, str], _Answer]

@@ -104,7 +104,7 @@ def _error_of(status: int, body: bytes, path: str, host: str) -> Exception:
         kind, message = str(said["exception"]), (str(said.get("message") or "").splitlines() or [""])[0].rstrip(".")
     except (ValueError, KeyError, TypeError):
         if status == 401:
-            return _refused(
+            return refused(
                 path, f"{host} asks for Kerberos", "Kerberos is not supported: read by a name node without it"
             )
         if status >= 500:
@@ -121,11 +121,12 @@ def _error_of(status: int, body: bytes, path: str, host: str) -> Exception:
     if kind == _NOT_SUPPORTED:
         return NotSupportedError(f"{path}: {message}")
     if kind in _REFUSED or status == 401:
-        return _refused(path, f"{kind}: {message}", "give the user of this run the right to read it, and its folders")
-    return _refused(path, f"{kind}: {message}", "correct path or storage of [source]")
+        return refused(path, f"{kind}: {message}", "give the user of this run the right to read it, and its folders")
+    return refused(path, f"{kind}: {message}", "correct path or storage of [source]")
 
 
-def _refused(path: str, said: str, way_out: str) -> EosingestError:
+def refused(path: str, said: str, way_out: str) -> EosingestError:
+    """Return the error for what HDFS refuses: what it `said`, and what to do."""
     return FatalError(
         f"{path}: HDFS refused: {said}",
         code="storage-refused",
@@ -134,7 +135,7 @@ def _refused(path: str, said: str, way_out: str) -> EosingestError:
 
 
 def _no_webhdfs(path: str, status: int) -> EosingestError:
-    return _refused(
+    return refused(
         path,
         f"an answer that is not one of WebHDFS ({status})",
         "let endpoint in storage of [source] name the web address of the name node, such as http://namenode:9870",
