@@ -19,8 +19,8 @@ def data_file(text: str) -> Any:
     return registry.FILES.data_file(text)
 
 
-def notes_in_store(data: Any, found: Found) -> tuple[str, ...]:
-    """Return what is worth knowing where the file is an object."""
+def notes_on(data: Any, found: Found) -> tuple[str, ...]:
+    """Return what is worth knowing of how a spec reads the file; nothing, but of an object."""
     if found.format in ("text", "xml") or not str(data).startswith("s3://"):
         return ()
     return (

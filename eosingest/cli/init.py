@@ -30,8 +30,8 @@ def init(
             metavar="FILE",
             envvar="EOSINGEST_FROM",
             help="A data file, s3://bucket/key, or hdfs://namenode:8020/path (csv, tsv, json lines, xml, text, parquet,"
-            " orc; also .gz, .bz2, .zst, .lz4): the spec is written for it, with format, options and schema found out. Or kafka://host:port,…/topic,"
-            " or postgresql://user@host/database/table.",
+            " orc; also .gz, .bz2, .zst, .lz4): the spec is written for it, with format, options and schema found out."
+            " Or kafka://host:port,…/topic, or postgresql://user@host/database/table.",
             show_default=False,
         ),
     ] = None,
@@ -93,7 +93,7 @@ def _spec_file(path: str) -> Path:
 
 def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
     """Return the text of a spec for a topic, a table or a data file, and notes about it."""
-    from eosingest.app.data_file import data_file, notes_in_store, spec_of_address
+    from eosingest.app.data_file import data_file, notes_on, spec_of_address
     from eosingest.sniff import sniff
     from eosingest.spec import job_name, spec_for
 
@@ -103,7 +103,7 @@ def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
     data = data_file(named)
     found = sniff(data)
     is_local = isinstance(data, Path)
-    notes = [*found.notes, *(() if is_local else notes_in_store(data, found))]
+    notes = [*found.notes, *notes_on(data, found)]
     if not found.whole:
         notes.append(
             "only the beginning of the file was looked at: types that later rows do not fit end the run; see preview"

@@ -9,9 +9,9 @@ import os
 import re
 
 from eosingest.errors import FatalError
+from eosingest.sources.files.storage.schemes import are_in_hdfs, below, store_of
 
 _OBJECT = "s3://"
-_IN_HDFS = re.compile(r"hdfs://[^/]*")
 _GLOB_CHARACTERS = re.compile(r"([\\{}\[\]*?^])")
 # What java.net.URI quotes in a path: ASCII outside its legal set, and beyond ASCII only control and space characters.
 _QUOTED_IN_URI = re.compile(
@@ -43,9 +43,8 @@ def metadata_file_path(path: str) -> str:
     """
     if path.startswith(_OBJECT):
         return "s3a://" + _QUOTED_IN_URI.sub(_quote, path.removeprefix(_OBJECT))
-    in_hdfs = _IN_HDFS.match(path)
-    if in_hdfs is not None:
-        return in_hdfs[0] + _QUOTED_IN_URI.sub(_quote, path[in_hdfs.end() :])
+    if are_in_hdfs([path]):
+        return store_of(path) + _QUOTED_IN_URI.sub(_quote, below(path))
     return "file:" + _QUOTED_IN_URI.sub(_quote, path)
 
 

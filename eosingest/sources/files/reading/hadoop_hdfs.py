@@ -6,6 +6,7 @@ Between the scan (scan.py) and Spark. Its settings are the site's (`HADOOP_CONF_
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from eosingest.errors import ChangedError, EosingestError, FatalError, TemporaryError
 from eosingest.spark.causes import innermost
@@ -23,10 +24,15 @@ _CLIENT_ERROR = re.compile(
     r"|Call From \S+ to \S+ failed|Could not obtain block|\b(?:UnknownHost|Standby|ConnectTimeout)Exception\b"
 )
 # Spark tries a task four times: a name node that is gone ends a run within a minute or two, not in twenty.
-SETTINGS = {
+_SETTINGS = {
     "spark.hadoop.ipc.client.connect.max.retries": "5",
     "spark.hadoop.ipc.client.connect.max.retries.on.timeouts": "2",
 }
+
+
+def spark_conf(conf: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of Spark for the client."""
+    return dict(_SETTINGS)
 
 
 def failure_of(text: str, files: str) -> EosingestError | None:

@@ -81,6 +81,11 @@ def jars(conf: Mapping[str, str]) -> list[str]:
     return [str(libs / name) for name in sorted(needed.pins)]
 
 
+def spark_conf(conf: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of Spark that bring the client; see `jars`."""
+    return {"spark.jars": ",".join(jars(conf))}
+
+
 def _jars(hadoop: str) -> ivy.Jars:
     return ivy.Jars(
         what=f"Hadoop's client of S3 {hadoop}",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -23,8 +23,7 @@ from eosingest.sources.files.reading.planned_files import pending_files, planned
 from eosingest.sources.files.reading.rows import FileRows, ReadSettings, file_rows
 from eosingest.sources.files.reading.spark_reader import OF_THE_INDEX
 from eosingest.sources.files.reading.xml_scan import XmlScan
-from eosingest.sources.files.storage.hdfs import below
-from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs, are_in_store
+from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs, are_in_store, below
 from eosingest.sources.files.whole import is_one_value, is_whole
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Direct, OtherRows, Scan
@@ -56,18 +55,24 @@ def spark_conf(split_size: int) -> dict[str, str]:
     }
 
 
+class HadoopClient(NamedTuple):
+    """Hadoop's client of a store: Spark's settings for it, by the spec's; the error for its failure in a text of Spark's."""
+
+    spark_conf: Callable[[Mapping[str, str]], Mapping[str, str]]
+    failure_of: Callable[[str, str], EosingestError | None]
+
+
 @dataclass(frozen=True)
 class FileScan:
     """How files are read: by the settings `read`, in a Spark with the spec's `conf`. `recursive`: no folder gives a column.
 
-    `in_buckets`: they are objects, which Spark reads by Hadoop's client of S3 (hadoop_s3.py); `in_hdfs`: by that of HDFS.
+    `client` is Hadoop's, of the store in which they are; None of local files.
     """
 
     read: ReadSettings
     conf: Mapping[str, str]
     recursive: bool = False
-    in_buckets: bool = False
-    in_hdfs: bool = False
+    client: HadoopClient | None = None
 
     scan_nodes = file_splits.SCAN_NODES
 
@@ -76,10 +81,8 @@ class FileScan:
         conf = spark_conf(split_size)
         if is_one_value(self.read.format, self.read.options):
             conf["spark.sql.execution.arrow.maxRecordsPerBatch"] = _FILES_A_BATCH
-        if self.in_buckets:
-            conf |= {**OF_THE_INDEX, "spark.jars": ",".join(hadoop_s3.jars(self.conf))}
-        if self.in_hdfs:
-            conf |= {**OF_THE_INDEX, **hadoop_hdfs.SETTINGS}
+        if self.client is not None:
+            conf |= {**OF_THE_INDEX, **self.client.spark_conf(self.conf)}
         return conf
 
     def direct(self, plan: Plan) -> Direct | None:
@@ -111,7 +114,7 @@ class FileScan:
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
     ) -> tuple[Plan, OtherRows | None]:
         """See other_reader.py. Only lines of local files have another reader."""
-        if self.in_store or not line_jobs.sends_lines(self.read, self.conf, self._base_path(plan)):
+        if self.client is not None or not line_jobs.sends_lines(self.read, self.conf, self._base_path(plan)):
             return plan, None
         by_spark, alone = other_reader.split_for_audit(
             spark.sparkContext, plan, slots, by_another_reader=by_another_reader
@@ -128,7 +131,7 @@ class FileScan:
         found = _READING.search(text)
         if found is not None and found.group(1) in names:
             return names[found.group(1)]
-        names |= {below(file.path): file.name for file in pending_files(plan) if self.in_hdfs}
+        names |= {below(file.path): file.name for file in pending_files(plan) if are_in_hdfs([file.path])}
         said = [path for path in names if path in text]
         if said:
             return names[max(said, key=len)]
@@ -137,15 +140,7 @@ class FileScan:
 
     def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
         """Return the error of Hadoop's client of the store in the text of Spark's; None of local files."""
-        if not self.in_store:
-            return None
-        failure_of = hadoop_s3.failure_of if self.in_buckets else hadoop_hdfs.failure_of
-        return failure_of(text, self.items_named_in(plan, text))
-
-    @property
-    def in_store(self) -> bool:
-        """Whether the files are not on the local disk."""
-        return self.in_buckets or self.in_hdfs
+        return None if self.client is None else self.client.failure_of(text, self.items_named_in(plan, text))
 
     def _base_path(self, plan: Plan) -> str | None:
         return partition_base(planned_files(plan), recursive=self.recursive)
@@ -159,7 +154,14 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
     is_lines = table.format == "text" and not is_whole(table.format, read.options)
     if are_in_store(table.path) and is_lines and store_lines.takes(table.path, read.options):
         return store_lines.StoreLines(read, records, table.recursive)
-    return FileScan(read, conf, table.recursive, are_in_buckets(table.path), are_in_hdfs(table.path))
+    return FileScan(read, conf, table.recursive, _client(table.path))
+
+
+def _client(paths: Sequence[str]) -> HadoopClient | None:
+    """Return Hadoop's client of the paths' store; None of local paths."""
+    if are_in_buckets(paths):
+        return HadoopClient(hadoop_s3.spark_conf, hadoop_s3.failure_of)
+    return HadoopClient(hadoop_hdfs.spark_conf, hadoop_hdfs.failure_of) if are_in_hdfs(paths) else None
 
 
 def _line_splits(plan: Plan) -> list[LineSplit]:

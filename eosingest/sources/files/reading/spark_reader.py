@@ -21,9 +21,8 @@ from eosingest.errors import FatalError, SpecError
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.names import check_hadoop_key, escape_for_spark
 from eosingest.sources.files.source_file import SourceFile
-from eosingest.sources.files.storage.hdfs import below
 from eosingest.sources.files.storage.s3 import parted
-from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs
+from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs, below, store_of
 
 _CASE = "spark.sql.caseSensitive"
 _DATASOURCES = "org.apache.spark.sql.execution.datasources"
@@ -52,7 +51,7 @@ def hadoop_path(jvm: Any, path: str) -> Any:
         bucket, key = parted(path)
         return jvm.org.apache.hadoop.fs.Path("s3a", bucket, f"/{key}")
     if are_in_hdfs([path]):
-        return jvm.org.apache.hadoop.fs.Path("hdfs", path.split("/")[2], below(path))
+        return jvm.org.apache.hadoop.fs.Path("hdfs", store_of(path).removeprefix("hdfs://"), below(path))
     return jvm.org.apache.hadoop.fs.Path("file", None, path)
 
 
@@ -83,11 +82,6 @@ class SparkReader:
         reader = reader.schema(self.columns) if self.columns is not None else reader
         reader = reader.option("basePath", self.base_path) if self.base_path is not None else reader
         return reader.load([escape_for_spark(file.path) for file in files])
-
-
-def _store_of(path: str) -> str:
-    """Return the bucket, or the name node, of a path, as the beginning of it."""
-    return "/".join(path.split("/")[:3])
 
 
 @functools.lru_cache(maxsize=4)
@@ -156,7 +150,7 @@ class _Index:
         for file in self._files:
             if are_in_buckets([file.path]):
                 check_hadoop_key(file.path)
-            roots.setdefault(_store_of(file.path) if base is None else base, []).append(file)
+            roots.setdefault(store_of(file.path) if base is None else base, []).append(file)
         cache = self._class(f"{_DATASOURCES}.FileStatusCache").getOrCreate(self._session)
         paths = self._jvm.java.util.ArrayList()
         for root, files in roots.items():

@@ -22,6 +22,7 @@ from eosingest.errors import FatalError, SpecError
 from eosingest.sources.files.storage import webhdfs
 from eosingest.sources.files.storage.object_stream import ObjectStream
 from eosingest.sources.files.storage.port import GivenUpError, NotAsListedError, Status, Stored, UnreachableError
+from eosingest.sources.files.storage.schemes import below
 from eosingest.sources.files.storage.webhdfs import NoneLeftError, NotSupportedError
 
 _Answer = TypeVar("_Answer")
@@ -162,11 +163,6 @@ class _Blocks:
         """Ask for no data node of a host again. The name node knows them by their addresses."""
         with contextlib.suppress(OSError):
             self._silent[socket.gethostbyname(host)] = None
-
-
-def below(path: str) -> str:
-    """Return what stands behind the name node in a path `hdfs://name/…`; "/" where nothing does."""
-    return "/" + path.partition("://")[2].partition("/")[2]
 
 
 def status_of(path: str, found: Mapping[str, Any]) -> Status:

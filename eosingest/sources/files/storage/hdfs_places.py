@@ -12,11 +12,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from eosingest.errors import FatalError, SpecError
 from eosingest.host.interruption import never
-from eosingest.host.waiting import in_thread
 from eosingest.protocol.source import Version
 from eosingest.sources.files.changed import while_listed
 from eosingest.sources.files.globs import is_plain
@@ -24,14 +23,12 @@ from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.storage import etags
 from eosingest.sources.files.storage.folders import FolderLook, normalised
 from eosingest.sources.files.storage.hadoop_site import endpoints_of
-from eosingest.sources.files.storage.hdfs import HdfsStorage, below, pages_of, status_of
-from eosingest.sources.files.storage.places import Written
-from eosingest.sources.files.storage.port import NotAsListedError, Status, UnreachableError
-from eosingest.sources.files.storage.schemes import HDFS_URI
+from eosingest.sources.files.storage.hdfs import HdfsStorage, pages_of, status_of
+from eosingest.sources.files.storage.places import StorePlaces, Written, waited
+from eosingest.sources.files.storage.port import NotAsListedError, Status
+from eosingest.sources.files.storage.schemes import HDFS_URI, below, store_of
 from eosingest.sources.files.storage.webhdfs import BeingWrittenError
 from eosingest.sources.files.walk import Walk
-
-_Answer = TypeVar("_Answer")
 
 _AT_A_TIME = 16
 _VIRTUAL = re.compile(r"[/{,]\.(?:snapshot|reserved)(?:[/},]|$)")
@@ -50,10 +47,8 @@ def storage_of(paths: Iterable[str], endpoint: str | None) -> HdfsStorage:
     return HdfsStorage(tuple(found), _user())
 
 
-class HdfsPlaces:
+class HdfsPlaces(StorePlaces):
     """The files of a name node as the source of files lists them."""
-
-    base = ""  # names are paths
 
     def __init__(self, storage: HdfsStorage, check: Callable[[], None]) -> None:
         """`check` is called for each request, and raises to end a run that was interrupted."""
@@ -97,21 +92,6 @@ class HdfsPlaces:
         """Begin a listing; a request for each folder, so never a `glance`."""
         return HdfsLook(self.storage, f"hdfs://{self._authority}", check)
 
-    def joined(self, base: str, name: str) -> str:
-        """Return the path of a file: its name, or that below `base`."""
-        return f"{base.rstrip('/')}/{name}" if base else name
-
-    def missing(self, paths: Iterable[str]) -> builtins.list[str]:
-        """Return those paths at which there is no file."""
-        wanted = builtins.list(paths)
-        now = self._now(wanted)
-        return [path for path in wanted if path not in now]
-
-    def changed(self, files: Sequence[SourceFile]) -> builtins.list[SourceFile]:
-        """Return those that are other files now, or have another length or modification time, or are gone."""
-        now = self._now([file.path for file in files])
-        return [file for file in files if (found := now.get(file.path)) is None or not found.is_of(file)]
-
     def version(self, file: SourceFile, known: Iterable[Version]) -> Version:
         """Return length, id and checksum of a file; see `places.Places.version`. One that is `known` is not asked for again."""
         seen = etags.version_of(file)
@@ -140,7 +120,7 @@ class HdfsPlaces:
                 hint="nothing of this run was sent; run again when it is closed, or leave it out by a narrower path",
             ) from error
 
-    def _now(self, paths: builtins.list[str]) -> dict[str, Status]:
+    def now(self, paths: builtins.list[str]) -> dict[str, Status]:
         """Return what files are now, as far as they are there; folders of which many are asked for are listed."""
         by_folder: dict[str, builtins.list[str]] = defaultdict(builtins.list)
         for path in paths:
@@ -151,7 +131,7 @@ class HdfsPlaces:
             if len(inside) <= _ASKED_ONE_BY_ONE:
                 alone += inside
                 continue
-            tree = HdfsTree(self.storage, "/".join(folder.split("/")[:3]), self._check)
+            tree = HdfsTree(self.storage, store_of(folder), self._check)
             if tree.is_folder(below(folder)):
                 tree.entries(below(folder))
                 found.update((path, status) for path in inside if (status := tree.status(path)) is not None)
@@ -251,15 +231,6 @@ class HdfsTree:
             self._folders[path] = True
         else:
             self._files[path] = status_of(f"{self._prefix}{path}", found)
-
-
-def waited(ask: Callable[[], _Answer], check: Callable[[], None]) -> _Answer:
-    """Ask in another thread, so that `check` can end the wait. An UnreachableError becomes the run's TemporaryError."""
-    check()
-    try:
-        return in_thread(ask, check, "hdfs")
-    except UnreachableError as error:
-        raise error.error() from error
 
 
 def _authority(path: str) -> str:

@@ -25,7 +25,7 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
 
 
 class LocalPlaces:
-    """The local disk as it is listed (`port.Places`)."""
+    """The local disk as it is listed (`places.Places`)."""
 
     storage = LOCAL
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from eosingest.errors import SpecError
+from eosingest.host.waiting import in_thread
 from eosingest.protocol.source import Version
 from eosingest.sources.files.source_file import SourceFile
-from eosingest.sources.files.storage.port import Status, Storage
+from eosingest.sources.files.storage.port import Status, Storage, UnreachableError
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,40 @@ class Places(Protocol):
 
     def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
         """Say whether a file has the content of all recorded versions. Raises as `version` does."""
+
+
+class StorePlaces:
+    """What places of stores (`Places`) have in common: names are paths, and `now` tells what files are."""
+
+    base = ""
+
+    def now(self, paths: builtins.list[str]) -> dict[str, Status]:
+        """Return what files are now, as far as they are there."""
+        raise NotImplementedError
+
+    def joined(self, base: str, name: str) -> str:
+        """Return the path of a file: its name, or that below `base`."""
+        return f"{base.rstrip('/')}/{name}" if base else name
+
+    def missing(self, paths: Iterable[str]) -> builtins.list[str]:
+        """Return those paths at which there is no file."""
+        wanted = builtins.list(paths)
+        there = self.now(wanted)
+        return [path for path in wanted if path not in there]
+
+    def changed(self, files: Sequence[SourceFile]) -> builtins.list[SourceFile]:
+        """Return those files that have another length or ETag now, or that are gone."""
+        there = self.now([file.path for file in files])
+        return [file for file in files if (found := there.get(file.path)) is None or not found.is_of(file)]
+
+
+def waited(ask: Callable[[], _Answer], check: Callable[[], None]) -> _Answer:
+    """Ask a store in another thread, so that `check` can end the wait. An UnreachableError becomes the run's TemporaryError."""
+    check()
+    try:
+        return in_thread(ask, check, "store")
+    except UnreachableError as error:
+        raise error.error() from error
 
 
 def names_hidden(written: Written) -> SpecError:

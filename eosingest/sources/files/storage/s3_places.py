@@ -11,24 +11,21 @@ from typing import Any
 
 from eosingest.errors import FatalError, SpecError
 from eosingest.host.interruption import never
-from eosingest.host.waiting import in_thread
 from eosingest.protocol.source import Version
 from eosingest.sources.files.globs import is_plain
 from eosingest.sources.files.names import is_hidden
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.storage import etags, keys
-from eosingest.sources.files.storage.places import Written, names_hidden, not_found, only_deeper
-from eosingest.sources.files.storage.port import NotAsListedError, Status, UnreachableError
+from eosingest.sources.files.storage.places import StorePlaces, Written, names_hidden, not_found, only_deeper, waited
+from eosingest.sources.files.storage.port import NotAsListedError, Status
 from eosingest.sources.files.storage.s3 import S3Storage, explained, parted
 from eosingest.sources.files.storage.schemes import S3_URI
 
 _ASKED_ONE_BY_ONE = 16
 
 
-class S3Places:
+class S3Places(StorePlaces):
     """Buckets as the source of files lists them."""
-
-    base = ""  # names are paths
 
     def __init__(self, storage: S3Storage, check: Callable[[], None]) -> None:
         """`check` is called for each request, and raises to end a run that was interrupted."""
@@ -56,21 +53,6 @@ class S3Places:
         """Begin a listing; a `glance` is a request for each path."""
         return S3Look(self.storage, check, glance=glance)
 
-    def joined(self, base: str, name: str) -> str:
-        """Return the path of an object: its name, or that below `base`."""
-        return f"{base.rstrip('/')}/{name}" if base else name
-
-    def missing(self, paths: Iterable[str]) -> builtins.list[str]:
-        """Return those objects that are not there."""
-        wanted = builtins.list(paths)
-        there = self._now(wanted)
-        return [path for path in wanted if path not in there]
-
-    def changed(self, files: Sequence[SourceFile]) -> builtins.list[SourceFile]:
-        """Return those objects that have another length or ETag now, or that are gone."""
-        there = self._now([file.path for file in files])
-        return [file for file in files if (now := there.get(file.path)) is None or not now.is_of(file)]
-
     def version(self, file: SourceFile, known: Iterable[Version]) -> Version:
         """Return what the listing tells of an object."""
         return etags.version_of(file)
@@ -80,7 +62,7 @@ class S3Places:
         self._check()
         return all(map(etags.is_of_object, recorded)) and etags.unchanged(file, recorded, self._check)
 
-    def _now(self, paths: builtins.list[str]) -> dict[str, Status]:
+    def now(self, paths: builtins.list[str]) -> dict[str, Status]:
         """Return what objects are now, as far as they are there: asked one by one, or listed by the prefix of them all."""
         if len(paths) <= _ASKED_ONE_BY_ONE:
             found = {path: head(self.storage, path, self._check) for path in paths}
@@ -187,14 +169,14 @@ def objects(
     bucket, FatalError where the store refuses, TemporaryError where it does not answer.
     """
     asked: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
+
+    def ask() -> Any:
+        with explained(f"s3://{bucket}/{prefix}"):
+            return storage.client().list_objects_v2(**asked)
+
     seen, page = set[str](), 0
     while True:
-        check()
-        try:
-            with explained(f"s3://{bucket}/{prefix}"):
-                answer = in_thread(lambda: storage.client().list_objects_v2(**asked), check, "s3-list")
-        except UnreachableError as error:
-            raise error.error() from error
+        answer = waited(ask, check)
         for found in answer.get("Contents", ()):
             path = f"s3://{bucket}/{found['Key']}"
             yield path, _status(path, found, "Size")
@@ -213,15 +195,15 @@ def objects(
 def head(storage: S3Storage, path: str, check: Callable[[], None] = never) -> Status | None:
     """Return what an object is now, None where it is not there. Raises as `objects` does."""
     bucket, key = parted(path)
-    check()
-    try:
+
+    def ask() -> Any:
         with explained(path):
-            found = in_thread(lambda: storage.client().head_object(Bucket=bucket, Key=key), check, "s3-head")
-            return _status(path, found, "ContentLength")
+            return storage.client().head_object(Bucket=bucket, Key=key)
+
+    try:
+        return _status(path, waited(ask, check), "ContentLength")
     except NotAsListedError:
         return None
-    except UnreachableError as error:
-        raise error.error() from error
 
 
 def _status(path: str, found: Any, length: str) -> Status:

@@ -1,4 +1,4 @@
-"""Which storage a path is of, told by its scheme."""
+"""Which storage a path is of, told by its scheme; and where in a store it is."""
 
 from __future__ import annotations
 
@@ -22,3 +22,13 @@ def are_in_hdfs(paths: Iterable[object]) -> bool:
 def are_in_store(paths: Iterable[object]) -> bool:
     """Say whether a path is of a store, and not of the local disk."""
     return any(isinstance(path, str) and (S3_URI.match(path) or HDFS_URI.match(path)) for path in paths)
+
+
+def store_of(path: str) -> str:
+    """Return the bucket, or the name node, of a path in a store: `s3://bucket`, `hdfs://name`."""
+    return "/".join(path.split("/")[:3])
+
+
+def below(path: str) -> str:
+    """Return what stands behind the bucket, or the name node, in a path of a store; "/" where nothing does."""
+    return path[len(store_of(path)) :] or "/"
