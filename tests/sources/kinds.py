@@ -27,6 +27,7 @@ from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
 from tests.sources.buckets import InBucket
 from tests.sources.in_hdfs import InHdfs
+from tests.sources.in_store import InStore
 from tests.sources.subject import SPLIT_SIZE
 from tests.sources.tables import Incremental, Query, Table, TableByText, TableByTwo
 from tests.sources.topics import Topic, TopicBySql
@@ -449,6 +450,6 @@ KINDS: dict[str, type[Any]] = {
 # Kinds whose items are edited, touched and vanish one by one.
 CHANGING = [name for name, kind in KINDS.items() if not issubclass(kind, Topic | Table)]
 # Those of which an edit can keep all that a listing tells.
-UNSEEN = [name for name in CHANGING if not issubclass(KINDS[name], InBucket | InHdfs)]
+UNSEEN = [name for name in CHANGING if not issubclass(KINDS[name], InStore)]
 # Those of which a run reads what was added since everything was sent.
 GROWING = [name for name, kind in KINDS.items() if not issubclass(kind, Table) or kind is Incremental]

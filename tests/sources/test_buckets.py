@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import io
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,37 +25,26 @@ from eosingest.sources.files.storage import s3_places
 from eosingest.sources.files.storage.s3 import S3Storage
 from eosingest.sources.files.storage.s3_places import S3Places
 from eosingest.spec import load
-from tests.sources.buckets import InBucket
+from tests.sources.conftest import made_subject
 from tests.sources.in_process import Life
-from tests.sources.kinds import KINDS, TextInBucket
+from tests.sources.in_store import Contents
+from tests.sources.kinds import TextInBucket
 from tests.sources.meddling import BEFORE_THE_LISTING, MOMENTS, Meddler, assert_noticed, run_meddled
+from tests.sources.subject import Subject
 from tests.support.s3proxy import ACCESS_KEY, SECRET_KEY, Store
 
 
 @pytest.fixture(params=["text.s3"])
-def subject(request: pytest.FixtureRequest, tmp_path: Path, store: Store) -> TextInBucket:
-    made = KINDS[request.param](tmp_path)
-    assert isinstance(made, InBucket)
-    made.store = store
+def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
+    made = made_subject(request.param, tmp_path, request)
     made.create()
     return made
 
 
-class Objects:
-    """The two objects of a subject: what they hold, and what can be done to them."""
+class Objects(Contents):
+    """The two objects of a subject."""
 
-    def __init__(self, subject: TextInBucket) -> None:
-        self.subject = subject
-        self.keys = [subject._key(item) for item in subject.items()]
-        self.data = {key: subject._path(key).read_bytes() for key in self.keys}
-
-    def put(self, data: Callable[[bytes], bytes]) -> None:
-        for key in self.keys:
-            self.subject.store.put(self.subject.bucket, key, data(self.data[key]))
-
-    def overwrite(self) -> None:
-        """The same length, and other bytes."""
-        self.put(lambda data: data.replace(b"0", b"Z"))
+    subject: TextInBucket
 
     def lengthen(self) -> None:
         self.put(lambda data: data + b"one more line\n")
@@ -64,18 +52,9 @@ class Objects:
     def shorten(self) -> None:
         self.put(lambda data: data[:100])
 
-    def delete(self) -> None:
-        for key in self.keys:
-            self.subject.store.client.delete_object(Bucket=self.subject.bucket, Key=key)
-
-    def put_again(self) -> None:
-        self.put(bytes)
-
     def put_again_in_parts(self) -> None:
-        for key in self.keys:
-            self.subject.store.put_in_parts(self.subject.bucket, key, self.data[key], 8 << 20)
-
-    restore = put_again
+        for item, data in self.data.items():
+            self.subject.store.put_in_parts(self.subject.bucket, self.subject.key(item), data, 8 << 20)
 
 
 @pytest.mark.usefixtures("small_reads")
@@ -107,7 +86,7 @@ def test_before_the_plan_it_is_what_it_is(life: Life, subject: TextInBucket, wha
         return
     assert ended == (0, [])
     got = subject.store.client.get_object
-    now = [got(Bucket=subject.bucket, Key=key)["Body"].read() for key in objects.keys]
+    now = [got(Bucket=subject.bucket, Key=subject.key(item))["Body"].read() for item in objects.data]
     assert Counter(life.records()) == Counter(b"".join(now).splitlines())
 
 

@@ -26,95 +26,64 @@ from eosingest.sources.files.storage import webhdfs
 from eosingest.sources.files.storage.hdfs import HdfsStorage
 from eosingest.sources.files.storage.hdfs_places import HdfsPlaces
 from eosingest.sources.files.storage.named_file import data_file
-from tests.sources.in_hdfs import InHdfs
+from tests.sources.conftest import made_subject
 from tests.sources.in_process import Life
-from tests.sources.kinds import KINDS, TextInHdfs
+from tests.sources.in_store import Contents
+from tests.sources.kinds import TextInHdfs
 from tests.sources.meddling import BEFORE_THE_LISTING, MOMENTS, Meddler, assert_noticed, run_meddled
+from tests.sources.subject import Subject
+from tests.sources.test_buckets import ODD
 from tests.support.hdfs import USER, Hdfs
-
-ODD = [
-    "a b",
-    "p%20q",
-    "p%2Fq",
-    "x+y",
-    "ü€😀",
-    "h#h",
-    "n\nl",
-    "q?w",
-    "back\\s",
-    "a&b<c>",
-    'quote"',
-    "w*",
-    "[1]",
-    "{a,b}",
-    "k=v",
-]
 
 
 @pytest.fixture(params=["text.hdfs"])
-def subject(request: pytest.FixtureRequest, tmp_path: Path, hdfs: Hdfs) -> TextInHdfs:
-    made = KINDS[request.param](tmp_path)
-    assert isinstance(made, InHdfs)
-    made.hdfs = hdfs
+def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
+    made = made_subject(request.param, tmp_path, request)
     made.create()
     return made
 
 
-class Files:
-    """The files of a subject: what they hold, and what can be done to them."""
+class Files(Contents):
+    """The two files of a subject."""
+
+    subject: TextInHdfs
 
     def __init__(self, subject: TextInHdfs) -> None:
+        super().__init__(subject)
         self.hdfs = subject.hdfs
-        self.data = {item.removeprefix(self.hdfs.address): subject._path(item).read_bytes() for item in subject.items()}
-
-    def put(self, change: Callable[[bytes], bytes]) -> None:
-        for path, data in self.data.items():
-            self.hdfs.put(path, change(data))
-
-    def overwrite(self) -> None:
-        """The same length, and other bytes."""
-        self.put(lambda data: data.replace(b"0", b"Z"))
+        self.places = {subject.place(item): data for item, data in self.data.items()}
 
     def append(self) -> None:
-        for path in self.data:
-            self.hdfs.append(path, b"one more line\n")
+        for place in self.places:
+            self.hdfs.append(place, b"one more line\n")
 
     def cut_off(self) -> None:
-        for path in self.data:
-            self.hdfs.call("POST", path, op="TRUNCATE", newlength="100")
+        for place in self.places:
+            self.hdfs.call("POST", place, op="TRUNCATE", newlength="100")
             for _ in range(600):  # the data node cuts the block, and tells the name node
-                if not self._blocks(path)["isUnderConstruction"]:
+                if not self._blocks(place)["isUnderConstruction"]:
                     break
                 time.sleep(0.1)
 
-    def _blocks(self, path: str) -> Any:
-        return self.hdfs.call("GET", path, op="GET_BLOCK_LOCATIONS")["LocatedBlocks"]
+    def _blocks(self, place: str) -> Any:
+        return self.hdfs.call("GET", place, op="GET_BLOCK_LOCATIONS")["LocatedBlocks"]
 
     def cut_off_and_append(self) -> None:
         """The same file of the same length, with other bytes."""
         self.cut_off()
-        for path, data in self.data.items():
-            self.hdfs.append(path, data[100:].replace(b"0", b"Z"))
-
-    def delete(self) -> None:
-        for path in self.data:
-            self.hdfs.delete(path)
+        for place, data in self.places.items():
+            self.hdfs.append(place, data[100:].replace(b"0", b"Z"))
 
     def replace(self) -> None:
         """Others are written elsewhere, and moved to their place."""
-        for path, data in self.data.items():
-            self.hdfs.put(f"{path}.new", data.replace(b"0", b"Z"))
-            self.hdfs.delete(path)
-            self.hdfs.rename(f"{path}.new", path)
+        for place, data in self.places.items():
+            self.hdfs.put(f"{place}.new", data.replace(b"0", b"Z"))
+            self.hdfs.delete(place)
+            self.hdfs.rename(f"{place}.new", place)
 
     def touch(self) -> None:
-        for path in self.data:
-            self.hdfs.set_mtime(path, int(self.hdfs.status(path)["modificationTime"]) + 5_000)
-
-    def put_again(self) -> None:
-        self.put(bytes)
-
-    restore = put_again
+        for place in self.places:
+            self.hdfs.set_mtime(place, int(self.hdfs.status(place)["modificationTime"]) + 5_000)
 
 
 CHANGES = ["overwrite", "append", "cut_off", "cut_off_and_append", "delete", "replace", "touch", "put_again"]
