@@ -21,7 +21,8 @@ from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.refusals import hint_of
 from eosingest.protocol.transactional_ids import control_id, sharing
 
-_SUCCESSOR_WAIT_S = 5.0
+_SUCCESSOR_WAIT_S = 5.0  # for a run's claim, which follows its fence at once
+_PLAN_WAIT_S = 30.0  # for the next control record of a run that has claimed and not ended: it may be planning
 _AGAIN_S = 0.2
 _RUNS_KEPT = 1_000
 
@@ -71,6 +72,7 @@ class ControlLog:
         self._sleep = sleep
         self.reader = kafka.reader(partition)
         self._producer: Producer | None = None
+        self._claimed_from = 0  # where the read for the claim ended
 
     def fence_earlier_driver(self, prefix: str) -> None:
         """Call `init_transactions` on the control id, once in this driver's life: a second call would fence a successor."""
@@ -84,7 +86,9 @@ class ControlLog:
         A read_committed reader would wait for the very transactions that are fenced next. A run number or a number of tasks
         from an aborted record is too high at worst, which does no harm.
         """
-        return self._read_uncommitted(self.reader)
+        seen = self._read_uncommitted(self.reader)
+        self._claimed_from = seen.end
+        return seen
 
     def _read_uncommitted(self, reader: OffsetsReader) -> JobState:
         seen = JobState(self._job, with_offsets=False)
@@ -131,7 +135,7 @@ class ControlLog:
 
         Raises FatalError where there is no control record.
         """
-        found, own = state.control, own or self.mine
+        found, committed, own = state.control, own is None, own or self.mine
         if found is None:
             raise FatalError(
                 "our own control record is not in the offsets topic",
@@ -139,8 +143,9 @@ class ControlLog:
                 hint=f"is something deleting records of {self._topic}? Nothing more was sent",
             )
         if (found.run, found.started) != (own.run, own.started):
-            # A run that was fenced before its claim was committed has no number: the other run took the one it asked for.
-            number = own.run if own.run != found.run else "which had not claimed it yet"
+            # A run that was fenced before its claim was committed has no number: the other run took the one it asked for,
+            # or had claimed already.
+            number = own.run if committed or own.state != record.CLAIMED else "which had not claimed it yet"
             raise FencedError(
                 f"run {found.run} on {found.host} (pid {found.pid}) has taken job {self._job} over from this run, {number}",
                 hint="nothing was lost or sent twice; do not retry: the newer run goes on from what was committed",
@@ -226,21 +231,33 @@ class ControlLog:
         producer.commit()
 
     def _resolve(self, control: ControlRecord, failure: KafkaFailure) -> None:
-        """Read, for some seconds, until the log shows that our commit succeeded, or that a later run has claimed."""
+        """Read, for some seconds, until the log shows that our commit succeeded, or that a later run has claimed.
+
+        A control record behind the read for the claim is ours or a later run's, whatever its number: a run that fenced us
+        before that read may have claimed before it as well, and we asked for the number behind its own.
+        """
         if failure.kind is FailureKind.REFUSED:
             raise _kafka_error("writing the control record", failure)
-        until = self._now() + _SUCCESSOR_WAIT_S
+        began = self._now()
         while True:
             with self.kafka_errors("reading the offsets topic"):
                 topic.read_to_high_watermark(self.reader, self.state, deadline_s=self._deadline_s())
             found = self.state.control
-            if found is not None and found.run >= control.run:
+            if found is not None and self.state.control_at >= self._claimed_from:
                 self.refuse_other_run(self.state, control)
                 if found.state == control.state:
                     return
-            if self._now() > until:
-                raise _kafka_error("writing the control record", failure)
+            other = self._other_at_work(control) if failure.kind is FailureKind.FENCED else None
+            if self._now() - began > (_SUCCESSOR_WAIT_S if other is None else _PLAN_WAIT_S):
+                raise _kafka_error("writing the control record", failure, other)
             self._sleep(_AGAIN_S)
+
+    def _other_at_work(self, own: ControlRecord) -> ControlRecord | None:
+        """Return the control record of a run that claimed before we could, and has not ended."""
+        found = self.state.control
+        if found is None or found.started == own.started or found.state in (record.COMPLETE, record.FAILED):
+            return None
+        return found
 
     @contextlib.contextmanager
     def kafka_errors(self, doing: str) -> Iterator[None]:
@@ -262,12 +279,20 @@ class ControlLog:
         self.reader.close()
 
 
-def _kafka_error(doing: str, failure: KafkaFailure) -> EosingestError:
-    """Return the error for a KafkaFailure. A fence alone is not exit 6 (FencedError): only the control record proves that."""
+def _kafka_error(doing: str, failure: KafkaFailure, other: ControlRecord | None = None) -> EosingestError:
+    """Return the error for a KafkaFailure. A fence alone is not exit 6 (FencedError): only the control record proves that.
+
+    `other` is a run that may have fenced ours before its claim.
+    """
     if failure.kind is FailureKind.REFUSED:
         return FatalError(f"{doing}: Kafka refused: {failure}", code="kafka-refused", hint=hint_of(failure.code))
     hint = "what was committed is kept, nothing was sent twice; run again"
-    if failure.kind is FailureKind.FENCED:
+    if other is not None:
+        hint = (
+            f"this run sent nothing. Run {other.run} on {other.host} (pid {other.pid}) has claimed the job and may be at work:"
+            " look with `status`, and run again where it has ended"
+        )
+    elif failure.kind is FailureKind.FENCED:
         hint += (
             ". Something else used this job's control id: another run that ended before it claimed, or a foreign client"
         )

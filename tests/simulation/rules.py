@@ -137,8 +137,8 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(
             JobState,
             "_take_control",
-            "self.control = record.decode_control(value) if value else None",
-            "self.control = record.decode_control(value) if value else None\n"
+            "self.control = record.decode_control(entry.value) if entry.value else None",
+            "self.control = record.decode_control(entry.value) if entry.value else None\n"
             "    if self.control is None or self.control.state != record.CLAIMED: self.settled = self.control",
         ),
     ),

@@ -23,6 +23,7 @@ class JobState:
 
     `settled` is the latest control record that is more than a claim: what it carries forward was read read_committed. It
     has a key of its own, or compaction would leave claims only, whose pins may come from an aborted record.
+    `control_at` is the offset of `control`, -1 where there is none.
     `newest` is the one with the highest run number: another one than `control` only where uncommitted records were read.
     `newest_run` is the run record of the highest run number. `scope` has the encoded pieces of the source's scope, by number,
     `gaps` what was deleted from the source before it was read, by name.
@@ -32,6 +33,7 @@ class JobState:
 
     job: str
     control: record.ControlRecord | None = None
+    control_at: int = -1
     settled: record.ControlRecord | None = None
     newest: record.ControlRecord | None = None
     forgotten: bool = False
@@ -61,7 +63,7 @@ class JobState:
         if key.get("control") == "settled":
             self.settled = record.decode_control(entry.value) if entry.value else None
         elif "control" in key:
-            self._take_control(entry.value)
+            self._take_control(entry)
         elif "run" in key or "ended" in key:
             self._take_run(key, entry.value)
         elif "task" in key:
@@ -71,8 +73,9 @@ class JobState:
         elif "gap" in key:
             self._take_gap(str(key["gap"]), entry.value)
 
-    def _take_control(self, value: bytes | None) -> None:
-        self.control = record.decode_control(value) if value else None
+    def _take_control(self, entry: LogRecord) -> None:
+        self.control = record.decode_control(entry.value) if entry.value else None
+        self.control_at = entry.offset if entry.value else -1
         if self.control is not None and self.control.state == record.CLAIMED:
             self.forgotten = self.forgotten or self.control.forgotten
         if self.control is not None and (self.newest is None or self.control.run >= self.newest.run):
