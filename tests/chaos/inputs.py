@@ -1,4 +1,5 @@
-"""What the runs of a round read: files of JSON, their lines, objects in a bucket, a topic, a table; the same numbers of each.
+"""What the runs of a round read: files of JSON, their lines, objects in a bucket, files of HDFS, a topic, a table; the same
+numbers of each.
 
     drawn by the round's number ─▶ the source is filled ─▶ [source] and [record] of the spec, and where each number lies
 
@@ -17,15 +18,16 @@ from confluent_kafka.admin import AdminClient
 
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
-from tests.support import s3proxy
+from tests.support import hdfs, s3proxy
 from tests.support.harness import LINES_SPEC, Job
 from tests.support.job_checks import Line, source_lines, write_files
 from tests.support.postgres import PASSWORD, PASSWORD_IN, Postgres, started_postgres
 from tests.support.source_topics import Sent, SourceTopic
 
-# In how many of a hundred rounds each is read. JSON and a table go through Spark SQL, the others straight to the producer.
-WEIGHTS = {"json": 35, "lines": 25, "bucket": 12, "topic": 14, "table": 14}
-ENVIRONMENT = {PASSWORD_IN: PASSWORD}  # of the runs
+# In how many of a hundred rounds each is read. JSON, HDFS and a table go through Spark SQL, the others straight to the
+# producer.
+WEIGHTS = {"json": 31, "lines": 23, "bucket": 11, "hdfs": 11, "topic": 12, "table": 12}
+ENVIRONMENT = {PASSWORD_IN: PASSWORD, "HADOOP_USER_NAME": hdfs.USER}  # of the runs
 _ABORTED = 5  # records of a transaction in the middle of a partition
 _BROKERS_DEFAULT = -1  # as many replicas as the cluster has brokers
 
@@ -38,6 +40,7 @@ class Servers:
     _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _postgres: Postgres | None = None
     _store: s3proxy.Store | None = None
+    _hdfs: hdfs.Hdfs | None = None
 
     def postgres(self) -> Postgres:
         """Return the PostgreSQL."""
@@ -51,6 +54,14 @@ class Servers:
             self._store = self._stack.enter_context(s3proxy.running(self.folder / "store"))
         return self._store
 
+    def hdfs(self) -> hdfs.Hdfs:
+        """Return the name node with its data node."""
+        if self._hdfs is None:
+            folder = self.folder / "hdfs"
+            folder.mkdir()
+            self._hdfs = self._stack.enter_context(hdfs.running(folder))
+        return self._hdfs
+
     def stop(self) -> None:
         """Stop those that were started."""
         self._stack.close()
@@ -58,13 +69,11 @@ class Servers:
 
 def write(name: str, job: Job, servers: Servers, brokers: str, *, files: int, rows: int) -> None:
     """Write the input `name` of so many files, objects, partitions or ranges of `rows` each, and the job's spec."""
-    {"json": _json, "lines": _lines, "bucket": _bucket, "topic": _topic, "table": _table}[name](
-        job, servers, brokers, files, rows
-    )
+    _WRITERS[name](job, servers, brokers, files, rows)
 
 
 def forget(name: str, job: Job, servers: Servers, brokers: str) -> None:
-    """Delete the topic, the table or the objects that were read; an empty bucket stays."""
+    """Delete the topic, the table, the objects or the files that were read; an empty bucket stays."""
     if name == "topic":
         admin, topic = AdminClient({"bootstrap.servers": brokers, "log_level": 0}), _topic_of(job)
         with contextlib.suppress(KafkaException):  # it never was
@@ -74,6 +83,8 @@ def forget(name: str, job: Job, servers: Servers, brokers: str) -> None:
     elif name == "bucket":
         for path in job.data.iterdir():
             servers.store().client.delete_object(Bucket=job.name, Key=f"data/{path.name}")
+    elif name == "hdfs":
+        servers.hdfs().delete(f"/{job.name}")
 
 
 def _json(job: Job, servers: Servers, brokers: str, files: int, rows: int) -> None:
@@ -93,6 +104,16 @@ def _bucket(job: Job, servers: Servers, brokers: str, files: int, rows: int) -> 
         store.put(bucket, f"data/{path.name}", path.read_bytes())
     job.edit_spec('path = "data/*.jsonl"', f'path = "s3://{bucket}/data/*.jsonl"\n{store.table()}')
     job.lines = [line._replace(file=f"s3://{bucket}/{line.file}") for line in source_lines(job)]
+
+
+def _in_hdfs(job: Job, servers: Servers, brokers: str, files: int, rows: int) -> None:
+    store = servers.hdfs()
+    folder = f"{store.address}/{job.name}"
+    _json(job, servers, brokers, files, rows)
+    for path in job.data.iterdir():
+        store.put(f"/{job.name}/data/{path.name}", path.read_bytes())
+    job.edit_spec('path = "data/*.jsonl"', f'path = "{folder}/data/*.jsonl"\n{store.table()}')
+    job.lines = [line._replace(file=f"{folder}/{line.file}") for line in source_lines(job)]
 
 
 def _topic(job: Job, servers: Servers, brokers: str, files: int, rows: int) -> None:
@@ -136,6 +157,9 @@ def _table(job: Job, servers: Servers, brokers: str, files: int, rows: int) -> N
         for part in range(files)
         for row in range(rows)
     ]
+
+
+_WRITERS = {"json": _json, "lines": _lines, "bucket": _bucket, "hdfs": _in_hdfs, "topic": _topic, "table": _table}
 
 
 def _put_source(job: Job, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Eleven rounds, each of another kind, over all that is read; `make chaos` plays as many as are wanted."""
+"""Twelve rounds over all that is read; `make chaos` plays as many as are wanted."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ ROUNDS = (
     ("kill-workers", "table"),
     ("freeze-run", "topic"),
     ("runs-together", "bucket"),
+    ("kill-run", "hdfs"),
     ("delete-topic", "lines"),
     ("kill-broker", "topic"),
     ("late-commits", "json"),
