@@ -453,3 +453,5 @@ CHANGING = [name for name, kind in KINDS.items() if not issubclass(kind, Topic |
 UNSEEN = [name for name in CHANGING if not issubclass(KINDS[name], InStore)]
 # Those of which a run reads what was added since everything was sent.
 GROWING = [name for name, kind in KINDS.items() if not issubclass(kind, Table) or kind is Incremental]
+# Those that lie where the executors of a cluster reach them.
+SHARED = [name for name, kind in KINDS.items() if issubclass(kind, InStore | Topic | Table)]

@@ -19,9 +19,9 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import Listing
 from tests.sources.conftest import made_subject
 from tests.sources.in_process import Life
+from tests.sources.jobs import assert_sent_once, job_over
 from tests.sources.kinds import CHANGING, GROWING, KINDS, UNSEEN
 from tests.support.builders import place
-from tests.support.harness import Job, assert_done, end_offsets
 from tests.support.held_runs import run_killed_at
 from tests.support.ledger import PROCESSES
 
@@ -304,22 +304,13 @@ def test_with_real_processes(
     kind: str, servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """The same on a real broker: killed by SIGKILL, run again, run once more, and verified against the source."""
-    job = Job(tmp_path, servers, f"conformance-{kind.replace('.', '-')}-{tmp_path.name[-4:]}")
     subject = made_subject(kind, tmp_path, request)
     if subject.kind is not None:
         monkeypatch.setenv("PYTHONPATH", PROCESSES)
-    subject.create()
-    sink = f'bootstrap_servers = "{servers}"\ntopic = "{job.name}"\ncreate = {{ partitions = 3 }}\n'
-    transaction = '[transaction]\ntimeout = "10s"\nmax_records = 10\n[spark]\nmaster = "local[2]"\n'
-    job.spec.write_text(f'name = "{job.name}"\n{subject.spec()}\n[sink]\n{sink}{transaction}')
+    job = job_over(subject, tmp_path, servers, f"conformance-{kind}")
     run_killed_at(job, "task-before-commit@2")
     job.run_until_complete()
-    assert Counter(record.value for record in job.records()) == Counter(subject.rows())
-    ends = end_offsets(servers, job.name)
-    assert_done(job.run(), records_sent=0)
-    assert end_offsets(servers, job.name) == ends
-    verified = job.run("verify", "--against-source")
-    assert (verified.exit_code, verified.data["verdict"]) == (0, "verified"), verified
+    assert_sent_once(job, subject)
 
 
 # ---- what the tests share ------------------------------------------------------------------------------------------

@@ -150,10 +150,10 @@ class Job:
         """Run the command to its end, whatever that is."""
         return finish(self.popen(verb, *arguments, env=env))
 
-    def run_until_complete(self, *arguments: str, runs: int = 6) -> Done:
+    def run_until_complete(self, *arguments: str, runs: int = 6, env: Mapping[str, str] | None = None) -> Done:
         """Run again, as its users would, until it says 0."""
         for _ in range(runs):
-            done = self.run("run", *arguments)
+            done = self.run("run", *arguments, env=env)
             if done.exit_code == 0:
                 return done
             assert done.exit_code in (3, 5), done
