@@ -270,7 +270,7 @@ def _plan_report(spec: Spec, servers: str, made: Plan, errors: list[EosingestErr
         size_total=sum(entry.item.size for entry in made.items),
         size_to_read=made.size_to_read,
         size_to_send=made.size_to_send,
-        split_size=made.split_size,
+        split_size=made.split_size if spec.source.cut_by_size else None,
         records_committed=made.committed_records,
         left_out={out.why: out.what for out in made.left_out},
         vanished=made.vanished,

@@ -68,7 +68,7 @@ def _values(spec: Spec) -> dict[str, Any]:
         "name": spec.name,
         "format": spec.source.format,
         "path": list(spec.source.places()),
-        "split_size": spec.source.split_size,
+        "split_size": spec.source.split_size if spec.source.cut_by_size else None,
         "bootstrap_servers": spec.sink.bootstrap_servers,
         "topic": spec.sink.topic,
         "offsets_topic": spec.sink.offsets_topic,
@@ -105,7 +105,7 @@ def _summary(spec: Spec) -> list[tuple[str, str]]:
 def _splits(source: SourceTable, wording: Wording) -> str:
     if not source.cut_by_size:
         return f"one for each {wording.item}"
-    return f"{words.amount(source.split_size, wording.unit)}; a changed {wording.item}: {source.on_change}"
+    return f"{words.size(source.split_size)}; a changed {wording.item}: {source.on_change}"
 
 
 def _master(spec: Spec) -> str:

@@ -76,14 +76,12 @@ def _rows(report: PlanReport) -> list[tuple[str, str]]:
     states = Counter(item["state"] for item in report.items)
     items, unit = report.wording.items, report.wording.unit
     each = ", ".join(f"{states[state]:,} {state}" for state in _STATES if states[state])
-    done, split_size = report.splits - report.splits_pending, words.amount(report.split_size, unit)
+    done = report.splits - report.splits_pending
+    cut = "" if report.split_size is None else f"; {items} are cut every {words.size(report.split_size)}"
     rows = [
         ("topic", f"{report.topic} on {report.bootstrap_servers}"),
         (items, f"{len(report.items):,}: {each}" if each else "0"),
-        (
-            "splits",
-            f"{report.splits:,}: {done:,} done, {report.splits_pending:,} pending; {items} are cut every {split_size}",
-        ),
+        ("splits", f"{report.splits:,}: {done:,} done, {report.splits_pending:,} pending{cut}"),
         ("to read", words.amount(report.size_to_read, unit)),
         (
             "to send",

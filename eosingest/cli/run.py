@@ -116,7 +116,8 @@ def _lines(report: RunReport, *, verbose: bool) -> Iterator[str]:
     if report.complete and not report.splits_planned:
         total = words.count(report.records_total, "record")
         yield f"{name}: nothing to do. {total} in topic {report.topic} by all runs{_resent(report)}."
-        yield f"{report.wording.items.capitalize()} {report.items_done:,} of {report.items:,} done."
+        if report.items:
+            yield f"{report.wording.items.capitalize()} {report.items_done:,} of {report.items:,} done."
         return
     a_second = report.records_sent / report.seconds if report.seconds else 0.0
     rate = f" ({a_second:,.0f} records/s)" if a_second >= 1 else ""

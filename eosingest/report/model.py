@@ -157,7 +157,8 @@ class PlanReport:
 
     `items` has, per listed item, its name, size, splits, pending splits and state (done | half done | new | changed).
     `size_to_read` is at least `size_to_send`: done splits of a half done item may be read again.
-    `left_out` maps a reason to what the listing ignored for it: the names, or their number.
+    `split_size` is in bytes, None where items are not cut by it. `left_out` maps a reason to what the listing ignored for it:
+    the names, or their number.
     """
 
     job: str
@@ -170,7 +171,7 @@ class PlanReport:
     size_total: int
     size_to_read: int
     size_to_send: int
-    split_size: int
+    split_size: int | None
     records_committed: int
     left_out: dict[str, tuple[str, ...] | int]
     vanished: tuple[str, ...]

@@ -66,12 +66,15 @@ EVEN = range(2, 2 * _ROWS + 1, 2)
 def test_each_row_once_and_nothing_more_by_a_rerun(job: Job, orders: Postgres) -> None:
     planned = job.run("plan")
     assert (planned.exit_code, planned.data["items"], planned.data["splits_pending"]) == (0, 3, 3), planned
+    assert planned.data["split_size"] is None, "ranges are cut by split_rows"
     done = job.run()
     assert_done(done, records_sent=_ROWS)
     assert sent(job) == values(EVEN)
     ends = end_offsets(job.servers, job.name)
     orders.execute("insert into public.orders values (1001, 'later')")
-    assert_done(job.run(), records_sent=0)
+    again = job.run()
+    assert_done(again, records_sent=0)
+    assert "what was written to it since is not read" in again.stderr
     assert end_offsets(job.servers, job.name) == ends
     audit = job.run("verify", "--against-source")
     assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit

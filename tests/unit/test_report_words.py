@@ -44,7 +44,7 @@ def plan_of(wording: Wording) -> PlanReport:
         size_total=2048,
         size_to_read=2048,
         size_to_send=1024,
-        split_size=1024,
+        split_size=1024 if wording is FILES else None,
         records_committed=0,
         left_out={"empty": ("b",), "too young": (), "hidden": 4},
         vanished=(),
@@ -117,7 +117,7 @@ def test_people_are_told_of_another_kind_in_its_words() -> None:
     assert "Tables 1 of 3 done, splits 4 of 9; left to send: 5 splits of 2 tables." in said
     assert "2 records of tables as they were before they were sent again" in said
     assert "j: 1 of 1 table to send, 2 of 2 splits." in said
-    assert "2 pending; tables are cut every 1,024 rows" in said
+    assert "2 pending\n" in said
     assert "a  new, 2 of 2 splits, 2,048 rows" in said
     assert "1,500 rows of 3,000 rows" in said
     assert "the first 1 record of 3 tables" in said

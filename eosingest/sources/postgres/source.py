@@ -66,7 +66,7 @@ class TableSource:
             found = self._hold(behind_writers=self._table.incremental and scope is None and not self._is_shown)
             self._refuse_other(found, [str(scope["table"])] if scope is not None else [one.identity for one in sent])
             if scope is None and sent and not self._table.incremental:
-                return self._listing(found, [])
+                return replace(self._listing(found, []), notes=(_sent_once(self._name),))
             if scope is not None:
                 _refuse_altered(found, scope)
             prove(self._holder, found)
@@ -183,6 +183,14 @@ def as_one_range(found: Found) -> str:
     texts = any(key.type in TEXT_KEYS for key in relation.keys)
     order = ' (of texts: one with COLLATE "C")' if texts else ""
     return f"{relation.name} has no unique index on {relation.key_names}{order}: it is read as one range"
+
+
+def _sent_once(name: str) -> str:
+    """Say why there is nothing to read, whatever was written since."""
+    return (
+        f"{name} was sent as it was in an earlier run, and what was written to it since is not read; --from-scratch sends all"
+        " of it again, a new job with incremental = true would go on with new rows"
+    )
 
 
 def _refuse_altered(found: Found, scope: Scope) -> None:
