@@ -1,30 +1,35 @@
-"""A bucket of many objects: `eosingest plan` where all is new, the run, and a run with nothing to do; and the store's own part.
+"""Many objects of a bucket, or files of HDFS: `eosingest plan` where all is new, the run, and a run with nothing to do.
 
-    .venv/bin/python -m bench.objects [--objects 10000] [--rounds 3]
+    .venv/bin/python -m bench.objects [--storage hdfs] [--objects 10000] [--rounds 3]
 
-Objects of a line in ten folders, on s3proxy, read as lines; the first round is not counted. Whole commands, from start to exit;
-beside them the seconds that the store takes to list the same objects for a client that does nothing else.
+Objects of a line in ten folders, on s3proxy or on a name node and a data node, read as lines; the first round is not counted.
+Whole commands, from start to exit; beside them the seconds that the store takes to list the same objects for a client that does
+nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
 import uuid
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.brokers import running_broker
 from bench.turns import run_eosingest
-from tests.support import s3proxy
+from tests.support import hdfs, s3proxy
 
 SPEC = """\
 name = "{name}"
 [source]
 format = "text"
-path = "s3://{bucket}/in/*/*"
+path = "{path}"
 {storage}
 [sink]
 bootstrap_servers = "{servers}"
@@ -37,24 +42,61 @@ _FOLDERS = 10
 _AT_ONCE = 8
 
 
-def fill(store: s3proxy.Store, objects: int) -> str:
-    """Put the objects; return the bucket."""
-    bucket, client = store.bucket(f"bench-{uuid.uuid4().hex[:8]}"), store.client
+@dataclass(frozen=True)
+class Filled:
+    """Objects that were put: how a spec names them, and how a client lists them that does nothing else."""
 
-    def put(number: int) -> None:
-        key = f"in/{number % _FOLDERS}/{number:07}.txt"
-        client.put_object(Bucket=bucket, Key=key, Body=b"one line of %d\n" % number)
+    path: str
+    table: str
+    listing: Callable[[], None]
+
+
+@contextmanager
+def in_bucket(folder: Path, objects: int) -> Iterator[Filled]:
+    """Put the objects into a bucket of a store that runs meanwhile."""
+    with s3proxy.running(folder / "store") as store:
+        bucket, client = store.bucket(f"bench-{uuid.uuid4().hex[:8]}"), store.client
+        _put(lambda key, line: client.put_object(Bucket=bucket, Key=key, Body=line), objects)
+
+        def listing() -> None:
+            for _ in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="in/"):
+                pass
+
+        yield Filled(f"s3://{bucket}/in/*/*", store.table(), listing)
+
+
+@contextmanager
+def in_hdfs(folder: Path, objects: int) -> Iterator[Filled]:
+    """Put the files into an HDFS that runs meanwhile."""
+    (folder / "store").mkdir()
+    with hdfs.running(folder / "store") as cluster:
+        os.environ.update(cluster.environment)
+        _put(lambda key, line: cluster.put(f"/{key}", line), objects)
+
+        def listing() -> None:
+            for number in range(_FOLDERS):
+                cluster.call("GET", f"/in/{number}", op="LISTSTATUS")
+
+        yield Filled(f"{cluster.address}/in/*/*", cluster.table(), listing)
+
+
+STORAGES: dict[str, Callable[[Path, int], AbstractContextManager[Filled]]] = {"s3": in_bucket, "hdfs": in_hdfs}
+
+
+def _put(put: Callable[[str, bytes], object], objects: int) -> None:
+    """Put so many objects of a line each, in ten folders."""
+
+    def one(number: int) -> None:
+        put(f"in/{number % _FOLDERS}/{number:07}.txt", b"one line of %d\n" % number)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(put, range(objects)))
-    return bucket
+        list(pool.map(one, range(objects)))
 
 
-def listed_alone(store: s3proxy.Store, bucket: str) -> float:
-    """Return the seconds of a plain listing."""
+def seconds_of(step: Callable[[], None]) -> float:
+    """Return the seconds that something takes."""
     began = time.monotonic()
-    for _ in store.client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="in/"):
-        pass
+    step()
     return time.monotonic() - began
 
 
@@ -68,18 +110,21 @@ def timed(verb: str, spec: Path, home: Path) -> tuple[float, dict[str, Any]]:
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--storage", choices=[*STORAGES], default="s3")
     parser.add_argument("--objects", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    with running_broker() as (folder, up), s3proxy.running(folder / "store") as store:
-        bucket = fill(store, arguments.objects)
+    filled_in = STORAGES[arguments.storage]
+    with running_broker() as (folder, up), filled_in(folder, arguments.objects) as filled:
         seconds: dict[str, list[float]] = {"the listing alone": [], "plan, all new": [], "run": [], "nothing to do": []}
         for number in range(1 + arguments.rounds):
             spec = folder / f"{number}.toml"
             spec.write_text(
-                SPEC.format(name=f"bench-{number}", bucket=bucket, storage=store.table(), servers=up.bootstrap_servers)
+                SPEC.format(
+                    name=f"bench-{number}", path=filled.path, storage=filled.table, servers=up.bootstrap_servers
+                )
             )
-            seconds["the listing alone"].append(listed_alone(store, bucket))
+            seconds["the listing alone"].append(seconds_of(filled.listing))
             seconds["plan, all new"].append(timed("plan", spec, folder / "home")[0])
             took, report = timed("run", spec, folder / "home")
             assert report["records_sent"] == arguments.objects, report

@@ -179,6 +179,8 @@ def running(folder: Path) -> Iterator[Hdfs]:
         "dfs.replication": "1",
         "dfs.permissions.superusergroup": USER,
         "dfs.namenode.safemode.extension": "0",
+        # A data node that closes a file asks again so soon, where its block is not known yet: by default 0.4 s for each file.
+        "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
     }
     _configure(cluster.conf, settings)
     _java(folder, [NODES["name node"], "-format", "-force", "-nonInteractive"], "format").wait(timeout=_UP_S)
