@@ -141,6 +141,20 @@ def test_who_does_not_answer_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPat
     assert len(tries) == 3
 
 
+def test_who_did_not_answer_is_not_asked_for_a_checksum_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when what the name node was asked three times for is tried three times: a silent one is waited for so often."""
+    tries = []
+
+    def silent(url: str, path: str) -> None:
+        tries.append(url)
+        raise UnreachableError("silent")
+
+    monkeypatch.setattr(hdfs.webhdfs, "get", silent)
+    with pytest.raises(UnreachableError, match="silent"):
+        HdfsStorage((NOBODY,), "me").checksum(file_of(NOBODY))
+    assert len(tries) == 3
+
+
 def test_answers_that_are_cut(node: Node) -> None:
     """A listing or a checksum that breaks in its middle is asked for again; then it is no answer."""
     node.answers = lambda query: (200, {"Content-Length": "5000", "Connection": "close"}, b'{"FileStatus": {')

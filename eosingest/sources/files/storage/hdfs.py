@@ -75,6 +75,8 @@ class HdfsStorage:
                 found = blocks.told("GETFILECHECKSUM", "FileChecksum")
             except NotSupportedError:
                 return None
+            except GivenUpError:
+                raise  # each name node was asked as often already
             except UnreachableError:
                 if attempt + 1 == _ATTEMPTS:
                     raise
