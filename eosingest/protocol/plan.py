@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from eosingest.errors import ChangedError, listed
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.source import Item, LeftOut, Listing, Rememberable, Source, Split, SplitId, Version
+from eosingest.protocol.source import Foresighted, Item, LeftOut, Listing, Rememberable, Source, Split, SplitId, Version
 from eosingest.report.wording import Wording
 
 _NAMED_AT_MOST = 20
@@ -182,13 +183,14 @@ def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_siz
     changed: list[str] = [name for out in listing.left_out if out.empty for name in out.names if recorded.get(name)]
     stale: list[SplitId] = [record.split for name in changed for record in recorded[name]]
     items = []
-    for item in listing.items:
-        records = recorded.get(item.name, [])
-        if records and not source.unchanged(item, _versions(records)):
-            changed.append(item.name)
-            stale += [record.split for record in records]
-            records = []
-        items.append(_plan_item(source, item, records, split_size))
+    with _ahead(source, ((item, _versions(recorded.get(item.name, []))) for item in listing.items)):
+        for item in listing.items:
+            records = recorded.get(item.name, [])
+            if records and not source.unchanged(item, _versions(records)):
+                changed.append(item.name)
+                stale += [record.split for record in records]
+                records = []
+            items.append(_plan_item(source, item, records, split_size))
     present = {item.name for item in listing.items} | {name for out in listing.left_out for name in out.names}
     return Plan(
         split_size=split_size,
@@ -202,6 +204,10 @@ def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_siz
         left_out=listing.left_out,
         committed_records=sum(record.records for record in offsets.values()),
     )
+
+
+def _ahead(source: Source, items: Iterable[tuple[Item, Sequence[Version]]]) -> AbstractContextManager[None]:
+    return source.ahead(items) if isinstance(source, Foresighted) else nullcontext()
 
 
 def _by_item(source: Source, records: Iterable[OffsetRecord]) -> dict[str, list[OffsetRecord]]:

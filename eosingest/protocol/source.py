@@ -10,6 +10,7 @@ import builtins
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -274,6 +275,17 @@ class Foldable(Protocol):
 
     def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
         """Return which done splits, each given with its bounds, may be kept as one from now on."""
+
+
+@runtime_checkable
+class Foresighted(Protocol):
+    """A source that may wait for an answer for each item: told of many beforehand, it asks for several at a time."""
+
+    def ahead(self, items: Iterable[tuple[Item, Sequence[Version]]]) -> AbstractContextManager[None]:
+        """Be told of which items `unchanged` and `version` are asked in the body, in order, each with its recorded versions.
+
+        Both return and raise the same as without it.
+        """
 
 
 @runtime_checkable

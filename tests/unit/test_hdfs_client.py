@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,10 +16,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, TemporaryError
+from eosingest.protocol.source import Version
 from eosingest.sources.files.names import metadata_file_path
 from eosingest.sources.files.reading import hadoop_hdfs
 from eosingest.sources.files.source_file import SourceFile
-from eosingest.sources.files.storage import hdfs, hdfs_places
+from eosingest.sources.files.storage import hdfs, hdfs_places, webhdfs
 from eosingest.sources.files.storage.hadoop_site import endpoints_of
 from eosingest.sources.files.storage.hdfs import HdfsStorage
 from eosingest.sources.files.storage.port import NotAsListedError, UnreachableError
@@ -234,6 +236,113 @@ def test_checksums(node: Node, answer: Answer, checksum: str | None) -> None:
     assert places.unchanged(file, [touched]) == (checksum is not None)
     assert places.unchanged(file, [version]) and not places.unchanged(file, [{**version, "length": 5}])
     assert not places.unchanged(file, [{"length": 4, "mtime_ms": 5, "content": "x"}]), "it was a local file"
+
+
+def many(url: str, count: int) -> list[SourceFile]:
+    storage = HdfsStorage((url,), "me")
+    return [SourceFile(f"n{i}", f"hdfs://n/n{i}", 4, 5, True, f"{i}-5", storage) for i in range(count)]
+
+
+def checksum_of(query: dict[str, str]) -> Answer:
+    number = query["path"].rpartition("/")[2]
+    return 200, {}, json.dumps({"FileChecksum": {"algorithm": "A", "bytes": number}}).encode()
+
+
+def numbers_asked(node: Node) -> list[int]:
+    return [int(query["path"].rpartition("/")[2]) for query in node.asked]
+
+
+def test_checksums_are_asked_for_several_at_a_time(node: Node) -> None:
+    """Of the files whose versions are not known, each once, and not of all before the first is wanted."""
+    together = threading.Barrier(hdfs_places._AT_A_TIME)
+
+    def answers(query: dict[str, str]) -> Answer:
+        together.wait(timeout=30)  # breaks with fewer requests at a time
+        return checksum_of(query)
+
+    node.answers = answers
+    files = many(node.url, 12 * hdfs_places._AT_A_TIME)
+    known = {"length": 4, "etag": files[7].etag, "checksum": "as recorded"}
+    touched = {"length": 4, "etag": "7-4", "checksum": "A:9"}
+    recorded: dict[int, list[Version]] = {7: [known], 9: [touched], 11: [{**touched, "length": 3}]}
+    left_out = hdfs_places._AT_A_TIME - 1  # of the last ones, so that the barrier comes out even
+    asked = files[: len(files) - left_out]
+    places = hdfs_places.HdfsPlaces(HdfsStorage((node.url,), "me"), lambda: None)
+    pairs = [(file, recorded.get(number, [])) for number, file in enumerate(asked)]
+    with places.ahead(pairs):
+        assert places.version(files[0], [])["checksum"] == "A:0"
+        assert len(node.asked) <= hdfs_places._ASKED_AHEAD + 1
+        for number, file in enumerate(asked[1:], start=1):
+            versions = recorded.get(number, [])
+            if versions:
+                assert places.unchanged(file, versions) == (number in (7, 9))
+            checksum = "as recorded" if number == 7 else f"A:{number}"
+            assert places.version(file, versions)["checksum"] == checksum
+    assert sorted(numbers_asked(node)) == [number for number in range(len(asked)) if number != 7]
+    assert hdfs_places._AT_A_TIME <= webhdfs._POOL, (
+        "a thread more than connections would make a new one for each request"
+    )
+    end = time.monotonic() + 10
+    while any(thread.name == "store" for thread in threading.enumerate()):
+        assert time.monotonic() < end, "a thread is left behind"
+        time.sleep(0.01)
+
+
+def test_an_error_is_that_of_the_file_that_is_asked_for(node: Node) -> None:
+    """Breaks when a later file's error comes first, or requests go on behind an error."""
+    failed = threading.Event()
+
+    def answers(query: dict[str, str]) -> Answer:
+        if query["path"].endswith("/3"):
+            failed.set()
+            return remote("FileNotFoundException", status=404)
+        failed.wait(timeout=30)
+        return checksum_of(query)
+
+    node.answers = answers
+    files = many(node.url, 200)
+    places = hdfs_places.HdfsPlaces(HdfsStorage((node.url,), "me"), lambda: None)
+    wanted = list[str]()
+    with pytest.raises(ChangedError, match="hdfs://n/n3 "), places.ahead([(file, []) for file in files]):
+        for file in files:
+            wanted.append(str(places.version(file, [])["checksum"]))
+    assert wanted == ["A:0", "A:1", "A:2"]
+    assert len(node.asked) <= hdfs_places._ASKED_AHEAD + 4
+    assert places.version(files[5], [])["checksum"] == "A:5", "one that nobody asked for ahead is asked for alone"
+
+
+def test_what_was_not_told_ahead_is_asked_for_alone(node: Node) -> None:
+    node.answers = checksum_of
+    files = many(node.url, 6)
+    places = hdfs_places.HdfsPlaces(HdfsStorage((node.url,), "me"), lambda: None)
+    with places.ahead([(file, []) for file in files[:3]]):
+        for number in (5, 1, 0, 2, 2):  # 0 is passed by when 1 is asked for
+            assert places.version(files[number], [])["checksum"] == f"A:{number}"
+    assert sorted(numbers_asked(node)) == [0, 0, 1, 2, 5]
+
+
+def test_a_signal_ends_the_wait_for_a_checksum(node: Node) -> None:
+    held = threading.Event()
+    stopped = False
+
+    def answers(query: dict[str, str]) -> Answer:
+        nonlocal stopped
+        stopped = True
+        held.wait(timeout=30)
+        return checksum_of(query)
+
+    def check() -> None:
+        if stopped:
+            raise InterruptedError
+
+    node.answers = answers
+    files = many(node.url, 100)
+    places = hdfs_places.HdfsPlaces(HdfsStorage((node.url,), "me"), check)
+    with pytest.raises(InterruptedError), places.ahead([(file, []) for file in files]):
+        places.version(files[0], [])
+    held.set()
+    time.sleep(0.3)
+    assert len(node.asked) <= hdfs_places._AT_A_TIME, "those that had begun, and no other"
 
 
 def site(folder: Path, **settings: str) -> dict[str, str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import TopicPartition
 
 from eosingest.errors import InterruptedRunError
 from eosingest.host.interruption import SETTLE_S, Interruption, never
-from eosingest.host.waiting import in_thread
+from eosingest.host.waiting import Threads, in_thread, result_of
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 
@@ -55,6 +57,52 @@ def test_a_call_in_a_thread_gives_what_it_gives() -> None:
     assert in_thread(lambda: 7, never, "test") == 7
     with pytest.raises(ZeroDivisionError):
         in_thread(lambda: 1 // 0, never, "test")
+
+
+def test_several_calls_at_a_time() -> None:
+    """Breaks when a thread stays, when more calls run at a time than were wanted, or when an error is another call's."""
+    together = threading.Barrier(3)
+
+    def call(number: int) -> int:
+        together.wait(timeout=10)  # three at a time: with fewer this would break, and no fourth one is let in
+        assert _threads("several") == 3
+        return 10 // (number - 4)
+
+    with Threads(3, "several") as threads:
+        begun = [threads.begin(lambda number=number: call(number)) for number in range(9)]  # type: ignore[misc]
+        assert [result_of(each, never) for each in begun[:4]] == [-3, -4, -5, -10]
+        with pytest.raises(ZeroDivisionError):
+            result_of(begun[4], never)
+        assert result_of(begun[8], never) == 2
+    _until(lambda: not _threads("several"))
+
+
+def test_no_call_begins_behind_the_body() -> None:
+    held, called = threading.Event(), list[int]()
+
+    def call(number: int) -> None:
+        called.append(number)
+        held.wait(timeout=10)
+
+    with Threads(2, "behind") as threads:
+        for number in range(9):
+            threads.begin(lambda number=number: call(number))  # type: ignore[misc]
+        _until(lambda: len(called) == 2)
+    assert _threads("behind") == 2, "the body's end waits for no call"
+    held.set()
+    _until(lambda: not _threads("behind"))
+    assert len(called) == 2
+
+
+def _threads(name: str) -> int:
+    return sum(thread.name == name for thread in threading.enumerate())
+
+
+def _until(there: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not there():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 class _Silent:

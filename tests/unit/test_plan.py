@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
 import pytest
 
 from eosingest.errors import ChangedError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, half_done_items, make_plan
+from eosingest.protocol.source import Version
 from eosingest.sources.files.fingerprint import Fingerprint
-from eosingest.sources.files.source_file import WORDING, left_out
+from eosingest.sources.files.listed_only import ListedOnly
+from eosingest.sources.files.source_file import WORDING, SourceFile, left_out
 from tests.support.builders import Place, by_split, fingerprint, moved, offset_record, passed_over, place, places
 from tests.support.made_up_files import MadeUpFiles
 
@@ -291,3 +296,36 @@ def test_the_digest_of_a_list_is_that_of_earlier_releases(source: MadeUpFiles) -
     assert plan_of(source).list_digest == "3d9c610140068564"
     source.put("b", 250, mtime_ms=3)
     assert plan_of(source).list_digest != "3d9c610140068564"
+
+
+class Told(MadeUpFiles):
+    """Files whose source is told beforehand what it is asked (`protocol.source.Foresighted`)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[tuple[str, list[Version]]] = []
+        self.ended = 0
+
+    @contextmanager
+    def ahead(self, items: Iterable[tuple[SourceFile, Sequence[Version]]]) -> Iterator[None]:
+        self.told = [(item.name, list(recorded)) for item, recorded in items]
+        try:
+            yield
+        finally:
+            self.ended += 1
+
+
+def test_a_source_is_told_beforehand_what_it_is_asked() -> None:
+    """Breaks when it is told of other items, in another order, or goes on behind an error."""
+    source = Told()
+    source.put("a", 100)
+    was, longer = source.put("b", 200), source.put("c", 300)
+    records = [committed("b", 0, 100, was), committed("b", 100, 100, was), committed("c", 0, 100, was)]
+    plan_of(source, *records)
+    assert source.told == [("a", []), ("b", [was.to_json()]), ("c", [was.to_json()])]
+    assert source.ended == 1
+    make_plan(ListedOnly(source), by_split(records), SIZE, source.list())  # type: ignore[arg-type]
+    assert source.told == [("b", [was.to_json()])], "what is new, or of another length, is not read to be shown"
+    with pytest.raises(ChangedError, match="another size"):
+        plan_of(source, committed("c", 0, 150, longer))
+    assert source.ended == 3

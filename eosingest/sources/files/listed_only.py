@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
 
-from eosingest.protocol.source import Item, Json, Listing, Scope, Source, Split, SplitId, Version
+from eosingest.protocol.source import Foresighted, Item, Json, Listing, Scope, Source, Split, SplitId, Version
 from eosingest.sources.files.fingerprint import Fingerprint
 from eosingest.sources.files.source_file import WORDING, as_file
 from eosingest.sources.files.storage import etags
+
+
+class _Source(Source, Foresighted, Protocol):
+    """A source of files."""
 
 
 class ListedOnly:
@@ -16,7 +22,7 @@ class ListedOnly:
 
     wording = WORDING
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: _Source) -> None:
         self._source = source
 
     def check(self) -> None:
@@ -38,6 +44,10 @@ class ListedOnly:
         """Ask the source."""
         return self._source.unchanged(item, recorded)
 
+    def ahead(self, items: Iterable[tuple[Item, Sequence[Version]]]) -> AbstractContextManager[None]:
+        """Tell the source of those files alone that it may have to read."""
+        return self._source.ahead((item, recorded) for item, recorded in items if _of_its_length(item, recorded))
+
     def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
         """Ask the source."""
         return self._source.split_of(split, bounds)
@@ -57,3 +67,8 @@ class ListedOnly:
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
         """Return the names of those that have changed or are gone since they were listed."""
         return self._source.look_again(items)
+
+
+def _of_its_length(item: Item, recorded: Sequence[Version]) -> bool:
+    """Say whether a file was recorded, and always with the length that it has now: otherwise the listing tells all."""
+    return bool(recorded) and all(version.get("length") == item.size for version in recorded)

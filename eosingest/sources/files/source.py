@@ -11,6 +11,7 @@ import builtins
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -157,6 +158,10 @@ class FileSource:
     def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
         """Say whether the file is still what was recorded; see `places.Places.unchanged`."""
         return self._places.unchanged(as_file(item), recorded)
+
+    def ahead(self, items: Iterable[tuple[Item, Sequence[Version]]]) -> AbstractContextManager[None]:
+        """Tell the storage what it will be asked; see `places.Places.ahead`."""
+        return self._places.ahead((as_file(item), recorded) for item, recorded in items)
 
     def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> FileSplit:
         """Return the split of a file that has this identity and these bounds."""

@@ -9,13 +9,17 @@ import builtins
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from eosingest.errors import FatalError, SpecError
 from eosingest.host.interruption import never
+from eosingest.host.waiting import Threads
 from eosingest.protocol.source import Version
 from eosingest.sources.files.changed import while_listed
 from eosingest.sources.files.globs import is_plain
@@ -24,13 +28,14 @@ from eosingest.sources.files.storage import etags
 from eosingest.sources.files.storage.folders import FolderLook, normalised
 from eosingest.sources.files.storage.hadoop_site import endpoints_of
 from eosingest.sources.files.storage.hdfs import HdfsStorage, pages_of, status_of
-from eosingest.sources.files.storage.places import StorePlaces, Written, waited
+from eosingest.sources.files.storage.places import StorePlaces, Written, answered, waited
 from eosingest.sources.files.storage.port import NotAsListedError, Status
 from eosingest.sources.files.storage.schemes import HDFS_URI, below, store_of
 from eosingest.sources.files.storage.webhdfs import BeingWrittenError
 from eosingest.sources.files.walk import Walk
 
 _AT_A_TIME = 16
+_ASKED_AHEAD = 64  # files whose checksums are asked for, or there, before they are wanted
 _VIRTUAL = re.compile(r"[/{,]\.(?:snapshot|reserved)(?:[/},]|$)")
 _ASKED_ONE_BY_ONE = 16  # files of one folder; of more, the folder is listed
 
@@ -55,6 +60,7 @@ class HdfsPlaces(StorePlaces):
         self.storage = storage
         self._check = check
         self._authority: str | None = None
+        self._ahead: _Ahead | None = None
 
     def parse(self, text: str) -> Written:
         """Take a path apart. Nothing in it is decoded; `.` and `..` are taken out of the text.
@@ -108,9 +114,24 @@ class HdfsPlaces(StorePlaces):
         others = {str(version.get("checksum", "")) for version in recorded if version.get("etag") != file.etag}
         return not others or others == {self._checksum(file)}
 
+    @contextmanager
+    def ahead(self, files: Iterable[tuple[SourceFile, Sequence[Version]]]) -> Iterator[None]:
+        """Ask for the checksums of several files at a time in the body; see `places.Places.ahead`."""
+        unknown = (file for file, recorded in files if not _is_recorded(file, recorded))
+        with Threads(_AT_A_TIME, "store") as threads:
+            self._ahead = _Ahead(self.storage, unknown, threads)
+            try:
+                yield
+            finally:
+                self._ahead = None
+
     def _checksum(self, file: SourceFile) -> str | None:
+        asked = None if self._ahead is None else self._ahead.asked(file)
         try:
-            return waited(lambda: self.storage.checksum(file), self._check)
+            if asked is None:
+                return waited(lambda: self.storage.checksum(file), self._check)
+            self._check()
+            return answered(asked, self._check)
         except NotAsListedError as error:
             raise while_listed(file) from error
         except BeingWrittenError as error:
@@ -135,12 +156,42 @@ class HdfsPlaces(StorePlaces):
             if tree.is_folder(below(folder)):
                 tree.entries(below(folder))
                 found.update((path, status) for path in inside if (status := tree.status(path)) is not None)
-        pool = ThreadPoolExecutor(_AT_A_TIME)
-        try:
-            statuses = waited(lambda: builtins.list(pool.map(self.storage.status, alone)), self._check)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)  # a signal does not wait for thousands of answers
+        with Threads(_AT_A_TIME, "store") as threads:
+            asked = [threads.begin(partial(self.storage.status, path)) for path in alone]
+            statuses = [answered(each, self._check) for each in asked]
         return found | {path: now for path, now in zip(alone, statuses, strict=True) if now is not None}
+
+
+class _Ahead:
+    """Checksums of `files` that are asked for before somebody wants them, for a few files behind the one that is wanted."""
+
+    def __init__(self, storage: HdfsStorage, files: Iterator[SourceFile], threads: Threads) -> None:
+        """Ask for the first."""
+        self._storage = storage
+        self._files = files
+        self._threads = threads
+        self._asked: dict[SourceFile, Future[str | None]] = {}  # in the order of `files`
+        self._go_on()
+
+    def asked(self, file: SourceFile) -> Future[str | None] | None:
+        """Return what was asked of a file; None where nothing was. The last one may be wanted again, none before it."""
+        if file not in self._asked:
+            return None
+        while next(iter(self._asked)) != file:
+            del self._asked[next(iter(self._asked))]
+        self._go_on()
+        return self._asked[file]
+
+    def _go_on(self) -> None:
+        for file in islice(self._files, _ASKED_AHEAD - len(self._asked)):
+            self._asked[file] = self._threads.begin(partial(self._storage.checksum, file))
+
+
+def _is_recorded(file: SourceFile, recorded: Sequence[Version]) -> bool:
+    """Say whether the listing alone tells that a file is of all recorded versions, of which there are some."""
+    return bool(recorded) and all(
+        version.get("etag") == file.etag and version.get("length") == file.length for version in recorded
+    )
 
 
 class HdfsLook(FolderLook):

@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from eosingest.errors import FatalError, SpecError
 from eosingest.host.interruption import never
@@ -80,6 +81,10 @@ class LocalPlaces:
         if any(map(etags.is_of_object, recorded)):
             return False  # it was moved to this disk from elsewhere: nothing proves it equal
         return self._fingerprints.unchanged(file, recorded)
+
+    def ahead(self, files: Iterable[tuple[SourceFile, Sequence[Version]]]) -> AbstractContextManager[None]:
+        """Read nothing ahead."""
+        return nullcontext()
 
     def _fingerprint(self, file: SourceFile) -> Fingerprint:
         """Hash the content; see `fingerprint_file` for what of it, and for the errors."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from eosingest.errors import SpecError
-from eosingest.host.waiting import in_thread
+from eosingest.host.waiting import begin, result_of
 from eosingest.protocol.source import Version
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.storage.port import Status, Storage, UnreachableError
@@ -87,6 +89,9 @@ class Places(Protocol):
     def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
         """Say whether a file has the content of all recorded versions. Raises as `version` does."""
 
+    def ahead(self, files: Iterable[tuple[SourceFile, Sequence[Version]]]) -> AbstractContextManager[None]:
+        """Be told of which files `unchanged` and `version` are asked in the body, in order, each with its recorded versions."""
+
 
 class StorePlaces:
     """What places of stores (`Places`) have in common: names are paths, and `now` tells what files are."""
@@ -96,6 +101,10 @@ class StorePlaces:
     def now(self, paths: builtins.list[str]) -> dict[str, Status]:
         """Return what files are now, as far as they are there."""
         raise NotImplementedError
+
+    def ahead(self, files: Iterable[tuple[SourceFile, Sequence[Version]]]) -> AbstractContextManager[None]:
+        """Ask for nothing ahead."""
+        return nullcontext()
 
     def joined(self, base: str, name: str) -> str:
         """Return the path of a file: its name, or that below `base`."""
@@ -116,8 +125,13 @@ class StorePlaces:
 def waited(ask: Callable[[], _Answer], check: Callable[[], None]) -> _Answer:
     """Ask a store in another thread, so that `check` can end the wait. An UnreachableError becomes the run's TemporaryError."""
     check()
+    return answered(begin(ask, "store"), check)
+
+
+def answered(asked: Future[_Answer], check: Callable[[], None]) -> _Answer:
+    """Return or raise what a store answers another thread, as `waited` does."""
     try:
-        return in_thread(ask, check, "store")
+        return result_of(asked, check)
     except UnreachableError as error:
         raise error.error() from error
 
