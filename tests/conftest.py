@@ -15,7 +15,7 @@ from eosingest.cli.signals import HANDLED
 os.environ["EOSINGEST_PREPARE"] = "off"
 
 SLOW = Path(__file__).with_name("slow.txt")
-# Tests of many kinds or cases each. With EOSINGEST_TURN=0/6 every sixth one is played, with 1/6 to 5/6 the others: CI
+# Tests of many kinds or cases each. With EOSINGEST_TURN=0/8 every eighth one is played, with 1/8 to 7/8 the others: CI
 # takes turns.
 IN_TURNS = (
     "tests/chaos/test_chaos.py::test_round[",
