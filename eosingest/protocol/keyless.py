@@ -5,13 +5,25 @@ Between a task's split sequence and its transaction. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from eosingest.kafka.protocols import ANY_PARTITION
-from eosingest.protocol.source import Home
+from eosingest.protocol.source import Home, Split
 from eosingest.protocol.task_contract import Batch, TaskSettings
+
+
+def spread_note(splits: Iterable[Split], topic: str, partitions: int) -> str | None:
+    """Say that records of splits without a key keep no partition in the sink topic, which has so many; None where they do."""
+    others = {split.home.partitions for split in splits if split.home is not None} - {partitions}
+    if not others:
+        return None
+    return (
+        f"the source topic has {max(others)} partitions, and {topic} has {partitions}: records without a key are spread, and"
+        " have no order (give it as many partitions, or a partition in [record])"
+    )
 
 
 def in_their_partition(rows: Batch, home: Home | None, settings: TaskSettings) -> Batch:

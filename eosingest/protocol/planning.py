@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from eosingest.kafka.protocols import TopicDescription
-from eosingest.protocol import acceptance, gaps, pins, scope, sink_topic
+from eosingest.protocol import acceptance, gaps, keyless, pins, scope, sink_topic
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver_contract import Launcher, Proof, Runtime
 from eosingest.protocol.offsets import record
@@ -76,7 +76,7 @@ class Planning:
         plan = make_plan(self._source, state.offsets, self._split_size(in_force), listing)
         plan.refuse_changes(settings.on_change)
         plan, accepted = self._behind_gaps(plan)
-        for note in (*notes_of(plan, self._source), *left_out(plan)):
+        for note in (*notes_of(plan, self._source), *left_out(plan), *self._spread(plan)):
             self._observer.note(note)
         audit = self._audit(pinned.topic_id, plan)
         tombstones += [record.split_key(settings.job, split) for split in plan.stale]
@@ -85,6 +85,12 @@ class Planning:
         control, pieces = self._control(pinned, in_force, plan, listing)
         control = replace(control, audit=audit)
         return Planned(plan, control, tombstones, pieces, accepted, self._sink, self._generation)
+
+    def _spread(self, plan: Plan) -> tuple[str, ...]:
+        if not self._settings.keeps_partitions:
+            return ()
+        note = keyless.spread_note((each.split for each in plan.pending), self._sink.name, self._sink.partitions)
+        return (note,) if note is not None else ()
 
     def _forget_progress(self) -> list[bytes]:
         """Return the keys of all of the job's offset records and gaps, to be tombstoned, and go on as if there were none."""

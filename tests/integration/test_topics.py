@@ -241,6 +241,20 @@ def test_records_without_a_key_through_spark(job: Job) -> None:
     assert without_a_key(job) == left
 
 
+def test_records_without_a_key_where_the_sink_has_fewer_partitions(job: Job) -> None:
+    """They are all there, spread, and the run says so, unless the spec says where they go."""
+    source = SourceTopic(job.servers, f"{job.name}-from", partitions=3)
+    copy_job(job, source, create="{ partitions = 2 }")
+    source.write(keyless(2, 0, 20), partition=2)
+    done = job.run()
+    assert_done(done, records_sent=20)
+    assert f"the source topic has 3 partitions, and {job.name} has 2: records without a key are spread" in done.stderr
+    source.write(keyless(2, 20, 30), partition=2)
+    again = job.run("run", "--set", "record.partition=partition % 2", "--accept-change")
+    assert_done(again, records_sent=10)
+    assert "are spread" not in again.stderr
+
+
 def keyless(partition: int, first: int, end: int) -> list[Sent]:
     return [Sent(None, b"%d-%05d" % (partition, number)) for number in range(first, end)]
 

@@ -11,7 +11,7 @@ import pytest
 
 from eosingest.app.settings import driver_settings, source_of
 from eosingest.kafka.protocols import ANY_PARTITION, Records
-from eosingest.protocol.keyless import in_their_partition
+from eosingest.protocol.keyless import in_their_partition, spread_note
 from eosingest.protocol.source import Home
 from eosingest.protocol.task_contract import Batch
 from eosingest.records.limits import TopicLimits
@@ -55,6 +55,16 @@ def test_where_it_is_not_kept() -> None:
     assert chosen(in_their_partition(rows([b"a", b"b"]), HOME, SETTINGS)) is None, "nothing is to be kept"
     told = rows(KEYS, [1, 0, ANY_PARTITION, ANY_PARTITION])
     assert chosen(in_their_partition(told, HOME, SETTINGS)) == [1, 0, ANY_PARTITION, ANY_PARTITION]
+
+
+def test_a_run_says_where_it_is_not_kept() -> None:
+    """Breaks when it is said of a topic of as many partitions, or of splits that are of no topic's partition."""
+    listed, known = RangeSplit("t", "id", 2, 0, 5, partitions=3), RangeSplit("t", "id", 2, 0, 5)
+    assert spread_note([listed, known], "to", 3) is None
+    assert spread_note([known], "to", 2) is None
+    note = spread_note([known, listed], "to", 2)
+    assert note is not None
+    assert note.startswith("the source topic has 3 partitions, and to has 2: records without a key are spread")
 
 
 def test_which_splits_have_a_home() -> None:
