@@ -10,6 +10,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import kafka.errors as kafka_errors
@@ -66,6 +67,7 @@ class KafkaPythonAdmin:
         """Connect. `check` is called while waiting, and raises to end the wait."""
         self._check = check
         self._servers = settings.bootstrap_servers
+        self._created: set[str] = set()
         with self._errors("connecting"), _told_apart(settings, check):
             self._client = self._connect(kafka_python(settings))
             if check is not never:
@@ -132,14 +134,17 @@ class KafkaPythonAdmin:
         return str(answer.cluster_id)
 
     def describe_topic(self, name: str) -> TopicDescription | None:
-        """Return the description of a topic, None where it does not exist."""
+        """Return the description of a topic, None where it does not exist.
+
+        Brokers learn of a new topic one after another: one that this client has created is asked for again, for some seconds.
+        """
         with self._errors(f"describing topic {name}"):
-            topics = self._client.describe_topics([name])
-            entry = next((topic for topic in topics if topic["name"] == name), None)
-            if entry is None or entry["error_code"] == kafka_errors.UnknownTopicOrPartitionError.errno:
+            try:
+                ask = partial(_described, self._client, name)
+                entry = _once_led(ask, self._check) if name in self._created else ask()
+            except kafka_errors.UnknownTopicOrPartitionError:
+                self._created.discard(name)
                 return None
-            if entry["error_code"]:
-                raise kafka_errors.for_code(entry["error_code"])(name)
         return TopicDescription(name, str(entry["topic_id"]), len(entry["partitions"]), self._topic_config(name))
 
     def _topic_config(self, name: str) -> Mapping[str, str] | None:
@@ -147,7 +152,7 @@ class KafkaPythonAdmin:
         resource = ConfigResource(ConfigResourceType.TOPIC, name)
         try:
             with self._errors(f"reading the configuration of topic {name}"):
-                answer = self._client.describe_configs([resource], config_filter="all")
+                answer = _once_led(lambda: self._client.describe_configs([resource], config_filter="all"), self._check)
         except FatalError:
             return None
         entries: Mapping[str, Any] = answer["topic"][name]  # empty without the right: kafka-python drops that error
@@ -159,6 +164,7 @@ class KafkaPythonAdmin:
         try:
             with self._errors(f"creating topic {name}"), contextlib.suppress(kafka_errors.TopicAlreadyExistsError):
                 self._client.create_topics({name: wanted}, wait_for_metadata=True)
+            self._created.add(name)
         except FatalError as error:
             settings = "".join(f" --config {key}={value}" for key, value in config.items())
             replication = f" --replication-factor {replication_factor}" if replication_factor > 0 else ""
@@ -317,8 +323,18 @@ def refuse_too_old(servers: str, known: Collection[int]) -> None:
         )
 
 
+def _described(client: KafkaAdminClient, name: str) -> dict[str, Any]:
+    topics: list[dict[str, Any]] = client.describe_topics([name])
+    entry = next((topic for topic in topics if topic["name"] == name), None)
+    if entry is None:
+        raise kafka_errors.UnknownTopicOrPartitionError(name)
+    if entry["error_code"]:
+        raise kafka_errors.for_code(entry["error_code"])(name)
+    return entry
+
+
 def _once_led(ask: Callable[[], Any], check: Callable[[], None]) -> Any:
-    """Return what `ask` returns; call it again, for some seconds, while a partition has no leader."""
+    """Return what `ask` returns; call it again, for some seconds, while a broker knows no leader, or not the topic."""
     deadline = time.monotonic() + _BOOTSTRAP_S
     while True:
         check()

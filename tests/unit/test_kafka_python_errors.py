@@ -10,6 +10,8 @@ import pytest
 from kafka import errors
 
 from eosingest.errors import FatalError, TemporaryError
+from eosingest.host.interruption import never
+from eosingest.kafka import kafka_python
 from eosingest.kafka.fencing import Fencing
 from eosingest.kafka.kafka_python import OLDEST, KafkaPythonAdmin, refuse_too_old
 
@@ -17,7 +19,62 @@ from eosingest.kafka.kafka_python import OLDEST, KafkaPythonAdmin, refuse_too_ol
 def admin() -> KafkaPythonAdmin:
     made = object.__new__(KafkaPythonAdmin)
     made._servers = "host:9092"
+    made._check = never
+    made._created = set()
     return made
+
+
+class OneAfterAnother:
+    """A client of brokers of which some do not know a new topic yet: so many answers say that there is none."""
+
+    def __init__(self, late: int, late_settings: int = 0) -> None:
+        self.late = late
+        self.late_settings = late_settings
+
+    def create_topics(self, topics: object, *, wait_for_metadata: bool) -> None:
+        pass
+
+    def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
+        self.late -= 1
+        unknown = errors.UnknownTopicOrPartitionError.errno if self.late >= 0 else 0
+        return [{"name": name, "error_code": unknown, "topic_id": "id", "partitions": [0]} for name in names]
+
+    def describe_configs(self, *_: object, **__: object) -> dict[str, Any]:
+        self.late_settings -= 1
+        if self.late_settings >= 0:
+            raise errors.UnknownTopicOrPartitionError("t")
+        return {"topic": {"t": {"a": {"value": 1}}}}
+
+
+def test_a_new_topic_is_asked_for_until_brokers_know_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when a broker that learns of it late makes the run that created it end with exit 5, or 12."""
+    monkeypatch.setattr(kafka_python.time, "sleep", lambda _: None)
+    made: Any = admin()
+    made._client = OneAfterAnother(late=2, late_settings=2)
+    made.create_topic("t", partitions=1, replication_factor=1, config={})
+    found = made.describe_topic("t")
+    assert found is not None
+    assert (found.topic_id, found.config) == ("id", {"a": "1"})
+    made._client.late = 1
+    assert made.describe_topic("t") is not None, "the next answer may be another broker's"
+
+
+def test_a_topic_that_nobody_created_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Any = admin()
+    made._client = OneAfterAnother(late=1)
+    assert made.describe_topic("t") is None
+    assert made._client.late == 0
+
+
+def test_a_new_topic_that_was_deleted_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_python, "_BOOTSTRAP_S", 0.3)
+    made: Any = admin()
+    made._client = OneAfterAnother(late=10**6)
+    made.create_topic("t", partitions=1, replication_factor=1, config={})
+    assert made.describe_topic("t") is None
+    asked = made._client.late
+    assert made.describe_topic("t") is None
+    assert made._client.late == asked - 1
 
 
 def test_a_broker_that_does_not_know_a_request_is_too_old() -> None:
