@@ -25,6 +25,7 @@ from eosingest.sources.files.storage.hadoop_site import endpoints_of
 from eosingest.sources.files.storage.hdfs import HdfsStorage
 from eosingest.sources.files.storage.port import NotAsListedError, UnreachableError
 from eosingest.spec import load
+from tests.support.harness import wait_for
 
 Answer = tuple[int, dict[str, str], bytes]
 NOBODY = "http://127.0.0.1:1"
@@ -129,14 +130,20 @@ def test_bytes_of_a_file_that_changed_are_not_given(node: Node) -> None:
         file.storage.open(file).read()
 
 
-def test_who_does_not_answer_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    tries = []
+def silent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let nobody answer; return the addresses that are asked from now on."""
+    tries: list[str] = []
 
-    def silent(url: str, path: str) -> None:
+    def get(url: str, path: str) -> None:
         tries.append(url)
         raise UnreachableError("silent")
 
-    monkeypatch.setattr(hdfs.webhdfs, "get", silent)
+    monkeypatch.setattr(hdfs.webhdfs, "get", get)
+    return tries
+
+
+def test_who_does_not_answer_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = silent(monkeypatch)
     file = file_of(NOBODY)
     with pytest.raises(UnreachableError, match="silent"):
         file.storage.open(file).read()
@@ -145,13 +152,7 @@ def test_who_does_not_answer_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPat
 
 def test_who_did_not_answer_is_not_asked_for_a_checksum_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when what the name node was asked three times for is tried three times: a silent one is waited for so often."""
-    tries = []
-
-    def silent(url: str, path: str) -> None:
-        tries.append(url)
-        raise UnreachableError("silent")
-
-    monkeypatch.setattr(hdfs.webhdfs, "get", silent)
+    tries = silent(monkeypatch)
     with pytest.raises(UnreachableError, match="silent"):
         HdfsStorage((NOBODY,), "me").checksum(file_of(NOBODY))
     assert len(tries) == 3
@@ -282,10 +283,7 @@ def test_checksums_are_asked_for_several_at_a_time(node: Node) -> None:
     assert hdfs_places._AT_A_TIME <= webhdfs._POOL, (
         "a thread more than connections would make a new one for each request"
     )
-    end = time.monotonic() + 10
-    while any(thread.name == "store" for thread in threading.enumerate()):
-        assert time.monotonic() < end, "a thread is left behind"
-        time.sleep(0.01)
+    wait_for(lambda: not any(thread.name == "store" for thread in threading.enumerate()), timeout_s=10)
 
 
 def test_an_error_is_that_of_the_file_that_is_asked_for(node: Node) -> None:

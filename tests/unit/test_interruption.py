@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
-from collections.abc import Callable
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -15,6 +13,7 @@ from eosingest.host.interruption import SETTLE_S, Interruption, never
 from eosingest.host.waiting import Threads, in_thread, result_of
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
+from tests.support.harness import wait_for
 
 
 class Interrupted:
@@ -74,7 +73,7 @@ def test_several_calls_at_a_time() -> None:
         with pytest.raises(ZeroDivisionError):
             result_of(begun[4], never)
         assert result_of(begun[8], never) == 2
-    _until(lambda: not _threads("several"))
+    wait_for(lambda: not _threads("several"), timeout_s=10)
 
 
 def test_no_call_begins_behind_the_body() -> None:
@@ -87,22 +86,15 @@ def test_no_call_begins_behind_the_body() -> None:
     with Threads(2, "behind") as threads:
         for number in range(9):
             threads.begin(lambda number=number: call(number))  # type: ignore[misc]
-        _until(lambda: len(called) == 2)
+        wait_for(lambda: len(called) == 2, timeout_s=10)
     assert _threads("behind") == 2, "the body's end waits for no call"
     held.set()
-    _until(lambda: not _threads("behind"))
+    wait_for(lambda: not _threads("behind"), timeout_s=10)
     assert len(called) == 2
 
 
 def _threads(name: str) -> int:
     return sum(thread.name == name for thread in threading.enumerate())
-
-
-def _until(there: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not there():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 class _Silent:

@@ -100,11 +100,10 @@ class HdfsPlaces(StorePlaces):
 
     def version(self, file: SourceFile, known: Iterable[Version]) -> Version:
         """Return length, id and checksum of a file; see `places.Places.version`. One that is `known` is not asked for again."""
-        seen = etags.version_of(file)
         for version in known:
-            if {name: version.get(name) for name in seen} == seen:
+            if _is_as_listed(file, version):
                 return version
-        checksum = self._checksum(file)
+        seen, checksum = etags.version_of(file), self._checksum(file)
         return seen if checksum is None else {**seen, "checksum": checksum}
 
     def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
@@ -117,7 +116,11 @@ class HdfsPlaces(StorePlaces):
     @contextmanager
     def ahead(self, files: Iterable[tuple[SourceFile, Sequence[Version]]]) -> Iterator[None]:
         """Ask for the checksums of several files at a time in the body; see `places.Places.ahead`."""
-        unknown = (file for file, recorded in files if not _is_recorded(file, recorded))
+        unknown = (
+            file
+            for file, recorded in files
+            if not recorded or not all(_is_as_listed(file, version) for version in recorded)
+        )
         with Threads(_AT_A_TIME, "store") as threads:
             self._ahead = _Ahead(self.storage, unknown, threads)
             try:
@@ -187,11 +190,10 @@ class _Ahead:
             self._asked[file] = self._threads.begin(partial(self._storage.checksum, file))
 
 
-def _is_recorded(file: SourceFile, recorded: Sequence[Version]) -> bool:
-    """Say whether the listing alone tells that a file is of all recorded versions, of which there are some."""
-    return bool(recorded) and all(
-        version.get("etag") == file.etag and version.get("length") == file.length for version in recorded
-    )
+def _is_as_listed(file: SourceFile, version: Version) -> bool:
+    """Say whether the listing alone tells that a file is of a version."""
+    seen = etags.version_of(file)
+    return {name: version.get(name) for name in seen} == seen
 
 
 class HdfsLook(FolderLook):
