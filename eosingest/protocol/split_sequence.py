@@ -63,7 +63,7 @@ class SplitSequence:
         if progress.failed or (progress.done and progress.by_position):
             return rows.slice(count, count)
         if progress.by_position:
-            return rows.slice(_sent_by_position(progress, rows), count)
+            return rows.slice(_sent_by_position(progress, rows, self._wording), count)
         skip = count if progress.done else min(count, max(0, progress.rows - progress.seen))
         if skip:
             self._pass_over(progress, rows.slice(0, skip))
@@ -135,7 +135,7 @@ def _check_place(progress: SplitProgress, row: int) -> None:
         raise _out_of_place(f"{progress.planned.label}: row {row} came when {progress.seen} had been seen")
 
 
-def _sent_by_position(progress: SplitProgress, rows: Batch) -> int:
+def _sent_by_position(progress: SplitProgress, rows: Batch, wording: Wording) -> int:
     """Return how many of the rows were sent: those before the source row at the position, and its first `row_records`.
 
     Raises FatalError where positions are missing or go back, ChangedError where that source row gives fewer records now.
@@ -149,7 +149,9 @@ def _sent_by_position(progress: SplitProgress, rows: Batch) -> int:
     if progress.caught_up:
         went_back = before or (of_row and not positions.shared)
         if went_back and progress.seen == progress.rows:
-            raise _out_of_place(f"{label}: {positions.at(0)} came behind {progress.position}")
+            raise _out_of_place(
+                f"{label}: {wording.place(positions.at(0))} came behind {wording.place(progress.position)}"
+            )
         return 0
     if progress.row_records is None:  # the source row at the position was one record, and was sent
         return before + of_row
@@ -157,8 +159,8 @@ def _sent_by_position(progress: SplitProgress, rows: Batch) -> int:
     progress.seen += again
     if progress.seen < progress.rows and before + of_row < len(rows.splits):
         raise ChangedError(
-            f"{label}: {progress.row_records} records of the source row at {progress.position} were sent, and now it gives"
-            f" {progress.row_records - progress.rows + progress.seen}: the same row must give the same records",
+            f"{label}: {progress.row_records} records of the source row at {wording.place(progress.position)} were sent, and"
+            f" now it gives {progress.row_records - progress.rows + progress.seen}: the same row must give the same records",
             code="prefix-changed",
             hint="nothing more of it was sent; restore the row, or send everything again, beside what is in the topic, with:"
             " eosingest run SPEC --from-scratch",

@@ -187,8 +187,7 @@ def outcome_errors(outcomes: Sequence[Outcome], wording: Wording) -> list[Eosing
             FatalError(
                 _listed(lines, separator="\n"),
                 code=str(rows[0]["code"]),
-                hint="everything before these rows, and every other split, was sent once;"
-                f' a corrected {wording.item} counts as changed: see source.on_change = "reingest"',
+                hint=f"everything before these rows, and every other split, was sent once; {wording.corrected}",
             )
         )
     others = {outcome.code: outcome for outcome in outcomes if outcome.error and outcome.exit_code != EXIT_FENCED}

@@ -12,7 +12,8 @@ class Wording:
     `item` and `items` are the noun, one that takes the article "a": file, table, partition. `unit` is the unit of sizes: bytes,
     rows, records. `not_named` says that an item is not listed now. `kept` is what an edit must leave unchanged to go unnoticed.
     `later` is the key of the spec that leaves items for a later run, "" if there is none. `on_executors` is what the machines
-    of a cluster must do to read the items.
+    of a cluster must do to read the items. `corrected` says what to do about rows that cannot be sent. `hides_keys`: positions
+    are data of the source, and are not to be shown.
     """
 
     item: str
@@ -22,10 +23,16 @@ class Wording:
     kept: str
     later: str
     on_executors: str
+    corrected: str = "correct them, and run again"
+    hides_keys: bool = False
 
     def count(self, number: int) -> str:
         """Return `1 file`, `1,200 files`."""
         return f"{number:,} {self.item if number == 1 else self.items}"
+
+    def place(self, position: object) -> str:
+        """Return a position for a message."""
+        return "a position that is hidden" if self.hides_keys else str(position)
 
     @property
     def left_alone(self) -> str:

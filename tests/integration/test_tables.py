@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
+from eosingest.host.paths import cache_directory
 from tests.support.harness import (
     Job,
     assert_done,
@@ -16,6 +17,7 @@ from tests.support.harness import (
     end_offsets,
     finish,
     read_committed,
+    run_text,
     topic_exists,
     wait_for,
 )
@@ -328,3 +330,33 @@ def test_a_server_without_free_connections_is_for_later(job: Job, orders: Postgr
             connection.close()
     wait_for(lambda: len(orders.execute("select 1 from pg_stat_activity where usename = 'postgres'")) < 20)
     assert_done(job.run(), records_sent=_ROWS)
+
+
+# ---- keys that are not to be shown -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_keys_are_hidden_in_all_output(job: Job, server: Postgres, hidden: bool) -> None:
+    """In the middle of a job and at its end, in text, JSON and logs, also of bad rows and of differences."""
+    server.execute(
+        "drop table if exists public.people",
+        'create table public.people (mail text collate "C" primary key, v text not null)',
+        "insert into public.people"
+        " select 'ada' || to_char(g, '000') || '@example.org', 'v' || g from generate_series(1, 100) g",
+        "update public.people set v = repeat('x', 1500000) where mail like 'ada 077%'",
+    )
+    source = f'table = "public.people"\nkey = "mail"\nsplit_rows = 40\nhide_keys = {str(hidden).lower()}'
+    write_table_spec(job, server, source, max_records=10)
+    run_killed_at(job, "task-before-commit@2")
+    said = [job.run(verb) for verb in ("plan", "status", "run")] + [run_text(job, verb) for verb in ("plan", "status")]
+    assert said[2].codes == ["record-too-large"], said[2]
+    server.execute("update public.people set v = 'v' where mail like 'ada 077%'")
+    said.append(run_text(job, "run", "--verbose"))
+    server.execute("update public.people set v = 'another' where mail like 'ada 005%'")
+    audits = [job.run("verify", "--against-source"), run_text(job, "verify", "--against-source")]
+    assert all(audit.exit_code for audit in audits), audits
+    assert len(job.records()) == 100
+    logs = (cache_directory() / "logs").glob(f"{job.name}-*.log")
+    text = "".join([*(done.text for done in said + audits), *(log.read_text(errors="replace") for log in logs)])
+    assert ("@example.org" not in text) is hidden
+    assert ("public.people>#" in text) is hidden

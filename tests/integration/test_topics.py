@@ -16,6 +16,7 @@ from tests.support.harness import (
     Record,
     assert_done,
     assert_refused,
+    create_topic,
     end_offsets,
     finish,
     read_committed,
@@ -151,6 +152,20 @@ def test_several_records_of_one(job: Job, source: SourceTopic) -> None:
     assert [record.value for record in job.records()] == [
         b"v%05d" % n + p for n in range(6) for p in (b"a", b"b", b"c")
     ]
+
+
+def test_a_record_that_the_sink_refuses_is_left_out(job: Job, source: SourceTopic) -> None:
+    """As the hint says: by `where`, with --accept-change; what was sent before it is not sent again."""
+    create_topic(job.servers, job.name, config={"max.message.bytes": "2000"})
+    copy_job(job, source, create="{ partitions = 1 }", transaction='timeout = "10s"\nmax_records = 2')
+    source.write(numbered(0, 5))
+    source.write([Sent(b"k", b"x" * 3000)])
+    source.write(numbered(5, 8))
+    assert_refused(job.run(), 7, "record-too-large", "transform.where", "--accept-change")
+    assert plain(numbered(0, 5)) == copied(job)
+    job.edit_spec("[transform]\n", '[transform]\nwhere = "length(value) < 2000"\n')
+    job.run_until_complete("--accept-change")
+    assert copied(job) == plain(numbered(0, 8))
 
 
 def test_from_the_tasks_to_spark_in_the_middle_of_a_job(job: Job, source: SourceTopic) -> None:

@@ -57,6 +57,7 @@ def table_of(server: Postgres, **given: Any) -> Any:
         "table": "public.t",
         "query": None,
         "incremental": False,
+        "hide_keys": False,
         "key": ("id",),
         "split_rows": 100,
         "others": SimpleNamespace(resolve=lambda secrets, where: secrets),

@@ -18,6 +18,7 @@ WORDING = Wording(
     kept="its length and modification time",
     later="source.min_age",
     on_executors="see the files under the same path",
+    corrected='a corrected file counts as changed: see source.on_change = "reingest"',
 )
 
 

@@ -72,6 +72,7 @@ class Table(Protocol):
     key: tuple[str, ...]
     split_rows: int
     incremental: bool
+    hide_keys: bool
 
     @property
     def others(self) -> Others:

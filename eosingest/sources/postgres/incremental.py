@@ -87,9 +87,10 @@ def refuse_keys_ahead(connection: Any, relation: Relation, last: KeyValue | None
     ).fetchone()
     ahead = max(greatest or 0, int(last[0]) if last is not None else 0)
     if ahead > (given or 0):
+        had, above = (f"the key {ahead}", f"{given or 0}") if not relation.hides_keys else ("a key", "a lower one")
         raise FatalError(
-            f"source.incremental: {relation.name} has, or had, the key {ahead}, and its sequence has given none above"
-            f" {given or 0}: keys were set by hand, or the sequence was set back; those that it gives next would be missed",
+            f"source.incremental: {relation.name} has, or had, {had}, and its sequence has given none above"
+            f" {above}: keys were set by hand, or the sequence was set back; those that it gives next would be missed",
             code="source-key-by-hand",
             hint="what was committed is kept; set the sequence to the greatest key (setval) and run again; rows that came with"
             " keys below what was sent need --from-scratch",

@@ -6,6 +6,7 @@ behind a key, None for the table's first row, and ends with one.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ WORDING = Wording(
     kept="its table's identity",
     later="",
     on_executors="reach the database and the sink's brokers",
+    corrected="correct them in the database and run again, or leave them out by transform.where and run with --accept-change",
 )
 KEY_COLUMN = "__eosingest_key"
 _PLAIN = re.compile(r'[^",\\]+')  # what stands without quotes in the name of a range
@@ -79,7 +81,7 @@ class KeyColumn:
 class Relation:
     """A table as the catalogue shows it, or a `query`. `identity` tells it from any other one of any server.
 
-    The `name` of a table is quoted for SQL.
+    The `name` of a table is quoted for SQL. `hides_keys`: no message has a value of the key.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Relation:
     columns: tuple[Column, ...]
     keys: tuple[KeyColumn, ...]
     query: str | None = None
+    hides_keys: bool = False
 
     @property
     def sql(self) -> str:
@@ -131,7 +134,8 @@ class Snapshot:
 class KeyRange(Split):
     """The rows whose keys lie behind `after` and not behind `upto`. `rows` is how many there were when it was cut.
 
-    `settled`: no key comes any more that is not above it, but one that is set by hand (incremental.py).
+    `settled`: no key comes any more that is not above it, but one that is set by hand (incremental.py). `hides_keys`: its
+    name and its label have hashes of keys in their place.
     """
 
     table: str
@@ -140,11 +144,12 @@ class KeyRange(Split):
     upto: KeyValue
     rows: int
     settled: bool = False
+    hides_keys: bool = field(default=False, compare=False)
 
     @property
     def item(self) -> str:
-        """The name of the range."""
-        return range_name(self.table, self.after)
+        """The name of the range: `public.orders>250000`."""
+        return f"{self.table}>{'' if self.after is None else self._named(self.after)}"
 
     @property
     def key(self) -> dict[str, Json]:
@@ -165,8 +170,13 @@ class KeyRange(Split):
     @property
     def label(self) -> str:
         """Table and keys."""
-        begin = "from the first row on" if self.after is None else f"keys behind {shown(self.after)}"
-        return f"{self.table}, {begin} up to {shown(self.upto)}"
+        begin = "from the first row on" if self.after is None else f"keys behind {self._named(self.after)}"
+        return f"{self.table}, {begin} up to {self._named(self.upto)}"
+
+    def _named(self, value: KeyValue) -> str:
+        if not self.hides_keys:
+            return shown(value)
+        return "#" + hashlib.sha256(json.dumps([self.identity, kept(value)]).encode()).hexdigest()[:12]
 
     def size_before(self, position: Position) -> int:
         """Return about how many rows lie up to a key, by the distance of its first column.
@@ -202,11 +212,6 @@ class TableRange:
     def seen(self) -> tuple[Json, ...]:
         """The table's identity, and where the range ends."""
         return (self.split.identity, kept(self.split.upto))
-
-
-def range_name(table: str, after: KeyValue | None) -> str:
-    """Return the name of the range that begins behind a key: `public.orders>250000`."""
-    return f"{table}>{'' if after is None else shown(after)}"
 
 
 def as_range(item: object) -> TableRange:

@@ -37,11 +37,11 @@ class TableSource:
     Where no server answers, methods that ask raise TemporaryError.
     """
 
-    wording = WORDING
     root_as_written = "."  # the identity of the table tells it apart
 
     def __init__(self, table: Table, check: Callable[[], None], *, is_shown: bool = False) -> None:
         """Connect to nothing yet. `check` raises to end a long walk. `is_shown`: nothing is sent by what is listed."""
+        self.wording = replace(WORDING, hides_keys=table.hide_keys)
         self._table = table
         self._is_shown = is_shown
         self._shown: TableSource | None = None
@@ -61,7 +61,7 @@ class TableSource:
 
         Raises ChangedError for another table of the same name, or other columns than an unfinished run has frozen.
         """
-        sent = [split_of(self._name, split, bounds) for split, bounds in done]
+        sent = [self.split_of(split, bounds) for split, bounds in done]
         with explained(f"{self._name} could not be listed"):
             found = self._hold(behind_writers=self._table.incremental and scope is None and not self._is_shown)
             self._refuse_other(found, [str(scope["table"])] if scope is not None else [one.identity for one in sent])
@@ -84,13 +84,13 @@ class TableSource:
 
     def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
         """Return the older ranges that lie side by side, once there are many: of jobs that go on (`incremental`)."""
-        return folds(split_of(self._name, split, bounds) for split, bounds in done)
+        return folds(self.split_of(split, bounds) for split, bounds in done)
 
     def list_sent(self, sent: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> Listing:
         """List the ranges that were sent, for an audit, in a snapshot of now."""
         with explained(f"{self._name} could not be listed"):
             found = self._hold()
-            splits = [split_of(self._name, split, bounds) for split, bounds in sent]
+            splits = [self.split_of(split, bounds) for split, bounds in sent]
             self._refuse_other(found, [split.identity for split in splits])
             return self._listing(found, splits)
 
@@ -107,19 +107,22 @@ class TableSource:
         if self._holder is not None:
             self._holder.close()
         self._holder = connect(conninfo(self._table))
-        return begin(self._holder, self._table, behind_writers=behind_writers)
+        found = begin(self._holder, self._table, behind_writers=behind_writers)
+        return replace(found, relation=replace(found.relation, hides_keys=self._table.hide_keys))
 
     def _listing(self, found: Found, splits: builtins.list[KeyRange], scope: Scope | None = None) -> Listing:
         if splits:
             snapshot = exported(self._holder)
-            items = sorted(
-                (TableRange(split, found.relation, snapshot) for split in splits), key=lambda item: item.name
-            )
+            named = (TableRange(self._hidden(split), found.relation, snapshot) for split in splits)
+            items = sorted(named, key=lambda item: item.name)
         else:
             items = []
             self._holder.close()  # nobody will read: vacuum need not wait
         notes = (as_one_range(found),) if splits and not found.walkable else ()
         return Listing(tuple(items), notes=notes, scope=scope if scope is not None else frozen(found.relation, splits))
+
+    def _hidden(self, split: KeyRange) -> KeyRange:
+        return replace(split, hides_keys=True) if self._table.hide_keys else split
 
     def _refuse_other(self, found: Found, known: Iterable[str]) -> None:
         for identity in known:
@@ -142,11 +145,11 @@ class TableSource:
 
     def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> KeyRange:
         """Return the range that has this identity and these bounds."""
-        return split_of(self._name, split, bounds)
+        return self._hidden(split_of(self._name, split, bounds))
 
     def item_of(self, split: SplitId) -> str:
         """Return the name of the range."""
-        return split_of(self._name, split, {"to": "", "rows": 0}).item
+        return self.split_of(split, {"to": "", "rows": 0}).item
 
     def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
         """Say whether there is a done split: a range has one."""

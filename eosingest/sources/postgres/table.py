@@ -93,6 +93,12 @@ class PostgresTable(SourceTable):
         "is one column that a sequence gives (a default nextval, or an identity), with CACHE 1.",
     )
 
+    hide_keys: bool = Field(
+        default=False,
+        description="Whether names of ranges and messages have hashes in place of values of the key. The offsets topic has "
+        "the values all the same: runs go on by them.",
+    )
+
     _others: Beside | None = PrivateAttr(default=None)
 
     @classmethod

@@ -115,8 +115,9 @@ def _no_key(relation: Relation, why: str) -> FatalError:
 def _refuse_far_date(relation: Relation, key: KeyColumn, row: Any) -> None:
     """Raise FatalError for a date before the year 1 or behind 9999: the proof of the order compares texts."""
     if row is not None and re.match(r"[0-9]{4}-.*[^C]$", row[0]) is None:
+        value = "a value that is hidden" if relation.hides_keys else f"the value {row[0]}"
         raise FatalError(
-            f"source.key: {relation.name}.{key.name} has the value {row[0]}, and a key lies in the years 1 to 9999",
+            f"source.key: {relation.name}.{key.name} has {value}, and a key lies in the years 1 to 9999",
             code="source-key-date",
             hint="what was committed is kept; correct that row, or name another unique column",
             item=relation.name,

@@ -35,6 +35,8 @@ WORDING = Wording(
     kept="its topic's id",
     later="",
     on_executors="reach the brokers of source and sink",
+    corrected="leave them out by transform.where and run with --accept-change, or raise the limit that refuses them and run"
+    " again",
 )
 
 
