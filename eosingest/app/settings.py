@@ -114,6 +114,7 @@ def driver_settings(
         transaction_timeout_s=spec.transaction.timeout,
         max_records=spec.transaction.max_records,
         max_bytes=spec.transaction.max_bytes,
+        rate_limit=spec.sink.rate_limit,
         from_scratch=options.from_scratch,
         accept_change=options.accept_change,
         accept_gap=options.accept_gap,

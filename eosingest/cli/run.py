@@ -20,47 +20,64 @@ from eosingest.report.model import RunReport
 IfRunning = Literal["fence", "fail", "skip"]
 
 
+IfRunningOption = Annotated[
+    IfRunning | None,
+    typer.Option(
+        "--if-running",
+        envvar="EOSINGEST_IF_RUNNING",
+        metavar="fence|fail|skip",
+        help="While an earlier run of the job is alive on this host: fence it off, fail with exit 11, or skip this run "
+        "(the default is the spec's if_running).",
+        show_default=False,
+    ),
+]
+FromScratch = Annotated[
+    bool,
+    typer.Option(
+        "--from-scratch",
+        envvar="EOSINGEST_FROM_SCRATCH",
+        help="Forget the job's progress and send everything again, also what is in the topic already.",
+    ),
+]
+AcceptChange = Annotated[
+    bool,
+    typer.Option(
+        "--accept-change",
+        envvar="EOSINGEST_ACCEPT_CHANGE",
+        help="Go on with a spec that was changed in the middle of the job, once it is proven that what was sent stays as "
+        "it is; otherwise exit 12, naming the splits.",
+    ),
+]
+AcceptGap = Annotated[
+    bool,
+    typer.Option(
+        "--accept-gap",
+        envvar="EOSINGEST_ACCEPT_GAP",
+        help="Go on behind records of a topic that were deleted before they were read (retention), instead of exit 12. The "
+        "job keeps what is missing: status and verify name it.",
+    ),
+]
+MaxBytesPerSecond = Annotated[
+    str | None,
+    typer.Option(
+        "--max-bytes-per-second",
+        envvar="EOSINGEST_MAX_BYTES_PER_SECOND",
+        metavar="SIZE",
+        help="Send no more than this in a second, as in 10MiB, all tasks together: sink.rate_limit for this run.",
+        show_default=False,
+    ),
+]
+
+
 def run(
     spec: SpecFile = None,
     param: Params = None,
     set_: Overrides = None,
-    if_running: Annotated[
-        IfRunning | None,
-        typer.Option(
-            "--if-running",
-            envvar="EOSINGEST_IF_RUNNING",
-            metavar="fence|fail|skip",
-            help="While an earlier run of the job is alive on this host: fence it off, fail with exit 11, or skip this run "
-            "(the default is the spec's if_running).",
-            show_default=False,
-        ),
-    ] = None,
-    from_scratch: Annotated[
-        bool,
-        typer.Option(
-            "--from-scratch",
-            envvar="EOSINGEST_FROM_SCRATCH",
-            help="Forget the job's progress and send everything again, also what is in the topic already.",
-        ),
-    ] = False,
-    accept_change: Annotated[
-        bool,
-        typer.Option(
-            "--accept-change",
-            envvar="EOSINGEST_ACCEPT_CHANGE",
-            help="Go on with a spec that was changed in the middle of the job, once it is proven that what was sent stays as "
-            "it is; otherwise exit 12, naming the splits.",
-        ),
-    ] = False,
-    accept_gap: Annotated[
-        bool,
-        typer.Option(
-            "--accept-gap",
-            envvar="EOSINGEST_ACCEPT_GAP",
-            help="Go on behind records of a topic that were deleted before they were read (retention), instead of exit 12. The "
-            "job keeps what is missing: status and verify name it.",
-        ),
-    ] = False,
+    if_running: IfRunningOption = None,
+    from_scratch: FromScratch = False,
+    accept_change: AcceptChange = False,
+    accept_gap: AcceptGap = False,
+    max_bytes_per_second: MaxBytesPerSecond = None,
     output: Output = None,
     verbose: Verbose = False,
     quiet: Quiet = False,
@@ -73,7 +90,8 @@ def run(
         from eosingest.app.run import run as run_job
         from eosingest.app.settings import RunOptions
 
-        loaded = load_spec(spec, param, set_)
+        limit = [f"sink.rate_limit={max_bytes_per_second}"] if max_bytes_per_second is not None else []
+        loaded = load_spec(spec, param, [*(set_ or ()), *limit])
         options = RunOptions(from_scratch, accept_change, accept_gap, if_running)
         try:
             with Watcher(renderer) as watcher:

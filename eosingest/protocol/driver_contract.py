@@ -35,7 +35,7 @@ class DriverSettings:
     begin with "version." to the version itself. `generation` is the one that the spec asks for, None for none.
     `accept_change`: accept a changed spec where what was sent is proven to stay. `accept_gap`: go on behind what was deleted
     from the source before it was read. `has_metadata`: records have headers or timestamps of their own.
-    `keeps_partitions`: as in `TaskSettings`.
+    `keeps_partitions`: as in `TaskSettings`. `rate_limit` is that of all tasks together, in bytes a second.
     """
 
     job: str
@@ -62,15 +62,25 @@ class DriverSettings:
     pid: int
     versions: Mapping[str, str]
     keeps_partitions: bool = False
+    rate_limit: float | None = None
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What Spark will do: number of tasks, the resolved schema (DDL), and the splits by their hash in the split column."""
+    """What Spark will do: number of tasks, the resolved schema (DDL), and the splits by their hash in the split column.
+
+    `slots` is how many tasks may be at work at a time, None where that is not known.
+    """
 
     tasks: int
     schema: str | None
     splits: Mapping[int, PlannedSplit]
+    slots: int | None = None
+
+    @property
+    def at_once(self) -> int:
+        """How many tasks are at work at a time, at most."""
+        return max(1, min(self.tasks, self.slots if self.slots is not None else self.tasks))
 
 
 @dataclass(frozen=True)

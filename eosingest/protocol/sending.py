@@ -121,6 +121,7 @@ class Sending:
             max_bytes=settings.max_bytes,
             wording=self._plan.wording,
             keeps_partitions=settings.keeps_partitions,
+            rate_limit=settings.rate_limit / prepared.at_once if settings.rate_limit is not None else None,
         )
 
     def _watch(self, plan_end: int) -> JobResult:

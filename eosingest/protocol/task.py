@@ -29,6 +29,7 @@ Not handled here: that the planned splits are those Spark reads (spark/scan.py),
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from eosingest.errors import (
@@ -44,6 +45,7 @@ from eosingest.host.failpoints import fail_point
 from eosingest.kafka.protocols import FailureKind, KafkaFailure
 from eosingest.protocol.keyless import in_their_partition
 from eosingest.protocol.ownership import Ownership
+from eosingest.protocol.pace import Pace
 from eosingest.protocol.restarts import Restarts
 from eosingest.protocol.split_progress import SplitProgress
 from eosingest.protocol.split_sequence import SplitSequence
@@ -68,6 +70,7 @@ class AttemptLostError(EosingestError):
     default_code = "attempt-lost"
 
 
+_NAP_S = 1.0  # between two looks at the clock while the rate limit is kept
 # Errors that end a task with an outcome. After an AttemptLostError Spark tries the task again.
 _ENDS = (ChangedError, FatalError, FencedError, IncompleteError, TemporaryError)
 
@@ -85,6 +88,7 @@ class Task:
         attempt_number: int,
         now: Callable[[], float],
         now_ms: Callable[[], int],
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """`attempt` is Spark's unique task attempt id, `attempt_number` counts this task's attempts from 0; clocks in s, ms."""
         self._settings = settings
@@ -95,6 +99,8 @@ class Task:
         self._transaction = Transaction(settings, number, kafka, now)
         self._splits = SplitSequence(settings.splits, self._ownership.committed, settings.wording)
         self._restarts = Restarts(number, settings.run, settings.topic, settings.offsets_topic)
+        self._pace = Pace(settings.rate_limit, now)
+        self._sleep = sleep
         self._claimed = False
 
     # ---- one attempt -----------------------------------------------------------------------------------------------
@@ -231,6 +237,7 @@ class Task:
     def _send(self, progress: SplitProgress, rows: Batch) -> None:
         """Send rows of one split, in a transaction that is committed when it is full or old enough."""
         size = int(rows.sizes.sum())
+        self._keep_pace()
         if not self._transaction.has_room_for(size):
             self._commit()
         if progress.rows != progress.seen:  # the log knows more than this attempt: somebody else was at work
@@ -242,7 +249,14 @@ class Task:
         except KafkaFailure as failure:
             self._recover(failure)
             return
+        self._pace.sent(size)
         self._commit_if_due()
+
+    def _keep_pace(self) -> None:
+        """Wait as long as the rate limit asks; a transaction that is open is committed meanwhile when it is due."""
+        while (left := self._pace.wait_s) > 0:
+            self._sleep(min(left, self._transaction.wait_s, _NAP_S))
+            self._commit_if_due()
 
     def _commit_if_due(self) -> None:
         if self._transaction.due:

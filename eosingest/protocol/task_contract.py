@@ -33,7 +33,8 @@ class TaskSettings:
     the offset up to which the driver read the job's partition of the offsets topic, whose id then was `offsets_topic_id`.
     `limits` are the sink topic's. `max_records` and `max_bytes` bound a transaction; `max_attempts` is how often Spark tries a
     task (`spark.task.maxFailures`). `wording` is the source's. `keeps_partitions`: a record without a key keeps the
-    partition that it comes from (`Split.home`), where the sink topic has as many. Times in seconds, sizes in bytes.
+    partition that it comes from (`Split.home`), where the sink topic has as many. `rate_limit`: the bytes of keys, values and
+    headers that the task may send in a second, None for no limit. Times in seconds, sizes in bytes.
     """
 
     job: str
@@ -52,6 +53,7 @@ class TaskSettings:
     wording: Wording
     max_attempts: int = 4
     keeps_partitions: bool = False
+    rate_limit: float | None = None
 
 
 @dataclass(frozen=True)

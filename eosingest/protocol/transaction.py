@@ -118,10 +118,14 @@ class Transaction:
     def pieces(self, rows: Batch) -> Iterator[Batch]:
         """Cut rows into pieces that fit into the transaction as it is when each is asked for; of one row at least."""
         ends = np.cumsum(rows.sizes)
+        a_second = int(
+            self._settings.rate_limit or self._settings.max_bytes
+        )  # no more at once where the rate is limited
         start = 0
         while start < len(ends):
             before = int(ends[start - 1]) if start else 0
-            fit_bytes = int(np.searchsorted(ends, before + self._settings.max_bytes - self._bytes, side="right"))
+            room = min(self._settings.max_bytes - self._bytes, a_second)
+            fit_bytes = int(np.searchsorted(ends, before + room, side="right"))
             fit_records = start + self._settings.max_records - self.records
             end = max(start + 1, min(len(ends), start + _CHUNK_ROWS, fit_bytes, fit_records))
             yield rows.slice(start, end)

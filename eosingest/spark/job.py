@@ -100,13 +100,13 @@ class SparkLauncher:
             if direct is not None:
                 inspected.result()
                 self._reading = direct_reading(direct, schema, slots)
-                return self._reading.prepared
+                return replace(self._reading.prepared, slots=slots)
             sql = self._spark.sql()  # takes 1.5 s, during which tasks inspect
             inspected.result()
             if schema is not None and not same_items:
                 scan.check_pinned_schema(sql, plan, schema)
             self._reading = frame_reading(scan, settings.records, sql, plan, schema, slots)
-            return self._reading.prepared
+            return replace(self._reading.prepared, slots=slots)
         except failures.FROM_THE_JVM as error:
             explained = self._explain(error)
             if explained.code == "spark-job" and not executors.is_lost(causes.text_of(error)):

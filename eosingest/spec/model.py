@@ -100,6 +100,10 @@ class Sink(Table):
     transactional_id_prefix: Prefix = Field(
         default="eosingest.", description="What all transactional ids begin with, for ACLs. Pinned for the job's life."
     )
+    rate_limit: Annotated[Size, Field(ge=1)] | None = Field(
+        default=None,
+        description="Bytes of keys, values and headers that all tasks together send in a second at most. By default no limit.",
+    )
     properties: Flat = Field(
         default_factory=dict,
         description="Client settings by librdkafka's names: security, compression, tuning.",

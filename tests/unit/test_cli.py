@@ -214,7 +214,7 @@ def test_every_flag_has_a_variable() -> None:
         assert variables.pop(of_the_shell) is False
     assert set(variables) == {
         "--output", "--verbose", "--param", "--set", "--exit-code", "--if-running", "--from-scratch", "--force",
-        "--accept-change", "--accept-gap",
+        "--accept-change", "--accept-gap", "--max-bytes-per-second",
         "--against-source", "--remove-data", "--rows", "--spark", "--number", "--last",
         "--bootstrap-servers", "--from", "--quiet",
     }  # fmt: skip

@@ -94,6 +94,7 @@ MODULES_MAY: dict[str, set[str]] = {
     "protocol.transaction": {"host.failpoints", "kafka.protocols", "protocol.task_contract"},
     "protocol.restarts": {"errors", "kafka.protocols", "protocol.refusals"},
     "protocol.refusals": set(),
+    "protocol.pace": set(),
     "protocol.keyless": {"kafka.protocols", "protocol.source", "protocol.task_contract"},
     "protocol.task": {
         "errors",
@@ -101,6 +102,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "kafka.protocols",
         "protocol.keyless",
         "protocol.ownership",
+        "protocol.pace",
         "protocol.restarts",
         "protocol.split_progress",
         "protocol.split_sequence",

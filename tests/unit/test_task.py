@@ -85,6 +85,10 @@ class World:
     def __post_init__(self) -> None:
         self.write_control()
 
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.time += seconds
+
     def will(self, operation: str, *actions: Any) -> None:
         self.script.setdefault(operation, deque()).extend(actions)
 
@@ -338,6 +342,7 @@ def run(
         attempt_number=attempt_number,
         now=lambda: world.time,
         now_ms=lambda: 1_800_000_000_000,
+        sleep=world.sleep,
     )
     return task.run(Inputs(world, items))
 
@@ -465,6 +470,32 @@ def test_records_of_different_sizes_fill_a_transaction_up_to_max_bytes(world: Wo
         world, joined(*(rows(A, n, n + 1, size=size) for n, size in enumerate([10, 90, 1, 500, 60, 50]))), max_bytes=100
     )
     assert [len(transaction) for transaction in world.transactions] == [2, 1, 1, 1, 1]
+
+
+def test_the_rate_limit_spreads_records_over_time(world: World) -> None:
+    """Each row of 10 bytes goes a second behind the one before; a transaction is committed at half of its timeout meanwhile.
+
+    Breaks when the limit is passed, when nothing is committed while the task waits, or when a row is sent twice.
+    """
+    began, at = world.time, list[float]()
+    for _ in range(20):
+        world.will("produce", lambda producer: at.append(world.time))
+    outcome = run(world, rows(A, 0, 12), later(world, 30), rows(A, 12, 20), rate_limit=10)
+    assert (outcome.code, world.sent) == ("", values(A, 0, 20))
+    assert [round(moment - began) for moment in at] == [*range(12), *range(41, 49)]
+    assert [len(transaction) for transaction in world.transactions] == [5, 5, 2, 5, 3]
+
+
+def test_a_row_larger_than_the_rate_limit_goes_alone(world: World) -> None:
+    began = world.time
+    run(world, joined(*(rows(A, n, n + 1, size=size) for n, size in enumerate([5, 95, 1]))), rate_limit=10)
+    assert world.sent == values(A, 0, 3) and round(world.time - began) == 10
+
+
+def test_without_a_limit_nothing_waits(world: World) -> None:
+    began = world.time
+    run(world, rows(A, 0, 1000, size=1000))
+    assert world.time == began
 
 
 def test_many_small_splits_share_a_transaction(world: World) -> None:
