@@ -8,12 +8,96 @@
     after the job: read the offsets topic back ─▶ every split done? ─▶ complete record ─▶ report, exit code
 
 `run.py` puts the parts together; `driver.py` is the run's way from top to bottom, `task.py` is its heart.
+
+The names of the Python API (docs/python.md) are imported when they are first used: Spark's executors import this package, too.
 """
 
+from __future__ import annotations
+
 import logging
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eosingest.api.verbs import plan, preview, run, status, verify
+    from eosingest.errors import (
+        ActiveRunError,
+        ChangedError,
+        EosingestError,
+        FatalError,
+        FencedError,
+        IncompleteError,
+        InterruptedRunError,
+        MismatchError,
+        NoSuchJobError,
+        SpecError,
+        SpecProblem,
+        TemporaryError,
+    )
+    from eosingest.report.model import (
+        AuditProgress,
+        PlanReport,
+        PreviewReport,
+        Progress,
+        RunReport,
+        ShownRecord,
+        StatusReport,
+        VerifyReport,
+    )
+    from eosingest.spec.model import Spec
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "ActiveRunError",
+    "AuditProgress",
+    "ChangedError",
+    "EosingestError",
+    "FatalError",
+    "FencedError",
+    "IncompleteError",
+    "InterruptedRunError",
+    "MismatchError",
+    "NoSuchJobError",
+    "PlanReport",
+    "PreviewReport",
+    "Progress",
+    "RunReport",
+    "ShownRecord",
+    "Spec",
+    "SpecError",
+    "SpecProblem",
+    "StatusReport",
+    "TemporaryError",
+    "VerifyReport",
+    "__version__",
+    "plan",
+    "preview",
+    "run",
+    "status",
+    "verify",
+]
+
+_VERBS = ("plan", "preview", "run", "status", "verify")
 
 # librdkafka's and our own log lines go where an application sends them; the command line sends them nowhere by default.
 logging.getLogger("eosingest").addHandler(logging.NullHandler())
 logging.getLogger("eosingest").propagate = False
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _VERBS:
+        home = "api.verbs"
+    elif name == "Spec":
+        home = "spec.model"
+    else:
+        home = "errors" if name.endswith(("Error", "Problem")) else "report.model"
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

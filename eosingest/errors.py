@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 EXIT_DONE = 0
 EXIT_BUG = 1
@@ -36,6 +36,8 @@ EXIT_CHANGED = 12
 EXIT_WORK_PENDING = 20
 EXIT_SIGNAL_BASE = 128
 
+REPORT_A_BUG = "this is a bug in eosingest, please report it"
+
 _PRECEDENCE = (EXIT_BUG, EXIT_FENCED, EXIT_FATAL, EXIT_CHANGED, EXIT_MISMATCH, EXIT_INCOMPLETE, EXIT_TEMPORARY)
 
 
@@ -44,11 +46,14 @@ class EosingestError(Exception):
 
     `exit_code` is what the process ends with. The message says what happened and where (file, line, key, split) and,
     where records may have been sent, what is safe now. `item` names what of the source it is about, "" for nothing.
+    `report` is set by the Python API where the verb made a report before it failed: a RunReport, VerifyReport, PlanReport or
+    PreviewReport.
     """
 
     exit_code: ClassVar[int] = EXIT_BUG
     default_code: ClassVar[str] = "bug"
     item: str = ""
+    report: Any = None
 
     def __init__(self, message: str, *, code: str = "", hint: str = "", item: str = "") -> None:
         super().__init__(message)
@@ -58,16 +63,14 @@ class EosingestError(Exception):
         self.hint = hint
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.code, self.hint, dict(self.__dict__))
+        # The fields come last: `report` may hold this error, too.
+        return _rebuild, (type(self), self.message, self.code, self.hint), dict(self.__dict__)
 
 
-def _rebuild(
-    cls: type[EosingestError], message: str, code: str, hint: str, fields: dict[str, object]
-) -> EosingestError:
-    """Make an error again from its pickled fields, without calling a subclass's own constructor."""
+def _rebuild(cls: type[EosingestError], message: str, code: str, hint: str) -> EosingestError:
+    """Make an error again without calling a subclass's own constructor; pickle sets its fields."""
     error = cls.__new__(cls)
     EosingestError.__init__(error, message, code=code, hint=hint)
-    error.__dict__.update(fields)
     return error
 
 

@@ -32,10 +32,10 @@ from eosingest.cli import (
     verify,
 )
 from eosingest.cli.options import Output, Quiet, Verbose, behind_the_verb, output_asked_for
-from eosingest.cli.render import REPORT_A_BUG, Renderer, logging_to
+from eosingest.cli.render import Renderer, logging_to
 from eosingest.cli.result import Action, Result
 from eosingest.cli.signals import ignore_signals
-from eosingest.errors import EosingestError, InterruptedRunError, SpecError
+from eosingest.errors import REPORT_A_BUG, EosingestError, InterruptedRunError, SpecError
 
 PROGRAM = "eosingest"
 _GROUP_SETTINGS: dict[str, Any] = {

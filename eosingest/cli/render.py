@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from eosingest.cli.result import Result
-from eosingest.errors import EXIT_FATAL, EosingestError, SpecError
+from eosingest.errors import EXIT_FATAL, REPORT_A_BUG, EosingestError, SpecError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 ENVELOPE_VERSION = 1
-REPORT_A_BUG = "this is a bug in eosingest, please report it"
 _NOTEWORTHY = ("eosingest.broker", "eosingest.host.ivy")
 _ESCAPED = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import subprocess
+import time
 import zipfile
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
@@ -32,6 +34,7 @@ from eosingest.spec.masters import is_local
 
 _START_S = 60.0  # for a JVM on a busy machine, and three attempts, 20 s apart, to reach a standalone cluster's masters
 _STOP_S = 3.0
+_started: list[subprocess.Popen[bytes]] = []  # the JVMs of this process
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,9 @@ def start(
                 jvm.for_the_command_line(spark_conf),
                 popen_kwargs={"stdout": output, "stderr": output, "cwd": jvm.folder_that_exists()},
             )
-            if gateway.proc is None:  # spark-submit's JVM, not started by us
+            if gateway.proc is not None:
+                _started.append(gateway.proc)
+            else:  # spark-submit's JVM, not started by us
                 jvm.same_everywhere(gateway.jvm)
             bound = cluster.Bound(None if is_local(master) else gateway.proc, _START_S + wait_s)
             with bound.running():
@@ -150,6 +155,24 @@ def start(
             raise failures.not_started(
                 master, log_file, error, gateway.proc if gateway is not None else None
             ) from error
+
+
+def end_jvms(within_s: float) -> None:
+    """End the JVMs that this process has started, and wait for them; after `within_s` seconds they are killed.
+
+    pyspark leaves them until the process ends, and then nobody waits for them. No Spark can be started after this.
+    """
+    deadline = time.monotonic() + within_s
+    for process in _started:
+        if process.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()  # for this the JVM waits
+    for process in _started:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def submitted_master() -> str | None:

@@ -44,18 +44,21 @@ class Problem:
 
 @dataclass
 class Document:
-    """A parsed spec: `tables` after the overrides, and the origin of every key."""
+    """A parsed spec: `tables` after the overrides, and the origin of every key. `flag` names in messages what overrides."""
 
     file: Path
     tables: Table
     lines: dict[KeyPath, int]
     overridden: set[KeyPath] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
+    flag: str = "--set"
 
     def describe(self, problem: Problem) -> str:
         """Return `orders.toml:12: sink.topci: …`, or `--set sink.topci: …` for a key of the command line."""
         line = self._line(problem.path)
-        where = "--set " if self._is_overridden(problem.path) else f"{self.file}:{line}: " if line else f"{self.file}: "
+        where = f"{self.file}:{line}: " if line else f"{self.file}: "
+        if self._is_overridden(problem.path):
+            where = f"{self.flag} "
         return f"{where}{dotted(problem.path)}: {problem.text}" if problem.path else f"{where}{problem.text}"
 
     def detail(self, problem: Problem) -> SpecProblem:
@@ -106,27 +109,50 @@ def get(tables: Mapping[str, Any], *path: str) -> Any:
     return value
 
 
-def read_document(file: Path, overrides: Sequence[str]) -> Document:
+def read_document(file: Path, overrides: Sequence[str] = ()) -> Document:
     """Read the file and apply the overrides. Raises SpecError for a file that cannot be read or is not TOML."""
     try:
         raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
-        tables = tomli.loads(text)
+        document = parsed_document(raw.decode("utf-8-sig"), file)
     except OSError as error:
         reason = (error.strerror or "it cannot be read").lower()
         hint = "eosingest init writes a spec to start from" if isinstance(error, FileNotFoundError) else ""
         raise _unreadable(f"{file}: {reason}", "spec-unreadable", hint) from None
     except UnicodeDecodeError:
         raise _unreadable(f"{file}: not UTF-8 text", "spec-unreadable", "save the file as UTF-8") from None
+    for override in overrides:
+        _apply(document, override)
+    return document
+
+
+def parsed_document(text: str, file: Path) -> Document:
+    """Return the document of a TOML text. Raises SpecError if it is not TOML; `file` is named in messages."""
+    text = text.replace("\r\n", "\n")
+    try:
+        tables = tomli.loads(text)
     except tomli.TOMLDecodeError as error:
         line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
         reason = getattr(error, "msg", "not valid TOML")
         raise _unreadable(f"{file}:{line}: not valid TOML: {reason} (column {column})", "spec-syntax", "") from None
-    document = Document(file, tables, lines_of_keys(text))
+    return _flattened(Document(file, tables, lines_of_keys(text)))
+
+
+def document_of(tables: Mapping[str, Any], file: Path) -> Document:
+    """Return the document of tables that Python code gives: paths and tuples are taken as text and lists."""
+    return _flattened(Document(file, {str(key): _plain(value) for key, value in tables.items()}, {}))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _flattened(document: Document) -> Document:
     for path in FLAT_TABLES:
         _flatten_in_place(document, path)
-    for override in overrides:
-        _apply(document, override)
     return document
 
 
@@ -218,7 +244,22 @@ def _apply(document: Document, override: str) -> None:
     if not equals or not path:
         document.problems.append(Problem((), "--set takes key=value with a dotted key, as in sink.topic=orders-dev"))
         return
-    value = _value(text)
+    _put(document, path, _value(text), text.strip())
+
+
+def override(document: Document, overrides: Mapping[str, Any]) -> None:
+    """Set keys, by dotted name, to values that Python code gives; a text stays a text."""
+    document.flag = "overrides:"
+    for key, value in overrides.items():
+        path = _key_path(key)
+        if path:
+            _put(document, path, _plain(value), str(value))
+        else:
+            document.problems.append(Problem((), f"overrides: {key!r} is no dotted key, such as sink.topic"))
+
+
+def _put(document: Document, path: KeyPath, value: object, text: str) -> None:
+    """Set a key; `text` is the value as it was given."""
     flat = next((table for table in FLAT_TABLES if path[: len(table)] == table and len(path) > len(table)), None)
     if flat is not None:
         path = (*flat, ".".join(map(str, path[len(flat) :])))
@@ -232,7 +273,7 @@ def _apply(document: Document, override: str) -> None:
     document.overridden.add(path)
     if flat is not None:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            value = text.strip()  # as it was typed, for passwords such as 0123, 1_000, 1e5
+            value = text  # as it was typed, for passwords such as 0123, 1_000, 1e5
         _set_flat(document, flat, table, str(path[-1]), value)
     else:
         table[str(path[-1])] = value

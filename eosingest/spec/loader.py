@@ -19,7 +19,18 @@ from pydantic_core import ErrorDetails
 
 from eosingest.errors import SpecError
 from eosingest.spec import generations
-from eosingest.spec.document import Document, KeyPath, Problem, Table, dotted, get, read_document
+from eosingest.spec.document import (
+    Document,
+    KeyPath,
+    Problem,
+    Table,
+    document_of,
+    dotted,
+    get,
+    override,
+    parsed_document,
+    read_document,
+)
 from eosingest.spec.masters import embedded_problem, master_problem
 from eosingest.spec.model import Spec
 from eosingest.spec.options import refused_conf, refused_properties
@@ -47,7 +58,17 @@ def load(
     `more` yields further problems of the tables, whose references are resolved (for `check`).
     Raises SpecError with all problems, one line each; exit 2.
     """
-    document = read_document(path, overrides)
+    return spec_of(read_document(path, overrides), params=params, more=more)
+
+
+def spec_of(
+    document: Document,
+    *,
+    params: Mapping[str, str] = _NOTHING,
+    more: Callable[[Table], Iterable[Problem]] | None = None,
+) -> Spec:
+    """Return the spec of a document. Parameters and errors as for `load`."""
+    path = document.file
     references = References(params, path.absolute().parent)
     problems = list(document.problems)
     root_as_written = get(document.tables, "source", "root")
@@ -69,6 +90,27 @@ def load(
         raise _all_problems(document, problems, table.hints)
     attached = spec.attach(path, params, root_as_written, document.lines_by_key())
     return attached.at_generation(spec.generation or generations.NEWEST)
+
+
+def spec_in_python(
+    file: Path,
+    params: Mapping[str, str] | None,
+    overrides: Mapping[str, Any] | None,
+    given: str | Mapping[str, Any] | None = None,
+) -> Spec:
+    """Return the spec of a file, or that of `given`: a TOML text or tables, for which `file` is but a name in its folder.
+
+    For `Spec.load`, `from_toml` and `from_dict`. Raises as `load` does.
+    """
+    if given is None:
+        # The command line alone reads standard input.
+        document = read_document(file if str(file) != "-" else Path("./-").absolute())
+    elif isinstance(given, str):
+        document = parsed_document(given, file)
+    else:
+        document = document_of(given, file)
+    override(document, overrides or {})
+    return spec_of(document, params=params or {})
 
 
 def _all_problems(document: Document, problems: list[Problem], hints: Mapping[str, str]) -> SpecError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr
 
@@ -168,6 +168,50 @@ class Spec(Table):
     sink: Sink = Field(description="The Kafka cluster and topic.")
     transaction: Transaction = Field(default_factory=Transaction, description="When a transaction ends.")
     spark: Spark = Field(default_factory=Spark, description="Where Spark runs, and its settings.")
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, params: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
+    ) -> Spec:
+        """Return the spec in a TOML file; relative paths in it are relative to its folder.
+
+        `params` are the values of `${param:…}`. `overrides` set keys by dotted name, as in {"sink.topic": "orders-dev"}.
+        Raises SpecError with all problems, each with file and line (`details`).
+        """
+        from eosingest.spec.loader import spec_in_python
+
+        return spec_in_python(Path(path), params, overrides)
+
+    @classmethod
+    def from_toml(
+        cls,
+        text: str,
+        *,
+        folder: str | Path = ".",
+        params: Mapping[str, str] | None = None,
+        overrides: Mapping[str, Any] | None = None,
+    ) -> Spec:
+        """Return the spec in a TOML text; relative paths in it are relative to `folder`. Otherwise as `load`."""
+        from eosingest.spec.loader import spec_in_python
+
+        return spec_in_python(Path(folder) / "<toml>", params, overrides, text)
+
+    @classmethod
+    def from_dict(
+        cls,
+        tables: Mapping[str, Any],
+        *,
+        folder: str | Path = ".",
+        params: Mapping[str, str] | None = None,
+        overrides: Mapping[str, Any] | None = None,
+    ) -> Spec:
+        """Return the spec in a dict of a spec's tables and keys, such as {"name": …, "source": {…}}. Otherwise as `from_toml`.
+
+        Its strings may hold references, as in a file; a literal `${` is written `$${`.
+        """
+        from eosingest.spec.loader import spec_in_python
+
+        return spec_in_python(Path(folder) / "<dict>", params, overrides, tables)
 
     _file: Path = PrivateAttr(default=Path())
     _params: dict[str, str] = PrivateAttr(default_factory=dict)
