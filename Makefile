@@ -69,8 +69,8 @@ unit: $(READY) ## run the unit tests: no Kafka, no Spark, seconds
 	$(BIN)/python -m pytest tests/unit
 
 lint: $(READY) ## ruff and mypy
-	$(BIN)/ruff check eosingest tests bench
-	$(BIN)/ruff format --check eosingest tests bench
+	$(BIN)/ruff check eosingest tests bench examples
+	$(BIN)/ruff format --check eosingest tests bench examples
 	$(BIN)/mypy
 
 schema: $(READY) ## write the JSON Schema that the sample specs name
