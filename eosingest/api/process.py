@@ -27,7 +27,7 @@ from typing import IO, Any
 
 import eosingest
 from eosingest.api.messages import Answer, Call, Logged, Message, Note
-from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
+from eosingest.errors import EosingestError, FatalError, IncompleteError, InterruptedRunError, TemporaryError
 from eosingest.spec.model import Spec
 
 _TICK_S = 0.1
@@ -79,6 +79,7 @@ class _Child:
         self._messages: SimpleQueue[Message | None] = SimpleQueue()
         self._connection, its_end = Pipe()
         self._over = False
+        self._asked: int | None = None  # the signal that asked it to end
         try:
             self._process = subprocess.Popen(
                 [sys.executable or "python3", "-P", "-m", "eosingest.api.child", str(its_end.fileno())],
@@ -165,6 +166,7 @@ class _Child:
 
     def _signal(self, number: int) -> None:
         if self._process.poll() is None:
+            self._asked = number
             self._process.send_signal(number)
 
     def _kill(self) -> None:
@@ -176,6 +178,9 @@ class _Child:
     def _lost(self) -> EosingestError:
         """Make the error for a process that ended without an Answer."""
         code = self._process.wait()
+        if self._asked is not None and code == -self._asked:  # a run, an audit and a preview handle it once they begin
+            name = signal.Signals(-code).name
+            return InterruptedRunError(f"stopped by {name}; {self._verb} had sent nothing", signal_number=-code)
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").splitlines()[-_STDERR_LINES:]

@@ -100,7 +100,7 @@ def airflow_stands_in(monkeypatch: pytest.MonkeyPatch, called: list[str]) -> Non
         return lambda day: Task(f"{function.__name__}({day})")
 
     put_in_place(monkeypatch, "airflow")
-    put_in_place(monkeypatch, "airflow.exceptions", AirflowFailException=FailError)
+    put_in_place(monkeypatch, "airflow.sdk.exceptions", AirflowFailException=FailError)
     put_in_place(monkeypatch, "airflow.sdk", dag=dag, task=task)
 
 
@@ -119,7 +119,7 @@ def test_the_dag_of_airflow(examples: Examples, monkeypatch: pytest.MonkeyPatch)
 
     with examples.data.open("a") as file:
         file.write('{"id": 4, "user": "ada", "amount": 1}\n')
-    from airflow.exceptions import AirflowFailException
+    from airflow.sdk.exceptions import AirflowFailException
 
     with pytest.raises(AirflowFailException, match="changed"):  # exit code 12: a retry does not help
         module.load_day(DAY)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,12 +38,29 @@ def state_of_process() -> dict[str, Any]:
     return {"environment": environment, "path": list(sys.path), "handlers": handlers}
 
 
+MARK = "EOSINGEST_OF_TEST"
+
+
+def left_behind() -> list[str]:
+    """Return the commands of the processes that this test has started, whoever their parents are now."""
+    mark = f"{MARK}={os.environ[MARK]}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
 @pytest.fixture(autouse=True)
-def _nothing_is_left(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
+def _nothing_is_left(
+    servers: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """Whatever a test does: nothing is printed, no process stays, and this process is as it was."""
+    monkeypatch.setenv(MARK, uuid.uuid4().hex)
     before = state_of_process()
     yield
-    assert processes_below(os.getpid()) == []
+    assert left_behind() == []
     assert state_of_process() == before
     assert capfd.readouterr() == ("", "")
 
@@ -234,7 +252,7 @@ def test_a_second_exception_kills_the_run_and_the_next_one_goes_on(job: Job, mon
                 eosingest.run(spec_of(job))
     finally:
         signal.signal(signal.SIGINT, before)
-    wait_for(lambda: processes_below(os.getpid()) == [])
+    wait_for(lambda: left_behind() == [])
     report = eosingest.run(spec_of(job))
     assert report is not None
     assert report.complete
@@ -347,4 +365,4 @@ def test_a_run_whose_process_is_killed(job: Job, monkeypatch: pytest.MonkeyPatch
     assert report is not None
     assert report.complete
     assert sorted(job.numbers()) == list(range(20_000))
-    wait_for(lambda: processes_below(os.getpid()) == [])
+    wait_for(lambda: left_behind() == [])

@@ -198,5 +198,11 @@ class TestTheProcess:
         thread.join(2.0)
         assert thread.is_alive(), "the broker does not answer, and the run waits for it"
         stop.set()
-        thread.join(20.0)
+        thread.join(60.0)
         assert [error.exit_code for error in raised if isinstance(error, InterruptedRunError)] == [128 + signal.SIGTERM]
+
+    def test_a_stop_before_a_run_has_begun(self, spec: eosingest.Spec) -> None:
+        stop = threading.Event()
+        stop.set()
+        with pytest.raises(InterruptedRunError, match="stopped by SIGTERM; run had sent nothing"):
+            eosingest.run(spec, stop=stop)
