@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eosingest.errors import SpecError
+from eosingest.kafka import oidc, tls
 
 _TO_KAFKA_PYTHON = {
     "security.protocol": "security_protocol",
@@ -17,7 +18,6 @@ _TO_KAFKA_PYTHON = {
     "sasl.mechanisms": "sasl_mechanism",
     "sasl.username": "sasl_plain_username",
     "sasl.password": "sasl_plain_password",
-    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
     "ssl.ca.location": "ssl_cafile",
     "ssl.certificate.location": "ssl_certfile",
     "ssl.key.location": "ssl_keyfile",
@@ -27,16 +27,24 @@ _TO_KAFKA_PYTHON = {
     "client.id": "client_id",
 }
 
+# Properties that make something else of the two clients (oidc.py, tls.py).
+_OF_BOTH = oidc.KNOWN | {*tls.IN_TEXT, "https.ca.location", "https.ca.pem"}
+
 # Properties of librdkafka that kafka-python has no counterpart for, with what to write instead.
+_TO_PEM = "convert the PKCS#12 store to PEM files (ssl.certificate.location, ssl.key.location)"
 _NO_COUNTERPART = {
-    "ssl.ca.pem": "put the certificate into a file and name it in ssl.ca.location",
-    "ssl.certificate.pem": "put the certificate into a file and name it in ssl.certificate.location",
-    "ssl.key.pem": "put the key into a file and name it in ssl.key.location",
-    "ssl.keystore.location": "convert the PKCS#12 store to PEM files (ssl.certificate.location, ssl.key.location)",
+    "ssl.keystore.location": _TO_PEM,
+    "ssl.keystore.password": _TO_PEM,
     "enable.ssl.certificate.verification": "name the certificate authority in ssl.ca.location",
+    "enable.sasl.oauthbearer.unsecure.jwt": f'nobody vouches for such a token; set {oidc.METHOD} = "oidc"',
+    "sasl.oauthbearer.config": f'it is for tokens that nobody signs; set {oidc.METHOD} = "oidc"',
 }
-_CONNECTION_PREFIXES = ("ssl.", "sasl.", "security.", "enable.ssl.")
-_SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")
+_CONNECTION_PREFIXES = ("ssl.", "sasl.", "security.", "enable.ssl.", "enable.sasl.", "https.")
+_SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_NO_KERBEROS = (
+    "GSSAPI (Kerberos) is not supported: the wheels of confluent-kafka, by which records are written, are built without it;"
+    " log in by SCRAM-SHA-512 or OAUTHBEARER, or by a client certificate (ssl.certificate.location)"
+)
 
 
 @dataclass(frozen=True)
@@ -57,21 +65,39 @@ class ClientSettings:
 
 
 def refuse_one_sided(properties: Mapping[str, str], key: str = "sink.properties") -> list[str]:
-    """Return a problem for each connection property that kafka-python, the control plane, cannot honour.
+    """Return a problem for each connection property that not both clients can honour; a run needs both.
 
-    `key` is where the spec has the properties.
+    `key` is where the spec has the properties. No value is in a problem.
     """
     problems = []
-    for name, value in properties.items():
+    for name in properties:
         if name in _NO_COUNTERPART:
             problems.append(f"{key}: {name} is not supported; {_NO_COUNTERPART[name]}")
-        elif name in ("sasl.mechanism", "sasl.mechanisms") and value.upper() not in _SASL_MECHANISMS:
-            problems.append(
-                f"{key}: {name} is not one of {', '.join(_SASL_MECHANISMS)}; OAUTHBEARER is not supported yet"
-            )
-        elif name.startswith(_CONNECTION_PREFIXES) and name not in _TO_KAFKA_PYTHON:
+        elif name.startswith("sasl.kerberos."):
+            problems.append(f"{key}: {name}: {_NO_KERBEROS}")
+        elif name.startswith(_CONNECTION_PREFIXES) and name not in _TO_KAFKA_PYTHON and name not in _OF_BOTH:
             problems.append(f"{key}: {name} is not supported; the admin client has no counterpart for it")
-    return problems
+    return problems + [f"{key}: {problem}" for problem in _of_login(properties)]
+
+
+def _of_login(properties: Mapping[str, str]) -> list[str]:
+    """Return what is wrong with the mechanism and its properties."""
+    name = next((name for name in ("sasl.mechanism", "sasl.mechanisms") if name in properties), "")
+    mechanism = mechanism_of(properties)
+    if mechanism == "GSSAPI" and name:
+        return [f"{name}: {_NO_KERBEROS}"]
+    if not name:
+        if properties.get("security.protocol", "").upper().startswith("SASL_"):
+            return [f"sasl.mechanism is missing: one of {', '.join(_SASL_MECHANISMS)}"]
+        return []
+    if mechanism not in _SASL_MECHANISMS:
+        return [f"{name} is not one of {', '.join(_SASL_MECHANISMS)}"]
+    return oidc.problems(properties) if mechanism == "OAUTHBEARER" else []
+
+
+def mechanism_of(properties: Mapping[str, str]) -> str:
+    """Return the SASL mechanism; without a word librdkafka takes GSSAPI."""
+    return properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "GSSAPI")).upper()
 
 
 def kafka_python(settings: ClientSettings) -> dict[str, object]:

@@ -22,11 +22,11 @@ from kafka.protocol.consumer.offsets import IsolationLevel
 from eosingest.errors import EosingestError, FatalError, TemporaryError
 from eosingest.host.interruption import never
 from eosingest.host.waiting import in_thread
-from eosingest.kafka.config import ClientSettings, kafka_python
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.connecting import configuration, named_once, refused, told_apart
 from eosingest.kafka.fencing import Fencing
 from eosingest.kafka.log_ends import ends_of_epochs, log_ends
 from eosingest.kafka.protocols import LogEnd, OffsetRange, OpenTransaction, TopicDescription
-from eosingest.kafka.unreachable import reasons
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors report it once, with a hint
 
@@ -68,8 +68,8 @@ class KafkaPythonAdmin:
         self._check = check
         self._servers = settings.bootstrap_servers
         self._created: set[str] = set()
-        with self._errors("connecting"), _told_apart(settings, check):
-            self._client = self._connect(kafka_python(settings))
+        with self._errors("connecting"), told_apart(settings, check):
+            self._client = self._connect(configuration(settings, check))
             if check is not never:
                 self._hear_signals(self._client._manager)
         try:
@@ -108,18 +108,18 @@ class KafkaPythonAdmin:
             raise
         except (kafka_errors.RetriableError, OSError, TimeoutError) as error:
             raise TemporaryError(
-                f"{self._servers}: {doing}: no answer from the brokers ({_named_once(error)})",
+                f"{self._servers}: {doing}: no answer from the brokers ({named_once(error)})",
                 code="broker-unreachable",
                 hint="check bootstrap_servers and that the brokers are up; nothing was sent, run again",
             ) from error
         except kafka_errors.IncompatibleBrokerVersion as error:
             raise FatalError(
-                f"{self._servers}: {doing}: the brokers do not know this request ({_named_once(error)})",
+                f"{self._servers}: {doing}: the brokers do not know this request ({named_once(error)})",
                 code="broker-too-old",
                 hint=f"nothing was sent; eosingest needs Apache Kafka {OLDEST} or newer",
             ) from error
         except kafka_errors.KafkaError as error:
-            raise _refused(f"{self._servers}: {doing}", error) from error
+            raise refused(f"{self._servers}: {doing}", error) from error
 
     def cluster_id(self) -> str:
         """Return the cluster's id."""
@@ -344,46 +344,6 @@ def _once_led(ask: Callable[[], Any], check: Callable[[], None]) -> Any:
             if time.monotonic() > deadline:
                 raise
             time.sleep(_AGAIN_S)
-
-
-@contextlib.contextmanager
-def _told_apart(settings: ClientSettings, check: Callable[[], None]) -> Iterator[None]:
-    """Say why no broker answered: FatalError where a retry helps with no server of the list, else TemporaryError."""
-    try:
-        yield
-    except (kafka_errors.KafkaTimeoutError, OSError) as error:
-        found = in_thread(lambda: reasons(settings), check, "kafka-reasons")
-        if not found:
-            raise
-        lasting = all(reason.lasting for reason in found)
-        text = "; ".join(reason.text for reason in found)
-        hint = next((reason.hint for reason in found if reason.lasting == lasting), "")
-        if lasting:
-            raise FatalError(
-                f"no broker can be reached: {text}", code="broker-unreachable", hint=f"nothing was sent; {hint}"
-            ) from error
-        raise TemporaryError(
-            f"no answer from the brokers: {text}",
-            code="broker-unreachable",
-            hint=f"nothing was sent; {hint}; then run again",
-        ) from error
-
-
-def _refused(doing: str, error: kafka_errors.KafkaError) -> FatalError:
-    """Make the error for an answer that is no, and would be no again."""
-    if not isinstance(error, kafka_errors.AuthorizationError):
-        return FatalError(f"{doing}: {_named_once(error)}", code="broker-refused")
-    return FatalError(
-        f"{doing}: the right to do so is missing ({_named_once(error)})",
-        code="broker-refused",
-        hint="what was committed is kept; give the user that logs in the right (kafka-acls --add), then run again",
-    )
-
-
-def _named_once(error: BaseException) -> str:
-    """Return class and text of an error; kafka-python's texts begin with their class."""
-    name, text = type(error).__name__, str(error)
-    return text if text.startswith(name) else f"{name}: {text}"
 
 
 def _names(listings: Mapping[int, Iterable[Any]]) -> dict[int, str]:

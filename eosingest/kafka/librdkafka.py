@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import logging
+import time
 import uuid
 from collections.abc import Iterator
 
@@ -20,6 +21,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.protocols import FailureKind, KafkaFailure
 
 log = logging.getLogger("eosingest.librdkafka")
+_LOOK_S = 0.5
 
 # Refusals that no retry mends (docs/protocol.md, The task). Anything else that is not a fence has an unknown outcome.
 REFUSALS = frozenset(
@@ -105,3 +107,17 @@ def check_properties(settings: ClientSettings) -> str | None:
         error = exception.args[0]
         return error.str() if isinstance(error, KafkaError) else str(exception)
     return None
+
+
+def refuses_login(settings: ClientSettings, patience_s: float) -> bool:
+    """Say whether a broker refuses the login by these settings; False where it takes it, or nothing is known in time."""
+    refusals: list[KafkaError] = []
+    deadline = time.monotonic() + patience_s
+    with contextlib.suppress(KafkaException):
+        client = AdminClient({**settings.librdkafka(), "error_cb": refusals.append}, logger=log)
+        while not any(error.name() == "_AUTHENTICATION" for error in refusals) and time.monotonic() < deadline:
+            with contextlib.suppress(KafkaException):
+                client.list_topics(timeout=_LOOK_S)
+                return False
+            client.poll(0)
+    return any(error.name() == "_AUTHENTICATION" for error in refusals)

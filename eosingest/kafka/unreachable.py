@@ -10,10 +10,12 @@ import re
 import socket
 import ssl
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from eosingest.kafka.config import ClientSettings
+from eosingest.errors import SpecError
+from eosingest.kafka import tls as tls_by
+from eosingest.kafka.config import ClientSettings, mechanism_of
 
 _TIMEOUT_S = 2.0
 _ASKED_AT_MOST = 3
@@ -21,6 +23,8 @@ _DEFAULT_PORT = 9092
 _SERVER = re.compile(r"(?:\w+://)?(\[[^\]]+\]|[^:\s]+)(?::(\d+))?")
 _SASL_HANDSHAKE, _VERSION = 17, 1
 _ILLEGAL_SASL_STATE = 34
+_API_VERSIONS = struct.pack(">hhih", 18, 0, 1, -1)
+_OTHER_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 
 
 @dataclass(frozen=True)
@@ -37,12 +41,10 @@ def reasons(settings: ClientSettings) -> list[Reason]:
     servers = [server.strip() for server in settings.bootstrap_servers.split(",") if server.strip()]
     properties = {name: value.upper() for name, value in settings.properties.items()}
     protocol = properties.get("security.protocol", "PLAINTEXT")
-    mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "GSSAPI"))
-    authority = settings.properties.get("ssl.ca.location")
-    return [_look(server, protocol, mechanism, authority) for server in servers[:_ASKED_AT_MOST]]
+    return [_look(server, protocol, settings.properties) for server in servers[:_ASKED_AT_MOST]]
 
 
-def _look(server: str, protocol: str, mechanism: str, authority: str | None) -> Reason:
+def _look(server: str, protocol: str, properties: Mapping[str, str]) -> Reason:
     found = _SERVER.fullmatch(server)
     if found is None:
         return Reason(f"{server} is not host:port", True, "write host:port,host:port into bootstrap_servers")
@@ -68,10 +70,10 @@ def _look(server: str, protocol: str, mechanism: str, authority: str | None) -> 
         return Reason(
             f"{at}: {why}", False, "check host and port in bootstrap_servers, firewalls, and that the brokers are up"
         )
-    return _look_at_listener(at, host, port, protocol, mechanism, authority)
+    return _look_at_listener(at, host, port, protocol, properties)
 
 
-def _look_at_listener(at: str, host: str, port: int, protocol: str, mechanism: str, authority: str | None) -> Reason:
+def _look_at_listener(at: str, host: str, port: int, protocol: str, properties: Mapping[str, str]) -> Reason:
     """The port is open: find out whether TLS and SASL are what the spec says."""
     wants_tls, wants_login = protocol.endswith("SSL"), protocol.startswith("SASL")
     tls = _speaks_tls(host, port)
@@ -89,13 +91,10 @@ def _look_at_listener(at: str, host: str, port: int, protocol: str, mechanism: s
             True,
             f'set security.protocol = "{right}" in [sink.properties], or name the port that speaks TLS',
         )
-    untrusted = _untrusted(host, port, authority) if tls else ""
-    if untrusted:
-        return Reason(
-            f"{at}: the certificate is not trusted: {untrusted}",
-            True,
-            "name the authority that signed it: ssl.ca.location in [sink.properties]",
-        )
+    refused = _refused_handshake(at, host, port, properties) if tls else None
+    if refused is not None:
+        return refused
+    mechanism = mechanism_of(properties)
     return _look_at_login(at, _offered(host, port, mechanism, tls=tls), protocol, mechanism)
 
 
@@ -142,20 +141,53 @@ def _speaks_tls(host: str, port: int) -> bool:
         return False
 
 
-def _untrusted(host: str, port: int, authority: str | None) -> str:
-    """Return why the listener's certificate is not trusted; nothing where it is, or cannot be told."""
+def _refused_handshake(at: str, host: str, port: int, properties: Mapping[str, str]) -> Reason | None:
+    """Return why TLS fails by the spec's properties: who trusts whom not; None where it does not, or it cannot be told."""
     try:
-        context = ssl.create_default_context(cafile=authority)
-        context.check_hostname = False
+        context = tls_by.context(properties)
         with (
             socket.create_connection((host, port), _TIMEOUT_S) as raw,
-            context.wrap_socket(raw, server_hostname=host),
+            context.wrap_socket(raw, server_hostname=host) as secured,
         ):
-            return ""
+            # Of what a listener says of a client's certificate TLS 1.3 tells behind the handshake.
+            secured.sendall(struct.pack(">i", len(_API_VERSIONS)) + _API_VERSIONS)
+            secured.recv(4)
     except ssl.SSLCertVerificationError as error:
-        return error.verify_message
-    except OSError:
-        return ""
+        if error.verify_code in _OTHER_NAME:
+            return Reason(
+                f"{at}: the certificate is not for this host: {error.verify_message}",
+                True,
+                "name the broker in bootstrap_servers as its certificate does (also in advertised.listeners)",
+            )
+        return Reason(
+            f"{at}: the certificate is not trusted: {error.verify_message}",
+            True,
+            "name the authority that signed it: ssl.ca.location in [sink.properties]",
+        )
+    except ssl.SSLError as error:
+        said = re.search(r"alert ([a-z ]+)", str(error).lower().replace("_", " "))
+        return _refused_client(at, said[1].strip() if said else "", properties)
+    except (OSError, SpecError):
+        return None
+    return None
+
+
+def _refused_client(at: str, said: str, properties: Mapping[str, str]) -> Reason | None:
+    """Return the reason for an alert, if it is of the client's certificate."""
+    if "certificate" not in said and "unknown ca" not in said:
+        return None
+    if not any(properties.get(name) for name in ("ssl.certificate.location", "ssl.certificate.pem")):
+        return Reason(
+            f"{at} asks for a client certificate, and the properties have none (TLS alert: {said})",
+            True,
+            "set ssl.certificate.location and ssl.key.location, or name a listener that asks for none",
+        )
+    return Reason(
+        f"{at} does not take the client's certificate (TLS alert: {said}): it has expired, or no authority that the"
+        " broker trusts has signed it",
+        True,
+        "correct ssl.certificate.location and ssl.key.location (openssl x509 -noout -dates -issuer -in FILE shows both)",
+    )
 
 
 def _offered(host: str, port: int, mechanism: str, *, tls: bool) -> tuple[int, list[str]] | None:

@@ -288,8 +288,8 @@ def resolve_properties(
 ) -> dict[str, str]:
     """Return client properties, by default `sink.properties`, with references resolved. `key` is their table in the spec.
 
-    They may be secrets: keep them in memory only, never print them. Relative paths in `ssl.*.location` are resolved against the
-    spec's folder. Raises SpecError for a reference without value.
+    They may be secrets: keep them in memory only, never print them. Relative paths in `ssl.*.location` and `https.ca.location`
+    are resolved against the spec's folder. Raises SpecError for a reference without value.
     """
     references, resolved, problems = spec.references(), {}, []
     for name, text in (spec.sink.properties if properties is None else properties).items():
@@ -299,7 +299,7 @@ def resolve_properties(
             problems.append(f"{spec.file}: {key}.{name}: {error}")
             continue
         # "probe" tells librdkafka to look for the system's certificates.
-        is_file = name.startswith("ssl.") and name.endswith(".location") and value not in ("", "probe")
+        is_file = name.startswith(("ssl.", "https.")) and name.endswith(".location") and value not in ("", "probe")
         resolved[name] = str(spec.directory / value) if is_file else value
     if problems:
         raise SpecError("\n".join(problems), code="unset-reference", problems=problems)

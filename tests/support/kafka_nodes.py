@@ -67,9 +67,12 @@ NO_INDEX_ENTRIES = {"log.index.interval.bytes": str(1 << 30)}
 class Node:
     """One broker. Its process may be killed, frozen, ended in order, and started again on the same ports and data."""
 
-    def __init__(self, server: Server, state: State, properties: Mapping[str, str], cluster_id: str) -> None:
+    def __init__(
+        self, server: Server, state: State, properties: Mapping[str, str], cluster_id: str, heap: str = HEAP
+    ) -> None:
         self.server = server
         self.state = state
+        self._heap = heap
         self._properties = properties
         self._cluster_id = cluster_id
 
@@ -79,7 +82,7 @@ class Node:
         self.server.directory.mkdir(parents=True, exist_ok=True)
         self.server.write_state(self.state)
         deadline = time.monotonic() + START_S
-        self.server.launch(libs, self.state, self._properties, deadline, self._cluster_id, heap=HEAP)
+        self.server.launch(libs, self.state, self._properties, deadline, self._cluster_id, heap=self._heap)
 
     def wait(self) -> None:
         """Wait until it answers."""

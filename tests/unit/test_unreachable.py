@@ -13,12 +13,14 @@ import kafka.errors as kafka_errors
 import pytest
 
 from eosingest.errors import EosingestError, FatalError, TemporaryError
-from eosingest.kafka import kafka_python
+from eosingest.kafka import connecting, kafka_python
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.unreachable import Reason, reasons
 
 TLS = Path(__file__).parent / "tls"  # a key of this test alone: it protects nothing
+TRUSTED = {"ssl_ca_location": str(TLS / "cert.pem")}
+ANY_NAME = {"ssl_endpoint_identification_algorithm": "none"}
 Listen = Callable[..., str]
 
 
@@ -103,7 +105,8 @@ def test_a_name_that_is_none(monkeypatch: pytest.MonkeyPatch, number: int, lasti
         (NO_LOGIN, True, {}, "speaks TLS, and security.protocol is PLAINTEXT"),
         (LOGIN, True, {"security_protocol": "SASL_PLAINTEXT"}, "speaks TLS"),
         (LOGIN, True, {"security_protocol": "SASL_SSL"}, "the certificate is not trusted"),
-        (LOGIN, True, {"security_protocol": "SSL", "ssl_ca_location": str(TLS / "cert.pem")}, "asks for a login"),
+        (LOGIN, True, {"security_protocol": "SSL", **TRUSTED}, "the certificate is not for this host"),
+        (LOGIN, True, {"security_protocol": "SSL", **TRUSTED, **ANY_NAME}, "asks for a login"),
     ],
 )  # fmt: skip
 def test_a_mismatch_is_lasting(listen: Listen, said: bytes, tls: bool, properties: dict[str, str], words: str) -> None:
@@ -135,7 +138,7 @@ def test_one_server_that_may_come_back_is_worth_a_retry(
 
     monkeypatch.setattr(kafka_python, "KafkaAdminClient", fail)
     monkeypatch.setattr(kafka_python, "_BOOTSTRAP_S", 0.0)
-    monkeypatch.setattr(kafka_python, "reasons", lambda settings: found)
+    monkeypatch.setattr(connecting, "reasons", lambda settings: found)
     with pytest.raises(error) as caught:
         KafkaPythonAdmin(ClientSettings("a:1,b:1"))
     assert caught.value.code == "broker-unreachable"
