@@ -57,13 +57,13 @@ class Document:
         """Return `orders.toml:12: sink.topci: …`, or `--set sink.topci: …` for a key of the command line."""
         line = self._line(problem.path)
         where = f"{self.file}:{line}: " if line else f"{self.file}: "
-        if self._is_overridden(problem.path):
+        if self.is_overridden(problem.path):
             where = f"{self.flag} "
         return f"{where}{dotted(problem.path)}: {problem.text}" if problem.path else f"{where}{problem.text}"
 
     def detail(self, problem: Problem) -> SpecProblem:
         """Return the problem as a SpecProblem, with its file and line."""
-        overridden = self._is_overridden(problem.path)
+        overridden = self.is_overridden(problem.path)
         return SpecProblem(
             message=self.describe(problem),
             code=problem.code,
@@ -75,13 +75,14 @@ class Document:
 
     def lines_by_key(self) -> dict[str, int]:
         """Return the line numbers of the keys in the file, by dotted name; keys that `--set` overrides are left out."""
-        return {dotted(path): line for path, line in self.lines.items() if not self._is_overridden(path)}
+        return {dotted(path): line for path, line in self.lines.items() if not self.is_overridden(path)}
 
     def position(self, problem: Problem) -> tuple[bool, int]:
         """Return a sort key: the file's problems by line, those of the command line last."""
-        return self._is_overridden(problem.path), self._line(problem.path)
+        return self.is_overridden(problem.path), self._line(problem.path)
 
-    def _is_overridden(self, path: KeyPath) -> bool:
+    def is_overridden(self, path: KeyPath) -> bool:
+        """Say whether the command line has set the key, or a table around it."""
         return any(prefix in self.overridden for prefix in _prefixes(path))
 
     def _line(self, path: KeyPath) -> int:

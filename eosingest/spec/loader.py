@@ -9,6 +9,7 @@ No problem text holds a value of the spec.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from eosingest.errors import SpecError
-from eosingest.spec import generations
+from eosingest.spec import generations, restricted
 from eosingest.spec.document import (
     Document,
     KeyPath,
@@ -71,6 +72,9 @@ def spec_of(
     path = document.file
     references = References(params, path.absolute().parent)
     problems = list(document.problems)
+    forbidden = list(restricted.problems(document.tables, os.environ, document.is_overridden))
+    if forbidden:  # nothing that it names is read or resolved
+        raise _all_problems(document, problems + forbidden, {})
     root_as_written = get(document.tables, "source", "root")
     table = _source_table(document.tables)
     problems += table.problems_as_written(_source(document.tables))

@@ -74,6 +74,11 @@ class References:
         raise UnresolvedError(f"${{file:{name}}}: the file cannot be read: {reason}")
 
 
+def references_in(text: str) -> list[tuple[str, str]]:
+    """Return kind and name of each reference in a text, as written; malformed ones too."""
+    return [(match["kind"], match["name"]) for match in _REFERENCE.finditer(text) if not match["literal"]]
+
+
 def leading_reference(text: str) -> str | None:
     """Return the reference with which a text begins, as written, or None. An escaped `$${` is not a reference."""
     match = _REFERENCE.match(text)
