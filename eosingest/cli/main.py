@@ -101,8 +101,12 @@ def exit_code_of(arguments: Sequence[str]) -> int:
     if not isinstance(parsed, Action):
         return parsed if isinstance(parsed, int) else renderer.result(parsed)
     renderer = Renderer(parsed.output or renderer.output, quiet=parsed.quiet)
-    with logging_to(renderer, verbose=parsed.verbose):
-        return renderer.result(_guarded(renderer, parsed.command, lambda: parsed.perform(renderer)))
+    before = dict(os.environ)
+    try:
+        with logging_to(renderer, verbose=parsed.verbose):
+            return renderer.result(_guarded(renderer, parsed.command, lambda: parsed.perform(renderer)))
+    finally:  # what was kept from children (spec/late.py) is there again for who called us
+        os.environ.update({name: before[name] for name in before.keys() - os.environ.keys()})
 
 
 def _parse(arguments: Sequence[str]) -> Action | Result | int:

@@ -151,6 +151,7 @@ def load_spec(
     `thorough` also finds mistakes at which a run would fail later.
     """
     from eosingest.spec import load
+    from eosingest.spec.late import keep_from_children
 
     file = spec_file(file)
     _refuse_data(file)
@@ -160,12 +161,14 @@ def load_spec(
 
         more = partial(further_problems, spec=file)
 
-    return load(
+    spec = load(
         file,
         params=_pairs([*_lines(PARAM_VARIABLE), *(params or ())]),
         overrides=[*_lines(SET_VARIABLE), *(overrides or ())],
         more=more,
     )
+    keep_from_children(spec, os.environ)
+    return spec
 
 
 def _refuse_data(file: Path) -> None:

@@ -32,6 +32,7 @@ from eosingest.spec.document import (
     parsed_document,
     read_document,
 )
+from eosingest.spec.late import LATE
 from eosingest.spec.masters import embedded_problem, master_problem
 from eosingest.spec.model import Spec
 from eosingest.spec.options import refused_conf, refused_properties
@@ -41,8 +42,6 @@ from eosingest.spec.tables import SourceTable
 from eosingest.spec.units import parse_duration
 from eosingest.spec.values import HEADERS_TAGS
 
-# Keys that may hold secrets, which are resolved only when they are used.
-_LATE = (("sink", "properties"), ("source", "properties"), ("source", "storage"), ("source", "password"))
 _Model = TypeVar("_Model", bound=BaseModel)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -153,7 +152,7 @@ def _resolve(value: Any, path: KeyPath, references: References, problems: list[P
 
 def _keep_late(tables: Table, resolved: Table) -> Table:
     """Put the unresolved text of keys back that may have secrets: they are resolved when they are used."""
-    for name, key in _LATE:
+    for name, key in LATE:
         late, table = get(tables, name, key), resolved.get(name)
         if late is not None and isinstance(table, dict):
             resolved = {**resolved, name: {**table, key: late}}

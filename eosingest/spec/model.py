@@ -215,6 +215,7 @@ class Spec(Table):
 
     _file: Path = PrivateAttr(default=Path())
     _params: dict[str, str] = PrivateAttr(default_factory=dict)
+    _environ: Mapping[str, str] | None = PrivateAttr(default=None)
     _root_as_written: str | None = PrivateAttr(default=None)
     _written: Spec | None = PrivateAttr(default=None)  # the spec before a generation's defaults were set
     _defaults_of: int = PrivateAttr(default=generations.NEWEST)
@@ -275,7 +276,11 @@ class Spec(Table):
 
     def references(self) -> References:
         """Return the resolver for this spec's references."""
-        return References(self._params, self.directory)
+        return References(self._params, self.directory, self._environ)
+
+    def keep_environment(self, environ: Mapping[str, str]) -> None:
+        """Have references to the environment resolved by this copy of it from now on (spec/late.py)."""
+        self._environ = dict(environ)
 
     def __repr__(self) -> str:
         return f"Spec(name={self.name!r}, file={str(self.file)!r})"

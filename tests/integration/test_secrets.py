@@ -1,0 +1,161 @@
+"""Where secrets are not: a run is sampled from its begin to its end, and all that it says and leaves is searched for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eosingest.protocol.offsets import topic
+from tests.integration.test_secured import OFFSETS, RECORDS, Locked
+from tests.support.harness import SPEC, create_topic, run_text
+from tests.support.held_runs import Held
+from tests.support.kafka_nodes import distinct_ports
+from tests.support.locked_broker import ENVIRONMENT, KEY_PASSWORD, PASSWORD, SECRET, LockedBroker
+
+pytestmark = pytest.mark.timeout(600)
+# A line of the client's key, beside the passwords.
+Secrets = dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LockedBroker]:
+    broker = LockedBroker(tmp_path_factory.mktemp("locked"))
+    try:
+        broker.start()
+        create_topic(broker.direct, OFFSETS, partitions=topic.PARTITIONS, config={"cleanup.policy": "compact"})
+        yield broker
+    finally:
+        broker.stop()
+
+
+def below(pid: int) -> set[int]:
+    """Return the processes that descend from one."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = stat.read_text()
+        except OSError:
+            continue
+        parents[int(stat.parent.name)] = int(text.rpartition(") ")[2].split()[1])
+    found, size = {pid}, 0
+    while len(found) > size:
+        size = len(found)
+        found |= {child for child, parent in parents.items() if parent in found}
+    return found - {pid}
+
+
+class Sampler:
+    """Command lines and environments of all that a run starts, and what Spark's UI says of it."""
+
+    def __init__(self, process: subprocess.Popen[str], port: int) -> None:
+        self.process, self.port = process, port
+        self.own = b""
+        self.commands: dict[int, bytes] = {}
+        self.environments: dict[int, bytes] = {}
+        self.ui: dict[str, bytes] = {}
+
+    def until_the_end(self, timeout_s: float = 120) -> None:
+        """Sample every 20 ms."""
+        deadline = time.monotonic() + timeout_s
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline
+            self.own += self._of(self.process.pid, "cmdline")
+            for pid in below(self.process.pid):
+                self.commands[pid] = self.commands.get(pid, b"") + self._of(pid, "cmdline")
+                self.environments[pid] = self.environments.get(pid, b"") + self._of(pid, "environ")
+            self._look_at_ui()
+            time.sleep(0.02)
+
+    def _of(self, pid: int, name: str) -> bytes:
+        try:
+            return Path(f"/proc/{pid}/{name}").read_bytes()
+        except OSError:
+            return b""
+
+    def _look_at_ui(self) -> None:
+        if {"environment", "sql", "jobs", "page"} <= self.ui.keys():
+            return
+        root = f"http://127.0.0.1:{self.port}"
+        try:
+            (application,) = json.loads(self._get(f"{root}/api/v1/applications"))
+            jobs = json.loads(self._get(f"{root}/api/v1/applications/{application['id']}/jobs"))
+            for name in ("environment", "sql?details=true&planDescription=true", "jobs") if jobs else ():
+                self.ui[name.partition("?")[0]] = self._get(f"{root}/api/v1/applications/{application['id']}/{name}")
+            if jobs:
+                self.ui["page"] = self._get(f"{root}/environment/")
+        except (OSError, ValueError):
+            return
+
+    def _get(self, url: str) -> bytes:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            found: bytes = answer.read()
+            return found
+
+
+def shown(secrets: Secrets, place: str, data: bytes) -> list[str]:
+    """Return the names of the secrets that are in the data."""
+    return [f"{name} in {place}" for name, secret in secrets.items() if secret.encode() in data]
+
+
+WAYS = {
+    "PLAIN": {},
+    "OAUTHBEARER": {},
+    "mutual, key behind a password": {"ssl.key.password": "${file:key-password}"},
+    "mutual, PEM": {},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_secret_is_shown_while_a_run_works_or_left_behind(locked: LockedBroker, tmp_path: Path, way: str) -> None:
+    """In output (also with -v), reports, logs, command lines, children's environment, Spark's UI, event log and plans."""
+    made = Locked(locked, tmp_path / "job")
+    job, (port,) = made.job, distinct_ports(1)
+    (job.folder / "key-password").write_text(f"{KEY_PASSWORD}\n")
+    secrets = {"password": PASSWORD, "client secret": SECRET, "key's password": KEY_PASSWORD}
+    secrets["key"] = locked.certificates.text("loader.key").splitlines()[3]
+    made.come(way, SPEC, but=WAYS[way])
+    events = tmp_path / "events"
+    events.mkdir()
+    ui = {"spark.ui.enabled": "true", "spark.ui.port": str(port), "spark.eventLog.enabled": "true"}
+    ui |= {"spark.eventLog.dir": events.as_uri(), "spark.eventLog.compress": "false"}
+    job.edit_spec("conf = { ", "conf = { " + ", ".join(f'"{name}" = "{value}"' for name, value in ui.items()) + ", ")
+    home = tmp_path / "cache"
+    held = Held(job, "task-before-commit=sleep:4")
+    environment = {**ENVIRONMENT, **held.env, "XDG_CACHE_HOME": str(home)}
+    process = job.popen("run", "-v", env=environment)
+    sampler = Sampler(process, port)
+    sampler.until_the_end()
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, (out, err)
+    assert json.loads(out)["data"]["records_sent"] == RECORDS
+    found = shown(secrets, "output", (out + err).encode())
+    for verb in ("status", "plan", "check", "run", "verify"):
+        text = run_text(job, verb, "-v", env=environment)
+        assert text.exit_code == 0, text
+        found += shown(secrets, f"{verb} -v", text.text.encode())
+    found += shown(secrets, "ps", sampler.own)
+    for pid, command in sampler.commands.items():
+        found += shown(secrets, "ps of a child", command)
+        found += shown(secrets, f"environment of {command[:80]!r}", sampler.environments[pid])
+    for page, data in sampler.ui.items():
+        found += shown(secrets, f"Spark's UI: {page}", data)
+    left = [path for folder in (home, events) for path in folder.rglob("*") if path.is_file()]
+    for path in left:
+        found += shown(secrets, path.name, path.read_bytes())
+    assert not found
+    # Of each place something was seen, or nothing would have been found in it.
+    kinds = b" ".join(sampler.commands.values())
+    assert b"java" in kinds and b"eosingest.spark.daemon" in kinds, kinds
+    assert {"environment", "sql", "jobs", "page"} <= sampler.ui.keys()
+    assert b"spark.eventLog.dir" in sampler.ui["environment"]
+    assert any(path.parent.name == "logs" for path in left)
+    assert any(b"SparkListenerSQLExecutionStart" in path.read_bytes() for path in events.rglob("*") if path.is_file())
+    assert any(b"PYTHON" in data for data in sampler.environments.values())
+    assert os.environ.get("LOCKED_PASSWORD") is None
