@@ -237,7 +237,7 @@ class ControlLog:
         before that read may have claimed before it as well, and we asked for the number behind its own.
         """
         if failure.kind is FailureKind.REFUSED:
-            raise _kafka_error("writing the control record", failure)
+            raise _kafka_error("writing the control record", failure, self._topic)
         began = self._now()
         while True:
             with self.kafka_errors("reading the offsets topic"):
@@ -249,7 +249,7 @@ class ControlLog:
                     return
             other = self._other_at_work(control) if failure.kind is FailureKind.FENCED else None
             if self._now() - began > (_SUCCESSOR_WAIT_S if other is None else _PLAN_WAIT_S):
-                raise _kafka_error("writing the control record", failure, other)
+                raise _kafka_error("writing the control record", failure, self._topic, other)
             self._sleep(_AGAIN_S)
 
     def _other_at_work(self, own: ControlRecord) -> ControlRecord | None:
@@ -270,7 +270,7 @@ class ControlLog:
                 raise blocked_read(
                     self._kafka.admin, self._topic, [self.partition], what, code="offsets-held-up", again="run again"
                 ) from failure
-            raise _kafka_error(doing, failure) from failure
+            raise _kafka_error(doing, failure, self._topic) from failure
 
     def close(self) -> None:
         """Close the control producer and the reader."""
@@ -279,13 +279,15 @@ class ControlLog:
         self.reader.close()
 
 
-def _kafka_error(doing: str, failure: KafkaFailure, other: ControlRecord | None = None) -> EosingestError:
+def _kafka_error(doing: str, failure: KafkaFailure, offsets: str, other: ControlRecord | None = None) -> EosingestError:
     """Return the error for a KafkaFailure. A fence alone is not exit 6 (FencedError): only the control record proves that.
 
-    `other` is a run that may have fenced ours before its claim.
+    `offsets` is the offsets topic; `other` is a run that may have fenced ours before its claim.
     """
     if failure.kind is FailureKind.REFUSED:
-        return FatalError(f"{doing}: Kafka refused: {failure}", code="kafka-refused", hint=hint_of(failure.code))
+        return FatalError(
+            f"{doing}: Kafka refused: {failure}", code="kafka-refused", hint=hint_of(failure.code, offsets=offsets)
+        )
     hint = "what was committed is kept, nothing was sent twice; run again"
     if other is not None:
         hint = (

@@ -281,6 +281,8 @@ class Spec(Table):
     def keep_environment(self, environ: Mapping[str, str]) -> None:
         """Have references to the environment resolved by this copy of it from now on (spec/late.py)."""
         self._environ = dict(environ)
+        if self._written is not None:  # of which the spec at another generation is made
+            self._written._environ = self._environ
 
     def __repr__(self) -> str:
         return f"Spec(name={self.name!r}, file={str(self.file)!r})"

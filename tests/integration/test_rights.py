@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,6 +118,60 @@ def test_transactional_ids_that_are_not_allowed(job_of_user: Guarded) -> None:
     control: Allowed = (ResourceType.TRANSACTIONAL_ID, f"{ids}control", AclOperation.WRITE)
     job.broker.allow_only([*(each for each in job.needed if each[1] != f"{ids}*"), control])
     job.run_refused("broker-refused", f"{ids}0", "kafka-acls --add", "run again")
+
+
+@pytest.mark.parametrize("left", [AclOperation.WRITE, AclOperation.READ], ids=["not read", "not written"])
+def test_an_offsets_topic_that_is_not_open_to_the_user(job_of_user: Guarded, left: AclOperation) -> None:
+    """Without either of its two rights nothing is sent, and the topic is named."""
+    job = job_of_user
+    job.allow_all_but(ResourceType.TOPIC, OFFSETS, left)
+    done = job.run()
+    assert done.exit_code == 7, done
+    (error,) = done.envelope["errors"]
+    assert OFFSETS in f"{error['message']} {error['hint']}", error
+    assert "run again" in error["hint"], error
+    assert not any(end_offsets(job.job.servers, job.job.name).values())
+    job.run_complete()
+
+
+def test_a_topic_that_the_user_may_not_create(job_of_user: Guarded) -> None:
+    job = job_of_user
+    job.job.edit_spec(f'topic = "{job.job.name}"', f'topic = "{job.job.name}-new"')
+    new = f"{job.job.name}-new"
+    others = [each for each in job.needed if each[1] != job.job.name]
+    topics = [(ResourceType.TOPIC, new, AclOperation.WRITE)]
+    job.broker.allow_only([*others, *topics])
+    assert_refused(job.run(), 7, "topic-not-created", "kafka-topics", f"--create --topic {new}")
+    job.broker.allow_only([*others, *topics, (ResourceType.TOPIC, new, AclOperation.CREATE)])
+    assert_done(job.run(), records_sent=10)
+
+
+def test_looks_and_audits_need_no_right_to_write(job_of_user: Guarded) -> None:
+    job, kind = job_of_user, ResourceType.TOPIC
+    job.run_complete()
+    env = {"GUARDED_PASSWORD": PASSWORD}
+    seen = [(kind, job.source.name, AclOperation.READ), (kind, OFFSETS, AclOperation.READ)]
+    job.broker.allow_only([*seen, (kind, job.job.name, AclOperation.DESCRIBE)])
+    for verb in ("status", "plan"):
+        done = job.job.run(verb, env=env)
+        assert done.exit_code == 0, done
+    job.broker.allow_only([*seen, (kind, job.job.name, AclOperation.READ)])
+    done = job.job.run("verify", env=env)
+    assert done.exit_code == 0, done
+
+
+def test_the_page_lists_the_rights_that_these_tests_give() -> None:
+    """docs/security.md, the rows of a run: they are those of `of_a_job`, which each test above takes one from."""
+    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in page.splitlines() if line.startswith("| run |")]
+    rows += (
+        [["run", "topic `source`", "Read"]]
+        if "| run of a source that is a topic | the source topic | Read |" in page
+        else []
+    )
+    listed = {(re.findall(r"`([^`]+)`", resource)[0], operation) for _, resource, operation in rows}
+    given = of_a_job("source", "orders", OFFSETS, "eosingest.orders.")
+    assert listed == {(name.removesuffix("*"), operation.name.capitalize()) for _, name, operation in given}
 
 
 def test_a_right_that_is_taken_away_in_mid_run(job_of_user: Guarded) -> None:
