@@ -67,8 +67,12 @@ class Sampler:
             assert time.monotonic() < deadline
             self.own += self._of(self.process.pid, "cmdline")
             for pid in below(self.process.pid):
-                self.commands[pid] = self.commands.get(pid, b"") + self._of(pid, "cmdline")
-                self.environments[pid] = self.environments.get(pid, b"") + self._of(pid, "environ")
+                command = self._of(pid, "cmdline")
+                if (
+                    command and command not in self.own
+                ):  # else a fork of the driver, which is about to become something else
+                    self.commands[pid] = self.commands.get(pid, b"") + command
+                    self.environments[pid] = self.environments.get(pid, b"") + self._of(pid, "environ")
             self._look_at_ui()
             time.sleep(0.02)
 

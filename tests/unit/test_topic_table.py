@@ -91,7 +91,7 @@ def test_what_is_wrong_with_it(tmp_path: Path, more: str, words: str) -> None:
     assert words in caught.value.message
 
 
-@pytest.mark.parametrize("properties", ['{ "fetch.mn.bytes" = 1 }', '{ ssl.ca.pem = "x" }'])
+@pytest.mark.parametrize("properties", ['{ "fetch.mn.bytes" = 1 }', '{ ssl.keystore.password = "x" }'])
 def test_properties_that_no_client_takes(tmp_path: Path, properties: str) -> None:
     with pytest.raises(SpecError, match=r"source\.properties"):
         client_of(loaded(tmp_path, f"properties = {properties}"))
