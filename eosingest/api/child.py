@@ -24,6 +24,7 @@ from typing import Any
 from eosingest.api.messages import Answer, Call, Logged, Message, Note
 from eosingest.errors import REPORT_A_BUG, EosingestError, InterruptedRunError
 from eosingest.report.model import AuditProgress, Progress
+from eosingest.spec.late import keep_from_children
 
 _HANDLED = (signal.SIGINT, signal.SIGTERM)
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000  # as the command line has it
@@ -158,6 +159,7 @@ def main(descriptor: int) -> None:
             call = connection.recv()
         except EOFError:
             return  # the caller has ended
+        keep_from_children(call.spec, os.environ)
         caller = _Caller(connection)
         log = logging.getLogger("eosingest")
         log.setLevel(call.log_level)

@@ -22,6 +22,7 @@ from tests.support.harness import (
     finish,
 )
 from tests.support.locked_broker import ENVIRONMENT, SECRETS, WAYS, LockedBroker
+from tests.support.spark_clusters import LOCAL_CLUSTER, environment, on, spark_home
 from tests.support.token_endpoint import AUDIENCE
 
 pytestmark = pytest.mark.timeout(600)
@@ -96,6 +97,21 @@ def test_a_job_from_its_check_to_its_audit(locked_job: Locked, spec: str, way: s
     status = locked_job.run("status")
     assert (status.exit_code, status.data["state"]) == (0, "complete")
     verified = locked_job.run("verify")
+    assert verified.exit_code == 0, verified
+
+
+@pytest.mark.parametrize("way", ["mutual, PEM", "OAUTHBEARER, https"])
+@pytest.mark.parametrize("spec", [LINES_SPEC, SPEC], ids=["lines", "spark"])
+def test_executors_come_in_by_the_same_properties(
+    locked_job: Locked, tmp_path_factory: pytest.TempPathFactory, spec: str, way: str
+) -> None:
+    """Processes of their own, which have nothing of the driver's environment: what they need travels with the tasks."""
+    locked_job.come(way, spec)
+    on(locked_job.job, LOCAL_CLUSTER)
+    env = environment(spark_home(tmp_path_factory.mktemp("spark")))
+    assert_done(locked_job.run(env=env), records_sent=RECORDS)
+    assert sorted(locked_job.job.numbers()) == list(range(RECORDS))
+    verified = locked_job.run("verify", env=env)
     assert verified.exit_code == 0, verified
 
 

@@ -139,7 +139,7 @@ class TestTheProcess:
     def test_its_error_is_raised_here(self, spec: eosingest.Spec) -> None:
         sink = {**TABLES["sink"], "properties": {"sasl.mechanism": "OAUTHBEARER"}}
         refused = eosingest.Spec.from_dict({**TABLES, "sink": sink}, folder=spec.directory)
-        with pytest.raises(SpecError, match="OAUTHBEARER is not supported yet") as raised:
+        with pytest.raises(SpecError, match="sasl.oauthbearer.client.id is missing") as raised:
             eosingest.run(refused)
         assert (raised.value.code, raised.value.exit_code, raised.value.report) == ("bad-property", 2, None)
 
