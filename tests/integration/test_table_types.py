@@ -96,6 +96,7 @@ def _read(server: Postgres, *, query: bool = False) -> list[Any]:
         key=("id",),
         split_rows=100,
         incremental=False,
+        hide_keys=False,
         others=SimpleNamespace(resolve=lambda given, where: given),
     )
     source = TableSource(table, lambda: None)

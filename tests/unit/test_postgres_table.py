@@ -164,6 +164,17 @@ def test_a_range_of_a_job_that_goes_on_is_kept_as_such(tmp_path: Path) -> None:
     assert digest["incremental"] == "true"
 
 
+def test_a_range_that_hides_its_keys() -> None:
+    """Its name and label tell it from others, by hashes that no other table gives for the same keys."""
+    shown = KeyRange("public.t", "1/2/3", ("ada@example.org",), ("bob@example.org",), 10)
+    hidden, other = replace(shown, hides_keys=True), replace(shown, hides_keys=True, identity="4/5/6")
+    assert hidden == shown and hidden.key == shown.key and hidden.bounds == shown.bounds
+    assert "example.org" in shown.item and "example.org" in shown.label
+    assert "example.org" not in hidden.item + hidden.label and hidden.item.startswith("public.t>#")
+    assert len({hidden.item, other.item, replace(hidden, after=("eve@example.org",)).item}) == 3
+    assert replace(hidden, after=None).item == "public.t>"
+
+
 def test_older_ranges_that_lie_side_by_side_are_folded() -> None:
     """Breaks when numbers are ordered as texts, when a gap is folded over, or when each run writes the folded record anew."""
     many = settled(*range(0, 1001, 10))
