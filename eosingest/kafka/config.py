@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eosingest.errors import SpecError
-from eosingest.kafka import oidc, tls
+from eosingest.kafka import oidc
 
 _TO_KAFKA_PYTHON = {
     "security.protocol": "security_protocol",
@@ -28,7 +28,8 @@ _TO_KAFKA_PYTHON = {
 }
 
 # Properties that make something else of the two clients (oidc.py, tls.py).
-_OF_BOTH = oidc.KNOWN | {*tls.IN_TEXT, "https.ca.location", "https.ca.pem"}
+_IN_TEXT = ("ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem")
+_OF_BOTH = oidc.KNOWN | {*_IN_TEXT, "https.ca.location", "https.ca.pem"}
 
 # Properties of librdkafka that kafka-python has no counterpart for, with what to write instead.
 _TO_PEM = "convert the PKCS#12 store to PEM files (ssl.certificate.location, ssl.key.location)"

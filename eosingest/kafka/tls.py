@@ -16,7 +16,6 @@ from pathlib import Path
 from eosingest.errors import SpecError
 
 _SYSTEM = ("", "probe")  # librdkafka's words for the system's own authorities
-IN_TEXT = ("ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem")
 
 
 def context(properties: Mapping[str, str], key: str = "sink.properties") -> ssl.SSLContext:

@@ -118,13 +118,12 @@ class Transaction:
     def pieces(self, rows: Batch) -> Iterator[Batch]:
         """Cut rows into pieces that fit into the transaction as it is when each is asked for; of one row at least."""
         ends = np.cumsum(rows.sizes)
-        a_second = int(
-            self._settings.rate_limit or self._settings.max_bytes
-        )  # no more at once where the rate is limited
+        # Where the rate is limited no more goes at once than in a second.
+        at_once = int(self._settings.rate_limit or self._settings.max_bytes)
         start = 0
         while start < len(ends):
             before = int(ends[start - 1]) if start else 0
-            room = min(self._settings.max_bytes - self._bytes, a_second)
+            room = min(self._settings.max_bytes - self._bytes, at_once)
             fit_bytes = int(np.searchsorted(ends, before + room, side="right"))
             fit_records = start + self._settings.max_records - self.records
             end = max(start + 1, min(len(ends), start + _CHUNK_ROWS, fit_bytes, fit_records))

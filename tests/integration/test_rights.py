@@ -10,26 +10,19 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
-from eosingest.protocol.offsets import topic
 from tests.integration.test_verbs import command
-from tests.support.guarded_broker import PASSWORD, USER, Allowed, GuardedBroker, of_a_job
+from tests.support.guarded_broker import OFFSETS, PASSWORD, USER, Allowed, GuardedBroker, of_a_job, serving
 from tests.support.harness import Done, Job, assert_done, assert_refused, create_topic, end_offsets, finish, wait_for
 from tests.support.held_runs import Held
 from tests.support.source_topics import SourceTopic, copy_job, numbered
 
 pytestmark = pytest.mark.timeout(900)
-OFFSETS = "eosingest-offsets"
 
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedBroker]:
-    broker = GuardedBroker(tmp_path_factory.mktemp("guarded"))
-    try:
-        broker.start()
-        create_topic(broker.direct, OFFSETS, partitions=topic.PARTITIONS, config={"cleanup.policy": "compact"})
-        yield broker
-    finally:
-        broker.stop()
+    with serving(GuardedBroker(tmp_path_factory.mktemp("guarded"))) as up:
+        yield up
 
 
 class Guarded:

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from eosingest.protocol.offsets import topic
-from tests.integration.test_secured import OFFSETS, RECORDS, Locked
-from tests.support.harness import SPEC, create_topic, run_text
+from tests.integration.test_secured import RECORDS, Locked
+from tests.support.guarded_broker import serving
+from tests.support.harness import SPEC, run_text
 from tests.support.held_runs import Held
 from tests.support.kafka_nodes import distinct_ports
 from tests.support.locked_broker import ENVIRONMENT, KEY_PASSWORD, PASSWORD, SECRET, LockedBroker
+from tests.support.processes import processes_below
 
 pytestmark = pytest.mark.timeout(600)
 # A line of the client's key, beside the passwords.
@@ -25,29 +26,8 @@ Secrets = dict[str, str]
 
 @pytest.fixture(scope="module")
 def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LockedBroker]:
-    broker = LockedBroker(tmp_path_factory.mktemp("locked"))
-    try:
-        broker.start()
-        create_topic(broker.direct, OFFSETS, partitions=topic.PARTITIONS, config={"cleanup.policy": "compact"})
-        yield broker
-    finally:
-        broker.stop()
-
-
-def below(pid: int) -> set[int]:
-    """Return the processes that descend from one."""
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            text = stat.read_text()
-        except OSError:
-            continue
-        parents[int(stat.parent.name)] = int(text.rpartition(") ")[2].split()[1])
-    found, size = {pid}, 0
-    while len(found) > size:
-        size = len(found)
-        found |= {child for child, parent in parents.items() if parent in found}
-    return found - {pid}
+    with serving(LockedBroker(tmp_path_factory.mktemp("locked"))) as up:
+        yield up
 
 
 class Sampler:
@@ -66,11 +46,9 @@ class Sampler:
         while self.process.poll() is None:
             assert time.monotonic() < deadline
             self.own += self._of(self.process.pid, "cmdline")
-            for pid in below(self.process.pid):
+            for pid in [child.pid for child in processes_below(self.process.pid)]:
                 command = self._of(pid, "cmdline")
-                if (
-                    command and command not in self.own
-                ):  # else a fork of the driver, which is about to become something else
+                if command and command not in self.own:  # else a fork of the driver, about to become something else
                     self.commands[pid] = self.commands.get(pid, b"") + command
                     self.environments[pid] = self.environments.get(pid, b"") + self._of(pid, "environ")
             self._look_at_ui()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eosingest.protocol.offsets import topic
+from tests.support.guarded_broker import serving
 from tests.support.harness import (
     LINES_SPEC,
     SPEC,
@@ -26,19 +26,13 @@ from tests.support.spark_clusters import LOCAL_CLUSTER, environment, on, spark_h
 from tests.support.token_endpoint import AUDIENCE
 
 pytestmark = pytest.mark.timeout(600)
-OFFSETS = "eosingest-offsets"
 RECORDS = 20
 
 
 @pytest.fixture(scope="module")
 def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LockedBroker]:
-    broker = LockedBroker(tmp_path_factory.mktemp("locked"))
-    try:
-        broker.start()
-        create_topic(broker.direct, OFFSETS, partitions=topic.PARTITIONS, config={"cleanup.policy": "compact"})
-        yield broker
-    finally:
-        broker.stop()
+    with serving(LockedBroker(tmp_path_factory.mktemp("locked"))) as up:
+        yield up
 
 
 class Locked:
@@ -51,7 +45,7 @@ class Locked:
         )  # its helpers read by the plain listener
         self.job.write_numbers("a.jsonl", range(RECORDS))
         create_topic(broker.direct, self.job.name, partitions=3)
-        broker.allow(self.job.name, f"eosingest.{self.job.name}.", OFFSETS)
+        broker.allow(self.job.name, f"eosingest.{self.job.name}.")
         (folder / "certificates").symlink_to(broker.certificates.folder)
 
     def come(

@@ -5,8 +5,10 @@ Its plain listener, `direct`, is for those who set it up: ANONYMOUS is a super u
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from confluent_kafka.admin import (
     AclBinding,
@@ -20,15 +22,41 @@ from confluent_kafka.admin import (
 
 from eosingest.broker.server import Server, new_cluster_id
 from eosingest.broker.server_files import HOST, State
-from tests.support.harness import wait_for
+from eosingest.protocol.offsets import topic
+from tests.support.harness import create_topic, wait_for
 from tests.support.kafka_nodes import Node, distinct_ports
 
 USER, PASSWORD = "loader", "not-to-be-shown"
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _TOPIC, _ID, _CLUSTER = ResourceType.TOPIC, ResourceType.TRANSACTIONAL_ID, ResourceType.BROKER
 CLUSTER_NAME = "kafka-cluster"
+OFFSETS = "eosingest-offsets"
+EVERY_ACL = AclBindingFilter(
+    ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+)
 
 Allowed = tuple[ResourceType, str, AclOperation]  # on what, by its name or how it begins (`job*`), what
+
+
+class _Broker(Protocol):
+    direct: str
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+_B = TypeVar("_B", bound=_Broker)
+
+
+@contextlib.contextmanager
+def serving(broker: _B) -> Iterator[_B]:
+    """Start a broker, make the offsets topic that its users may not create, and stop it."""
+    try:
+        broker.start()
+        create_topic(broker.direct, OFFSETS, partitions=topic.PARTITIONS, config={"cleanup.policy": "compact"})
+        yield broker
+    finally:
+        broker.stop()
 
 
 class GuardedBroker:
@@ -59,19 +87,17 @@ class GuardedBroker:
 
     def allow_only(self, allowed: Iterable[Allowed]) -> None:
         """Let the user do this from now on, and nothing else."""
-        everything = AclBindingFilter(
-            ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
-        )
-        for deleted in self._admin.delete_acls([everything]).values():
+        for deleted in self._admin.delete_acls([EVERY_ACL]).values():
             deleted.result(20)
-        wanted = [_binding(*each) for each in allowed]
+        wanted = [binding(*each) for each in allowed]
         for made in self._admin.create_acls(wanted).values() if wanted else ():
             made.result(20)
         described = self._admin.describe_acls
-        wait_for(lambda: len(described(everything).result(20)) == len(set(map(str, wanted))), 20)
+        wait_for(lambda: len(described(EVERY_ACL).result(20)) == len(set(map(str, wanted))), 20)
 
 
-def _binding(kind: ResourceType, name: str, operation: AclOperation) -> AclBinding:
+def binding(kind: ResourceType, name: str, operation: AclOperation) -> AclBinding:
+    """Return the ACL by which the user may do this."""
     is_prefix = name.endswith("*")
     pattern = ResourcePatternType.PREFIXED if is_prefix else ResourcePatternType.LITERAL
     named = name.removesuffix("*") if is_prefix else name

@@ -6,16 +6,11 @@ client's certificate, `locked` for a login.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
     AclOperation,
-    AclPermissionType,
     AdminClient,
-    ResourcePatternType,
     ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
@@ -25,11 +20,12 @@ from confluent_kafka.admin import (
 from eosingest.broker.server import Server, new_cluster_id
 from eosingest.broker.server_files import HOST, State
 from tests.support.certificates import KEY_PASSWORD, Certificates
+from tests.support.guarded_broker import EVERY_ACL, OFFSETS, USER, binding
 from tests.support.harness import wait_for
 from tests.support.kafka_nodes import HEAP, Node, distinct_ports
 from tests.support.token_endpoint import AUDIENCE, CLIENT, SCOPE, SECRET, TokenEndpoint
 
-USER, PASSWORD = "loader", "password-not-to-be-shown"
+PASSWORD = "password-not-to-be-shown"
 SECRETS = (PASSWORD, SECRET, KEY_PASSWORD)
 _LISTENERS = ("PLAINTEXT:PLAINTEXT", "CONTROLLER:PLAINTEXT", "TLS:SSL", "MUTUAL:SSL", "LOCKED:SASL_SSL")
 _MODULES = "org.apache.kafka.common.security"
@@ -87,28 +83,15 @@ class LockedBroker:
         self._node.kill()
         self.tokens.stop()
 
-    def allow(self, topic: str, prefix: str, offsets: str) -> None:
+    def allow(self, topic: str, prefix: str) -> None:
         """Let the user run a job whose topics exist, read what it sent, and nothing else; rights of other jobs stay."""
-        read, write, literal = AclOperation.READ, AclOperation.WRITE, ResourcePatternType.LITERAL
-        wanted = [
-            *(
-                _acl(ResourceType.TOPIC, name, literal, operation)
-                for name in (topic, offsets)
-                for operation in (read, write)
-            ),
-            _acl(ResourceType.TRANSACTIONAL_ID, prefix, ResourcePatternType.PREFIXED, write),
-        ]
-        self.make(wanted)
-
-    def make(self, wanted: Iterable[AclBinding]) -> None:
-        """Add ACLs, and wait until the broker has them."""
-        acls = list(wanted)
+        read, write = AclOperation.READ, AclOperation.WRITE
+        allowed = [(ResourceType.TOPIC, name, operation) for name in (topic, OFFSETS) for operation in (read, write)]
+        acls = [binding(*each) for each in (*allowed, (ResourceType.TRANSACTIONAL_ID, f"{prefix}*", write))]
         for made in self.admin.create_acls(acls).values():
             made.result(20)
-        every = AclBindingFilter(
-            ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
-        )
-        wait_for(lambda: set(map(str, acls)) <= set(map(str, self.admin.describe_acls(every).result(20))), 20)
+        described = self.admin.describe_acls
+        wait_for(lambda: set(map(str, acls)) <= set(map(str, described(EVERY_ACL).result(20))), 20)
 
     def properties(self, way: str) -> dict[str, str]:
         """Return the properties with which a client comes in a way of WAYS; secrets by references to the environment."""
@@ -177,7 +160,3 @@ def _logins(tokens: TokenEndpoint) -> dict[str, str]:
         "sasl.oauthbearer.jwks.endpoint.url": tokens.keys_url,
         "sasl.oauthbearer.expected.audience": AUDIENCE,
     }
-
-
-def _acl(kind: ResourceType, name: str, pattern: ResourcePatternType, operation: AclOperation) -> AclBinding:
-    return AclBinding(kind, name, pattern, f"User:{USER}", "*", operation, AclPermissionType.ALLOW)
