@@ -68,10 +68,10 @@ def timed(command: list[str], log: Path) -> None:
     patch("settle", driver.Driver, "_settle")
     make = run._LazyLauncher._make
 
-    def make_and_patch(launcher: Any, spec: Any) -> Any:  # pyspark is imported when it is needed, as ever
+    def make_and_patch(launcher: Any, *given: Any) -> Any:  # pyspark is imported when it is needed, as ever
         from eosingest.spark import executors, job, session
 
-        made = make(launcher, spec)
+        made = make(launcher, *given)
         patch("Spark's start", session, "start")
         patch("executors and their Python", executors, "ready")
         patch("inspection", job, "inspect_pending")

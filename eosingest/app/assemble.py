@@ -7,11 +7,12 @@ settings.py and connection.py make the parts; the verbs' modules use them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from eosingest.app.connection import Connection, connected, refuse_unusable_properties
@@ -20,6 +21,7 @@ from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.driver_contract import DriverSettings
 from eosingest.protocol.plan import Plan, make_plan
+from eosingest.records.encoding import Encoding
 from eosingest.report.model import Observer, RecordingObserver
 from eosingest.sources.registry import PlannedSource
 from eosingest.spec import Spec
@@ -56,13 +58,17 @@ class Parts:
         return driver_settings(self.spec, kafka.client.bootstrap_servers, self.source, options)
 
     def spark_settings(
-        self, client: ClientSettings, note: Callable[[str], None], generation: int | None = None
+        self,
+        client: ClientSettings,
+        note: Callable[[str], None],
+        generation: int | None = None,
+        encodings: Mapping[str, Encoding] = MappingProxyType({}),
     ) -> SparkSettings:
         """See `spark.settings.spark_settings`; with the defaults of a `generation`, None: the spec's own. Imports pyspark."""
         from eosingest.spark.settings import spark_settings
 
         spec = self.spec if generation is None else self.spec.at_generation(generation)
-        return spark_settings(spec, client, scan_of(spec), self.check, self.log_file, note)
+        return spark_settings(spec, client, scan_of(spec, encodings), self.check, self.log_file, note, encodings)
 
 
 def assemble(spec: Spec, observer: Observer, check: Callable[[], None] = never, *, asks_brokers: bool = True) -> Parts:

@@ -2,8 +2,8 @@
 
 Spark unpacks it on every executor (`spark.archives`, docs/clusters.md). A virtual environment only refers to the interpreter
 that made it; this archive contains the interpreter, which finds its library relative to itself. eosingest is not in it, since
-each run sends it; pyspark is not in it either, since the cluster has it. The clients of sources whose extras are installed
-here are in it.
+each run sends it; pyspark is not in it either, since the cluster has it. What tasks need of the extras that are installed here
+is in it.
 """
 
 from __future__ import annotations
@@ -133,9 +133,14 @@ def _files() -> Iterator[tuple[Path, PurePosixPath]]:
         yield from _files_of(installed)
 
 
+def _of_extras() -> dict[str, str]:
+    """Return the modules that tasks need of extras, with their packages: clients of sources, what JSON is held against."""
+    return {**CLIENTS, "jsonschema_rs": "jsonschema-rs"}
+
+
 def _clients() -> dict[str, dict[str, Distribution]]:
     """Return the modules of the extras that are installed here by pip, each with the packages that it needs."""
-    found = {module: _with_required(package) for module, package in CLIENTS.items()}
+    found = {module: _with_required(package) for module, package in _of_extras().items()}
     return {
         module: needed
         for module, needed in found.items()
@@ -203,7 +208,7 @@ def _tried(folder: Path, check: Callable[[], None]) -> dict[str, str]:
     with tarfile.open(folder / "archive") as archive:
         archive.extractall(there, filter="data")
     check()
-    modules = {**MODULES, **{module: CLIENTS[module] for module in _clients()}}
+    modules = {**MODULES, **{module: _of_extras()[module] for module in _clients()}}
     command = [str(there / "bin" / "python"), "-s", "-c", _LOOK, json.dumps(modules)]
     environment = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
     try:

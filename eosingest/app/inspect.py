@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from eosingest import broker
+from eosingest.app import encodings
 from eosingest.app.assemble import Parts, assemble
 from eosingest.app.connection import EMBEDDED, Connection, control_log
 from eosingest.app.settings import source_of, wording_of
@@ -42,6 +43,7 @@ def check(spec: Spec) -> list[str]:
         problems.append(f"{spec.file}: sink.properties: librdkafka says: {complaint}")
     if problems:
         raise SpecError("\n".join(problems), code="bad-property", problems=problems)
+    encodings.check(spec)
     java = find_java()
     notes = [f"Java {java_major_version(java)} at {java}"]
     master = master_of(spec)

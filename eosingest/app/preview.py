@@ -15,8 +15,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eosingest.app.assemble import Parts, assemble
+from eosingest.app.encodings import NOT_REGISTERED, resolved
 from eosingest.app.prepare import begin_in_background
 from eosingest.errors import FatalError, InterruptedRunError, SpecError, SpecProblem
+from eosingest.host import waiting
 from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.plan import Plan, notes_of
 from eosingest.report.model import Observer, PreviewReport, ShownRecord
@@ -100,7 +102,13 @@ def _previewer(parts: Parts, observer: Observer) -> SparkPreviewer:
     from eosingest.spark.preview import SparkPreviewer
 
     client = ClientSettings(parts.spec.sink.bootstrap_servers)  # never connected
-    return SparkPreviewer(parts.spark_settings(client, observer.note))
+    found = waiting.in_thread(lambda: resolved(parts.spec, "", unknown="show"), parts.check, "registry")
+    for encoding in found.values():
+        if encoding.id == NOT_REGISTERED:
+            parts.observer.note(
+                f"subject {encoding.subject} does not have the schema yet: a run registers it; its id is shown as 0"
+            )
+    return SparkPreviewer(parts.spark_settings(client, observer.note, encodings=found))
 
 
 def _look(parts: Parts, rows: int, plan: Plan, report: PreviewReport, observer: Observer) -> PreviewReport:
@@ -128,6 +136,13 @@ def _one_by_one(plan: Plan) -> Iterator[Plan]:
 
 def _corrupt(records: Iterable[ShownRecord], plan: Plan) -> Iterator[FatalError]:
     for number, record in enumerate(records, start=1):
+        if record.unfit is not None:
+            yield FatalError(
+                f"{record.item}: record {number} of the preview: the row does not fit the schema: {record.unfit}",
+                code="does-not-fit",
+                hint=f"nothing was sent; correct the {plan.wording.item}, the schema or avro.columns. A run would stop here",
+            )
+            return
         if record.corrupt is not None:
             yield FatalError(
                 f"{record.item}: record {number} of the preview: the row cannot be parsed by the schema:"

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from eosingest.app import prepare
 from eosingest.app.assemble import Parts, assemble
 from eosingest.app.connection import Connection
+from eosingest.app.encodings import resolved
 from eosingest.app.settings import RunOptions, utc_now
 from eosingest.errors import ActiveRunError, EosingestError, FencedError, TemporaryError
 from eosingest.host import last_words
 from eosingest.host.host_lock import HostLock
 from eosingest.host.interruption import Interruption
+from eosingest.host.waiting import in_thread
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.replicas import TRANSACTION_LOG, too_few_replicas
 from eosingest.protocol.driver import Driver
@@ -22,6 +24,7 @@ from eosingest.protocol.driver_contract import Prepared, Proof, Runtime
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.verdict import JobResult
+from eosingest.records.encoding import Encoding, pinned
 from eosingest.report.model import Observer, RunReport
 from eosingest.spec import Spec
 from eosingest.spec.columns import columns_of
@@ -46,6 +49,8 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
                     hint="nothing was done; wait for it, or run with --if-running fence to take the job over",
                 )
             lock.keep_trying()  # so that the next run sees this run, not only the one that is fenced now
+        # Before the claim: a registry that is away must not end a run that is at work.
+        in_thread(lambda: resolved(spec, "", unknown="show"), interruption.check, "registry")
         launcher = _LazyLauncher(parts, kafka.client, observer)
         runtime = Runtime(
             now=time.monotonic,
@@ -94,13 +99,15 @@ class _LazyLauncher:
         self._launcher: Any = None
         self.log: str | None = None
 
-    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool, encodings: str) -> Prepared:
         # Shown to the user but not kept in the report: until records are committed there is no other progress.
         self._note_misspelt(plan)
         self._observer.note(f"starting Spark to read {plan.wording.count(len(plan.pending_items))}")
-        self._launcher = self._make(generation)
+        spec = self._parts.spec
+        found = in_thread(lambda: resolved(spec, encodings, unknown="register"), self._parts.check, "registry")
+        self._launcher = self._make(generation, found)
         prepared: Prepared = self._launcher.prepare(plan, schema, same_items=same_items)
-        return prepared
+        return replace(prepared, encodings=pinned(found))
 
     def _note_misspelt(self, plan: Plan) -> None:
         source = self._parts.spec.source
@@ -123,11 +130,13 @@ class _LazyLauncher:
         """Read what was sent again, under the spec as it is now, and compare it with the receipts, in a Spark of its own."""
         from eosingest.audit.session import SparkAuditor
 
-        spark = SparkAuditor(self._spark_settings(generation))
+        spec = self._parts.spec
+        found = in_thread(lambda: resolved(spec, "", unknown="refuse"), self._parts.check, "registry")
+        spark = SparkAuditor(self._spark_settings(generation, found))
         try:
             spark.start(plan.split_size)
             sums = spark.read_source(plan, None)
-            return Proof(sums, spark.schema)
+            return Proof(sums, spark.schema, pinned(found))
         finally:
             spark.close()
 
@@ -150,12 +159,12 @@ class _LazyLauncher:
         """Say whether Spark was started."""
         return self._launcher is not None
 
-    def _make(self, generation: int) -> Any:
+    def _make(self, generation: int, encodings: Mapping[str, Encoding]) -> Any:
         from eosingest.spark.job import SparkLauncher
 
-        return SparkLauncher(self._spark_settings(generation))
+        return SparkLauncher(self._spark_settings(generation, encodings))
 
-    def _spark_settings(self, generation: int) -> Any:
-        settings = self._parts.spark_settings(self._client, self._observer.note, generation)
+    def _spark_settings(self, generation: int, encodings: Mapping[str, Encoding]) -> Any:
+        settings = self._parts.spark_settings(self._client, self._observer.note, generation, encodings)
         self.log = str(settings.log_file) if settings.log_file is not None else None
         return settings

@@ -8,11 +8,12 @@ import platform
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import xxhash
@@ -25,6 +26,7 @@ from eosingest.host.java import find_java, java_major_version
 from eosingest.host.paths import cache_directory
 from eosingest.kafka.spread import spreads
 from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
+from eosingest.records.encoding import Encoding
 from eosingest.report.wording import Wording
 from eosingest.sources.registry import PlannedSource, kind_of
 from eosingest.spark import site
@@ -66,11 +68,13 @@ def wording_of(spec: Spec) -> Wording:
     return source_of(spec).wording
 
 
-def scan_of(spec: Spec) -> Scan:
+def scan_of(spec: Spec, encodings: Mapping[str, Encoding] = MappingProxyType({})) -> Scan:
     """Return how the source is read. Imports pyspark."""
     from eosingest.spark.settings import record_settings, spark_conf
 
-    scan: Scan = kind_of(spec.source.format).scan(_source_table(spec), record_settings(spec), spark_conf(spec))
+    scan: Scan = kind_of(spec.source.format).scan(
+        _source_table(spec), record_settings(spec, encodings), spark_conf(spec)
+    )
     return scan
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from eosingest.app import prepare
 from eosingest.app.assemble import Parts, assemble
 from eosingest.app.connection import Connection, control_log
+from eosingest.app.encodings import resolved
 from eosingest.app.other_jobs import OtherJobs
 from eosingest.audit import findings, judgement, receipts
 from eosingest.audit.receipts import Circumstances, Compared, Copies, Found, Judgement
@@ -29,6 +30,7 @@ from eosingest.errors import (
     TemporaryError,
     listed,
 )
+from eosingest.host.waiting import in_thread
 from eosingest.kafka.protocols import TopicDescription
 from eosingest.protocol import gaps, pins, scope
 from eosingest.protocol.audited_source import AuditedSource, audited_source
@@ -37,6 +39,7 @@ from eosingest.protocol.offsets import topic
 from eosingest.protocol.offsets.blocking import blocked_read
 from eosingest.protocol.offsets.record import ControlRecord
 from eosingest.protocol.offsets.state import JobState
+from eosingest.records.encoding import Encoding
 from eosingest.report.model import AuditObserver, AuditProgress, VerifyReport
 from eosingest.spec import Spec, generations
 
@@ -184,6 +187,10 @@ class _Verification:
                 raise self._blocked([part.partition for part in open_in])
             time.sleep(_AGAIN_S)
 
+    def _encodings(self) -> dict[str, Encoding]:
+        pinned = self._control.encodings
+        return in_thread(lambda: resolved(self._spec, pinned, unknown="refuse"), self._check, "registry")
+
     def _blocked(self, partitions: list[int]) -> TemporaryError:
         what = "inconclusive: the topic cannot be read to its end"
         return blocked_read(
@@ -196,7 +203,8 @@ class _Verification:
         from eosingest.audit.session import SparkAuditor
 
         generation = self._spec_generation(self._control)
-        settings = self._parts.spark_settings(self._kafka.client, self._observer.note, generation)
+        encodings = self._encodings() if rows is not None else {}
+        settings = self._parts.spark_settings(self._kafka.client, self._observer.note, generation, encodings)
         spark = SparkAuditor(settings, self._tell)
         try:
             spark.start(self._control.split_size)

@@ -16,6 +16,7 @@ from eosingest.cli.signals import Signals
 if TYPE_CHECKING:
     from eosingest.report.wording import Wording
     from eosingest.spec import Spec
+    from eosingest.spec.encodings import Encoded
     from eosingest.spec.tables import SourceTable
 
 
@@ -126,9 +127,16 @@ def _rows(spec: Spec) -> str:
 
 def _record(spec: Spec) -> str:
     record = spec.record
-    key = "with a key" if record.key is not None else "without a key"
+    key = "without a key" if record.key is None else f"with a key{_encoding(record.key)}"
     timestamp = "the row's timestamp" if record.timestamp is not None else "the time of sending"
     partition = ", partitions by the row" if record.partition is not None else ""
     listed = isinstance(record.headers, str)
     headers = "the row's headers" if listed else words.count(len(record.headers), "header")
-    return f"{key}, {headers}, {timestamp}{partition}"
+    value = f", the value{_encoding(record.value)}" if not isinstance(record.value, str) else ""
+    return f"{key}{value}, {headers}, {timestamp}{partition}"
+
+
+def _encoding(part: str | Encoded) -> str:
+    if isinstance(part, str):
+        return ""
+    return f" in {'Avro' if part.avro else 'JSON, by a schema'} (subject {part.by.subject})"

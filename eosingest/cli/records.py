@@ -17,8 +17,16 @@ def lines_of(record: ShownRecord, title: str) -> Iterator[str]:
         yield f"{title}: no record, the row cannot be parsed:"
         yield from words.table([("corrupt", _cut(record.corrupt))])
         return
+    if record.unfit is not None:
+        yield f"{title}: no record, the row does not fit the schema:"
+        yield from words.table([("reason", record.unfit)])
+        return
     yield f"{title}, {words.count(record.size, 'byte')}"
-    rows = [("key", text_of(record.key, absent="none")), ("value", text_of(record.value, absent="null (a tombstone)"))]
+    shown = {name: text if text is None else _cut(text) for name, text in record.decoded.items()}
+    rows = [
+        ("key", shown.get("key") or text_of(record.key, absent="none")),
+        ("value", shown.get("value") or text_of(record.value, absent="null (a tombstone)")),
+    ]
     rows += [(f"header {name}", text_of(value, absent="null")) for name, value in record.headers]
     if record.time is not None:
         rows.append(("timestamp", record.time))

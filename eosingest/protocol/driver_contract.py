@@ -69,13 +69,15 @@ class DriverSettings:
 class Prepared:
     """What Spark will do: number of tasks, the resolved schema (DDL), and the splits by their hash in the split column.
 
-    `slots` is how many tasks may be at work at a time, None where that is not known.
+    `slots` is how many tasks may be at work at a time, None where that is not known. `encodings` is what is to be pinned of the
+    schemas by which keys and values are encoded (`ControlRecord.encodings`).
     """
 
     tasks: int
     schema: str | None
     splits: Mapping[int, PlannedSplit]
     slots: int | None = None
+    encodings: str = ""
 
     @property
     def at_once(self) -> int:
@@ -89,16 +91,18 @@ class Proof:
 
     sums: Mapping[SplitId, Totals]
     schema: str | None
+    encodings: str = ""
 
 
 class Launcher(Protocol):
     """Spark, as the driver sees it."""
 
-    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool, encodings: str) -> Prepared:
         """Start Spark, make and check the DataFrame. Raises the errors of errors.py.
 
         `generation` is that of the spec's defaults. `schema` is the pinned one, None for none. Where it was inferred, and not
         from or checked against the `same_items`, raises ChangedError if the items have columns that it would drop.
+        `encodings` are the pinned ones, "" where none are: schemas are registered then.
         """
 
     def prove(self, plan: Plan, generation: int) -> Proof:

@@ -42,6 +42,7 @@ def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> Contr
         schema=settled.schema,
         generation=settled.generation,
         schema_files=settled.schema_files,
+        encodings=settled.encodings,
         records_total=settled.records_total,
         forgotten=settled.forgotten,
         audit=settled.audit,

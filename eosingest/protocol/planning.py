@@ -150,7 +150,12 @@ class Planning:
             f"{', '.join(changed)}: changed; the {proven:,} records sent so far stay as they are, proven"
         )
         self._log.mine = replace(
-            mine, digest=dict(digest), schema=proof.schema, schema_files="", generation=self._generation
+            mine,
+            digest=dict(digest),
+            schema=proof.schema,
+            schema_files="",
+            encodings=proof.encodings,
+            generation=self._generation,
         )
 
     def _split_size(self, in_force: bool) -> int:
@@ -195,6 +200,7 @@ class Planning:
             schema=None,
             generation=self._generation,
             schema_files="",
+            encodings="",
             scope=pin,
         )
         return control, pieces

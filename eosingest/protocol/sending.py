@@ -68,6 +68,7 @@ class Sending:
             self._planned.control.schema,
             generation=self._planned.generation,
             same_items=digest == self._planned.control.schema_files,
+            encodings=self._planned.control.encodings,
         )
         self._runtime.interruption.check()
         fail_point("driver-before-running")
@@ -92,6 +93,7 @@ class Sending:
             forgotten=False,
             schema=prepared.schema,
             schema_files=digest,
+            encodings=prepared.encodings,
             audit=replace(control.audit, end=None),
         )
         self._job.commit(

@@ -216,6 +216,7 @@ class Task:
             timestamps_ms=rows.records.timestamps_ms,
             partitions=rows.records.partitions,
             corrupt=rows.corrupt,
+            unfit=rows.unfit,
             now_ms=self._now_ms(),
         )
         if bad is None:

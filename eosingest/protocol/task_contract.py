@@ -60,7 +60,8 @@ class TaskSettings:
 class Batch:
     """Rows as columns of equal length: split hash, record, receipt hash, size in bytes, corrupt text, metadata hash.
 
-    `corrupt` has the text of each row that could not be parsed, None for the others. `first_row` is the number of the first
+    `corrupt` has the text of each row that could not be parsed, None for the others; `unfit` why a row does not fit the
+    schema by which it is encoded. `first_row` is the number of the first
     row in its split, counted from 0: only inputs that read the source themselves say it, and give rows of one split a batch.
     `positions` has each row's position, from inputs that know it.
     """
@@ -73,6 +74,7 @@ class Batch:
     first_row: int | None = None
     positions: Positions | None = None
     metadata: npt.NDArray[np.int64] | None = None
+    unfit: list[str | None] | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError where a column is longer or shorter than the others: a receipt would not be of its records."""
@@ -92,6 +94,7 @@ class Batch:
             self.first_row + start if self.first_row is not None else None,
             self.positions.slice(start, end) if self.positions is not None else None,
             self.metadata[start:end] if self.metadata is not None else None,
+            self.unfit[start:end] if self.unfit is not None else None,
         )
 
 

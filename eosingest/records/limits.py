@@ -77,13 +77,15 @@ def first_bad_row(
     corrupt: Sequence[str | None] | None,
     now_ms: int,
     partitions: npt.NDArray[np.int32] | None = None,
+    unfit: Sequence[str | None] | None = None,
 ) -> BadRow | None:
     """Return the first row that cannot be sent, None if all can. All columns have the same length.
 
-    `sizes` are in bytes, of key, value and headers; `corrupt` as in `Batch`; `now_ms` is the time of day.
+    `sizes` are in bytes, of key, value and headers; `corrupt` and `unfit` as in `Batch`; `now_ms` is the time of day.
     """
     found = [
         _first_corrupt(corrupt),
+        _first_unfit(unfit),
         _first_too_large(sizes, limits),
         _first_null_key(keys, limits),
         _first_bad_time(timestamps_ms, limits, now_ms),
@@ -96,6 +98,13 @@ def _first_corrupt(corrupt: Sequence[str | None] | None) -> BadRow | None:
     for index, text in enumerate(corrupt or ()):
         if text is not None:
             return BadRow(index, "corrupt-row", f"the row cannot be parsed by the schema: {_shortened(text)}")
+    return None
+
+
+def _first_unfit(unfit: Sequence[str | None] | None) -> BadRow | None:
+    for index, reason in enumerate(unfit or ()):
+        if reason is not None:
+            return BadRow(index, "does-not-fit", f"the row does not fit the schema: {reason}")
     return None
 
 

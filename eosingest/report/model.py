@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -286,8 +287,9 @@ class VerifyReport:
 
 @dataclass(frozen=True)
 class ShownRecord:
-    """A record to show: of a preview (it has an `item`, and may be `corrupt`) or of a topic (it has an `offset`).
+    """A record to show: of a preview (it has an `item`, and may be `corrupt` or `unfit`) or of a topic (it has an `offset`).
 
+    `decoded` has `key` and `value` as JSON, as far as they are encoded by a schema.
     `timestamp_ms` None: the time of sending. `partition` None: the partitioner will choose.
     """
 
@@ -299,6 +301,8 @@ class ShownRecord:
     offset: int | None = None
     item: str | None = None
     corrupt: str | None = None
+    unfit: str | None = None
+    decoded: dict[str, str | None] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -322,6 +326,8 @@ class ShownRecord:
         data: dict[str, Any] = {} if self.offset is None else {"offset": self.offset}
         if self.corrupt is not None:
             return {**data, "corrupt": self.corrupt}
+        if self.unfit is not None:
+            return {**data, "unfit": self.unfit}
         return {
             **data,
             "partition": self.partition,
@@ -330,6 +336,7 @@ class ShownRecord:
             "value": _json_of(self.value),
             "headers": [[name, _json_of(value)] for name, value in self.headers],
             "size": self.size,
+            **{f"{name}_decoded": None if text is None else json.loads(text) for name, text in self.decoded.items()},
         }
 
 

@@ -18,7 +18,7 @@ from eosingest.protocol.driver_contract import Prepared
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
-from eosingest.spark import causes, executors, failures, required_settings, session
+from eosingest.spark import avro_jar, causes, executors, failures, required_settings, session
 from eosingest.spark.executors import LossWatch
 from eosingest.spark.reading import Reading, direct_reading, frame_reading
 from eosingest.spark.record_columns import RecordSettings
@@ -58,6 +58,7 @@ class SparkSettings:
             master=self.master,
             conf=self.conf,
             of_source=self.scan.spark_conf(split_size),
+            jars=avro_jar.jars(self.conf) if self.records.is_avro else (),
             log_file=self.log_file,
             wait_s=self.executor_wait_s,
         )

@@ -6,17 +6,28 @@ found. One session serves all previews.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eosingest.errors import FatalError, IncompleteError, TemporaryError
 from eosingest.host import waiting
 from eosingest.protocol.plan import Plan
+from eosingest.records.decoded import decoded
+from eosingest.records.json_schema import JsonSchemaCheck
 from eosingest.report.model import ShownRecord
 from eosingest.spark import executors, failures, narrow
 from eosingest.spark.failures import BAD_HEADER, NAMES_AS_IN_THE_HEADER
 from eosingest.spark.job import SparkLauncher
-from eosingest.spark.record_columns import CORRUPT, HEADER, HEADERS, PARTITION, TIMESTAMP, record_frame
+from eosingest.spark.record_columns import (
+    CORRUPT,
+    HEADER,
+    HEADERS,
+    PARTITION,
+    TIMESTAMP,
+    UNFIT,
+    RecordSettings,
+    record_frame,
+)
 
 
 class SparkPreviewer(SparkLauncher):
@@ -59,7 +70,7 @@ class SparkPreviewer(SparkLauncher):
         except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error
         item = plan.pending_items[0].item.name
-        return [_shown(row, item, tuple(settings.records.headers)) for row in rows]
+        return [_shown(row, item, settings.records) for row in rows]
 
     def _explained(self, error: Exception) -> Exception:
         """Make the error for a failure of Spark, as a run does, without its hints about committed records."""
@@ -81,7 +92,7 @@ class SparkPreviewer(SparkLauncher):
         return explained
 
 
-def _shown(row: Any, item: str, headers: tuple[str, ...]) -> ShownRecord:
+def _shown(row: Any, item: str, settings: RecordSettings) -> ShownRecord:
     """Return the record that a row of the record columns is. For a corrupt row, its text in place of a record."""
     columns = row.asDict()
     corrupt = columns.get(CORRUPT)
@@ -89,11 +100,22 @@ def _shown(row: Any, item: str, headers: tuple[str, ...]) -> ShownRecord:
         item=item,
         key=_bytes(columns.get("key")),
         value=_bytes(columns.get("value")),
-        headers=tuple(_headers(columns, headers)),
+        headers=tuple(_headers(columns, tuple(settings.headers))),
         timestamp_ms=columns.get(TIMESTAMP),
         partition=columns.get(PARTITION),
         corrupt=bytes(corrupt).decode(errors="replace") if corrupt is not None else None,
+        unfit=columns.get(UNFIT) or _not_by_schema(columns, settings),
+        decoded={name: decoded(one, _bytes(columns.get(name))) for name, one in settings.encodings.items()},
     )
+
+
+def _not_by_schema(columns: Mapping[str, Any], settings: RecordSettings) -> str | None:
+    """Return why key or value are not as their JSON Schema says."""
+    for name, schema in settings.json_schemas.items():
+        reason = JsonSchemaCheck(schema, f"the schema of the {name}").why_not(_bytes(columns.get(name)))
+        if reason is not None:
+            return reason
+    return None
 
 
 def _headers(columns: dict[str, Any], names: tuple[str, ...]) -> Iterator[tuple[str, bytes | None]]:

@@ -26,6 +26,7 @@ from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import Item
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
+from eosingest.records.encoding import Encoding
 from eosingest.spark import narrow
 from eosingest.spark.direct import deal
 from eosingest.spark.failures import in_words
@@ -186,12 +187,12 @@ def bare_columns(records: RecordSettings, columns: Mapping[str, str]) -> BareCol
     names = {name.lower(): name for name in columns}
     if len(names) < len(columns):
         return None  # names that differ in case only: Spark decides which is meant
-    missing = list[str]()
+    missing = list[str | Encoding]()
 
-    def bare(expression: str | None, kinds: Sequence[str]) -> str | None:
+    def bare(expression: str | Encoding | None, kinds: Sequence[str]) -> str | None:
         if expression is None:
             return None
-        found = tokens(expression)
+        found = [] if isinstance(expression, Encoding) else tokens(expression)
         name = names.get(found[0].name) if len(found) == 1 else None
         if name is None or columns[name] not in kinds:
             missing.append(expression)

@@ -6,8 +6,8 @@ through the JVM.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pyspark import Accumulator
@@ -37,7 +37,7 @@ class Reading(Protocol):
 class FrameReading:
     """Spark reads: `records` has the record columns, `headers` the names of its header columns, in order.
 
-    `several`: a source row may be several records. `check_items` as in `SplitFrame`.
+    `several`: a source row may be several records. `check_items` as in `SplitFrame`. `json_schemas` as in `TaskFunction`.
     """
 
     records: DataFrame
@@ -45,10 +45,11 @@ class FrameReading:
     prepared: Prepared
     several: bool = True
     check_items: CheckItems | None = None
+    json_schemas: Mapping[str, str] = field(default_factory=dict)
 
     def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]]) -> DataFrame:
         """See `Reading.job`. Every task is told of all splits: only Spark decides which of them a task gets."""
-        function = TaskFunction(kafka, self.headers, outcomes, self.several, self.check_items)
+        function = TaskFunction(kafka, self.headers, outcomes, self.several, self.check_items, self.json_schemas)
         return self.records.coalesce(self.prepared.tasks).mapInArrow(function, OUTPUT_SCHEMA)
 
 
@@ -81,7 +82,8 @@ def frame_reading(
     tasks = max(1, min(partitions, most_tasks))
     several = frame.source.position is not None and narrow.generates_rows(records)
     prepared = Prepared(tasks, frame.source.schema, splits)
-    return FrameReading(records, tuple(settings.headers), prepared, several, frame.source.check_items)
+    headers, check = tuple(settings.headers), frame.source.check_items
+    return FrameReading(records, headers, prepared, several, check, settings.json_schemas)
 
 
 def direct_reading(direct: Direct, schema: str | None, most_tasks: int) -> DirectReading:

@@ -18,13 +18,16 @@ from pyspark.sql.types import DataType, IntegralType
 
 from eosingest.errors import SpecError
 from eosingest.records import checksum
+from eosingest.records.encoding import AVRO, JSON, Encoding
 from eosingest.spark import narrow, times
+from eosingest.spark.encoded_columns import encoded
 from eosingest.spark.scan import SplitFrame
 from eosingest.spec.expressions import as_time, expand_star, literal_functions, normalise, quote_name
 
 SPLIT = "__eosingest_split"
 POSITION = "__eosingest_position"
 CORRUPT = "__eosingest_corrupt"
+UNFIT = "__eosingest_unfit"  # why a row does not fit the schema by which it is encoded
 CHECKSUM = "__eosingest_checksum"
 METADATA = "__eosingest_metadata"
 TIMESTAMP = "__eosingest_timestamp"
@@ -47,16 +50,34 @@ _NUMBER_TYPES = ("integer", "long", "short", "byte")
 
 @dataclass(frozen=True, kw_only=True)
 class RecordSettings:
-    """The spec's expressions: Spark SQL, over the columns of the source. `header_column` is for all headers of a record."""
+    """The spec's expressions: Spark SQL, over the columns of the source. `header_column` is for all headers of a record.
+
+    `key` and `value` are expressions for bytes, or encodings by a schema.
+    """
 
     where: str | None
     select: tuple[str, ...]
-    key: str | None
-    value: str
+    key: str | Encoding | None
+    value: str | Encoding
     headers: dict[str, str]
     timestamp: str | None
     partition: str | None = None
     header_column: str | None = None
+
+    @property
+    def encodings(self) -> dict[str, Encoding]:
+        """The encodings of `key` and `value`, as far as they have one."""
+        return {name: one for name, one in (("key", self.key), ("value", self.value)) if isinstance(one, Encoding)}
+
+    @property
+    def is_avro(self) -> bool:
+        """Say whether key or value are in Avro."""
+        return any(encoding.kind == AVRO for encoding in self.encodings.values())
+
+    @property
+    def json_schemas(self) -> dict[str, str]:
+        """The schemas of `key` and `value`, as far as they are JSON by one."""
+        return {name: encoding.schema for name, encoding in self.encodings.items() if encoding.kind == JSON}
 
 
 @dataclass(frozen=True)
@@ -142,10 +163,20 @@ def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -
     No expression of the user is concatenated into longer SQL: a comment or a parenthesis in it would swallow the rest.
     """
     columns = rows.columns[: -len(ours)]
-    key = functions.lit(None).cast("binary")
-    if settings.key is not None:
-        key = _bytes_column(rows, "record.key", settings.key, columns)
-    computed = [key.alias("key"), _bytes_column(rows, "record.value", settings.value, columns).alias("value")]
+    computed, unfit = list[Column](), list[Column]()
+    for name, part in (("key", settings.key), ("value", settings.value)):
+        if isinstance(part, Encoding) and part.kind == JSON:
+            text = _bytes_column(rows, f"record.{name}.json_schema.json", part.expression, columns)
+            column = functions.concat(functions.lit(part.prefix), text)
+        elif isinstance(part, Encoding):
+            made = encoded(rows, f"record.{name}", part, columns, _struct_named(rows, columns))
+            rows, column = made.rows, made.value
+            unfit += [made.unfit] if made.unfit is not None else []
+        elif part is not None:
+            column = _bytes_column(rows, f"record.{name}", part, columns)
+        else:
+            column = functions.lit(None).cast("binary")
+        computed.append(column.alias(name))
     for index, (name, expression) in enumerate(settings.headers.items()):
         computed.append(_bytes_column(rows, f"record.headers.{name}", expression, columns).alias(f"{HEADER}{index}"))
     if settings.header_column:
@@ -157,6 +188,8 @@ def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -
     # Binary, not string: the text of a corrupt row need not be UTF-8.
     corrupt = functions.col(CORRUPT).cast("binary").alias(CORRUPT)
     places = [functions.col(name) for name in ours if name in (SPLIT, POSITION)]
+    if unfit:
+        computed.append(functions.coalesce(*unfit).alias(UNFIT))
     records = rows.select(*computed, *places, corrupt)
     records = records.selectExpr("*", f"{checksum.SPARK_EXPRESSION} AS {CHECKSUM}")
     metadata = _metadata_parts(settings)
@@ -176,6 +209,19 @@ def _metadata_parts(settings: RecordSettings) -> list[Column]:
         time = functions.col(TIMESTAMP)
         parts += [functions.lit(checksum.TIMESTAMP_MARK), time.isNull(), time]
     return parts
+
+
+def _struct_named(rows: DataFrame, columns: Sequence[str]) -> Callable[[str, str], Column]:
+    """Return what makes the column of an expression for a struct, as the spec may name it."""
+
+    def named(where: str, expression: str) -> Column:
+        _refuse_session_functions(where, expression, columns)
+        with naming(where):
+            column = functions.expr(expression)
+            rows.select(column)
+        return column
+
+    return named
 
 
 def _bytes_column(rows: DataFrame, where: str, expression: str, columns: Sequence[str]) -> Column:

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from eosingest.kafka.config import ClientSettings
+from eosingest.records.encoding import Encoding
 from eosingest.spark import session, site
 from eosingest.spark.job import SparkSettings, to_nobody
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Scan
 from eosingest.spec import Spec, generations
+from eosingest.spec.encodings import Encoded
 
 
-def record_settings(spec: Spec) -> RecordSettings:
-    """Return the spec's expressions."""
+def record_settings(spec: Spec, encodings: Mapping[str, Encoding] = MappingProxyType({})) -> RecordSettings:
+    """Return the spec's expressions; `encodings` of keys and values that are encoded by a schema."""
+
+    def part(name: str, given: str | Encoded) -> str | Encoding:
+        return given if isinstance(given, str) else encodings.get(name, _unresolved(given))
+
+    key, value = spec.record.key, spec.record.value
     return RecordSettings(
         where=spec.transform.where,
         select=spec.transform.select,
-        key=spec.record.key,
-        value=spec.record.value,
+        key=None if key is None else part("key", key),
+        value=part("value", value),
         headers={} if isinstance(spec.record.headers, str) else dict(spec.record.headers),
         header_column=spec.record.headers if isinstance(spec.record.headers, str) else None,
         timestamp=spec.record.timestamp,
         partition=spec.record.partition,
     )
+
+
+def _unresolved(part: Encoded) -> Encoding:
+    """Return an encoding by which nothing can be written: enough to say how the source is read."""
+    return Encoding(part.by.subject, 0, "", part.by.expression, part.by.kind)
 
 
 def spark_conf(spec: Spec) -> dict[str, str]:
@@ -39,6 +52,7 @@ def spark_settings(
     check: Callable[[], None],
     log_file: Path | None,
     note: Callable[[str], None] = to_nobody,
+    encodings: Mapping[str, Encoding] = MappingProxyType({}),
 ) -> SparkSettings:
     """Make the settings. Spark's output goes to `log_file`, None: stderr; `note` takes one line for the user."""
     master = site.spark_master(spec, session.submitted_master() if spec.spark.master is None else None)
@@ -47,7 +61,7 @@ def spark_settings(
         job=spec.name,
         master=master,
         conf=spark_conf(spec),
-        records=record_settings(spec),
+        records=record_settings(spec, encodings),
         scan=scan,
         client=client,
         partitioner=spec.sink.partitioner,

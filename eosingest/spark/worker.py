@@ -5,12 +5,13 @@ Everything that a task needs, secrets included, is in the pickled function objec
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import Accumulator, AccumulatorParam, TaskContext
 
+from eosingest.errors import FatalError
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
@@ -28,6 +30,7 @@ from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task import Task
 from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
+from eosingest.records.json_schema import JsonSchemaCheck
 from eosingest.spark.direct import DirectInputs, DirectReader, DirectSplit
 from eosingest.spark.positions import positions_of
 from eosingest.spark.read_ahead import ReadAhead
@@ -41,6 +44,7 @@ from eosingest.spark.record_columns import (
     POSITION,
     SPLIT,
     TIMESTAMP,
+    UNFIT,
 )
 
 OUTPUT_SCHEMA = "outcome string"
@@ -84,6 +88,7 @@ class TaskFunction:
     """The function for `mapInArrow`: one call is one attempt of a task. `headers` are the header names, in order.
 
     `several`: a source row may be several records, which then have one position. `check_items` as in `scan.SplitFrame`.
+    `json_schemas` has the schemas by which key and value are held, where they are JSON by one.
     """
 
     kafka: WorkerKafka
@@ -91,11 +96,13 @@ class TaskFunction:
     outcomes: Accumulator[list[str]]
     several: bool = True
     check_items: Callable[[Iterable[PlannedSplit]], None] | None = None
+    json_schemas: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task and yield one row, its outcome. Raises AttemptLostError, upon which Spark retries the task."""
         check = None if self.check_items is None else SplitsCheck(self.kafka.settings.splits, self.check_items)
-        inputs = ArrowInputs(batches, self.headers, several=self.several, check=check)
+        fitting = JsonFit(self.json_schemas) if self.json_schemas else None
+        inputs = ArrowInputs(batches, self.headers, several=self.several, check=check, fitting=fitting)
         yield pa.RecordBatch.from_pydict({"outcome": [_run_task(self.kafka, inputs, self.outcomes)]})
 
 
@@ -153,8 +160,10 @@ class ArrowInputs:
         *,
         several: bool = True,
         check: SplitsCheck | None = None,
+        fitting: JsonFit | None = None,
     ) -> None:
         """Start reading at once: Spark computes rows while the producer is being made. `several` as in TaskFunction."""
+        self._fitting = fitting
         self._headers = headers
         self._several = several
         self._check = check
@@ -170,6 +179,8 @@ class ArrowInputs:
         if isinstance(item, Signal):
             return item
         batch = to_batch(item, self._headers, several=self._several)
+        if self._fitting is not None:
+            batch = self._fitting(batch)
         if self._check is not None:
             self._check(batch, self._last)
             self._last = int(batch.splits[-1]) if len(batch.splits) else self._last
@@ -178,6 +189,34 @@ class ArrowInputs:
     def stop(self) -> None:
         """Stop the thread and wait for its end, also for a batch from the JVM: pyspark reads from the same stream next."""
         self._ahead.stop()
+
+
+class JsonFit:
+    """Tells the rows of a batch apart whose key or value is not as its JSON Schema says. `schemas` are those of the two."""
+
+    def __init__(self, schemas: Mapping[str, str]) -> None:
+        """Load nothing yet: what is wrong then is the task's to tell."""
+        self._schemas = schemas
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Return the batch, with why each row does not fit. Raises FatalError without the extra."""
+        reasons = batch.unfit or [None] * len(batch.splits)
+        for name, column in (("key", batch.records.keys), ("value", batch.records.values)):
+            if (check := self._checks.get(name)) is not None:
+                found = map(check.why_not, column)
+                reasons = [known or reason for known, reason in zip(reasons, found, strict=True)]
+        return replace(batch, unfit=reasons if any(reasons) else None)
+
+    @functools.cached_property
+    def _checks(self) -> dict[str, JsonSchemaCheck]:
+        try:
+            return {name: JsonSchemaCheck(text, f"the schema of the {name}") for name, text in self._schemas.items()}
+        except ImportError as error:
+            raise FatalError(
+                f"json_schema needs the Python package {error.name}, which an executor has not",
+                code="missing-extra",
+                hint="install it there: pip install 'eosingest[json-schema]'",
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -227,6 +266,7 @@ def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...], *, several: bool =
         corrupt=corrupt,
         positions=positions_of(batch.column(POSITION), shared=several) if POSITION in names else None,
         metadata=_numbers(batch, METADATA) if METADATA in names else None,
+        unfit=_reasons(batch.column(UNFIT)) if UNFIT in names else None,
     )
 
 
@@ -258,6 +298,11 @@ def binary_column(column: pa.Array[Any]) -> BinaryColumn:
 def _texts(corrupt: pa.Array[Any]) -> list[str | None] | None:
     """Return the texts of corrupt rows, None where there is none."""
     return None if corrupt.null_count == len(corrupt) else [_text(row) for row in corrupt.to_pylist()]
+
+
+def _reasons(unfit: pa.Array[Any]) -> list[str | None] | None:
+    """Return why rows do not fit, None where all do."""
+    return None if unfit.null_count == len(unfit) else unfit.to_pylist()
 
 
 def _text(row: bytes | None) -> str | None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
+from eosingest.spec.encodings import LATEST, Encoded
 from eosingest.spec.expressions import normalise
 from eosingest.spec.model import Spec
 
@@ -27,14 +29,24 @@ def digest_parts(spec: Spec) -> dict[str, str]:
         **{f"source.{name}": text for name, text in spec.source.digest_parts().items()},
         "transform.where": normalise(spec.transform.where or ""),
         "transform.select": json.dumps([normalise(column) for column in spec.transform.select], ensure_ascii=False),
-        "record.key": normalise(record.key or ""),
-        "record.value": normalise(record.value),
+        "record.key": _bytes_of(record.key or "", spec.directory),
+        "record.value": _bytes_of(record.value, spec.directory),
         "record.headers": _headers(record.headers),
         "record.timestamp": normalise(record.timestamp or ""),
         "record.partition": normalise(record.partition or ""),
         "sink.partitioner": spec.sink.partitioner,
         "spark.conf": _json(_conf_that_shapes(spec.spark.conf)),
     }
+
+
+def _bytes_of(value: str | Encoded, folder: Path) -> str:
+    """Return how a key or a value is made. The id of a schema is pinned beside the digest."""
+    if isinstance(value, str):
+        return normalise(value)
+    part = value.by
+    expression = "columns" if value.avro else "json"
+    parts = {"subject": part.subject, "schema": part.text(folder) or LATEST, expression: normalise(part.expression)}
+    return _json({f"{part.key}.{name}": text for name, text in parts.items()})
 
 
 def _headers(headers: Mapping[str, str] | str) -> str:

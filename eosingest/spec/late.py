@@ -12,7 +12,18 @@ from typing import Any
 from eosingest.spec.model import Spec
 from eosingest.spec.references import references_in
 
-LATE = (("sink", "properties"), ("source", "properties"), ("source", "storage"), ("source", "password"))
+LATE = (
+    ("sink", "properties"),
+    ("source", "properties"),
+    ("source", "storage"),
+    ("source", "password"),
+    *(
+        ("record", part, kind, "registry", name)
+        for part in ("value", "key")
+        for kind in ("avro", "json_schema")
+        for name in ("user", "password")
+    ),
+)
 # What Java, Spark and Python themselves need of the environment.
 _NEEDED = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|TMPDIR|HOSTNAME|(LC_|JAVA|JDK_|_JAVA|SPARK|PYSPARK|PYTHON|HADOOP|YARN|LD_|XDG_|EOSINGEST).*"
@@ -31,8 +42,11 @@ def keep_from_children(spec: Spec, environ: MutableMapping[str, str]) -> None:
 
 
 def _variables(spec: Spec) -> Iterator[str]:
-    for table, key in LATE:
-        yield from _named(getattr(getattr(spec, table), key, None))
+    for path in LATE:
+        value: Any = spec
+        for name in path:
+            value = getattr(value, name, None)
+        yield from _named(value)
 
 
 def _named(value: Any) -> Iterator[str]:

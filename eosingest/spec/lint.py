@@ -85,6 +85,12 @@ def _record_problems(tables: Table, columns: Columns | None) -> Iterator[Problem
         named += [(("record", "headers", str(name)), text, _not_bytes) for name, text in headers.items()]
     elif isinstance(headers, str):
         named.append((("record", "headers"), headers, _not_headers))
+    for name in ("key", "value"):
+        text_of = ("record", name, "json_schema", "json")
+        named.append((text_of, get(tables, *text_of), _not_bytes))
+        named.append(
+            (("record", name, "avro", "columns"), get(tables, "record", name, "avro", "columns"), _not_a_struct)
+        )
     for path, text, rule in named:
         if isinstance(text, str):
             yield from _Expression(path, text, columns).problems(rule)
@@ -94,6 +100,12 @@ def _not_bytes(expression: str, type_: str) -> tuple[str, str] | None:
     if type_ in _TEXTS:
         return None
     return f"{expression} is of type {type_}, not string or binary", f"write CAST({expression} AS STRING)"
+
+
+def _not_a_struct(expression: str, type_: str) -> tuple[str, str] | None:
+    if type_ == "struct":
+        return None
+    return f"{expression} is of type {type_}, not a struct", "write struct(*), or struct(a, b AS c)"
 
 
 def _not_headers(expression: str, type_: str) -> tuple[str, str] | None:

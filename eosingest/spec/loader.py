@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -40,7 +40,7 @@ from eosingest.spec.references import References, UnresolvedError
 from eosingest.spec.sources import source_table
 from eosingest.spec.tables import SourceTable
 from eosingest.spec.units import parse_duration
-from eosingest.spec.values import HEADERS_TAGS
+from eosingest.spec.values import TAGS
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -152,11 +152,17 @@ def _resolve(value: Any, path: KeyPath, references: References, problems: list[P
 
 def _keep_late(tables: Table, resolved: Table) -> Table:
     """Put the unresolved text of keys back that may have secrets: they are resolved when they are used."""
-    for name, key in LATE:
-        late, table = get(tables, name, key), resolved.get(name)
-        if late is not None and isinstance(table, dict):
-            resolved = {**resolved, name: {**table, key: late}}
+    for path in LATE:
+        late = get(tables, *path)
+        if late is not None:
+            resolved = _with(resolved, path, late)
     return resolved
+
+
+def _with(tables: Table, path: Sequence[str], value: Any) -> Table:
+    """Return a copy in which the key has this value."""
+    name, *rest = path
+    return {**tables, name: _with(tables[name], rest, value) if rest else value}
 
 
 def _refusals(tables: Table) -> Iterator[Problem]:
@@ -213,7 +219,7 @@ def _problem(detail: ErrorDetails, above: KeyPath, table: type[SourceTable]) -> 
 
 def _path(detail: ErrorDetails) -> KeyPath:
     """Return the key path of an error, without the parts that pydantic adds for dict keys and for tags."""
-    return tuple(part for part in detail["loc"] if part not in ("[key]", *HEADERS_TAGS))
+    return tuple(part for part in detail["loc"] if part not in ("[key]", *TAGS))
 
 
 _SENTENCES = {
@@ -257,7 +263,14 @@ def _keys(model: type[BaseModel] = Spec, path: KeyPath = ()) -> dict[KeyPath, li
     for name, field in model.model_fields.items():
         key = field.alias or name
         found[path].append(key)
-        for candidate in (field.annotation, *getattr(field.annotation, "__args__", ())):
-            if isinstance(candidate, type) and issubclass(candidate, BaseModel):
-                found |= _keys(candidate, (*path, key))
+        for table in _tables_in(field.annotation):
+            found |= _keys(table, (*path, key))
     return found
+
+
+def _tables_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the tables that a value may be, as in `Annotated[Table, …] | str`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _tables_in(part)

@@ -15,6 +15,7 @@ from pydantic import Field, PrivateAttr
 
 from eosingest.errors import SpecError
 from eosingest.spec import generations
+from eosingest.spec.encodings import ExpressionOrEncoded
 from eosingest.spec.references import References, UnresolvedError
 from eosingest.spec.tables import SourceTable, Table, shown
 from eosingest.spec.units import MIB
@@ -50,13 +51,14 @@ class Transform(Table):
 class Record(Table):
     """How a row becomes a Kafka record: Spark SQL expressions over the selected columns."""
 
-    key: Expression | None = Field(
-        default=None, description="The record's key, string or binary. None: records without a key."
+    key: ExpressionOrEncoded | None = Field(
+        default=None,
+        description="The record's key, an expression for a string or binary, or a table: avro. None: records without a key.",
     )
-    value: Expression = Field(
+    value: ExpressionOrEncoded = Field(
         default=generations.default_value(generations.NEWEST),
-        description="The record's value, string or binary. By default the row as JSON, to_json(struct(*)), with times to the "
-        "microsecond; for format text the line: value.",
+        description="The record's value, an expression for a string or binary, or a table: avro. By default the row as JSON, "
+        "to_json(struct(*)), with times to the microsecond; for format text the line: value.",
     )
     headers: HeadersOrColumn = Field(
         default_factory=dict,

@@ -100,10 +100,10 @@ Text = Annotated[str, AfterValidator(_check_not_empty)]
 Expression = Annotated[str, AfterValidator(_check_expression)]
 Headers = Annotated[dict[Text, Expression], AfterValidator(_sorted)]
 # Tags are no keys of a spec: the loader leaves them out of the paths of problems.
-HEADERS_TAGS = ("[table]", "[column]")
+TAGS = ("[table]", "[column]")
 HeadersOrColumn = Annotated[
-    Annotated[Headers, Tag(HEADERS_TAGS[0])] | Annotated[Expression, Tag(HEADERS_TAGS[1])],
-    Discriminator(lambda value: HEADERS_TAGS[isinstance(value, str)]),
+    Annotated[Headers, Tag(TAGS[0])] | Annotated[Expression, Tag(TAGS[1])],
+    Discriminator(lambda value: TAGS[isinstance(value, str)]),
 ]
 Topic = Annotated[str, AfterValidator(_check_topic), WithJsonSchema({"type": "string", "pattern": _TOPIC_PATTERN})]
 Count = Annotated[int, BeforeValidator(_check_count)]

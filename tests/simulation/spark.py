@@ -185,7 +185,7 @@ class Launcher:
         self.parts: list[list[PlannedSplit]] = []
         self.poll_s = 0.1
 
-    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool, encodings: str) -> Prepared:
         """Cut what is to be read into tasks, anew in each run: their number is Spark's choice."""
         random, hashes = self.world.random, self.world.source.hashes
         splits = sorted(

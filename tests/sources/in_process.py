@@ -12,11 +12,13 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession, functions
 
+from eosingest.app.encodings import resolved
 from eosingest.app.settings import driver_settings, scan_of, source_of
 from eosingest.audit.receipts import expected_of
 from eosingest.audit.session import SparkAuditor
@@ -29,7 +31,7 @@ from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.driver_contract import Prepared, Runtime
 from eosingest.protocol.offsets import record
-from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.source import Listing, Source, Split
@@ -37,6 +39,7 @@ from eosingest.protocol.task import Task
 from eosingest.protocol.task_contract import Inputs, Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.checksum import Totals, record_hash
+from eosingest.records.encoding import Encoding, pinned
 from eosingest.report.model import Progress, RunReport
 from eosingest.spark import session
 from eosingest.spark.direct import DirectInputs
@@ -45,7 +48,7 @@ from eosingest.spark.job import SparkLauncher, SparkSettings
 from eosingest.spark.reading import DirectReading, FrameReading
 from eosingest.spark.settings import spark_settings
 from eosingest.spark.worker import ArrowInputs, SplitsCheck
-from eosingest.spec import load
+from eosingest.spec import Spec, load
 from tests.sources.subject import SPLIT_SIZE, Subject
 from tests.support.builders import control_record, task_settings
 from tests.support.memory_kafka import MemoryKafka, MemoryTaskKafka, killed_at
@@ -135,17 +138,36 @@ class _WarmSettings(SparkSettings):
         )
 
 
+def _warm_settings(
+    spec: Spec, warm: Callable[[], SparkSession], encodings: Mapping[str, Encoding] = MappingProxyType({})
+) -> _WarmSettings:
+    scan = scan_of(spec, encodings)
+    settings = spark_settings(spec, ClientSettings("memory:1"), scan, never, None, encodings=encodings)
+    return _WarmSettings(**vars(settings), warm=warm)
+
+
 class _Launcher(SparkLauncher):
     """Prepares as in production; its tasks run here."""
 
-    def __init__(self, settings: SparkSettings, kafka: Kafka) -> None:
-        super().__init__(settings)
+    def __init__(self, spec: Spec, warm: Callable[[], SparkSession], kafka: Kafka) -> None:
+        super().__init__(_warm_settings(spec, warm))
+        self._spec, self._warm = spec, warm
         self._kafka = kafka
         self._result = JobResult([])
         self._rows: Any = None
 
-    def prepare(self, plan: Plan, schema: str | None, *, generation: int = 1, same_items: bool = False) -> Prepared:
-        return super().prepare(plan, schema, same_items=same_items)
+    def prepare(
+        self,
+        plan: Plan,
+        schema: str | None,
+        *,
+        generation: int = 1,
+        same_items: bool = False,
+        encodings: str = "",
+    ) -> Prepared:
+        found = resolved(self._spec, encodings, unknown="register")
+        self._settings = _warm_settings(self._spec, self._warm, found)
+        return replace(super().prepare(plan, schema, same_items=same_items), encodings=pinned(found))
 
     def inputs(self) -> Iterator[tuple[int, Inputs]]:
         """Yield the input of each task, from its first row on; Spark computes its rows once."""
@@ -258,8 +280,7 @@ class Life:
     # ---- runs ------------------------------------------------------------------------------------------------------
 
     def launcher(self) -> _Launcher:
-        settings = spark_settings(self.spec, ClientSettings("memory:1"), scan_of(self.spec), never, None)
-        return _Launcher(_WarmSettings(**vars(settings), warm=self._spark), self.kafka)
+        return _Launcher(self.spec, self._spark, self.kafka)
 
     def run(self) -> Ended:
         """Run the job once."""
@@ -287,8 +308,8 @@ class Life:
     # ---- what came of it -------------------------------------------------------------------------------------------
 
     def records(self) -> list[bytes]:
-        """Return the values in the topic: of one key, and so of one partition and in order."""
-        return [entry.value or b"" for entry in self.kafka.committed(TOPIC)]
+        """Return the rows in the topic: of one key, and so of one partition and in order."""
+        return _rows(self.subject, self.kafka)
 
     def state(self) -> JobState:
         state = JobState(JOB)
@@ -308,22 +329,20 @@ class Life:
         control = state.settled
         assert control is not None
         expected = expected_of(state.offsets.values(), control.audit)
-        values = self.records()
-        found = sum((Totals(1, record_hash(None, value)) for value in values), Totals())
+        hashes = (record_hash(entry.key or None, entry.value) for entry in self.kafka.committed(TOPIC))
+        found = sum((Totals(1, each) for each in hashes), Totals())
         rows = audited_source(self.source, scope.listed_as_sent(self.source, control, state), state.offsets, control)
         unlike = ["the topic"] if replace(expected, metadata=0) != found else []
-        return unlike + list(rows.unread) + [unit.name for unit in rows.unlike(self._sums(rows.plan, control.schema))]
+        return unlike + list(rows.unread) + [unit.name for unit in rows.unlike(self._sums(rows.plan, control))]
 
-    def _sums(self, plan: Plan, schema: str | None) -> Mapping[Any, Totals]:
-        settings = _WarmSettings(
-            **vars(spark_settings(self.spec, ClientSettings("memory:1"), scan_of(self.spec), never, None)),
-            warm=self._spark,
-        )
+    def _sums(self, plan: Plan, control: ControlRecord) -> Mapping[Any, Totals]:
+        found = resolved(self.spec, control.encodings, unknown="refuse")
+        settings = _warm_settings(self.spec, self._spark, found)
         auditor = SparkAuditor(settings)
         started = settings.start(SPLIT_SIZE)
         warm = started.sql()
         auditor._spark, auditor._session = replace(started, context=warm.sparkContext), warm
-        return auditor.read_source(plan, schema, by_another_reader=True)
+        return auditor.read_source(plan, control.schema, by_another_reader=True)
 
     # ---- tasks at a position ---------------------------------------------------------------------------------------
 
@@ -331,19 +350,20 @@ class Life:
         """Plan the source as if nothing were sent, for tasks to be run on it again and again."""
         launcher, source = self.launcher(), source_of(self.spec)
         plan = make_plan(source, {}, SPLIT_SIZE, source.list())
-        return Reading(launcher, launcher.prepare(plan, None), source)
+        return Reading(self.subject, launcher, launcher.prepare(plan, None), source)
 
 
 @dataclass(frozen=True)
 class Reading:
     """What Spark, or the tasks, read of a source; each call of `sent` is a job of another run on a Kafka of its own."""
 
+    subject: Subject
     launcher: _Launcher
     prepared: Prepared
     source: Source  # kept alive: what it lists may be read in a snapshot that it holds
 
     def sent(self, committed: Iterable[OffsetRecord]) -> list[bytes]:
-        """Return the values that tasks send of all splits beyond what is committed of them; no task may fail."""
+        """Return the rows that tasks send of all splits beyond what is committed of them; no task may fail."""
         kafka = Kafka()
         kafka.cluster.create_topic(TOPIC, 1, {})
         kafka.cluster.create_topic(OFFSETS, 1, {})
@@ -365,4 +385,9 @@ class Reading:
         for number, inputs in self.launcher.inputs():
             outcome = run_task(kafka, settings, number, inputs)
             assert (outcome.exit_code, outcome.read_all) == (0, True), outcome
-        return [entry.value or b"" for entry in kafka.committed(TOPIC)]
+        return _rows(self.subject, kafka)
+
+
+def _rows(subject: Subject, kafka: Kafka) -> list[bytes]:
+    """Return the rows of which the topic's records were made, in order."""
+    return [subject.row(entry.key, entry.value) for entry in kafka.committed(TOPIC)]

@@ -1,20 +1,28 @@
-"""`python -m tests.support.fetch`: what is large is fetched before the tests that need it: Hadoop's client of S3, 558 MB."""
+"""`python -m tests.support.fetch`: what tests need is fetched before them, once; Hadoop's client of S3 alone has 558 MB."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from eosingest.errors import TemporaryError
 from eosingest.sources.files.reading import hadoop_s3
+from eosingest.spark import avro_jar
+from tests.support import registry
 
 _TRIES = 3
 
 
 def main() -> None:
-    """Fetch it, in three tries; nothing where it is there."""
+    """Fetch it, each part in three tries; nothing where it is there."""
+    for fetch in (lambda: hadoop_s3.jars({}), lambda: avro_jar.jars({}), registry.home):
+        _tried(fetch)
+
+
+def _tried(fetch: Callable[[], object]) -> None:
     for left in reversed(range(_TRIES)):
         try:
-            hadoop_s3.jars({})
+            fetch()
             return
         except TemporaryError as error:
             print(error.message, file=sys.stderr)

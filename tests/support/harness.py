@@ -105,10 +105,12 @@ class Done:
 class Job:
     """A job in a folder of its own: spec.toml and data/. Name and topic are the folder's.
 
-    `lines` are the rows of a source that is not data/*.jsonl, as job_checks.py has them.
+    `lines` are the rows of a source that is not data/*.jsonl, as job_checks.py has them; `decode` reads values that are not
+    text, as text.
     """
 
     lines: Sequence[Any] | None = None
+    decode: Callable[[bytes | None], bytes | None] | None = None
 
     def __init__(self, folder: Path, servers: str, name: str) -> None:
         self.folder = folder
@@ -164,7 +166,11 @@ class Job:
         return [number_of(record.value) for record in self.records()]
 
     def records(self) -> list[Record]:
-        return read_committed(self.servers, self.name)
+        return [record._replace(value=self.plain(record.value)) for record in read_committed(self.servers, self.name)]
+
+    def plain(self, value: bytes | None) -> bytes | None:
+        """Return a record's value as text."""
+        return value if self.decode is None else self.decode(value)
 
 
 def number_of(value: bytes | None) -> int:

@@ -107,7 +107,7 @@ class _Launcher:
         self._parts: list[list[PlannedSplit]] = []
         self._result = JobResult([])
 
-    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool, encodings: str) -> Prepared:
         self._job.launched = True
         splits = [split for file in plan.pending_items for split in (*file.pending, *file.skipped)]
         self._parts = [splits[task::_TASKS] for task in range(_TASKS)]

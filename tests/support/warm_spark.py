@@ -15,12 +15,15 @@ from pyspark.sql import SparkSession
 
 from eosingest.sources.files.reading import hadoop_s3
 from eosingest.sources.files.reading.scan import spark_conf
-from eosingest.spark import jvm, required_settings
+from eosingest.spark import avro_jar, jvm, required_settings
 
 
 @contextlib.contextmanager
 def warm_spark(split_size: int) -> Iterator[SparkSession]:
-    """Start Spark on two cores, which cuts files by `split_size` bytes until it is told otherwise. It reads objects too."""
+    """Start Spark on two cores, which cuts files by `split_size` bytes until it is told otherwise.
+
+    It reads objects, too, and writes Avro.
+    """
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).disabled = True
     _forget_unfit_jvm()
@@ -28,7 +31,7 @@ def warm_spark(split_size: int) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.extraJavaOptions", jvm.SAME_EVERYWHERE)
     builder = builder.config("spark.driver.memory", "4g")  # a check taken out makes fields of whole files
-    builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(hadoop_s3.jars({})))
+    builder = builder.config("spark.driver.extraClassPath", os.pathsep.join([*hadoop_s3.jars({}), *avro_jar.jars({})]))
     for key, value in {**required_settings.DEFAULTS, **required_settings.REQUIRED, **spark_conf(split_size)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
@@ -40,7 +43,7 @@ def warm_spark(split_size: int) -> Iterator[SparkSession]:
 
 
 def _forget_unfit_jvm() -> None:
-    """Have pyspark start a JVM where the one that this process had has ended, or was started without what reads objects.
+    """Have pyspark start a JVM where the one that this process had has ended, or was started without the jars.
 
     pyspark would ask it for ever: a JVM outlives its contexts.
     """
@@ -48,7 +51,7 @@ def _forget_unfit_jvm() -> None:
     if gateway is None:
         return
     if gateway.proc.poll() is None:
-        if _reads_objects(gateway):
+        if _has_jars(gateway):
             return
         gateway.proc.kill()
         gateway.proc.wait()
@@ -56,9 +59,10 @@ def _forget_unfit_jvm() -> None:
     SparkSession._instantiatedSession = None
 
 
-def _reads_objects(gateway: Any) -> bool:
+def _has_jars(gateway: Any) -> bool:
     try:
-        gateway.jvm.java.lang.Class.forName("org.apache.hadoop.fs.s3a.S3AFileSystem")
+        for name in ("org.apache.hadoop.fs.s3a.S3AFileSystem", "org.apache.spark.sql.avro.functions"):
+            gateway.jvm.java.lang.Class.forName(name)
     except Py4JJavaError:
         return False
     return True

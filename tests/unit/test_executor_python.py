@@ -22,7 +22,15 @@ def test_all_that_tasks_import_and_no_more() -> None:
     assert {f"{library}/os.py", f"{library}/encodings/utf_8.py"} <= named
     packages = {place.parts[3].split("-")[0].split(".")[0] for place in places if "site-packages" in place.parts}
     assert packages >= {name.split(".")[0] for name in (*MODULES, *CLIENTS)}
-    assert packages >= {"botocore", "s3transfer", "jmespath", "urllib3", "dateutil", "adbc_driver_manager"}
+    assert packages >= {
+        "botocore",
+        "s3transfer",
+        "jmespath",
+        "urllib3",
+        "dateutil",
+        "adbc_driver_manager",
+        "jsonschema_rs",
+    }
     assert not packages & {"pytest", "pyspark", "eosingest", "pip"}
     assert not [place for place in places if {"tests", "include", "__pycache__"} & set(place.parts)]
 

@@ -181,6 +181,14 @@ def test_what_an_audit_needs_as_it_is_on_the_wire() -> None:
     }
 
 
+def test_encodings_as_they_are_on_the_wire() -> None:
+    """A control record of a job without them has no such field, as those of earlier releases."""
+    assert "encodings" not in json.loads(CONTROL.encode())
+    encoded = replace(CONTROL, encodings='{"value":{}}')
+    assert json.loads(encoded.encode())["encodings"] == '{"value":{}}'
+    assert decode_control(encoded.encode()) == encoded
+
+
 def test_a_control_record_of_a_release_that_kept_no_audit_is_read() -> None:
     before = json.loads(CONTROL.encode())
     del before["audit"]

@@ -26,6 +26,7 @@ SETTLED = control_record(
     records_total=100,
     audit=Audit(start=(7, 8), end=(9, 9), retired_records=5, retired_checksum=6),
     scope=ScopePin("ff", 2),
+    encodings="of the value",
 )
 
 

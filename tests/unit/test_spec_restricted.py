@@ -52,6 +52,8 @@ def test_a_plain_spec_is_as_it_was(tmp_path: Path) -> None:
         ("[record]\nkey = \"'${env:HOME}'\"\n", "record.key"),
         ("[record]\nkey = \"'$${env:A}${env:HOME}'\"\n", "record.key"),
         ('[spark]\nmaster = "spark://elsewhere:7077"\n', "spark.master"),
+        ('[record.value]\navro.registry.ca_location = "/etc/passwd"\n', "record.value.avro.registry.ca_location"),
+        ('[record.key]\navro.registry.password = "${env:HOME}"\n', "record.key.avro.registry.password"),
         ('[spark]\nconf = { "spark.jars.packages" = "a:b:1" }\n', "spark.conf.spark.jars.packages"),
         ('[spark.conf]\nspark.driver.memory = "1g"\n', "spark.conf.spark.driver.memory"),
         ('[sink.properties]\nplugin.library.paths = "a.so"\n', "sink.properties.plugin.library.paths"),

@@ -16,7 +16,7 @@ from eosingest.spec import TEMPLATE, json_schema, load
 
 SAMPLES = Path(__file__).parents[2] / "sample_configs"
 NAMES = sorted(path.name for path in SAMPLES.glob("*.toml"))
-PARAMS = {"orders-json.toml": {"date": "2026-11-20"}}
+PARAMS = {"orders-json.toml": {"date": "2026-11-20"}, "orders-avro.toml": {"registry": "http://localhost:8081"}}
 MINIMAL = (
     'name = "j"\nsource = { format = "json", path = "p" }\nsink = { bootstrap_servers = "embedded", topic = "t" }\n'
 )
@@ -66,9 +66,10 @@ def test_samples_load_and_fit_the_schema(
     assert list(validator.iter_errors(tomli.loads(text))) == []
 
 
-def test_there_are_nine_samples() -> None:
+def test_there_are_ten_samples() -> None:
     assert NAMES == [
         "flights.toml",
+        "orders-avro.toml",
         "orders-bucket.toml",
         "orders-hdfs.toml",
         "orders-json.toml",

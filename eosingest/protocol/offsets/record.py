@@ -275,6 +275,7 @@ class ControlRecord:
     bind while `pin_open` (from `running` until `complete`, also over runs that fail), once anything was committed.
     `schema_files` is a digest of the list of items that the schema was last checked against (`Plan.list_digest`), "" in older
     records: while it is the same, the items need not be looked at again for columns that the schema does not have.
+    `encodings` pins by which registered schemas keys and values are encoded, as text that only their maker reads; "" for none.
     `scope` pins the source's scope, from `running` until `complete`; None for a source that freezes nothing.
     `forgotten` says that `--from-scratch` claimed a job whose progress was lost: until it sends, only another such run may.
     `records_total` is the sum over the job's offset records at that time: fewer later means that progress was lost.
@@ -300,10 +301,13 @@ class ControlRecord:
     forgotten: bool = False
     audit: Audit = Audit()
     scope: ScopePin | None = None
+    encodings: str = ""
 
     def encode(self) -> bytes:
         """Return the wire form. Without a scope it has no such field, so that earlier releases can read it."""
         value: dict[str, Any] = {**vars(self), "pinned": vars(self.pinned), "audit": self.audit.to_json()}
+        if not self.encodings:
+            del value["encodings"]
         if self.scope is None:
             del value["scope"]
             return wire.encode({"v": _WRITTEN, **value})

@@ -28,6 +28,7 @@ def sends_lines(settings: ReadSettings, conf: Mapping[str, str], base_path: str 
         and (settings.where, settings.key, settings.timestamp, settings.partition) == (None, None, None, None)
         and not settings.headers
         and settings.select == ("*",)
+        and isinstance(settings.value, str)
         and [token.name for token in tokens(settings.value)] == ["value"]
         and settings.options.keys() <= {"lineSep"}
         and len(separator.encode()) == 1

@@ -1,0 +1,59 @@
+"""Whether JSON is as its schema says: asked of each record before it is sent, in the tasks, and in a preview.
+
+Used by spark/worker.py and app/encodings.py. By jsonschema-rs, which knows drafts 4 to 2020-12; a schema that names none is of
+the last. Formats are asserted. Nothing is fetched: a schema stands alone. Needs the extra `eosingest[json-schema]`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from eosingest.errors import SpecError
+from eosingest.records.encoding import PREFIX_BYTES
+
+
+class JsonSchemaCheck:
+    """Asks one schema. Raises SpecError where it is none; `named` says whose it is."""
+
+    def __init__(self, schema: str, named: str) -> None:
+        import jsonschema_rs
+
+        try:
+            self._validator = jsonschema_rs.validator_for(
+                json.loads(schema), mask="the value", validate_formats=True, offline=True
+            )
+        except ValueError as error:
+            why = next(iter(str(error).splitlines()), "")
+            raise SpecError(
+                f"{named} is no JSON Schema that stands alone: {why}",
+                code="bad-schema",
+                hint="nothing was sent; correct the schema",
+            ) from error
+
+    def why_not(self, data: bytes | None) -> str | None:
+        """Return why a framed record is not as the schema says, without its values; None where it is, or is null."""
+        if data is None:
+            return None
+        try:
+            value = json.loads(data[PREFIX_BYTES:], parse_constant=_refuse, object_pairs_hook=_each_once)
+        except ValueError as error:
+            return f"it is no JSON: {error}"
+        if self._validator.is_valid(value):
+            return None
+        first = next(iter(self._validator.iter_errors(value)))
+        place = ".".join(str(part) for part in first.instance_path)
+        return f"{place}: {first.message}" if place else str(first.message)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object. Raises ValueError for a name that is there twice: readers differ in which one they take."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        twice = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))
+        raise ValueError(f"{twice} is there twice")
+    return made
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no number")

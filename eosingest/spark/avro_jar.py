@@ -1,0 +1,59 @@
+"""The jar with Spark's function `to_avro`, spark-avro: 90 KB of glue, fetched once and pinned; the writer is in Spark's own.
+
+Used where a key or a value is encoded by a schema (encoded_columns.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from eosingest.errors import FatalError
+from eosingest.host import ivy
+from eosingest.host.paths import cache_directory
+from eosingest.spark import site
+
+_FETCH_S = 120.0
+# By Spark's minor version: the newest that Maven Central has of it, and its SHA-256.
+_JARS = {"4.0": ("4.0.2", "fd102b6c6754f72f53a01ac882f0da2b1a6f9f02127647ac3e1f0ca951d4433b")}
+_PACKAGES = (
+    '[spark] conf = { "spark.jars.packages" = "org.apache.spark:spark-avro_2.13:VERSION" }, with the VERSION of Spark'
+)
+
+
+def jars(conf: Mapping[str, str]) -> list[str]:
+    """Return the path of the jar, fetched once.
+
+    None where the spec's `conf` names one, or pyspark's own jars have it; nor under spark-submit, whose JVM has its class path
+    already. Raises the errors of `ivy.fetched`, and FatalError for a Spark for which none is pinned.
+    """
+    if (
+        any("spark-avro" in value for value in conf.values())
+        or ivy.spark_jars("spark-avro_*.jar")
+        or site.is_submitted()
+    ):
+        return []
+    versions = {jar.stem.rpartition("-")[2] for jar in ivy.spark_jars("spark-sql_*.jar")}
+    minor = ".".join(next(iter(versions), "").split(".")[:2])
+    if minor not in _JARS:
+        raise FatalError(
+            f"this is Spark {minor or 'of no version'}, for which eosingest knows no spark-avro",
+            code="avro-missing",
+            hint=f"nothing was sent; name one: {_PACKAGES}",
+        )
+    version, digest = _JARS[minor]
+    needed = ivy.Jars(
+        what=f"spark-avro {version}",
+        size="90 KB",
+        dependencies=(
+            f'<dependency org="org.apache.spark" name="spark-avro_2.13" rev="{version}" transitive="false"'
+            ' conf="default->default"/>',
+        ),
+        pins={f"spark-avro_2.13-{version}.jar": digest},
+        code="avro",
+        hint="nothing was sent; check the network; behind a mirror let EOSINGEST_IVY_SETTINGS name an ivysettings.xml; then run"
+        " again",
+        instead=f"name it for Spark: {_PACKAGES}",
+    )
+    libs = ivy.fetched(needed, cache_directory() / f"spark-avro-{version}", time.monotonic() + _FETCH_S)
+    return [str(libs / name) for name in needed.pins]
