@@ -16,7 +16,7 @@ os.environ["EOSINGEST_PREPARE"] = "off"
 
 SLOW = Path(__file__).with_name("slow.txt")
 # Tests of many kinds or cases each. With EOSINGEST_TURN=0/8 every eighth one is played, with 1/8 to 7/8 the others: CI
-# takes turns.
+# takes turns. Of the other slow tests it plays every second one. A test is of the first group that it fits.
 IN_TURNS = (
     "tests/chaos/test_chaos.py::test_round[",
     "tests/integration/test_broker_versions.py::",
@@ -39,6 +39,7 @@ IN_TURNS = (
     "tests/sources/test_buckets_by_spark.py::test_the_same_rows_as_on_a_disk[",
     "tests/sources/test_conformance.py::test_killed_at_every_point_and_run_again[",
     "tests/sources/test_conformance.py::test_with_real_processes[",
+    "tests/sources/test_conformance.py::*.to.avro]",
     "tests/sources/test_hdfs.py::test_what_changes_in_a_run_is_noticed[",
     "tests/sources/test_on_a_cluster.py::",
 )
@@ -54,18 +55,24 @@ def _signal_handlers() -> Iterator[None]:
 
 
 def slow_tests() -> list[str]:
-    """Return how the ids of slow tests begin."""
+    """Return the lines of the list: how the ids of slow tests begin."""
     lines = SLOW.read_text().splitlines()
     return [line for line in lines if line and not line.startswith("#")]
+
+
+def stands_for(line: str, test: str) -> bool:
+    """Say whether a test's id begins with the line; where this has a `*`, anything may be in that place."""
+    begin, _, more = line.partition("*")
+    return test.startswith(begin) and more in test[len(begin) :]
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the slow tests. A line of the list that stands for no test would hide that one was renamed."""
-    prefixes = slow_tests()
-    unused = set(prefixes)
+    lines = slow_tests()
+    unused = set(lines)
     for item in items:
-        found = [prefix for prefix in prefixes if item.nodeid.startswith(prefix)]
+        found = [line for line in lines if stands_for(line, item.nodeid)]
         unused.difference_update(found)
         if found:
             item.add_marker(pytest.mark.slow)
@@ -81,6 +88,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def of_another_turn(items: list[pytest.Item], turn: int, turns: int) -> set[pytest.Item]:
-    """Return the tests of IN_TURNS that are played in another turn than this one, of so many."""
-    groups = ([item for item in items if item.nodeid.startswith(prefix)] for prefix in IN_TURNS)
-    return {item for group in groups for number, item in enumerate(group) if number % turns != turn}
+    """Return the tests of IN_TURNS, and of the other slow ones, that are played in another turn than this of so many."""
+    groups: dict[str | None, list[pytest.Item]] = {}
+    for item in items:
+        group = next((line for line in IN_TURNS if stands_for(line, item.nodeid)), None)
+        groups.setdefault(group, []).append(item)
+    others = [item for item in groups.pop(None, []) if item.get_closest_marker("slow")]
+    left = {item for group in groups.values() for number, item in enumerate(group) if number % turns != turn}
+    return left | {item for number, item in enumerate(others) if number % 2 != turn % 2}

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from eosingest.sources import registry
 from eosingest.sources.files.storage import object_stream
 from tests.sources.buckets import InBucket
+from tests.sources.in_avro import InAvro
 from tests.sources.in_hdfs import InHdfs
 from tests.sources.in_process import Life
 from tests.sources.kinds import KINDS
@@ -19,9 +20,11 @@ from tests.sources.subject import SPLIT_SIZE, Subject
 from tests.sources.tables import Table
 from tests.sources.topics import OnBroker
 from tests.support import hdfs as hadoop
+from tests.support import registry as schemas
 from tests.support import s3proxy
 from tests.support.hdfs import Hdfs
 from tests.support.postgres import Postgres, running_postgres
+from tests.support.registry import SchemaRegistry
 from tests.support.s3proxy import Store
 from tests.support.shared_broker import running_broker
 from tests.support.warm_spark import warm_spark
@@ -68,6 +71,12 @@ def database() -> Iterator[Postgres]:
         yield up
 
 
+@pytest.fixture(scope="session")
+def schema_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchemaRegistry]:
+    with schemas.running(tmp_path_factory.mktemp("registry")) as up:
+        yield up
+
+
 @pytest.fixture
 def small_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows and buffers of stores are small, so that a split is read by many requests."""
@@ -91,6 +100,8 @@ def made_subject(kind: str, folder: Path, request: pytest.FixtureRequest) -> Sub
         request.getfixturevalue("monkeypatch").setenv("HADOOP_USER_NAME", hadoop.USER)
     if isinstance(made, Table):
         made.server = request.getfixturevalue("database")
+    if isinstance(made, InAvro):
+        made.registry = request.getfixturevalue("schema_registry")
     return made
 
 

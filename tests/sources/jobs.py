@@ -25,7 +25,7 @@ def job_over(
 
 def assert_sent_once(job: Job, subject: Subject, env: Mapping[str, str] | None = None) -> None:
     """Each row is in the topic once; another run sends nothing, and `verify --against-source` agrees."""
-    assert Counter(record.value for record in job.records()) == Counter(subject.rows())
+    assert Counter(subject.row(record.key, record.value) for record in job.records()) == Counter(subject.rows())
     ends = end_offsets(job.servers, job.name)
     assert_done(job.run(env=env), records_sent=0)
     assert end_offsets(job.servers, job.name) == ends

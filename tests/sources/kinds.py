@@ -26,9 +26,10 @@ import pyarrow.parquet
 from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
 from tests.sources.buckets import InBucket
+from tests.sources.in_avro import InAvro
 from tests.sources.in_hdfs import InHdfs
 from tests.sources.in_store import InStore
-from tests.sources.subject import SPLIT_SIZE
+from tests.sources.subject import SPLIT_SIZE, Plain
 from tests.sources.tables import Incremental, Query, Table, TableByText, TableByTwo
 from tests.sources.topics import Topic, TopicBySql
 from tests.support import ledger
@@ -40,7 +41,7 @@ _LATER_NS = 5_000_000_000
 _PART_ROWS = 15  # of a row group, and of a stripe: no split of Parquet or ORC cuts one
 
 
-class FileSubject:
+class FileSubject(Plain):
     """Files of one format. A row is a text of fixed length, so that an edit changes no length, compressed or not."""
 
     needs_spark = True
@@ -379,6 +380,26 @@ class LedgerBySql(Ledger):
     value = "concat(v, '')"
 
 
+class JsonToAvro(InAvro, Json):
+    pass
+
+
+class ParquetInBucketToAvro(InAvro, ParquetInBucket):
+    pass
+
+
+class XmlToAvro(InAvro, Xml):
+    """Read in Python, but not straight to the producer: Spark writes Avro."""
+
+
+class TopicToAvro(InAvro, Topic):
+    value = "CAST(value AS STRING)"
+
+
+class TableToAvro(InAvro, Table):
+    pass
+
+
 def _stripes(file: bytes) -> Iterator[tuple[int, int]]:
     """Yield first byte and number of rows of each stripe of an ORC file whose footer is not compressed."""
     script = file[-1 - file[-1] : -1]
@@ -446,6 +467,11 @@ KINDS: dict[str, type[Any]] = {
     "postgres.query": Query,
     "postgres.sql": TableByText,
     "postgres.two.sql": TableByTwo,
+    "json.to.avro": JsonToAvro,
+    "xml.to.avro": XmlToAvro,
+    "parquet.s3.to.avro": ParquetInBucketToAvro,
+    "kafka.to.avro": TopicToAvro,
+    "postgres.to.avro": TableToAvro,
 }
 # Kinds whose items are edited, touched and vanish one by one.
 CHANGING = [name for name, kind in KINDS.items() if not issubclass(kind, Topic | Table)]
@@ -453,5 +479,7 @@ CHANGING = [name for name, kind in KINDS.items() if not issubclass(kind, Topic |
 UNSEEN = [name for name in CHANGING if not issubclass(KINDS[name], InStore)]
 # Those of which a run reads what was added since everything was sent.
 GROWING = [name for name, kind in KINDS.items() if not issubclass(kind, Table) or kind is Incremental]
+# Those whose records are Avro.
+AVRO = [name for name, kind in KINDS.items() if issubclass(kind, InAvro)]
 # Those that lie where the executors of a cluster reach them.
 SHARED = [name for name, kind in KINDS.items() if issubclass(kind, InStore | Topic | Table)]

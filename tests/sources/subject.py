@@ -27,7 +27,10 @@ class Subject(Protocol):
         """Make the source, with at least two items."""
 
     def spec(self) -> str:
-        """Return the tables `[source]` and `[record]` of a spec whose record values are the rows."""
+        """Return the tables `[source]` and `[record]` of a spec, by which a record is made of each row."""
+
+    def row(self, key: bytes | None, value: bytes | None) -> bytes:
+        """Return the row that a record was made of."""
 
     def grow(self) -> None:
         """Add an item, behind the others in the order of listing."""
@@ -55,3 +58,11 @@ class Subject(Protocol):
 
     def is_covered(self, splits: list[Split]) -> bool:
         """Say whether the splits of one item, in order, leave no gap in it and overlap nowhere."""
+
+
+class Plain:
+    """A subject whose values are the rows, without keys."""
+
+    def row(self, key: bytes | None, value: bytes | None) -> bytes:
+        assert not key  # empty on a Kafka in memory, which has no others
+        return value or b""

@@ -12,6 +12,7 @@ from pathlib import Path
 from eosingest.protocol.source import Split
 from eosingest.sources.postgres.ranges import KeyRange
 from eosingest.sources.registry import Kind
+from tests.sources.subject import Plain
 from tests.support.postgres import Postgres
 
 _ROWS = 24  # of a range
@@ -20,7 +21,7 @@ _ROWS = 24  # of a range
 Key = tuple[str, ...]
 
 
-class Table:
+class Table(Plain):
     """A table with a key of whole numbers, whose text is sent: `server` is set before it is created."""
 
     server: Postgres

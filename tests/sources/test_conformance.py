@@ -18,9 +18,10 @@ from eosingest.host.failpoints import NAMES
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import Listing
 from tests.sources.conftest import made_subject
-from tests.sources.in_process import Life
+from tests.sources.in_avro import InAvro
+from tests.sources.in_process import MAX_RECORDS, Life
 from tests.sources.jobs import assert_sent_once, job_over
-from tests.sources.kinds import CHANGING, GROWING, KINDS, UNSEEN
+from tests.sources.kinds import AVRO, CHANGING, GROWING, KINDS, UNSEEN
 from tests.support.builders import place
 from tests.support.held_runs import run_killed_at
 from tests.support.ledger import PROCESSES
@@ -269,6 +270,22 @@ def test_what_vanished_after_it_was_sent_stays_sent(life: Life) -> None:
     ended = life.run()
     assert (ended.exit_code, ended.records_sent) == (0, 0)
     assert life.records() == before
+
+
+@pytest.mark.parametrize("subject", AVRO, indirect=True)
+def test_a_row_that_does_not_fit_ends_its_split(life: Life) -> None:
+    """Breaks when such a row is sent, or is not named, or rows behind it are sent. A rerun says the same."""
+    subject = life.subject
+    assert isinstance(subject, InAvro)
+    split = next(split for found in life.splits().values() for split in found if len(subject.rows_of(split)) > 2)
+    before, subject.unfit, *_ = rows = subject.rows_of(split)
+    life.bound(MAX_RECORDS)
+    others = Counter(subject.rows()) - Counter(rows)
+    for _ in range(2):
+        ended = life.run()
+        assert (ended.exit_code, ended.codes) == (7, ["does-not-fit"])
+        assert ", row 2: the row does not fit the schema: length is null" in ended.errors[0].message
+        assert Counter(life.records()) == others + Counter([before])
 
 
 # ---- killed --------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer
 from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
 from eosingest.sources.topics.ranges import RangeSplit
+from tests.sources.subject import Plain
 from tests.support.harness import Record, read_committed, watermarks
 from tests.support.source_topics import Sent, SourceTopic
 
@@ -25,7 +26,7 @@ class OnBroker:
     servers = ""
 
 
-class Topic(OnBroker):
+class Topic(OnBroker, Plain):
     """Records go straight to the producer."""
 
     needs_spark = False
