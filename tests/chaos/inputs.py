@@ -1,14 +1,16 @@
 """What the runs of a round read: files of JSON, their lines, objects in a bucket, files of HDFS, a topic, a table; the same
-numbers of each.
+numbers of each. And what they make of it: text, or Avro by a schema registry.
 
     drawn by the round's number ─▶ the source is filled ─▶ [source] and [record] of the spec, and where each number lies
 
-A source lies on the round's own brokers, or on a server that all rounds of a session share and no fault hurts.
+A source lies on the round's own brokers, or on a server that all rounds of a session share and no fault hurts. They share
+the registry too, which faults_registry.py does hurt.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,18 +18,32 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from eosingest.host.paths import cache_directory
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
-from tests.support import hdfs, s3proxy
+from eosingest.spark import avro_jar
+from tests.support import hdfs, registry, s3proxy
+from tests.support.avro_values import avro_decoder
 from tests.support.harness import LINES_SPEC, Job
 from tests.support.job_checks import Line, source_lines, write_files
 from tests.support.postgres import PASSWORD, PASSWORD_IN, Postgres, started_postgres
 from tests.support.source_topics import Sent, SourceTopic
 
 # In how many of a hundred rounds each is read. JSON, HDFS and a table go through Spark SQL, the others straight to the
-# producer.
-WEIGHTS = {"json": 31, "lines": 23, "bucket": 11, "hdfs": 11, "topic": 12, "table": 12}
+# producer. Values in Avro are made by Spark of any source.
+WEIGHTS = {
+    "json": 23,
+    "lines": 23,
+    "bucket": 11,
+    "hdfs": 11,
+    "topic": 12,
+    "table": 8,
+    "json-as-avro": 8,
+    "table-as-avro": 4,
+}
+HOME = "home"  # EOSINGEST_HOME of a round's runs, beside the job's folder
 ENVIRONMENT = {PASSWORD_IN: PASSWORD, "HADOOP_USER_NAME": hdfs.USER}  # of the runs
+SCHEMA = "value.avsc"  # of values in Avro, in the job's folder
 _ABORTED = 5  # records of a transaction in the middle of a partition
 _BROKERS_DEFAULT = -1  # as many replicas as the cluster has brokers
 
@@ -41,6 +57,7 @@ class Servers:
     _postgres: Postgres | None = None
     _store: s3proxy.Store | None = None
     _hdfs: hdfs.Hdfs | None = None
+    _registry: registry.SchemaRegistry | None = None
 
     def postgres(self) -> Postgres:
         """Return the PostgreSQL."""
@@ -62,6 +79,19 @@ class Servers:
             self._hdfs = self._stack.enter_context(hdfs.running(folder))
         return self._hdfs
 
+    def registry(self) -> registry.SchemaRegistry:
+        """Return the schema registry."""
+        if self._registry is None:
+            folder = self.folder / "registry"
+            folder.mkdir(parents=True)
+            self._registry = self._stack.enter_context(registry.running(folder))
+        return self._registry
+
+    def heal(self) -> None:
+        """Wake or start again what a fault has hurt."""
+        if self._registry is not None:
+            self._registry.heal()
+
     def stop(self) -> None:
         """Stop those that were started."""
         self._stack.close()
@@ -78,7 +108,7 @@ def forget(name: str, job: Job, servers: Servers, brokers: str) -> None:
         admin, topic = AdminClient({"bootstrap.servers": brokers, "log_level": 0}), _topic_of(job)
         with contextlib.suppress(KafkaException):  # it never was
             admin.delete_topics([topic])[topic].result(10)
-    elif name == "table":
+    elif name in ("table", "table-as-avro"):
         servers.postgres().execute(f"drop table if exists {_table_of(job)}")
     elif name == "bucket":
         for path in job.data.iterdir():
@@ -159,7 +189,45 @@ def _table(job: Job, servers: Servers, brokers: str, files: int, rows: int) -> N
     ]
 
 
-_WRITERS = {"json": _json, "lines": _lines, "bucket": _bucket, "hdfs": _in_hdfs, "topic": _topic, "table": _table}
+def _json_as_avro(job: Job, servers: Servers, brokers: str, files: int, rows: int) -> None:
+    _json(job, servers, brokers, files, rows)
+    _as_avro(job, servers.registry())
+
+
+def _table_as_avro(job: Job, servers: Servers, brokers: str, files: int, rows: int) -> None:
+    _table(job, servers, brokers, files, rows)
+    _as_avro(job, servers.registry())
+
+
+def _as_avro(job: Job, server: registry.SchemaRegistry) -> None:
+    """Let the value be the whole row, by a schema that no other job has, and so by an id of its own."""
+    fields = [{"name": "n", "type": "long"}, {"name": "pad", "type": "string"}]
+    schema = {"type": "record", "name": f"of_{job.name.replace('-', '_')}", "fields": fields}
+    (job.folder / SCHEMA).write_text(json.dumps(schema))
+    avro = f'{{ subject = "{job.name}-value", schema = "{SCHEMA}", registry = {{ url = "{server.url}" }} }}'
+    job.edit_spec('value = "CAST(n AS STRING)"', f"value.avro = {avro}")
+    job.decode = avro_decoder(server, schema)
+    _share_jar(job.folder.parent / HOME)
+
+
+def _share_jar(home: Path) -> None:
+    """Spare the round, whose home is its own, the fetch of spark-avro."""
+    (jar,) = avro_jar.jars({})
+    folder = next(parent for parent in Path(jar).parents if parent.parent == cache_directory())
+    home.mkdir(exist_ok=True)
+    (home / folder.name).symlink_to(folder)
+
+
+_WRITERS = {
+    "json": _json,
+    "lines": _lines,
+    "bucket": _bucket,
+    "hdfs": _in_hdfs,
+    "topic": _topic,
+    "table": _table,
+    "json-as-avro": _json_as_avro,
+    "table-as-avro": _table_as_avro,
+}
 
 
 def _put_source(job: Job, text: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos import faults, faults_brokers, faults_cluster, faults_wire
+from tests.chaos import faults, faults_brokers, faults_cluster, faults_registry, faults_wire
 from tests.chaos.rounds import Round
 from tests.support.kafka_nodes import NO_INDEX_ENTRIES, QUICK_ABORT, QUICK_RESTART, Cluster
 from tests.support.spark_clusters import Standalone, start_standalone
@@ -15,12 +15,16 @@ from tests.support.spark_clusters import Standalone, start_standalone
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault: the name of its cluster and its story. `on_spark`: on a standalone cluster of Spark, too."""
+    """A kind of fault: the name of its cluster and its story. `on_spark`: on a standalone cluster of Spark, too.
+
+    `reads` is what is read, where it strikes nothing else.
+    """
 
     name: str
     cluster: str
     play: Callable[[Round], None]
     on_spark: bool = False
+    reads: str = ""
 
     @property
     def place(self) -> str:
@@ -82,9 +86,11 @@ _ON_SPARK = (
     faults_cluster.kill_driver_of_cluster,
     faults_cluster.freeze_executor,
 )
+_ON_REGISTRY = (faults_registry.freeze_registry, faults_registry.kill_registry)
 _ALL = [
     *(Kind(play.__name__.replace("_", "-"), cluster, play) for cluster, plays in _STORIES.items() for play in plays),
     *(Kind(play.__name__.replace("_", "-"), "one", play, on_spark=True) for play in _ON_SPARK),
+    *(Kind(play.__name__.replace("_", "-"), "one", play, reads="json-as-avro") for play in _ON_REGISTRY),
 ]
 KINDS = {kind.name: kind for kind in _ALL}
 

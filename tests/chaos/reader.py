@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
@@ -28,13 +29,24 @@ class Seen(NamedTuple):
 
 
 class Reader:
-    """Reads `topic` and the job's partition of the offsets topic until `stop`. `wrongs` says what should never be."""
+    """Reads `topic` and the job's partition of the offsets topic until `stop`. `wrongs` says what should never be.
 
-    def __init__(self, servers: str, job: str, topic: str, offsets: tuple[str, int]) -> None:
+    `plain` reads a value as text.
+    """
+
+    def __init__(
+        self,
+        servers: str,
+        job: str,
+        topic: str,
+        offsets: tuple[str, int],
+        plain: Callable[[bytes | None], bytes | None] = lambda value: value,
+    ) -> None:
         self._servers = servers
         self._job = job
         self._topic = topic
         self._offsets = offsets
+        self._plain = plain
         self.seen: list[Seen] = []
         self.wrongs: list[str] = []
         self.progress = Progress(job, self.wrongs)
@@ -116,7 +128,8 @@ class Reader:
             if error.name() in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):
                 self.wrongs.append(f"P3: {message.topic()}-{message.partition()}: {error.str()}")
         elif message.topic() == self._topic:
-            self._take_record(Seen(message.partition(), message.offset(), number_of(message.value())))
+            number = number_of(self._plain(message.value()))
+            self._take_record(Seen(message.partition(), message.offset(), number))
         else:
             self.progress.take(message.offset(), message.key(), message.value())
 

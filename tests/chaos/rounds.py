@@ -78,7 +78,7 @@ class Round:
         self.job = Job(self.folder / name, self.cluster.servers, name)
         (self.job.folder / "tmp").mkdir()
         offsets = (OFFSETS_TOPIC, offsets_partition(self.job))
-        self.reader = Reader(self.cluster.direct, name, name, offsets)
+        self.reader = Reader(self.cluster.direct, name, name, offsets, self.job.plain)
 
     def prepare(self) -> None:
         """Fill what is read, and write the spec."""
@@ -135,7 +135,7 @@ class Round:
     def start(self, points: str = "", *arguments: str, verb: str = "run") -> Run:
         """Start a run, with fail points if asked: "task-before-commit=sleep:20@2". The number of tasks changes at random."""
         env = {
-            "EOSINGEST_HOME": str(self.folder / "home"),
+            "EOSINGEST_HOME": str(self.folder / inputs.HOME),
             "EOSINGEST_PREPARE": "off",
             "SPARK_LOCAL_DIRS": str(self.job.folder / "tmp"),
             **inputs.ENVIRONMENT,

@@ -65,7 +65,8 @@ class Session:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def play(self, number: int, kind: Kind, reads: str = "") -> Played:
-        """Play one round; `reads` is what its runs read, drawn where it is not given."""
+        """Play one round; `reads` is what its runs read, drawn where neither it nor the kind says it."""
+        reads = kind.reads or reads
         cluster = self.clusters.get(kind.cluster)
         spark = self.clusters.spark() if kind.on_spark else None
         # A run on a cluster waits longer for its executors than for its own JVM.
@@ -91,6 +92,7 @@ class Session:
         else:
             shutil.rmtree(round.folder, ignore_errors=True)
         with contextlib.suppress(Exception):  # the next round's own heal says what is wrong
+            self.servers.heal()
             round.cluster.heal()
             round.forget()
 

@@ -1,4 +1,4 @@
-"""Twelve rounds over all that is read; `make chaos` plays as many as are wanted."""
+"""Fourteen rounds over all that is read; `make chaos` plays as many as are wanted."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ ROUNDS = (
     ("kill-coordinator", "json"),
     ("fill-disk", "lines"),
     ("kill-executor", "table"),
+    ("kill-run", "table-as-avro"),
+    ("kill-registry", "json-as-avro"),
 )
 
 

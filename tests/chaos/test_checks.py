@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from tests.chaos import checks
 from tests.chaos.reader import Progress, Reader, Seen
 from tests.chaos.rounds import Round, ViolationError
 from tests.chaos.session import Session
+from tests.support.avro_values import avro_decoder
 from tests.support.harness import Done, Record
 from tests.support.job_checks import OFFSETS_TOPIC, committed_state, offsets_partition
+from tests.support.registry import SchemaRegistry
 
 # ---- the concurrent reader -----------------------------------------------------------------------------------------
 
@@ -40,6 +43,36 @@ def test_p3_a_record_that_is_gone_or_never_came() -> None:
     one._take_record(Seen(0, 6, 2))
     one.compare([record(0, 5, 1), record(0, 7, 2)])
     assert [wrong[:30] for wrong in one.wrongs] == ["P3: 1 records were read and ar", "P3: 1 records never reached th"]
+
+
+_AVRO = {"type": "record", "name": "one", "fields": [{"name": "n", "type": "long"}]}
+
+
+class _Schemas(SchemaRegistry):
+    """A registry that has two schemas, and no server."""
+
+    def schema(self, number: int) -> Any:
+        return {7: _AVRO, 8: {**_AVRO, "name": "another"}}.get(number)
+
+
+def test_a_value_in_avro_is_read_by_its_own_schema() -> None:
+    assert avro_decoder(_Schemas(0, Path()), _AVRO)(b"\0\0\0\0\x07\x54") == b'{"n": 42}'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"\0\0\0\0\x08\x54",  # another schema's id
+        b"\0\0\0\0\x09\x54",  # an id that nothing has
+        b"\x01\0\0\0\x07\x54",
+        b"\0\0\0\0\x07\x54\x54",
+        b"\0\0\0\0\x07\xd4",
+        b"42",
+    ],
+)
+def test_a_value_that_is_not(value: bytes) -> None:
+    with pytest.raises((AssertionError, EOFError, IndexError)):
+        avro_decoder(_Schemas(0, Path()), _AVRO)(value)
 
 
 def progress(*entries: tuple[dict[str, Any], dict[str, Any]]) -> list[str]:
