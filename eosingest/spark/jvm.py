@@ -11,7 +11,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,16 +86,20 @@ def local_settings(master: str) -> dict[str, str]:
     }
 
 
-def with_jars(master: str, conf: Mapping[str, str], jars: str) -> dict[str, str]:
-    """Return the settings for jars (paths, joined by commas) beside those of the spec.
+def with_jars(master: str, conf: Mapping[str, str], large: str, small: Sequence[str]) -> dict[str, str]:
+    """Return the settings for jars beside those of the spec: `large` ones, whose paths are joined by commas, and `small` ones.
 
-    A local Spark has them on its class path: `spark.jars` would be copied for each run.
+    A local Spark has large ones on its class path: `spark.jars` are copied for each run. With any on the class path the archive
+    of Spark's classes does not fit (class_archive.py).
     """
-    if not jars:
-        return {}
-    if not is_local(master):
-        return {JARS: ",".join(filter(None, (conf.get(JARS), jars)))}
-    return {_CLASS_PATH: os.pathsep.join(filter(None, (conf.get(_CLASS_PATH), *jars.split(","))))}
+    on_path = [large] if large and is_local(master) else []
+    in_jars = [large, *small] if not on_path else [*small]
+    made = {}
+    if any(in_jars):
+        made[JARS] = ",".join(filter(None, (conf.get(JARS), *in_jars)))
+    if on_path:
+        made[_CLASS_PATH] = os.pathsep.join(filter(None, (conf.get(_CLASS_PATH), *large.split(","))))
+    return made
 
 
 def prepare_environment(master: str, conf: Mapping[str, str]) -> None:

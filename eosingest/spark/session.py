@@ -103,10 +103,10 @@ def start(
 ) -> Spark:
     """Start Spark, without a session. Its output goes to `log_file`; None: stderr.
 
-    `of_source` are the settings that reading the source requires (`scan.Scan.spark_conf`); its jars, and `jars`, come beside
-    the user's. Do not call it in the main thread, where pyspark would replace the SIGINT handler. Raises FatalError if Java is
-    missing, the JVM does not start, or a required setting has another value; IncompleteError if a signal ended the JVM;
-    TemporaryError if a cluster does not accept the application within `wait_s` seconds, plus the time that a start takes.
+    `of_source` are the settings that reading the source requires (`scan.Scan.spark_conf`); its jars, and `jars` (small ones),
+    come beside the user's. Do not call it in the main thread, where pyspark would replace the SIGINT handler. Raises FatalError
+    if Java is missing, the JVM does not start, or a required setting has another value; IncompleteError if a signal ended the
+    JVM; TemporaryError if a cluster does not accept the application within `wait_s` seconds, plus the time that a start takes.
     """
     find_java()
     cluster.refuse_unready(master)
@@ -124,7 +124,7 @@ def start(
         **jvm.local_settings(master),
         **conf,
         **required,
-        **jvm.with_jars(master, conf, ",".join(filter(None, (of_source.get(jvm.JARS), *jars)))),
+        **jvm.with_jars(master, conf, of_source.get(jvm.JARS, ""), jars),
         **jvm.java_options(master, conf, site.spark_defaults(pip_only=is_local(master))),
     }
     for key, value in {**settings, "spark.master": master, "spark.app.name": f"eosingest {job}"}.items():

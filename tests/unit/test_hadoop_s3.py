@@ -55,11 +55,17 @@ def test_the_client_is_that_of_sparks_hadoop(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_jars_of_a_source_stand_beside_those_of_the_spec() -> None:
     conf = {"spark.driver.extraClassPath": "/mine.jar", "spark.jars": "/other.jar"}
-    assert jvm.with_jars("local[2]", conf, "/a.jar,/b.jar") == {
+    assert jvm.with_jars("local[2]", conf, "/a.jar,/b.jar", []) == {
         "spark.driver.extraClassPath": "/mine.jar:/a.jar:/b.jar"
     }
-    assert jvm.with_jars("spark://h:7077", conf, "/a.jar,/b.jar") == {"spark.jars": "/other.jar,/a.jar,/b.jar"}
-    assert jvm.with_jars("local[2]", conf, "") == {}
+    assert jvm.with_jars("spark://h:7077", conf, "/a.jar,/b.jar", []) == {"spark.jars": "/other.jar,/a.jar,/b.jar"}
+    assert jvm.with_jars("local[2]", conf, "", []) == {}
+    assert jvm.with_jars("local[2]", conf, "", ["/c.jar"]) == {"spark.jars": "/other.jar,/c.jar"}
+    assert jvm.with_jars("local[2]", {}, "/a.jar", ["/c.jar"]) == {
+        "spark.driver.extraClassPath": "/a.jar",
+        "spark.jars": "/c.jar",
+    }
+    assert jvm.with_jars("spark://h:7077", {}, "/a.jar", ["/c.jar"]) == {"spark.jars": "/a.jar,/c.jar"}
 
 
 def test_it_reaches_the_store_that_was_listed() -> None:
