@@ -15,8 +15,8 @@ from eosingest.cli.signals import HANDLED
 os.environ["EOSINGEST_PREPARE"] = "off"
 
 SLOW = Path(__file__).with_name("slow.txt")
-# Tests of many kinds or cases each. With EOSINGEST_TURN=0/8 every eighth one is played, with 1/8 to 7/8 the others: CI
-# takes turns. Of the other slow tests it plays every second one. A test is of the first group that it fits.
+# Tests of many kinds or cases each. With EOSINGEST_TURN=0/16 every sixteenth one is played, with 1/16 to 15/16 the others: CI
+# takes turns. Of the other slow tests it plays every fourth one. A test is of the first group that it fits.
 IN_TURNS = (
     "tests/chaos/test_chaos.py::test_round[",
     "tests/integration/test_broker_versions.py::",
@@ -95,4 +95,4 @@ def of_another_turn(items: list[pytest.Item], turn: int, turns: int) -> set[pyte
         groups.setdefault(group, []).append(item)
     others = [item for item in groups.pop(None, []) if item.get_closest_marker("slow")]
     left = {item for group in groups.values() for number, item in enumerate(group) if number % turns != turn}
-    return left | {item for number, item in enumerate(others) if number % 2 != turn % 2}
+    return left | {item for number, item in enumerate(others) if number % 4 != turn % 4}
