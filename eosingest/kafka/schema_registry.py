@@ -164,11 +164,6 @@ def client_properties(registry: Mapping[str, str]) -> dict[str, Any]:
     return properties
 
 
-def framed(number: int) -> bytes:
-    """Return what stands before each record's bytes: a zero, and the schema's id in four bytes (Confluent's wire format)."""
-    return b"\x00" + number.to_bytes(4, "big")
-
-
 def _of_kind(kind: str, subject: str, number: int, schema: Any) -> Registered:
     if schema.schema_type != kind:
         raise _OtherKindError(

@@ -7,6 +7,7 @@ the last. Formats are asserted. Nothing is fetched: a schema stands alone. Needs
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from eosingest.errors import SpecError
@@ -44,6 +45,11 @@ class JsonSchemaCheck:
         first = next(iter(self._validator.iter_errors(value)))
         place = ".".join(str(part) for part in first.instance_path)
         return f"{place}: {first.message}" if place else str(first.message)
+
+
+def checks_of(schemas: Mapping[str, str]) -> dict[str, JsonSchemaCheck]:
+    """Return what asks the schemas of `key` and `value`."""
+    return {name: JsonSchemaCheck(schema, f"the schema of the {name}") for name, schema in schemas.items()}
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

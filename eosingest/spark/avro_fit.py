@@ -57,11 +57,9 @@ class Guard:
 class Fit:
     """`target` is the type to which the struct is cast, without loss; `guards` are asked of each row before it is written.
 
-    `columns` is the type that it has. `problems` say why the columns do not fit, one sentence each; where there are some,
-    nothing can be written.
+    `problems` say why the columns do not fit, one sentence each; where there are some, nothing can be written.
     """
 
-    columns: types.StructType
     target: types.StructType
     guards: tuple[Guard, ...]
     problems: tuple[str, ...]
@@ -74,9 +72,9 @@ def fit(columns: types.StructType, schema: Avro, struct: str) -> Fit:
     """
     found = _Found()
     if not isinstance(schema, Mapping) or schema.get("type") not in ("record", "error"):
-        return Fit(columns, columns, (), ("the schema is no record",))
+        return Fit(columns, (), ("the schema is no record",))
     target = found.record(columns, schema, _Place(quote_name(struct), ""))
-    return Fit(columns, target, tuple(found.guards), tuple(found.problems))
+    return Fit(target, tuple(found.guards), tuple(found.problems))
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from eosingest.errors import SpecError
+from eosingest.errors import SpecError, listed
 from eosingest.records.encoding import Encoding, expanded
 from eosingest.spark.avro_fit import Fit, Guard, fit
-from eosingest.spec.expressions import expand_star, quote_name
+from eosingest.spec.expressions import expand_star
 
 _NAMED_AT_MOST = 5
 
@@ -54,14 +54,14 @@ def encoded(
     if found.problems:
         raise _does_not_fit(where, encoding, found)
     unfit = _reason(found.guards, struct)
-    return Encoded(with_struct, _bytes(encoding, found, struct, unfit), unfit)
+    fitted = _cast(functions.col(struct), kind, found.target)
+    return Encoded(with_struct, _bytes(encoding, fitted, struct, unfit), unfit)
 
 
-def _bytes(encoding: Encoding, found: Fit, struct: str, unfit: Column | None) -> Column:
+def _bytes(encoding: Encoding, fitted: Column, struct: str, unfit: Column | None) -> Column:
     from pyspark.sql.avro.functions import to_avro
 
     fits = functions.col(struct).isNotNull() if unfit is None else functions.col(struct).isNotNull() & unfit.isNull()
-    fitted = _cast(functions.col(struct), found.columns, found.target)
     datum = to_avro(fitted, encoding.schema)
     return functions.when(fits, functions.concat(functions.lit(encoding.prefix), datum))
 
@@ -87,21 +87,16 @@ def _reason(guards: Sequence[Guard], struct: str) -> Column | None:
     """Return the reason of the first guard that is true, null where none is, as for a struct that is null."""
     if not guards:
         return None
-    cases = " ".join(f"WHEN {guard.condition} THEN {_text(guard.reason)}" for guard in guards)
-    return functions.expr(f"CASE WHEN {quote_name(struct)} IS NULL THEN NULL {cases} END")
-
-
-def _text(reason: str) -> str:
-    """Return a literal of Spark SQL: names of columns may have quotes and backslashes."""
-    return "'" + reason.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    reason = functions.when(functions.col(struct).isNull(), None)
+    for guard in guards:
+        reason = reason.when(functions.expr(guard.condition), guard.reason)
+    return reason
 
 
 def _does_not_fit(where: str, encoding: Encoding, found: Fit) -> SpecError:
-    shown = "; ".join(found.problems[:_NAMED_AT_MOST])
-    more = len(found.problems) - _NAMED_AT_MOST
-    rest = f"; and {more} more" if more > 0 else ""
+    shown = listed(found.problems, _NAMED_AT_MOST, separator="; ", rest="; and {} more")
     return SpecError(
-        f"{where}: the columns do not fit schema {encoding.id} of subject {encoding.subject}: {shown}{rest}",
+        f"{where}: the columns do not fit schema {encoding.id} of subject {encoding.subject}: {shown}",
         code="schema-does-not-fit",
         hint="nothing was sent; name and cast the columns in avro.columns, as in struct(id, CAST(amount AS DECIMAL(12,2)) AS"
         " amount)",

@@ -92,13 +92,13 @@ def with_jars(master: str, conf: Mapping[str, str], large: str, small: Sequence[
     A local Spark has large ones on its class path: `spark.jars` are copied for each run. With any on the class path the archive
     of Spark's classes does not fit (class_archive.py).
     """
-    on_path = [large] if large and is_local(master) else []
-    in_jars = [large, *small] if not on_path else [*small]
-    made = {}
-    if any(in_jars):
-        made[JARS] = ",".join(filter(None, (conf.get(JARS), *in_jars)))
-    if on_path:
+    made, copied = dict[str, str](), [*small]
+    if large and is_local(master):
         made[_CLASS_PATH] = os.pathsep.join(filter(None, (conf.get(_CLASS_PATH), *large.split(","))))
+    elif large:
+        copied.insert(0, large)
+    if copied:
+        made[JARS] = ",".join(filter(None, (conf.get(JARS), *copied)))
     return made
 
 

@@ -13,7 +13,7 @@ from eosingest.errors import FatalError, IncompleteError, TemporaryError
 from eosingest.host import waiting
 from eosingest.protocol.plan import Plan
 from eosingest.records.decoded import decoded
-from eosingest.records.json_schema import JsonSchemaCheck
+from eosingest.records.json_schema import JsonSchemaCheck, checks_of
 from eosingest.report.model import ShownRecord
 from eosingest.spark import executors, failures, narrow
 from eosingest.spark.failures import BAD_HEADER, NAMES_AS_IN_THE_HEADER
@@ -69,8 +69,8 @@ class SparkPreviewer(SparkLauncher):
             rows = frame.records.limit(count).collect()
         except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error
-        item = plan.pending_items[0].item.name
-        return [_shown(row, item, settings.records) for row in rows]
+        item, checks = plan.pending_items[0].item.name, checks_of(settings.records.json_schemas)
+        return [_shown(row.asDict(), item, settings.records, checks) for row in rows]
 
     def _explained(self, error: Exception) -> Exception:
         """Make the error for a failure of Spark, as a run does, without its hints about committed records."""
@@ -92,10 +92,15 @@ class SparkPreviewer(SparkLauncher):
         return explained
 
 
-def _shown(row: Any, item: str, settings: RecordSettings) -> ShownRecord:
+def _shown(
+    columns: dict[str, Any], item: str, settings: RecordSettings, checks: Mapping[str, JsonSchemaCheck]
+) -> ShownRecord:
     """Return the record that a row of the record columns is. For a corrupt row, its text in place of a record."""
-    columns = row.asDict()
     corrupt = columns.get(CORRUPT)
+    unfit = columns.get(UNFIT) or next(
+        filter(None, (each.why_not(_bytes(columns[n])) for n, each in checks.items())), None
+    )
+    encodings = settings.encodings if unfit is None else {}  # there is nothing to decode of a row that does not fit
     return ShownRecord(
         item=item,
         key=_bytes(columns.get("key")),
@@ -104,18 +109,9 @@ def _shown(row: Any, item: str, settings: RecordSettings) -> ShownRecord:
         timestamp_ms=columns.get(TIMESTAMP),
         partition=columns.get(PARTITION),
         corrupt=bytes(corrupt).decode(errors="replace") if corrupt is not None else None,
-        unfit=columns.get(UNFIT) or _not_by_schema(columns, settings),
-        decoded={name: decoded(one, _bytes(columns.get(name))) for name, one in settings.encodings.items()},
+        unfit=unfit,
+        decoded={name: decoded(one, _bytes(columns.get(name))) for name, one in encodings.items()},
     )
-
-
-def _not_by_schema(columns: Mapping[str, Any], settings: RecordSettings) -> str | None:
-    """Return why key or value are not as their JSON Schema says."""
-    for name, schema in settings.json_schemas.items():
-        reason = JsonSchemaCheck(schema, f"the schema of the {name}").why_not(_bytes(columns.get(name)))
-        if reason is not None:
-            return reason
-    return None
 
 
 def _headers(columns: dict[str, Any], names: tuple[str, ...]) -> Iterator[tuple[str, bytes | None]]:

@@ -30,7 +30,7 @@ from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task import Task
 from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
-from eosingest.records.json_schema import JsonSchemaCheck
+from eosingest.records.json_schema import JsonSchemaCheck, checks_of
 from eosingest.spark.direct import DirectInputs, DirectReader, DirectSplit
 from eosingest.spark.positions import positions_of
 from eosingest.spark.read_ahead import ReadAhead
@@ -210,7 +210,7 @@ class JsonFit:
     @functools.cached_property
     def _checks(self) -> dict[str, JsonSchemaCheck]:
         try:
-            return {name: JsonSchemaCheck(text, f"the schema of the {name}") for name, text in self._schemas.items()}
+            return checks_of(self._schemas)
         except ImportError as error:
             raise FatalError(
                 f"json_schema needs the Python package {error.name}, which an executor has not",

@@ -18,6 +18,8 @@ from eosingest.spec.tables import Table
 from eosingest.spec.values import TAGS, Expression, Text
 
 LATEST = "latest"
+# Where they stand in a spec.
+PLACES = tuple(("record", part, name) for part in ("key", "value") for name in ("avro", "json_schema"))
 
 
 def _check_url(value: str) -> str:

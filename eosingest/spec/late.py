@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
+from eosingest.spec.encodings import PLACES
 from eosingest.spec.model import Spec
 from eosingest.spec.references import references_in
 
@@ -17,12 +18,7 @@ LATE = (
     ("source", "properties"),
     ("source", "storage"),
     ("source", "password"),
-    *(
-        ("record", part, kind, "registry", name)
-        for part in ("value", "key")
-        for kind in ("avro", "json_schema")
-        for name in ("user", "password")
-    ),
+    *((*place, "registry", name) for place in PLACES for name in ("user", "password")),
 )
 # What Java, Spark and Python themselves need of the environment.
 _NEEDED = re.compile(

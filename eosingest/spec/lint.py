@@ -18,6 +18,7 @@ from typing import Any
 from eosingest.errors import SpecError
 from eosingest.spec.columns import Columns
 from eosingest.spec.document import KeyPath, Problem, Table, get
+from eosingest.spec.encodings import PLACES
 from eosingest.spec.expressions import as_time, literal_functions, tokens
 from eosingest.spec.sources import source_table
 
@@ -85,12 +86,9 @@ def _record_problems(tables: Table, columns: Columns | None) -> Iterator[Problem
         named += [(("record", "headers", str(name)), text, _not_bytes) for name, text in headers.items()]
     elif isinstance(headers, str):
         named.append((("record", "headers"), headers, _not_headers))
-    for name in ("key", "value"):
-        text_of = ("record", name, "json_schema", "json")
-        named.append((text_of, get(tables, *text_of), _not_bytes))
-        named.append(
-            (("record", name, "avro", "columns"), get(tables, "record", name, "avro", "columns"), _not_a_struct)
-        )
+    for place in PLACES:
+        key, rule = _ENCODED[place[-1]]
+        named.append(((*place, key), get(tables, *place, key), rule))
     for path, text, rule in named:
         if isinstance(text, str):
             yield from _Expression(path, text, columns).problems(rule)
@@ -134,6 +132,7 @@ def _never_a_condition(expression: str, type_: str) -> tuple[str, str] | None:
     return f"{expression} is of type {type_}, not boolean", "write a condition, as in amount > 0"
 
 
+_ENCODED = {"avro": ("columns", _not_a_struct), "json_schema": ("json", _not_bytes)}
 _RULES = {
     "key": _not_bytes,
     "value": _not_bytes,

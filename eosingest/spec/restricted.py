@@ -6,11 +6,11 @@ Used by loader.py. Keys that the command line sets (`--set`) are those of who ru
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import product
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from eosingest.spec.document import KeyPath, Problem, get
+from eosingest.spec.encodings import PLACES
 from eosingest.spec.references import references_in
 
 VARIABLE, ALLOWED = "EOSINGEST_RESTRICTED", "EOSINGEST_RESTRICTED_ALLOW"
@@ -70,8 +70,8 @@ def _files(tables: Mapping[str, Any]) -> Iterator[Problem]:
         for key, value in properties.items() if isinstance(properties, dict) else ():
             if key.lower().endswith(_NAMES_A_FILE) and value not in _OF_THE_SYSTEM:
                 yield _refused((*path, key), "the property names a file of this machine")
-    for part, kind in product(("key", "value"), ("avro", "json_schema")):
-        certificate = ("record", part, kind, "registry", "ca_location")
+    for place in PLACES:
+        certificate = (*place, "registry", "ca_location")
         if get(tables, *certificate) is not None:
             yield _refused(certificate, "it names a file of this machine")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.harness import LINES_SPEC, Job
+from tests.support.registry import SchemaRegistry, running
 from tests.support.shared_broker import NOT_RUNNING, dead_brokers, running_broker
 
 
@@ -38,6 +39,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for head, text in told:
         terminalreporter.section(head)
         terminalreporter.write_line(text)
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchemaRegistry]:
+    """A schema registry of the module's own: tests of some kill it."""
+    with running(tmp_path_factory.mktemp("registry")) as up:
+        yield up
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +15,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from tests.support.harness import Job, assert_done, assert_refused, end_offsets, run_text
 from tests.support.held_runs import run_killed_at
-from tests.support.registry import SchemaRegistry, running
+from tests.support.registry import SchemaRegistry
 
 SAMPLES = Path(__file__).parents[2] / "sample_configs"
 ORDER = {
@@ -51,12 +50,6 @@ max_records = 200
 master = "local[2]"
 """
 _ROWS = 1000
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchemaRegistry]:
-    with running(tmp_path_factory.mktemp("registry")) as up:
-        yield up
 
 
 def write(job: Job, registry: SchemaRegistry, schema: Any = ORDER, key: str = 'key = "user"', **first: Any) -> None:

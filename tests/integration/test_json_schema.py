@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from tests.support.harness import Job, assert_done, assert_refused, run_text
 from tests.support.held_runs import run_killed_at
-from tests.support.registry import SchemaRegistry, running
+from tests.support.registry import SchemaRegistry
 
 ORDER = {
     "$schema": "http://json-schema.org/draft-07/schema#",
@@ -48,12 +46,6 @@ max_records = 200
 master = "local[2]"
 """
 _ROWS = 1000
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchemaRegistry]:
-    with running(tmp_path_factory.mktemp("registry")) as up:
-        yield up
 
 
 def row(n: int) -> dict[str, Any]:

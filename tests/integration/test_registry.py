@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from tests.integration.test_avro import _ROWS, ORDER, decoded, row, write
 from tests.support.harness import Job, assert_done, assert_refused, finish, run_text
 from tests.support.held_runs import run_killed_at, start_held
-from tests.support.registry import SchemaRegistry, guarded, running
+from tests.support.registry import SchemaRegistry, guarded
 
 _PASSWORD = "s3cret-of-ann"
 # Rows of ORDER fit it, too: only the registry tells that it is another one.
 _OTHER = {**ORDER, "fields": [*ORDER["fields"], {"name": "x", "type": ["null", "string"], "default": None}]}
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchemaRegistry]:
-    with running(tmp_path_factory.mktemp("registry")) as up:
-        yield up
 
 
 def start_anew(registry: SchemaRegistry) -> None:

@@ -11,7 +11,10 @@ import pytest
 from eosingest.errors import SpecError
 from eosingest.kafka.protocols import Records
 from eosingest.protocol.task_contract import Batch
-from eosingest.records.json_schema import JsonSchemaCheck
+from eosingest.records.encoding import JSON, Encoding
+from eosingest.records.json_schema import JsonSchemaCheck, checks_of
+from eosingest.spark.preview import _shown
+from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.worker import JsonFit
 
 _FRAME = b"\0\0\0\0\7"
@@ -91,3 +94,13 @@ def test_rows_of_a_batch() -> None:
     found = fit(batch([_FRAME + b"1", bad, bad, bad], [bad, _FRAME + b'"x"', None, bad], [None, None, "before", None]))
     words = ['the value is not of type "string"', 'the value is not of type "integer"', "before"]
     assert found.unfit == [*words, words[1]]
+
+
+def test_a_preview_tells_of_a_row_that_is_no_text_and_decodes_nothing_of_it() -> None:
+    """Breaks when a value that is no UTF-8 ends the preview with a traceback."""
+    encoding = Encoding("orders-value", 7, '{"type": "string"}', "v", JSON)
+    settings = RecordSettings(where=None, select=("*",), key=None, value=encoding, headers={}, timestamp=None)
+    shown = _shown({"value": _FRAME + b'"\xff"'}, "a.jsonl", settings, checks_of(settings.json_schemas))
+    assert shown.unfit is not None and "it is no JSON" in shown.unfit and shown.decoded == {}
+    shown = _shown({"value": _FRAME + b'"x"'}, "a.jsonl", settings, checks_of(settings.json_schemas))
+    assert (shown.unfit, shown.decoded) == (None, {"value": '"x"'})
