@@ -15,7 +15,7 @@ from typing import Any
 
 from eosingest.app.run import run
 from eosingest.app.settings import RunOptions
-from eosingest.report.model import Progress
+from eosingest.report.progress import Progress
 from eosingest.spark import job, session
 from eosingest.spec.loader import load
 

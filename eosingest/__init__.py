@@ -34,16 +34,8 @@ if TYPE_CHECKING:
         SpecProblem,
         TemporaryError,
     )
-    from eosingest.report.model import (
-        AuditProgress,
-        PlanReport,
-        PreviewReport,
-        Progress,
-        RunReport,
-        ShownRecord,
-        StatusReport,
-        VerifyReport,
-    )
+    from eosingest.report.model import PlanReport, PreviewReport, RunReport, ShownRecord, StatusReport, VerifyReport
+    from eosingest.report.progress import AuditProgress, Progress
     from eosingest.spec.model import Spec
 
 __version__ = "0.1.0"

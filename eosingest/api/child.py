@@ -23,7 +23,7 @@ from typing import Any
 
 from eosingest.api.messages import Answer, Call, Logged, Message, Note
 from eosingest.errors import REPORT_A_BUG, EosingestError, InterruptedRunError
-from eosingest.report.model import AuditProgress, Progress
+from eosingest.report.progress import AuditProgress, Progress
 from eosingest.spec.late import keep_from_children
 
 _HANDLED = (signal.SIGINT, signal.SIGTERM)

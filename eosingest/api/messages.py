@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eosingest.errors import EosingestError
-from eosingest.report.model import AuditProgress, Progress
+from eosingest.report.progress import AuditProgress, Progress
 from eosingest.spec.model import Spec
 
 

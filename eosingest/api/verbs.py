@@ -11,15 +11,8 @@ from typing import Literal, TypeVar, overload
 
 from eosingest.api.process import perform
 from eosingest.errors import worst_exit_code
-from eosingest.report.model import (
-    AuditProgress,
-    PlanReport,
-    PreviewReport,
-    Progress,
-    RunReport,
-    StatusReport,
-    VerifyReport,
-)
+from eosingest.report.model import PlanReport, PreviewReport, RunReport, StatusReport, VerifyReport
+from eosingest.report.progress import AuditProgress, Progress
 from eosingest.spec.model import Spec
 
 _Report = TypeVar("_Report", PlanReport, PreviewReport, RunReport, VerifyReport)

@@ -22,7 +22,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.driver_contract import DriverSettings
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.records.encoding import Encoding
-from eosingest.report.model import Observer, RecordingObserver
+from eosingest.report.progress import Observer, RecordingObserver
 from eosingest.sources.registry import PlannedSource
 from eosingest.spec import Spec
 

@@ -20,7 +20,7 @@ from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
 from eosingest.kafka.protocols import OffsetsReader, Producer, TopicDescription
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.offsets import topic
-from eosingest.report.model import Observer
+from eosingest.report.progress import Observer
 from eosingest.spark import site
 from eosingest.spec import Spec, resolve_properties
 

@@ -26,7 +26,8 @@ from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedItem, gone_note, half_done_items, make_plan, notes_of
 from eosingest.protocol.transactional_ids import control_id, task_id
-from eosingest.report.model import Observer, PlanReport, StatusReport
+from eosingest.report.model import PlanReport, StatusReport
+from eosingest.report.progress import Observer
 from eosingest.spark import site
 from eosingest.spec import Spec, resolve_properties
 from eosingest.spec.masters import is_local

@@ -21,7 +21,8 @@ from eosingest.errors import FatalError, InterruptedRunError, SpecError, SpecPro
 from eosingest.host import waiting
 from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.plan import Plan, notes_of
-from eosingest.report.model import Observer, PreviewReport, ShownRecord
+from eosingest.report.model import PreviewReport, ShownRecord
+from eosingest.report.progress import Observer
 from eosingest.spec import Spec
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.encoding import Encoding, pinned
-from eosingest.report.model import Observer, RunReport
+from eosingest.report.model import RunReport
+from eosingest.report.progress import Observer
 from eosingest.spec import Spec
 from eosingest.spec.columns import columns_of
 

@@ -40,7 +40,8 @@ from eosingest.protocol.offsets.blocking import blocked_read
 from eosingest.protocol.offsets.record import ControlRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.records.encoding import Encoding
-from eosingest.report.model import AuditObserver, AuditProgress, VerifyReport
+from eosingest.report.model import VerifyReport
+from eosingest.report.progress import AuditObserver, AuditProgress
 from eosingest.spec import Spec, generations
 
 _AGAIN_S = 0.2

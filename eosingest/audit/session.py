@@ -24,7 +24,7 @@ from eosingest.kafka.librdkafka import REFUSALS
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import SplitId
 from eosingest.records.checksum import Totals
-from eosingest.report.model import AuditProgress
+from eosingest.report.progress import AuditProgress
 from eosingest.spark import causes, executors, failures, narrow
 from eosingest.spark.environment import environment_error
 from eosingest.spark.job import SparkSettings

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from eosingest.cli import words
 from eosingest.cli.render import Renderer
 from eosingest.errors import SpecError
-from eosingest.report.model import AuditProgress, Progress
+from eosingest.report.progress import AuditProgress, Progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

@@ -24,7 +24,8 @@ from eosingest.protocol.planning import Planned, Planning
 from eosingest.protocol.sending import Sending
 from eosingest.protocol.source import Source
 from eosingest.protocol.takeover import Takeover
-from eosingest.report.model import Observer, RunReport
+from eosingest.report.model import RunReport
+from eosingest.report.progress import Observer
 
 
 class Driver:

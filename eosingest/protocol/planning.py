@@ -17,7 +17,7 @@ from eosingest.protocol.offsets.record import Audit, ControlRecord, Pinned
 from eosingest.protocol.owned_job import OwnedJob
 from eosingest.protocol.plan import Plan, left_out, make_plan, notes_of
 from eosingest.protocol.source import Listing, Source
-from eosingest.report.model import Observer
+from eosingest.report.progress import Observer
 
 
 @dataclass(frozen=True)

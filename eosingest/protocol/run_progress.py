@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import POSITION_KIND_ROWS, SplitId
-from eosingest.report.model import Progress
+from eosingest.report.progress import Progress
 
 
 class RunProgress:

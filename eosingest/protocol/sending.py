@@ -25,7 +25,7 @@ from eosingest.protocol.source import Source
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.limits import topic_limits
-from eosingest.report.model import Observer
+from eosingest.report.progress import Observer
 
 _TICK_S = 0.1
 _LOOK_EVERY_S = 1.0

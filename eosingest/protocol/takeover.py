@@ -17,7 +17,7 @@ from eosingest.protocol.offsets.record import ControlRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.owned_job import OwnedJob
 from eosingest.protocol.transactional_ids import control_id, stem_of, task_id
-from eosingest.report.model import Observer
+from eosingest.report.progress import Observer
 
 
 class Takeover:

@@ -26,7 +26,8 @@ from eosingest.protocol.task_contract import Batch, Outcome, Signal, SplitEnd, T
 from eosingest.protocol.transactional_ids import task_id
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.checksum import Totals
-from eosingest.report.model import Progress, RunReport
+from eosingest.report.model import RunReport
+from eosingest.report.progress import Progress
 from eosingest.sources.files.positions import BytePositions
 from eosingest.spark.positions import OffsetPositions
 from tests.simulation.network import SimulatedNetwork

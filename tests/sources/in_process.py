@@ -40,7 +40,8 @@ from eosingest.protocol.task_contract import Inputs, Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.checksum import Totals, record_hash
 from eosingest.records.encoding import Encoding, pinned
-from eosingest.report.model import Progress, RunReport
+from eosingest.report.model import RunReport
+from eosingest.report.progress import Progress
 from eosingest.spark import session
 from eosingest.spark.direct import DirectInputs
 from eosingest.spark.failures import FROM_THE_JVM

@@ -18,7 +18,8 @@ from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.task import Task
 from eosingest.protocol.task_contract import Batch, Signal, TaskKafka, TaskSettings
 from eosingest.protocol.verdict import JobResult
-from eosingest.report.model import Progress, RunReport
+from eosingest.report.model import RunReport
+from eosingest.report.progress import Progress
 from tests.support.builders import driver_settings, place
 from tests.support.frozen_table import FrozenTables, KeyRange, Tables
 from tests.support.memory_kafka import killed_at

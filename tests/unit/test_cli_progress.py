@@ -14,7 +14,7 @@ import pytest
 from eosingest.cli.progress import Watcher, audit_line, line_of
 from eosingest.cli.render import Renderer
 from eosingest.errors import SpecError
-from eosingest.report.model import AuditProgress, Progress
+from eosingest.report.progress import AuditProgress, Progress
 
 MIB = 1 << 20
 HALF = Progress(
@@ -97,7 +97,7 @@ COLOUR = r"\x1b\[[39]\d(;\d+)*m"
 SCRIPT = """
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
-from eosingest.report.model import AuditProgress, Progress
+from eosingest.report.progress import AuditProgress, Progress
 with Watcher(Renderer("text")) as watcher:
     for done in (0, 10, 20):
         watcher.progress(Progress(done * 1000, done, 40, done << 20, 40 << 20, 2.0))

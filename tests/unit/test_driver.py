@@ -20,7 +20,8 @@ from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.verdict import JobResult
-from eosingest.report.model import Progress, RunReport
+from eosingest.report.model import RunReport
+from eosingest.report.progress import Progress
 from tests.support.builders import control_record, driver_settings, pinned
 from tests.support.made_up_files import MadeUpFiles
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from eosingest.cli import plan, preview, progress, run, status
-from eosingest.report.model import PlanReport, PreviewReport, Progress, RunReport, ShownRecord, StatusReport
+from eosingest.report.model import PlanReport, PreviewReport, RunReport, ShownRecord, StatusReport
+from eosingest.report.progress import Progress
 from eosingest.report.wording import Wording
 from eosingest.sources.files.source_file import WORDING as FILES
 
