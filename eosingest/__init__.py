@@ -85,7 +85,8 @@ def __getattr__(name: str) -> object:
     elif name == "Spec":
         home = "spec.model"
     else:
-        home = "errors" if name.endswith(("Error", "Problem")) else "report.model"
+        home = "report.progress" if name.endswith("Progress") else "report.model"
+        home = "errors" if name.endswith(("Error", "Problem")) else home
     value: object = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value

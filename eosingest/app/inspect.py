@@ -158,6 +158,7 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
             splits=len(state.offsets),
             splits_done=sum(1 for offset in state.offsets.values() if offset.done),
             records_total=state.records_total,
+            **_dead_letters(state),
             gaps=gaps.told(state),
             open_transactions=tuple(
                 {**entry._asdict(), "of_this_job": entry.transactional_id in ours} for entry in open_now
@@ -167,6 +168,14 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
             said=tuple(last_words.recall(kafka.admin.cluster_id(), spec.name, control.host, control.pid)),
             refused=next(({"code": e.code, "message": e.message, "hint": e.hint} for e in _refused(look)), None),
         )
+
+
+def _dead_letters(state: JobState) -> dict[str, Any]:
+    pin = state.settled.dead_letters if state.settled is not None else None
+    if pin is None:
+        return {}
+    total = pin.total(offset.dead for offset in state.offsets.values()).count
+    return {"dead_letters_total": total, "dead_letter_topic": pin.topic}
 
 
 def _refused(look: _Look) -> list[EosingestError]:

@@ -25,7 +25,7 @@ from eosingest.host.interruption import never
 from eosingest.host.java import find_java, java_major_version
 from eosingest.host.paths import cache_directory
 from eosingest.kafka.spread import spreads
-from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
+from eosingest.protocol.driver_contract import DeadLetterOrder, DriverSettings, TopicCreation
 from eosingest.records.encoding import Encoding
 from eosingest.report.wording import Wording
 from eosingest.sources.registry import PlannedSource, kind_of
@@ -57,6 +57,7 @@ def _source_table(spec: Spec) -> SourceTable:
         Beside(
             spec.sink.topic,
             spec.sink.offsets_topic,
+            None if spec.on_error == "fail" else spec.on_error.topic,
             sink,
             lambda properties, key: resolve_properties(spec, properties, key),
         )
@@ -119,6 +120,7 @@ def driver_settings(
         max_records=spec.transaction.max_records,
         max_bytes=spec.transaction.max_bytes,
         rate_limit=spec.sink.rate_limit,
+        dead_letters=None if spec.on_error == "fail" else DeadLetterOrder(spec.on_error.topic, spec.on_error.max),
         from_scratch=options.from_scratch,
         accept_change=options.accept_change,
         accept_gap=options.accept_gap,

@@ -21,7 +21,7 @@ from eosingest.app.assemble import Parts, assemble
 from eosingest.app.connection import Connection, control_log
 from eosingest.app.encodings import resolved
 from eosingest.app.other_jobs import OtherJobs
-from eosingest.audit import findings, judgement, receipts
+from eosingest.audit import findings, judgement, letters, receipts
 from eosingest.audit.receipts import Circumstances, Compared, Copies, Found, Judgement
 from eosingest.audit.sister_jobs import SisterJob, together
 from eosingest.errors import (
@@ -105,6 +105,7 @@ class _Verification:
         self._log = log
         self._offsets_topic = offsets_topic
         self._check = parts.check
+        self._letters: dict[str, Any] | None = None
         self._began = time.monotonic()
         self._patience_s = topic.read_deadline_s(parts.spec.transaction.timeout)
 
@@ -132,6 +133,9 @@ class _Verification:
             rows = audited_source(self._source, listing, state.offsets, control, self._source.is_read_as_one)
             self._note_elsewhere(rows)
         found, verdict = self._audit(rows)
+        with self._log.kafka_errors("reading the dead-letter topic"):
+            reading = letters.Reading(self._kafka.admin, self._kafka.client, self._patience_s, self._check)
+            self._letters = letters.audited(reading, control, state.offsets.values(), verdict, self._spec.name)
         return self._report(found, verdict, rows, self._live_run() or self._other_jobs.moved(self._sisters))
 
     def _read_receipts(self) -> None:
@@ -321,6 +325,7 @@ class _Verification:
             source_splits=len(rows.units) if rows is not None else None,
             seconds=time.monotonic() - self._began,
             gaps=gaps.told(self._log.state),
+            dead_letters=self._letters,
             errors=(error,) if error is not None else (),
         )
 

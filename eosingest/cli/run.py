@@ -134,6 +134,8 @@ def _lines(report: RunReport, *, verbose: bool) -> Iterator[str]:
     if report.complete and not report.splits_planned:
         total = words.count(report.records_total, "record")
         yield f"{name}: nothing to do. {total} in topic {report.topic} by all runs{_resent(report)}."
+        if report.dead_letters_total:
+            yield f"Dead letters: {report.dead_letters_total:,} in topic {report.dead_letter_topic} by all runs."
         if report.items:
             yield f"{report.wording.items.capitalize()} {report.items_done:,} of {report.items:,} done."
         return
@@ -147,6 +149,9 @@ def _lines(report: RunReport, *, verbose: bool) -> Iterator[str]:
         f"{report.wording.items.capitalize()} {report.items_done:,} of {report.items:,} done, splits {report.splits_done:,} of "
         f"{report.splits_planned:,}{_left(report)}."
     )
+    if report.dead_letters_total:
+        letters = words.count(report.dead_letters, "row")
+        yield f"Dead letters: {letters} to topic {report.dead_letter_topic}; {report.dead_letters_total:,} by all runs."
     if report.records_total or report.records_resent:
         yield "Read it with isolation.level=read_committed (not the default of the Java client)."
     if report.log is not None and (verbose or not report.complete):
@@ -163,7 +168,8 @@ def _resent(report: RunReport) -> str:
 
 def _outcome(report: RunReport) -> str:
     if report.complete:
-        return "complete"
+        letters = words.count(report.dead_letters, "dead letter")
+        return f"complete, with {letters}" if report.dead_letters else "complete"
     if report.exit_code > EXIT_SIGNAL_BASE:
         return "interrupted"
     return {EXIT_INCOMPLETE: "incomplete", EXIT_FENCED: "fenced"}.get(report.exit_code, "failed")

@@ -49,6 +49,7 @@ def _lines(report: StatusReport) -> Iterator[str]:
         (report.wording.items, f"{report.items_done:,} of {report.items:,} done" if report.items else "none begun yet"),
         ("splits", f"{report.splits_done:,} of {report.splits:,} done, of those that were begun"),
         ("records", f"{report.records_total:,} by all runs"),
+        *_dead_letters(report),
         ("versions", versions or "not known"),
         *words.gaps(report.gaps),
     ]
@@ -57,6 +58,12 @@ def _lines(report: StatusReport) -> Iterator[str]:
         rows += [("the next run", f"would refuse: {_said(report.refused)}"), ("", report.refused["hint"])]
     names = ["open transactions", *[""] * len(transactions)]
     yield from words.table(rows + list(zip(names, transactions or ["none"], strict=False)))
+
+
+def _dead_letters(report: StatusReport) -> list[tuple[str, str]]:
+    if report.dead_letter_topic is None:
+        return []
+    return [("dead letters", f"{report.dead_letters_total:,} by all runs, in topic {report.dead_letter_topic}")]
 
 
 def _alive(report: StatusReport) -> str:

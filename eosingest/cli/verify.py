@@ -78,6 +78,9 @@ def _lines(report: VerifyReport, *, verbose: bool) -> Iterator[str]:
         rows.append(("of these", f"{_totals(report.found_late)} written after the job was complete"))
     if report.source_splits is not None:
         rows.append(("source", f"{words.count(report.source_splits, 'split')} read again"))
+    if report.dead_letters is not None:
+        told = report.dead_letters
+        rows.append(("dead letters", f"{told['found']:,} of {told['expected']:,} in topic {told['topic']}"))
     rows += words.gaps(report.gaps)
     yield from words.table(rows)
     shown = report.findings if verbose else report.findings[:_FINDINGS_SHOWN]

@@ -59,6 +59,10 @@ class BinaryColumn(Sequence[bytes | None]):
             return BinaryColumn(self.owner, self.addresses[index], self.lengths[index])
         return _bytes_at(int(self.addresses[index]), int(self.lengths[index]))
 
+    def where(self, mask: npt.NDArray[np.bool_]) -> BinaryColumn:
+        """Return the values for which the mask is true."""
+        return BinaryColumn(self.owner, self.addresses[mask], self.lengths[mask])
+
     def __iter__(self) -> Iterator[bytes | None]:
         """Copy the memory once and cut it: a copy of each value by ctypes takes three times as long."""
         there = self.addresses != 0

@@ -9,10 +9,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from eosingest.kafka.columns import BinaryColumn
 
 # A commit that took longer may have been sent twice: a client waits longer than this before it repeats a request.
 REPEATED_COMMIT_S = 0.5
@@ -75,6 +78,20 @@ class Records:
             self.headers[start:end] if self.headers is not None else None,
             self.partitions[start:end] if self.partitions is not None else None,
         )
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Records:
+        """Return the records for which the mask is true."""
+        return Records(
+            _where(self.keys, mask),
+            _where(self.values, mask),
+            list(compress(self.timestamps_ms, mask)) if self.timestamps_ms is not None else None,
+            list(compress(self.headers, mask)) if self.headers is not None else None,
+            self.partitions[mask] if self.partitions is not None else None,
+        )
+
+
+def _where(column: Sequence[bytes | None], mask: npt.NDArray[np.bool_]) -> Sequence[bytes | None]:
+    return column.where(mask) if isinstance(column, BinaryColumn) else list(compress(column, mask))
 
 
 class LogRecord(NamedTuple):

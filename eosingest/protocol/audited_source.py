@@ -111,11 +111,15 @@ def _units(
 
 def _unit(name: str, splits: tuple[SplitId, ...], receipts: list[OffsetRecord]) -> Unit:
     covers = all(covers_metadata(receipt) for receipt in receipts)
-    sums = [
-        Totals(receipt.records, receipt.checksum, (receipt.metadata_checksum or 0) if covers else 0)
-        for receipt in receipts
-    ]
+    sums = [_of_all_rows(receipt, covers) for receipt in receipts]
     return Unit(name, splits, sum(sums, Totals()), min(receipt.run for receipt in receipts), covers)
+
+
+def _of_all_rows(receipt: OffsetRecord, covers: bool) -> Totals:
+    """Return the sums over a split's rows: those that were sent, and those that became dead letters."""
+    sent = Totals(receipt.records, receipt.checksum, (receipt.metadata_checksum or 0) if covers else 0)
+    dead = receipt.dead
+    return sent + Totals(dead.count, dead.rows, dead.metadata if covers else 0)
 
 
 def covers_metadata(receipt: OffsetRecord) -> bool:

@@ -88,12 +88,17 @@ class Driver:
 
     def _plan_and_send(self) -> RunReport:
         planned = Planning(self._job, self._source, self._launcher, self._observer, self._runtime).run()
-        before = self._job.log.state.records_total
+        before, letters = self._job.log.state.records_total, self._letters()
         if not planned.plan.pending:
             self._complete(planned)
-            return self._report(planned.plan, before=before, errors=[])
+            return self._report(planned.plan, before=before, letters=letters, errors=[])
         sending = Sending(self._job, planned, self._source, self._launcher, self._observer, self._runtime, self._began)
-        return self._report(planned.plan, before=before, errors=sending.run())
+        return self._report(planned.plan, before=before, letters=letters, errors=sending.run())
+
+    def _letters(self) -> int:
+        """Return how many dead letters the job has written so far."""
+        pin, offsets = self._job.log.mine.dead_letters, self._job.log.state.offsets
+        return 0 if pin is None else pin.total(offset.dead for offset in offsets.values()).count
 
     def _complete(self, planned: Planned) -> None:
         """Commit `complete` where nothing is pending. Raises IncompleteError where an item outside the plan is half sent."""
@@ -103,7 +108,7 @@ class Driver:
         done = folding.folded(self._source, self._job.log.state.offsets)
         self._job.commit_complete(planned.control, planned.sink, done, tombstones=planned.tombstones)
 
-    def _report(self, plan: Plan, *, before: int, errors: list[EosingestError]) -> RunReport:
+    def _report(self, plan: Plan, *, before: int, letters: int, errors: list[EosingestError]) -> RunReport:
         state = self._job.log.state
         left = verdict.unfinished(plan, state)
         items = len(plan.items) + len(plan.empty)
@@ -124,4 +129,7 @@ class Driver:
             seconds=self._runtime.now() - self._began,
             errors=tuple(errors),
             records_resent=self._job.log.mine.audit.retired_records,
+            dead_letters=self._letters() - letters,
+            dead_letters_total=self._letters(),
+            dead_letter_topic=pin.topic if (pin := self._job.log.mine.dead_letters) is not None else None,
         )

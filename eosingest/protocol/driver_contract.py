@@ -27,6 +27,14 @@ class TopicCreation:
 
 
 @dataclass(frozen=True)
+class DeadLetterOrder:
+    """Where rows go that cannot be sent, and how many of them are `allowed` until the job is complete."""
+
+    topic: str
+    allowed: int
+
+
+@dataclass(frozen=True)
 class DriverSettings:
     """The settings of a run. Times in seconds, sizes in bytes.
 
@@ -35,7 +43,8 @@ class DriverSettings:
     begin with "version." to the version itself. `generation` is the one that the spec asks for, None for none.
     `accept_change`: accept a changed spec where what was sent is proven to stay. `accept_gap`: go on behind what was deleted
     from the source before it was read. `has_metadata`: records have headers or timestamps of their own.
-    `keeps_partitions`: as in `TaskSettings`. `rate_limit` is that of all tasks together, in bytes a second.
+    `keeps_partitions`: as in `TaskSettings`. `rate_limit` is that of all tasks together, in bytes a second. `dead_letters`
+    None: a bad row ends its split and the run.
     """
 
     job: str
@@ -63,6 +72,7 @@ class DriverSettings:
     versions: Mapping[str, str]
     keeps_partitions: bool = False
     rate_limit: float | None = None
+    dead_letters: DeadLetterOrder | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import Fold, Foldable, Source, SplitId
 from eosingest.records.checksum import MODULUS
@@ -45,6 +46,7 @@ def _joined(fold: Fold, parts: Sequence[OffsetRecord]) -> OffsetRecord:
         records=sum(part.records for part in parts),
         checksum=sum(part.checksum for part in parts) % MODULUS,
         metadata_checksum=metadata if covered else None,
+        dead=sum((part.dead for part in parts), NO_DEAD_LETTERS),
         run=min(part.run for part in parts),
         sequence=max(part.sequence for part in parts) + 1,
     )

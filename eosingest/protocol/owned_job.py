@@ -108,6 +108,9 @@ class OwnedJob:
         """Commit `complete` with what it folds, and the rest beside it. Raises as `commit` does."""
         gone = [record.split_key(self.settings.job, split) for split in done.gone]
         completed = self._completed(control, sink)
+        if completed.dead_letters is not None:
+            written = (offset.dead for offset in self.log.state.offsets.values())
+            completed = replace(completed, dead_letters=completed.dead_letters.completed(written))
         self.commit(completed, tombstones=tombstones, offsets=[*marks, *done.records], folded=gone)
 
     def _completed(self, control: ControlRecord, sink: TopicDescription) -> ControlRecord:

@@ -47,6 +47,7 @@ def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> Contr
         forgotten=settled.forgotten,
         audit=settled.audit,
         scope=settled.scope,
+        dead_letters=settled.dead_letters,
     )
 
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from eosingest.kafka.protocols import TopicDescription
-from eosingest.protocol import acceptance, gaps, keyless, pins, scope, sink_topic
+from eosingest.protocol import acceptance, dead_letter_topic, gaps, keyless, pins, scope, sink_topic
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver_contract import Launcher, Proof, Runtime
 from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS
 from eosingest.protocol.offsets.record import Audit, ControlRecord, Pinned
 from eosingest.protocol.owned_job import OwnedJob
 from eosingest.protocol.plan import Plan, left_out, make_plan, notes_of
 from eosingest.protocol.source import Listing, Source
+from eosingest.protocol.task_contract import DeadLetterSettings
 from eosingest.report.progress import Observer
 
 
@@ -26,7 +28,7 @@ class Planned:
 
     `tombstones` are keys of records to be tombstoned, `scope` the pieces of a new scope, `accepted` the gaps behind which the
     run goes on. `sink` is the sink topic as it was found, `generation` that of the defaults by which the source is read
-    (spec/generations.py).
+    (spec/generations.py). `dead_letters` is what tasks must know of the dead-letter topic, None without one.
     """
 
     plan: Plan
@@ -36,6 +38,7 @@ class Planned:
     accepted: gaps.Accepted
     sink: TopicDescription
     generation: int
+    dead_letters: DeadLetterSettings | None = None
 
 
 class Planning:
@@ -79,12 +82,13 @@ class Planning:
         for note in (*notes_of(plan, self._source), *left_out(plan), *self._spread(plan)):
             self._observer.note(note)
         audit = self._audit(pinned.topic_id, plan)
+        self._log.mine, dead_letters = self._dead_letters(plan)
         tombstones += [record.split_key(settings.job, split) for split in plan.stale]
         for split in plan.stale:
             state.offsets.pop(split, None)
         control, pieces = self._control(pinned, in_force, plan, listing)
         control = replace(control, audit=audit)
-        return Planned(plan, control, tombstones, pieces, accepted, self._sink, self._generation)
+        return Planned(plan, control, tombstones, pieces, accepted, self._sink, self._generation, dead_letters)
 
     def _spread(self, plan: Plan) -> tuple[str, ...]:
         if not self._settings.keeps_partitions:
@@ -179,6 +183,22 @@ class Planning:
         if pins.audit_starts_anew(mine, topic_id, from_scratch=scratch, sent=bool(offsets)):
             return Audit(start=sink_topic.ends(self._job.admin, self._sink))
         return pins.retired(mine.audit, (offsets[split] for split in plan.stale if split in offsets))
+
+    def _dead_letters(self, plan: Plan) -> tuple[ControlRecord, DeadLetterSettings | None]:
+        """Return our control record with the dead-letter topic as it is now, and what tasks must know of it.
+
+        Without one the record keeps what it says: letters of earlier runs stay where they are.
+        """
+        mine, offsets, order = self._log.mine, self._log.state.offsets, self._settings.dead_letters
+        pin = None if self._settings.from_scratch else mine.dead_letters
+        if pin is not None:
+            pin = pin.retiring(offsets[split].dead for split in plan.stale if split in offsets)
+        if order is None:
+            return replace(mine, dead_letters=pin), None
+        stay = (offset.dead for split, offset in offsets.items() if split not in plan.stale)
+        letters = NO_DEAD_LETTERS if pin is None else pin.total(stay)
+        pin, found = dead_letter_topic.opened(self._job.admin, order, pin, letters)
+        return replace(mine, dead_letters=pin), dead_letter_topic.settings(order, found, pin, letters)
 
     def _control(
         self, pinned: Pinned, in_force: bool, plan: Plan, listing: Listing

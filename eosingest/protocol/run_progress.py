@@ -25,7 +25,7 @@ class RunProgress:
         self._unit = plan.wording.unit
         self._records_before = plan.committed_records
         self._under_way: dict[SplitId, OffsetRecord] = {}  # of splits that are not done: mostly one for each task
-        self._done = self._records_done = self._rows_done = self._size_done = 0
+        self._done = self._records_done = self._rows_done = self._size_done = self._letters_done = 0
 
     def take(self, offsets: Iterable[OffsetRecord]) -> None:
         """Count offset records of this run, in log order: a later one of a split replaces the earlier one."""
@@ -42,7 +42,14 @@ class RunProgress:
             self._done += 1
             self._records_done += _sent(planned, offset)
             self._rows_done += offset.rows
+            self._letters_done += _letters(planned, offset)
             self._size_done += planned.split.size
+
+    @property
+    def dead_letters(self) -> int:
+        """How many dead letters the run has written."""
+        under_way = ((self._left[split], offset) for split, offset in self._under_way.items())
+        return self._letters_done + sum(_letters(planned, offset) for planned, offset in under_way)
 
     def after(self, seconds: float) -> Progress:
         """Return the progress as it is `seconds` after the run began."""
@@ -62,6 +69,10 @@ class RunProgress:
 
 def _sent(planned: PlannedSplit, now: OffsetRecord) -> int:
     return now.records - (planned.committed.records if planned.committed is not None else 0)
+
+
+def _letters(planned: PlannedSplit, now: OffsetRecord) -> int:
+    return now.dead.count - (planned.committed.dead.count if planned.committed is not None else 0)
 
 
 def _size_within(planned: PlannedSplit, now: OffsetRecord, row_size: float) -> int:

@@ -22,7 +22,7 @@ from eosingest.protocol.plan import half_done_items
 from eosingest.protocol.planning import Planned
 from eosingest.protocol.run_progress import RunProgress
 from eosingest.protocol.source import Source
-from eosingest.protocol.task_contract import TaskSettings
+from eosingest.protocol.task_contract import DeadLetterSettings, TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.limits import topic_limits
 from eosingest.report.progress import Observer
@@ -124,6 +124,7 @@ class Sending:
             wording=self._plan.wording,
             keeps_partitions=settings.keeps_partitions,
             rate_limit=settings.rate_limit / prepared.at_once if settings.rate_limit is not None else None,
+            dead_letters=self._planned.dead_letters,
         )
 
     def _watch(self, plan_end: int) -> JobResult:
@@ -140,6 +141,10 @@ class Sending:
             if self._runtime.now() - looked >= _LOOK_EVERY_S:
                 self._look(seen, progress)
                 looked = self._runtime.now()
+                dead = self._planned.dead_letters
+                if dead is not None and progress.dead_letters > dead.left:
+                    self._launcher.cancel()
+                    return JobResult([], _too_many_letters(dead, progress.dead_letters))
 
     def _look(self, seen: JobState, progress: RunProgress) -> None:
         # A failure is passed by: the verdict reads again, and reports it. `_watch` handles a signal that ends this read.
@@ -194,3 +199,12 @@ class Sending:
             self._job.commit_complete(mine, self._planned.sink, done, marks=marks)
         fail_point("driver-after-verdict")
         return errors
+
+
+def _too_many_letters(dead: DeadLetterSettings, written: int) -> FatalError:
+    """Make the error of a run whose tasks have together written more dead letters than are left."""
+    return FatalError(
+        f"{written} rows of this run became dead letters in topic {dead.topic}, and {dead.left} of {dead.allowed} were left",
+        code="too-many-dead-letters",
+        hint="what was committed is kept, nothing was sent twice; look at the letters, and raise on_error.max to go on",
+    )

@@ -8,11 +8,14 @@ from __future__ import annotations
 import bisect
 from dataclasses import dataclass
 
+from eosingest.protocol.letters import NO_LETTERS, Letters
+from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS, DeadLetters
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.source import POSITION_KIND_BYTES, POSITION_KIND_ROWS, Position, Positions
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
+from eosingest.records.checksum import MODULUS
 
 # Kinds of position with which a split is read from its first row on, and its rows are counted.
 _COUNTED = (POSITION_KIND_ROWS, POSITION_KIND_BYTES)
@@ -26,9 +29,10 @@ class SplitProgress:
     `position`, of the kind `position_kind`, is that of the last row handed over; of the kind "rows" it equals `rows`.
     `row_records` is how many of the rows handed over are of the source row at the position, None where a source row is one
     record. `caught_up`: the input has passed all that was committed before this attempt.
-    `checksum` covers the rows handed over, `seen_checksum` those that came in: when `seen` reaches `rows` the two must be
-    equal, or the split's rows are not those that were sent. `metadata` and `seen_metadata` are the same over headers and
-    timestamps; `metadata` is None where the receipt of an earlier release does not cover them.
+    `checksum` covers the `records` handed over, `dead` the rows that went to the dead-letter topic, `seen_checksum` all rows
+    that came in: when `seen` reaches `rows` the first two together must equal it, or the split's rows are not those that were
+    sent. `metadata` and `seen_metadata` are the same over headers and timestamps; `metadata` is None where the receipt of an
+    earlier release does not cover them.
     """
 
     planned: PlannedSplit
@@ -44,6 +48,7 @@ class SplitProgress:
     seen_checksum: int = 0
     metadata: int | None = 0
     seen_metadata: int = 0
+    dead: DeadLetters = NO_DEAD_LETTERS
     ended: bool = False
     failed: bool = False
 
@@ -89,17 +94,25 @@ class SplitProgress:
             self.records = self.committed.records
             self.checksum = self.committed.checksum
             self.metadata = self.committed.metadata_checksum if self.committed.rows else 0
+            self.dead = self.committed.dead
 
-    def take(self, rows: Batch) -> None:
-        """Count rows as handed over."""
+    def take(self, rows: Batch, letters: Letters = NO_LETTERS) -> None:
+        """Count rows as handed over: those that `letters` has as dead letters, the others as records."""
         self._go_to(rows.positions, len(rows.splits))
         self.caught_up = True
         self.seen += len(rows.splits)
         self.rows += len(rows.splits)
-        self.records += len(rows.splits)
-        self.checksum = self.seen_checksum = checksum.add(self.checksum, rows.hashes)
-        if rows.metadata is not None and self.metadata is not None:
-            self.metadata = self.seen_metadata = checksum.add(self.metadata, rows.metadata)
+        sent = letters.others(rows)
+        self.records += len(sent.splits)
+        self.checksum = checksum.add(self.checksum, sent.hashes)
+        if sent.metadata is not None and self.metadata is not None:
+            self.metadata = checksum.add(self.metadata, sent.metadata)
+        self.dead += letters.receipt(rows)
+        self.seen_checksum, self.seen_metadata = self._all_rows()
+
+    def _all_rows(self) -> tuple[int, int]:
+        """Return the sums over all rows handed over, records and dead letters."""
+        return (self.checksum + self.dead.rows) % MODULUS, ((self.metadata or 0) + self.dead.metadata) % MODULUS
 
     def _go_to(self, positions: Positions | None, count: int) -> None:
         """Take the position of the last of `count` rows that are handed over now."""
@@ -127,7 +140,8 @@ class SplitProgress:
         self.seen_checksum = checksum.add(self.seen_checksum, rows.hashes)
         if rows.metadata is not None:
             self.seen_metadata = checksum.add(self.seen_metadata, rows.metadata)
-        given = self.seen_checksum == self.checksum and self.metadata in (None, self.seen_metadata)
+        both, metadata = self._all_rows()
+        given = self.seen_checksum == both and (self.metadata is None or self.seen_metadata == metadata)
         return self.seen < self.rows or (self.seen == self.rows and given)
 
     def offset_record(self, run: int, task: int) -> OffsetRecord:
@@ -147,6 +161,7 @@ class SplitProgress:
             task=task,
             sequence=0 if self.committed is None else self.committed.sequence + 1,
             row_records=self.row_records,
+            dead=self.dead,
         )
 
 

@@ -30,7 +30,7 @@ Not handled here: that the planned splits are those Spark reads (spark/scan.py),
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from eosingest.errors import (
     EXIT_FATAL,
@@ -42,8 +42,9 @@ from eosingest.errors import (
     TemporaryError,
 )
 from eosingest.host.failpoints import fail_point
-from eosingest.kafka.protocols import FailureKind, KafkaFailure
+from eosingest.kafka.protocols import LARGEST_RECORD_BYTES, FailureKind, KafkaFailure
 from eosingest.protocol.keyless import in_their_partition
+from eosingest.protocol.letters import NO_LETTERS, Letters, letters_of, with_sizes
 from eosingest.protocol.ownership import Ownership
 from eosingest.protocol.pace import Pace
 from eosingest.protocol.restarts import Restarts
@@ -60,7 +61,7 @@ from eosingest.protocol.task_contract import (
     TaskSettings,
 )
 from eosingest.protocol.transaction import Transaction
-from eosingest.records.limits import first_bad_row
+from eosingest.records.limits import BadRow, bad_rows
 from eosingest.records.runs import runs
 
 
@@ -102,6 +103,7 @@ class Task:
         self._pace = Pace(settings.rate_limit, now)
         self._sleep = sleep
         self._claimed = False
+        self._letters = 0  # dead letters that were handed over
 
     # ---- one attempt -----------------------------------------------------------------------------------------------
 
@@ -204,12 +206,33 @@ class Task:
             progress = self._splits.enter(int(rows.splits[0]), rows.first_row)
             left = in_their_partition(self._splits.beyond(progress, rows), progress.planned.split.home, self._settings)
             if len(left.splits):
-                for piece in self._transaction.pieces(self._without_bad_row(progress, left)):
-                    self._send(progress, piece)
+                self._send_all(progress, left)
 
-    def _without_bad_row(self, progress: SplitProgress, rows: Batch) -> Batch:
-        """Cut the rows at the first one that cannot be sent, and give up the split there; the other splits go on."""
-        bad = first_bad_row(
+    def _send_all(self, progress: SplitProgress, rows: Batch) -> None:
+        """Send rows of one split piece by piece: those that can be sent, and of the others dead letters."""
+        bad = self._bad_rows(rows)
+        end = self._end_of_letters(rows, bad)
+        if end < len(bad):
+            rows, bad = self._given_up(progress, rows, bad[end]), bad[:end]
+        letters = letters_of(self._settings, progress.planned, rows, progress.seen, bad) if bad else NO_LETTERS
+        at = 0
+        for piece in self._transaction.pieces(with_sizes(rows, letters)):
+            self._send(progress, piece, letters.between(at, at + len(piece.splits)))
+            at += len(piece.splits)
+
+    def _end_of_letters(self, rows: Batch, bad: Sequence[BadRow]) -> int:
+        """Return how many of the bad rows may become dead letters.
+
+        Not behind what is allowed, nor from a row on that is larger than any record: its input may have left off reading there.
+        """
+        dead = self._settings.dead_letters
+        if dead is None:
+            return 0
+        endless = (number for number, each in enumerate(bad) if rows.sizes[each.index] > LARGEST_RECORD_BYTES)
+        return min(max(0, dead.left - self._letters), next(endless, len(bad)))
+
+    def _bad_rows(self, rows: Batch) -> list[BadRow]:
+        return bad_rows(
             self._settings.limits,
             keys=rows.records.keys,
             sizes=rows.sizes,
@@ -219,8 +242,12 @@ class Task:
             unfit=rows.unfit,
             now_ms=self._now_ms(),
         )
-        if bad is None:
-            return rows
+
+    def _given_up(self, progress: SplitProgress, rows: Batch, bad: BadRow) -> Batch:
+        """Cut the rows at one that cannot be sent, and give up the split there; the other splits go on."""
+        dead = self._settings.dead_letters
+        spent = dead is not None and rows.sizes[bad.index] <= LARGEST_RECORD_BYTES
+        why = "; the dead letters that on_error.max allows are written" if spent else ""
         progress.failed = True
         self._outcome.bad_rows.append(
             {
@@ -228,15 +255,15 @@ class Task:
                 "label": progress.planned.label,
                 "row": progress.seen + bad.index + 1,
                 "code": bad.code,
-                "reason": bad.reason,
+                "reason": bad.reason + why,
             }
         )
         return rows.slice(0, bad.index)
 
     # ---- step 4 ----------------------------------------------------------------------------------------------------
 
-    def _send(self, progress: SplitProgress, rows: Batch) -> None:
-        """Send rows of one split, in a transaction that is committed when it is full or old enough."""
+    def _send(self, progress: SplitProgress, rows: Batch, letters: Letters) -> None:
+        """Send rows of one split, or their dead letters, in a transaction that is committed when it is full or old enough."""
         size = int(rows.sizes.sum())
         self._keep_pace()
         if not self._transaction.has_room_for(size):
@@ -244,9 +271,10 @@ class Task:
         if progress.rows != progress.seen:  # the log knows more than this attempt: somebody else was at work
             raise AttemptLostError(f"{progress.planned.label} is ahead of this attempt")
         # Before produce: what may have gone out counts as in flight if produce fails.
-        progress.take(rows)
+        progress.take(rows, letters)
+        self._letters += len(letters)
         try:
-            self._transaction.send(rows, size)
+            self._transaction.send(letters.others(rows), letters.records, size)
         except KafkaFailure as failure:
             self._recover(failure)
             return
@@ -278,7 +306,7 @@ class Task:
 
     def _commit_once(self) -> bool:
         """Commit, and note what is committed; return whether it was slow: then another producer must go on."""
-        dirty, records = self._splits.dirty(), self._transaction.records
+        dirty, records, letters = self._splits.dirty(), self._transaction.records, self._transaction.letters
         written = [progress.offset_record(self._settings.run, self._outcome.task) for progress in dirty]
         entries = [(offset.key(self._settings.job), offset.encode()) for offset in written]
         if not self._claimed:
@@ -289,5 +317,6 @@ class Task:
         self._claimed = True
         self._outcome.transactions += 1
         self._outcome.records += records
+        self._outcome.dead_letters += letters
         self._restarts.committed()
         return slow

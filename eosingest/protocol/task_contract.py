@@ -26,6 +26,19 @@ BAD_ROWS = "bad-rows"  # the code of an outcome with bad rows and no other error
 
 
 @dataclass(frozen=True)
+class DeadLetterSettings:
+    """Where rows go that cannot be sent: a topic that takes records of `max_message_bytes`.
+
+    `allowed` is the spec's `max`, and `left` how many of it are left: a task that would write more ends.
+    """
+
+    topic: str
+    max_message_bytes: int
+    allowed: int
+    left: int
+
+
+@dataclass(frozen=True)
 class TaskSettings:
     """The settings of every task of a run. Frozen and picklable: they travel in the task closure.
 
@@ -34,7 +47,8 @@ class TaskSettings:
     `limits` are the sink topic's. `max_records` and `max_bytes` bound a transaction; `max_attempts` is how often Spark tries a
     task (`spark.task.maxFailures`). `wording` is the source's. `keeps_partitions`: a record without a key keeps the
     partition that it comes from (`Split.home`), where the sink topic has as many. `rate_limit`: the bytes of keys, values and
-    headers that the task may send in a second, None for no limit. Times in seconds, sizes in bytes.
+    headers that the task may send in a second, None for no limit. `dead_letters` None: a bad row ends its split. Times in
+    seconds, sizes in bytes.
     """
 
     job: str
@@ -54,13 +68,14 @@ class TaskSettings:
     max_attempts: int = 4
     keeps_partitions: bool = False
     rate_limit: float | None = None
+    dead_letters: DeadLetterSettings | None = None
 
 
 @dataclass(frozen=True)
 class Batch:
     """Rows as columns of equal length: split hash, record, receipt hash, size in bytes, corrupt text, metadata hash.
 
-    `corrupt` has the text of each row that could not be parsed, None for the others; `unfit` why a row does not fit the
+    `corrupt` has the bytes of each row that could not be parsed, None for the others; `unfit` why a row does not fit the
     schema by which it is encoded. `first_row` is the number of the first
     row in its split, counted from 0: only inputs that read the source themselves say it, and give rows of one split a batch.
     `positions` has each row's position, from inputs that know it.
@@ -70,7 +85,7 @@ class Batch:
     records: Records
     hashes: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]
-    corrupt: list[str | None] | None = None
+    corrupt: list[bytes | None] | None = None
     first_row: int | None = None
     positions: Positions | None = None
     metadata: npt.NDArray[np.int64] | None = None
@@ -95,6 +110,16 @@ class Batch:
             self.positions.slice(start, end) if self.positions is not None else None,
             self.metadata[start:end] if self.metadata is not None else None,
             self.unfit[start:end] if self.unfit is not None else None,
+        )
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Batch:
+        """Return the rows for which the mask is true, which need not be neighbours: without positions and row numbers."""
+        return Batch(
+            self.splits[mask],
+            self.records.where(mask),
+            self.hashes[mask],
+            self.sizes[mask],
+            metadata=self.metadata[mask] if self.metadata is not None else None,
         )
 
 
@@ -162,7 +187,8 @@ class Outcome:
     `last_split` is (identity, rows seen) of the last split in the input, None where it is done already or had a bad row.
     `read_all` says that the input was read to its end and that all of it is committed, except splits with bad rows.
     `bad_rows` are dicts of split (identity), label, row (of the split after `where`, from 1), code, reason.
-    `records` and `transactions` count what was committed, `restarts` the failures after which the task began again.
+    `records`, `dead_letters` and `transactions` count what was committed, `restarts` the failures after which the task began
+    again.
     """
 
     task: int
@@ -176,6 +202,7 @@ class Outcome:
     read_all: bool = False
     bad_rows: list[dict[str, Any]] = field(default_factory=list)
     records: int = 0
+    dead_letters: int = 0
     transactions: int = 0
     restarts: int = 0
 

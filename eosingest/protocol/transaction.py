@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from eosingest.host.failpoints import fail_point
-from eosingest.kafka.protocols import REPEATED_COMMIT_S, Producer
+from eosingest.kafka.protocols import REPEATED_COMMIT_S, Producer, Records
 from eosingest.protocol.task_contract import Batch, TaskKafka, TaskSettings
 
 _CHUNK_ROWS = 2_000  # rows between two looks at the clock
@@ -48,7 +48,7 @@ class Transaction:
         self._producer: Producer | None = None
         self._begun_at = 0.0
         self.state = ProducerState.CLOSED
-        self.records = 0  # sent in the open transaction
+        self.records = self.letters = 0  # sent in the open transaction
         self._bytes = 0
 
     def start(self) -> None:
@@ -58,11 +58,17 @@ class Transaction:
         self._producer.init_transactions()
         self.state = ProducerState.READY
 
-    def send(self, rows: Batch, size: int) -> None:
-        """Hand rows of `size` bytes over to the producer, in a transaction that is begun if none is open."""
-        self._opened().produce(self._settings.topic, rows.records)
+    def send(self, rows: Batch, letters: Records, size: int) -> None:
+        """Hand rows and dead letters, of `size` bytes in all, over, in a transaction that is begun if none is open."""
+        producer, dead = self._opened(), self._settings.dead_letters
+        if len(rows.splits):
+            producer.produce(self._settings.topic, rows.records)
+        if len(letters):
+            assert dead is not None, "letters are made where there is a topic for them"
+            producer.produce(dead.topic, letters)
         fail_point("task-after-produce")
         self.records += len(rows.splits)
+        self.letters += len(letters)
         self._bytes += size
 
     def commit(self, offsets: Iterable[Entry]) -> bool:
@@ -101,7 +107,7 @@ class Transaction:
     @property
     def due(self) -> bool:
         """Whether the transaction must be committed now: it is full, or half of its timeout has passed."""
-        if self.records >= self._settings.max_records or self._bytes >= self._settings.max_bytes:
+        if self.records + self.letters >= self._settings.max_records or self._bytes >= self._settings.max_bytes:
             return True
         return self.state is ProducerState.OPEN and self.wait_s == 0.0
 
@@ -113,7 +119,7 @@ class Transaction:
 
     def has_room_for(self, size: int) -> bool:
         """Say whether `size` more bytes stay below `max_bytes`. An empty transaction takes rows of any size."""
-        return not self.records or self._bytes + size <= self._settings.max_bytes
+        return not self.records + self.letters or self._bytes + size <= self._settings.max_bytes
 
     def pieces(self, rows: Batch) -> Iterator[Batch]:
         """Cut rows into pieces that fit into the transaction as it is when each is asked for; of one row at least."""
@@ -125,7 +131,7 @@ class Transaction:
             before = int(ends[start - 1]) if start else 0
             room = min(self._settings.max_bytes - self._bytes, at_once)
             fit_bytes = int(np.searchsorted(ends, before + room, side="right"))
-            fit_records = start + self._settings.max_records - self.records
+            fit_records = start + self._settings.max_records - self.records - self.letters
             end = max(start + 1, min(len(ends), start + _CHUNK_ROWS, fit_bytes, fit_records))
             yield rows.slice(start, end)
             start = end
@@ -148,4 +154,4 @@ class Transaction:
 
     def _end(self, state: ProducerState) -> None:
         self.state = state
-        self.records = self._bytes = 0
+        self.records = self.letters = self._bytes = 0

@@ -1,12 +1,14 @@
 """Records that Kafka would refuse, or delete at once, found before they are produced.
 
-Between Spark's rows and the transaction: the task asks for the first bad row of a batch. One such record in a
-transaction would abort it on every retry; here it becomes an error with split and row (docs/protocol.md, The task).
+Between Spark's rows and the transaction: the task asks for the bad rows of a batch. One such record in a
+transaction would abort it on every retry; here it becomes an error with split and row, or a
+dead letter (docs/protocol.md, The task).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy.typing as npt
 from eosingest.kafka.protocols import ANY_PARTITION, LARGEST_RECORD_BYTES
 
 # Bytes of a record batch around a single record: 61 of batch header and at most 21 of record header (KIP-98 format).
-_BATCH_OVERHEAD = 61 + 21
+BATCH_OVERHEAD = 61 + 21
 _NEVER_MS = 9223372036854775807
 _DAY_MS = 86_400_000
 
@@ -68,83 +70,81 @@ def _limit(config: Mapping[str, str], name: str) -> int | None:
     return None if value == _NEVER_MS else value
 
 
-def first_bad_row(
+def bad_rows(
     limits: TopicLimits,
     *,
     keys: Sequence[bytes | None],
     sizes: npt.NDArray[np.int64],
     timestamps_ms: Sequence[int | None] | None,
-    corrupt: Sequence[str | None] | None,
+    corrupt: Sequence[bytes | None] | None,
     now_ms: int,
     partitions: npt.NDArray[np.int32] | None = None,
     unfit: Sequence[str | None] | None = None,
-) -> BadRow | None:
-    """Return the first row that cannot be sent, None if all can. All columns have the same length.
+) -> list[BadRow]:
+    """Return the rows that cannot be sent, in order, each once. All columns have the same length.
 
     `sizes` are in bytes, of key, value and headers; `corrupt` and `unfit` as in `Batch`; `now_ms` is the time of day.
     """
-    found = [
-        _first_corrupt(corrupt),
-        _first_unfit(unfit),
-        _first_too_large(sizes, limits),
-        _first_null_key(keys, limits),
-        _first_bad_time(timestamps_ms, limits, now_ms),
-        _first_bad_partition(partitions, limits),
-    ]
-    return min((bad for bad in found if bad is not None), key=lambda bad: bad.index, default=None)
+    found = itertools.chain(
+        _corrupt(corrupt),
+        _unfit(unfit),
+        _too_large(sizes, limits),
+        _null_keys(keys, limits),
+        _bad_times(timestamps_ms, limits, now_ms),
+        _bad_partitions(partitions, limits),
+    )
+    by_index = dict[int, BadRow]()
+    for bad in found:
+        by_index.setdefault(bad.index, bad)
+    return [by_index[index] for index in sorted(by_index)]
 
 
-def _first_corrupt(corrupt: Sequence[str | None] | None) -> BadRow | None:
+def _corrupt(corrupt: Sequence[bytes | None] | None) -> Iterator[BadRow]:
     for index, text in enumerate(corrupt or ()):
         if text is not None:
-            return BadRow(index, "corrupt-row", f"the row cannot be parsed by the schema: {_shortened(text)}")
-    return None
+            shown = _shortened(text.decode("utf-8", "backslashreplace"))
+            yield BadRow(index, "corrupt-row", f"the row cannot be parsed by the schema: {shown}")
 
 
-def _first_unfit(unfit: Sequence[str | None] | None) -> BadRow | None:
+def _unfit(unfit: Sequence[str | None] | None) -> Iterator[BadRow]:
     for index, reason in enumerate(unfit or ()):
         if reason is not None:
-            return BadRow(index, "does-not-fit", f"the row does not fit the schema: {reason}")
-    return None
+            yield BadRow(index, "does-not-fit", f"the row does not fit: {reason}")
 
 
-def _first_too_large(sizes: npt.NDArray[np.int64], limits: TopicLimits) -> BadRow | None:
-    over = np.flatnonzero(sizes > limits.max_message_bytes - _BATCH_OVERHEAD)
-    if not len(over):
-        return None
-    index, most = int(over[0]), limits.max_message_bytes
+def _too_large(sizes: npt.NDArray[np.int64], limits: TopicLimits) -> Iterator[BadRow]:
+    most = limits.max_message_bytes
     whose = "eosingest sends at most" if most == LARGEST_RECORD_BYTES else "the topic's max.message.bytes is"
-    return BadRow(index, "record-too-large", f"the record has {int(sizes[index])} bytes, {whose} {most}")
+    for index in np.flatnonzero(sizes > most - BATCH_OVERHEAD).tolist():
+        yield BadRow(index, "record-too-large", f"the record has {int(sizes[index])} bytes, {whose} {most}")
 
 
-def _first_null_key(keys: Sequence[bytes | None], limits: TopicLimits) -> BadRow | None:
+def _null_keys(keys: Sequence[bytes | None], limits: TopicLimits) -> Iterator[BadRow]:
     if limits.null_key_allowed or None not in keys:
-        return None
-    return BadRow(list(keys).index(None), "null-key", "the key is null, and the topic is compacted")
+        return
+    for index, key in enumerate(keys):
+        if key is None:
+            yield BadRow(index, "null-key", "the key is null, and the topic is compacted")
 
 
-def _first_bad_time(timestamps_ms: Sequence[int | None] | None, limits: TopicLimits, now_ms: int) -> BadRow | None:
+def _bad_times(timestamps_ms: Sequence[int | None] | None, limits: TopicLimits, now_ms: int) -> Iterator[BadRow]:
     for index, timestamp in enumerate(timestamps_ms or ()):
         if timestamp is not None:
             reason = _time_reason(timestamp, limits, now_ms)
             if reason:
-                return BadRow(index, "bad-timestamp", reason)
-    return None
+                yield BadRow(index, "bad-timestamp", reason)
 
 
-def _first_bad_partition(partitions: npt.NDArray[np.int32] | None, limits: TopicLimits) -> BadRow | None:
+def _bad_partitions(partitions: npt.NDArray[np.int32] | None, limits: TopicLimits) -> Iterator[BadRow]:
     if partitions is None:
-        return None
+        return
     wrong = partitions < ANY_PARTITION
     if limits.partitions is not None:
         wrong |= partitions >= limits.partitions
-    if not wrong.any():
-        return None
-    index = int(np.flatnonzero(wrong)[0])
-    number = "a negative number" if partitions[index] < 0 else str(partitions[index])
-    return BadRow(
-        index, "bad-partition", f"the partition is {number}, and the topic has {limits.partitions}, counted from 0"
-    )
+    for index in np.flatnonzero(wrong).tolist():
+        number = "a negative number" if partitions[index] < 0 else str(partitions[index])
+        reason = f"the partition is {number}, and the topic has {limits.partitions}, counted from 0"
+        yield BadRow(index, "bad-partition", reason)
 
 
 def _time_reason(timestamp_ms: int, limits: TopicLimits, now_ms: int) -> str:

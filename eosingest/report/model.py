@@ -16,6 +16,7 @@ from eosingest.report.wording import Wording
 class RunReport:
     """The result of a run. `records_sent` counts the records of this run, `records_total` those of all runs of the job, by the
     offset records; `records_resent` counts other records in the topic: the old ones of items that were sent again as a whole.
+    `dead_letters` and `dead_letters_total` count the rows that went to the `dead_letter_topic` instead, None where none may.
     `notes` are those of the observer, `log` is Spark's log file, None if Spark was not started.
     """
 
@@ -35,6 +36,9 @@ class RunReport:
     errors: tuple[EosingestError, ...] = ()
     notes: tuple[str, ...] = ()
     records_resent: int = 0
+    dead_letters: int = 0
+    dead_letters_total: int = 0
+    dead_letter_topic: str | None = None
     log: str | None = None
 
     @property
@@ -56,6 +60,9 @@ class RunReport:
             "records_sent": self.records_sent,
             "records_total": self.records_total,
             "records_resent": self.records_resent,
+            "dead_letters": self.dead_letters,
+            "dead_letters_total": self.dead_letters_total,
+            "dead_letter_topic": self.dead_letter_topic,
             "seconds": round(self.seconds, 3),
             "records_per_second": round(self.records_sent / self.seconds) if self.seconds else 0,
             "isolation_level_to_read_with": "read_committed",
@@ -147,6 +154,8 @@ class StatusReport:
     versions: dict[str, str]
     alive: bool | None = None
     said: tuple[dict[str, str], ...] = ()
+    dead_letters_total: int = 0
+    dead_letter_topic: str | None = None
     refused: dict[str, str] | None = None
     gaps: tuple[dict[str, Any], ...] = ()
 
@@ -164,7 +173,7 @@ class VerifyReport:
     `expected` and `found` are number of records and checksum (hex); `found_late` is the part of `found` that was written after
     the job was complete. `counts` has the least number of records lost, doubled, changed, foreign. `findings` and `partitions`
     are tables for JSON. `source_splits` is the number of splits compared with the source, None if it was not read.
-    `gaps`: as in the status.
+    `gaps`: as in the status. `dead_letters`: their topic, and how many are expected and found there; None without any.
     """
 
     job: str
@@ -182,6 +191,7 @@ class VerifyReport:
     source_splits: int | None
     seconds: float
     gaps: tuple[dict[str, Any], ...] = ()
+    dead_letters: dict[str, Any] | None = None
     errors: tuple[EosingestError, ...] = ()
     notes: tuple[str, ...] = ()
 

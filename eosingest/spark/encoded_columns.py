@@ -24,7 +24,7 @@ _NAMED_AT_MOST = 5
 
 @dataclass(frozen=True)
 class Encoded:
-    """`rows` with the struct as a further column; the record's `value`, null where the struct is, or the row does not fit.
+    """`rows` with the struct as a further column; the record's `value`, null where the struct is, JSON of an unfit row.
 
     `unfit` says why it does not, null where it does; None where every row fits.
     """
@@ -63,7 +63,11 @@ def _bytes(encoding: Encoding, fitted: Column, struct: str, unfit: Column | None
 
     fits = functions.col(struct).isNotNull() if unfit is None else functions.col(struct).isNotNull() & unfit.isNull()
     datum = to_avro(fitted, encoding.schema)
-    return functions.when(fits, functions.concat(functions.lit(encoding.prefix), datum))
+    made = functions.when(fits, functions.concat(functions.lit(encoding.prefix), datum))
+    if unfit is None:
+        return made
+    # Never sent to the topic: what a dead letter shows of the row.
+    return made.when(unfit.isNotNull(), functions.to_json(functions.col(struct)).cast("binary"))
 
 
 def _cast(column: Column, kind: DataType, target: DataType) -> Column:

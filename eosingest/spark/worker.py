@@ -24,7 +24,14 @@ from eosingest.errors import FatalError
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
-from eosingest.kafka.protocols import ANY_PARTITION, NO_PARTITION, OffsetsReader, Producer, Records
+from eosingest.kafka.protocols import (
+    ANY_PARTITION,
+    LARGEST_RECORD_BYTES,
+    NO_PARTITION,
+    OffsetsReader,
+    Producer,
+    Records,
+)
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task import Task
@@ -121,7 +128,9 @@ class DirectTaskFunction:
         """Run the task and yield its outcome. Raises AttemptLostError, upon which Spark retries the task."""
         (splits,) = tasks
         settings = replace(self.kafka.settings, splits={split.key: split.planned for split in splits})
-        inputs = DirectInputs(self.reader, splits, settings.limits.max_message_bytes)
+        # Of a row that may become a dead letter the rest is read too, as far as any record may be.
+        longest = settings.limits.max_message_bytes if settings.dead_letters is None else LARGEST_RECORD_BYTES
+        inputs = DirectInputs(self.reader, splits, longest)
         yield _run_task(replace(self.kafka, settings=settings), inputs, self.outcomes)
 
 
@@ -241,7 +250,7 @@ def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...], *, several: bool =
     names = batch.schema.names
     key = binary_column(batch.column("key")) if "key" in names else BinaryColumn.nulls(len(batch))
     value = binary_column(batch.column("value"))
-    corrupt = _texts(batch.column(CORRUPT)) if CORRUPT in names else None
+    corrupt, unfit = (_given(batch.column(name)) if name in names else None for name in (CORRUPT, UNFIT))
     header_columns = [batch.column(f"{HEADER}{index}") for index in range(len(headers))]
     timestamps = batch.column(TIMESTAMP).to_pylist() if TIMESTAMP in names else None
     sizes = key.lengths + value.lengths
@@ -251,7 +260,7 @@ def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...], *, several: bool =
     if HEADERS in names:
         header_rows = listed_headers(batch.column(HEADERS))
         sizes = sizes + _sizes_of(header_rows, len(batch))
-        corrupt = _first_of(corrupt, _without_names(header_rows))
+        unfit = _first_of(unfit, _without_names(header_rows))
     return Batch(
         splits=batch.column(SPLIT).to_numpy(zero_copy_only=False),
         records=Records(
@@ -266,7 +275,7 @@ def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...], *, several: bool =
         corrupt=corrupt,
         positions=positions_of(batch.column(POSITION), shared=several) if POSITION in names else None,
         metadata=_numbers(batch, METADATA) if METADATA in names else None,
-        unfit=_reasons(batch.column(UNFIT)) if UNFIT in names else None,
+        unfit=unfit,
     )
 
 
@@ -295,19 +304,9 @@ def binary_column(column: pa.Array[Any]) -> BinaryColumn:
     )
 
 
-def _texts(corrupt: pa.Array[Any]) -> list[str | None] | None:
-    """Return the texts of corrupt rows, None where there is none."""
-    return None if corrupt.null_count == len(corrupt) else [_text(row) for row in corrupt.to_pylist()]
-
-
-def _reasons(unfit: pa.Array[Any]) -> list[str | None] | None:
-    """Return why rows do not fit, None where all do."""
-    return None if unfit.null_count == len(unfit) else unfit.to_pylist()
-
-
-def _text(row: bytes | None) -> str | None:
-    """Return the text of a corrupt row for messages; bytes that are not UTF-8 are escaped."""
-    return None if row is None else row.decode("utf-8", "backslashreplace")
+def _given(column: pa.Array[Any]) -> list[Any] | None:
+    """Return the values of a column of which most are null, None where all are."""
+    return None if column.null_count == len(column) else column.to_pylist()
 
 
 def _lengths(column: Any) -> npt.NDArray[np.int64]:
@@ -347,7 +346,7 @@ def _without_names(headers: list[list[tuple[str, bytes | None]]] | None) -> list
 
 
 def _first_of(texts: list[str | None] | None, others: list[str | None] | None) -> list[str | None] | None:
-    """Return each row's text, or else the other one: a row that the reader could not parse stays one."""
+    """Return each row's text, or else the other one."""
     if texts is None or others is None:
         return others if texts is None else texts
     return [other if text is None else text for text, other in zip(texts, others, strict=True)]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Discriminator, Field, PrivateAttr, Tag
 
 from eosingest.errors import SpecError
 from eosingest.spec import generations
@@ -20,6 +20,7 @@ from eosingest.spec.references import References, UnresolvedError
 from eosingest.spec.tables import SourceTable, Table, shown
 from eosingest.spec.units import MIB
 from eosingest.spec.values import (
+    TAGS,
     Count,
     Duration,
     Expression,
@@ -112,6 +113,16 @@ class Sink(Table):
     )
 
 
+class DeadLetters(Table):
+    """Where a row goes that cannot be sent, in the same transaction as the records around it."""
+
+    topic: Topic = Field(description="The topic for such rows, on the sink's cluster; not compacted. It must exist.")
+    max: Count = Field(
+        ge=1,
+        description="How many rows may go there until the job is complete. The next one ends the run; raise it to go on.",
+    )
+
+
 class Transaction(Table):
     """When a transaction ends, whichever comes first: half the timeout, max_records, max_bytes."""
 
@@ -129,6 +140,12 @@ class Transaction(Table):
         description="Bytes of keys and values in one transaction at most.",
         json_schema_extra=shown("256MiB"),
     )
+
+
+OnError = Annotated[
+    Annotated[DeadLetters, Tag(TAGS[0])] | Annotated[Literal["fail"], Tag(TAGS[1])],
+    Discriminator(lambda value: TAGS[isinstance(value, str)]),
+]
 
 
 class Spark(Table):
@@ -168,6 +185,10 @@ class Spec(Table):
     transform: Transform = Field(default_factory=Transform, description="Which rows and columns are sent.")
     record: Record = Field(default_factory=Record, description="How a row becomes a Kafka record.")
     sink: Sink = Field(description="The Kafka cluster and topic.")
+    on_error: OnError = Field(
+        default="fail",
+        description="What happens to a row that cannot be sent: fail, it ends its split and the run; or where it goes.",
+    )
     transaction: Transaction = Field(default_factory=Transaction, description="When a transaction ends.")
     spark: Spark = Field(default_factory=Spark, description="Where Spark runs, and its settings.")
 

@@ -45,6 +45,7 @@ class Beside:
 
     topic: str
     offsets_topic: str
+    dead_letter_topic: str | None
     sink: Callable[[], tuple[str, dict[str, str]]]
     resolve: Callable[[Mapping[str, str], str], dict[str, str]]
 

@@ -26,6 +26,7 @@ from eosingest.protocol.ownership import Ownership
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.planning import Planning
 from eosingest.protocol.sending import Sending
+from eosingest.protocol.split_progress import SplitProgress
 from eosingest.protocol.split_sequence import SplitSequence
 from eosingest.protocol.takeover import Takeover
 from eosingest.protocol.task import Task
@@ -292,6 +293,25 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(TaskState, "_is_of_another_task", "task not in (self.task, record.DRIVER)", "task != self.task"),
     ),
     "the-rest-of-a-source-row-is-gone-with-it": (Edit(gaps, "_moved", "        row_records=None,", "#"),),
+    # ---- dead letters ----------------------------------------------------------------------------------------------
+    "a-dead-letter-is-in-its-offset-record": (
+        Edit(SplitProgress, "take", "self.dead += letters.receipt(rows)", "pass"),
+    ),
+    "a-dead-letter-is-sent-with-its-offset-record": (
+        Edit(Transaction, "send", "producer.produce(dead.topic, letters)", "pass"),
+    ),
+    "a-dead-letter-is-not-a-record-as-well": (
+        Edit(Task, "_send", "self._transaction.send(letters.others(rows),", "self._transaction.send(rows,"),
+    ),
+    "a-prefix-is-proven-with-its-dead-letters": (
+        Edit(
+            SplitProgress,
+            "pass_over",
+            "both, metadata = self._all_rows()",
+            "both, metadata = self.checksum, self.metadata",
+        ),
+    ),
+    "dead-letters-are-carried-forward": (Edit(SplitProgress, "resume", "self.dead = self.committed.dead", "pass"),),
     "rows-only-at-the-attempts-own-position": (Edit(Task, "_send", "if progress.rows != progress.seen:", "if False:"),),
 }
 

@@ -6,7 +6,7 @@ An operator starts runs, some at the same time; faults strike; then they stop, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, ChangedError
@@ -15,10 +15,11 @@ from eosingest.kafka.memory.cluster import Cluster
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets import topic as offsets_topic
 from eosingest.protocol.source import Split
+from eosingest.protocol.task_contract import Batch
 from eosingest.sources.files.fingerprint import Fingerprint
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler
-from tests.simulation.spark import JOB, OFFSETS, PREFIXES, Run
+from tests.simulation.spark import DEAD, JOB, OFFSETS, PREFIXES, Run
 from tests.simulation.themes import CLAIM_IN_ANOTHER_TOPIC, NO_THEME, OTHER_OFFSETS_TOPIC, THEMES
 from tests.simulation.witness import NotCoveredError, ViolationError, Witness
 from tests.support.builders import Place, place
@@ -36,6 +37,8 @@ _MOVES = 0.1  # part of the schedules in which runs from scratch have another pr
 _READING_BYTES = 0.3  # part of the schedules in which tasks read the bytes of their splits themselves
 _EXPIRING = 0.5  # part of these in which rows also go by themselves, read or not, and one makes several records
 _EXPLODING = 0.1  # part of the schedules in which several records are made of one source row, and found by its position
+# Every seventh schedule has rows that cannot be sent. By number: the seeds that miss rare rules are none of these.
+_LETTERS_EVERY, _LETTERS = 7, 1
 _THEMED = 0.4  # part of the schedules that have a theme
 _OTHER_TOPIC = 0.04  # part of the schedules that have one of these themes, which are drawn apart
 _OTHER_TOPICS = (OTHER_OFFSETS_TOPIC, CLAIM_IN_ANOTHER_TOPIC)
@@ -105,6 +108,8 @@ class World:
         self.moves = self._prefixes.random() < _MOVES
         self._accepting = Random(f"accepting {seed}")
         self._accepts = self._accepting.choice((0.0, 0.0, 0.0, 0.5))
+        self._judging = Random(f"letters {seed}")
+        self.letters = seed % _LETTERS_EVERY == _LETTERS
         self.disconnected: set[Process] = set()
         self.runs: list[Run] = []
         self.last: Run  # that said 0 with no faults any more
@@ -123,6 +128,8 @@ class World:
             max_epoch=random.choice((4, 32_767)),
             expiration_s=random.choice((5.0, 100.0)),
         )
+        if self.letters:
+            self.cluster.create_topic(DEAD, self._judging.choice((1, 2)), {})
 
     # ---- for everybody ---------------------------------------------------------------------------------------------
 
@@ -178,6 +185,14 @@ class World:
         if self.files is not None and at[0] in self.files.gone:
             raise ChangedError(f"{at[0]}: is gone", code="changed-while-read", item=at[0])
         return self.source.rows[version + EDITED if at in self.edited else version][at]
+
+    def judged(self, rows: Batch) -> Batch:
+        """Return the rows as an attempt judges them: what cannot be sent depends on limits, and on the clock of that time."""
+        if not self.letters:
+            return rows
+        worst = self._judging.choice((0.0, 0.2, 0.5, 1.0))
+        corrupt = [value if self._judging.random() < worst else None for value in rows.records.values]
+        return replace(rows, corrupt=corrupt)
 
     # ---- the operator ----------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from eosingest.host.interruption import Interruption
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.protocols import OffsetsReader, Producer, Records
 from eosingest.protocol.driver import Driver
-from eosingest.protocol.driver_contract import DriverSettings, Prepared, Proof, Runtime, TopicCreation
+from eosingest.protocol.driver_contract import DeadLetterOrder, DriverSettings, Prepared, Proof, Runtime, TopicCreation
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.task import AttemptLostError, Task
@@ -41,7 +41,7 @@ from tests.support.simulated_source import SimulatedSource
 if TYPE_CHECKING:
     from tests.simulation.schedule import World
 
-JOB, TOPIC, OFFSETS = "job", "sink", "offsets"
+JOB, TOPIC, OFFSETS, DEAD = "job", "sink", "offsets", "dead"
 PREFIXES = ("p.", "q.")  # those of transactional ids: mostly the first alone
 MAX_FAILURES = 4
 ROW_BYTES = 10  # each row, where positions are in bytes
@@ -145,6 +145,7 @@ class Run:
             accept_change=self.accept_change,
             accept_gap=self.accept_gap,
             pid=self.index,
+            dead_letters=DeadLetterOrder(DEAD, 1_000_000) if world.letters else None,
         )
 
 
@@ -403,7 +404,7 @@ def _batches(world: World, splits: list[PlannedSplit], version: str) -> tuple[li
     fails = False
     for planned in splits:
         try:
-            whole = world.rows_of(planned.split, version).batch
+            whole = world.judged(world.rows_of(planned.split, version).batch)
         except ChangedError:
             fails = True
             break
@@ -438,7 +439,8 @@ def _from_bytes(
 ) -> Iterator[Batch | SplitEnd]:
     """Read the splits as spark/direct.py does: from their first row on, and with an end to each."""
     for planned in splits:
-        key, whole = world.source.hashes[place(planned)], world.rows_of(planned.split, version).batch
+        key = world.source.hashes[place(planned)]
+        whole = world.judged(world.rows_of(planned.split, version).batch)
         found, count = committed(settings.splits[key]), len(whole.splits)
         if found is not None and found.done:
             continue
@@ -457,6 +459,7 @@ def _joined(first: Batch, second: Batch) -> Batch:
         Records([*first.records.keys, *second.records.keys], [*first.records.values, *second.records.values]),
         np.concatenate((first.hashes, second.hashes)),
         np.concatenate((first.sizes, second.sizes)),
+        corrupt=[*first.corrupt, *second.corrupt] if first.corrupt is not None and second.corrupt is not None else None,
         positions=_joined_offsets(first.positions, second.positions) if first.positions and second.positions else None,
     )
 

@@ -14,7 +14,7 @@ from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, EXIT_FENCED, E
 from eosingest.kafka.memory.cluster import State
 from eosingest.kafka.memory.log import Entry
 from eosingest.protocol.transactional_ids import task_id
-from tests.simulation.spark import JOB, OFFSETS, PREFIXES, ROW_BYTES, TOPIC, Attempt, Run
+from tests.simulation.spark import DEAD, JOB, OFFSETS, PREFIXES, ROW_BYTES, TOPIC, Attempt, Run
 from tests.support.builders import Place
 from tests.support.expiring_table import gone_in, rows_up_to, source_row
 from tests.support.frozen_table import KeyRange
@@ -44,6 +44,7 @@ class Witness:
     def __init__(self, world: World) -> None:
         self.world = world
         self.rows: dict[Place, int] = dict.fromkeys(world.source.lengths, 0)  # committed rows of each split
+        self.dead: dict[Place, set[int]] = {}  # those of them that are dead letters
         self.version: str | None = (
             None  # of the spec that the committed records were made by, since the last `complete`
         )
@@ -82,6 +83,10 @@ class Witness:
             raise NotCoveredError(f"{name}: an orphan of the lost offsets topic commits what it had open")
         sent = [entries for (topic, _), entries in partitions.items() if topic == TOPIC]
         found = _rows_of(sent, recreated=self.world.lost == TOPIC)
+        letters = _rows_of([entries for (topic, _), entries in partitions.items() if topic == DEAD], recreated=False)
+        for split, rows in letters.items():
+            self.dead.setdefault(split, set()).update(row for row, _ in rows)
+            found[split] = sorted([*found.get(split, []), *rows])
         for split, rows in found.items():
             if split in self.completed:
                 raise ViolationError("P6", f"{split}: rows {rows} were committed after the job had been complete")
@@ -139,7 +144,8 @@ class Witness:
     @staticmethod
     def _last_in_transaction(entries: list[Entry], partitions: Partitions) -> None:
         """Offset records come after the flush: the offsets partition is pinned for milliseconds."""
-        data = [entry.timestamp_ms for (topic, _), found in partitions.items() if topic == TOPIC for entry in found]
+        kinds = (TOPIC, DEAD)
+        data = [entry.timestamp_ms for (topic, _), found in partitions.items() if topic in kinds for entry in found]
         if data and entries and min(entry.timestamp_ms for entry in entries) < max(data):
             raise ViolationError("order", "a record was sent after the offset records of its transaction")
 
@@ -193,6 +199,7 @@ class Witness:
             parts.append(known[whole.table, ends[at]])
             at = ends[at]
         same = all(new[name] == sum(part[name] for part in parts) for name in ("rows", "records"))
+        same = same and _letters_in(new) == sum(map(_letters_in, parts))
         checksum = sum(int(part["checksum"], 16) for part in parts) % (1 << 64)
         if (
             not new["done"]
@@ -246,6 +253,7 @@ class Witness:
             # everything is sent again, in whatever version
             self.anew = value["run"]
             self.rows = dict.fromkeys(self.rows, 0)
+            self.dead.clear()
             self.version, self.sent, self.accepted, self.completed = None, False, None, set()
             self.edited.clear()
             self.missing.clear()
@@ -271,9 +279,14 @@ class Witness:
             raise ViolationError("P7", f"run {new['run']} committed {split} after run {self.fenced_below} had fenced")
         if new["run"] in self.ended:
             raise ViolationError("P8", f"run {new['run']} committed {split} after its orderly end")
-        sent = rows - sum(len(self.missing.get(part, ())) for part in parts)
-        if (new["rows"], new["records"]) != (sent, sent) or not _agrees(new, rows):
+        taken = rows - sum(len(self.missing.get(part, ())) for part in parts)
+        dead = sum(len(self.dead.get(part, ())) for part in parts)
+        sent = taken - dead
+        if (new["rows"], new["records"], _letters_in(new)) != (taken, sent, dead) or not _agrees(new, rows):
             raise ViolationError("P4", f"{split}: {new}, and {rows} rows are committed or missing, {sent} committed")
+        letters = sum(map(self._letters_checksum, parts)) % (1 << 64)
+        if dead and (int(new["dead"]["rows"], 16), int(new["dead"]["checksum"], 16)) != (letters, letters):
+            raise ViolationError("P4", f"{split}: the checksum of the {dead} dead letters is another one")
         if int(new["checksum"], 16) != sum(map(self._checksum, parts)) % (1 << 64):
             raise ViolationError("P4", f"{split}: the checksum is not that of the {sent} rows committed")
         if (
@@ -291,7 +304,13 @@ class Witness:
     def _checksum(self, split: Place) -> int:
         """Return the checksum of what is committed of a split."""
         sums = self._sent_rows(split).checksums
-        return sums[self.rows[split]] - sum(sums[row + 1] - sums[row] for row in self.missing.get(split, ()))
+        left_out = {*self.missing.get(split, ()), *self.dead.get(split, ())}
+        return sums[self.rows[split]] - sum(sums[row + 1] - sums[row] for row in left_out)
+
+    def _letters_checksum(self, split: Place) -> int:
+        """Return the checksum of the dead letters of a split: each has the row's key and value."""
+        sums = self._sent_rows(split).checksums
+        return sum(sums[row + 1] - sums[row] for row in self.dead.get(split, ()))
 
     def _sent_rows(self, split: Place) -> Rows:
         """Return the rows of a split as those that are committed of it were read."""
@@ -415,17 +434,19 @@ class Witness:
 
     def _check_topic(self) -> None:
         """The topic that is there now holds every record once: as read, not as decided."""
-        logs = self.world.cluster.topics[TOPIC].logs
-        found = sorted(record.value or b"" for log in logs for record in log.fetch(log.start, committed=False)[0])
-        sent = sorted(
-            value
-            for split, count in self.rows.items()
-            for row, value in enumerate(self._sent_rows(split).values[:count])
-            if row not in self.missing.get(split, ())
-        )
-        missing = [value for value in sent if value not in found]
-        if missing:
-            raise ViolationError("P9", f"exit 0, and {missing[0].decode()} is not in the topic")
+        topics = self.world.cluster.topics
+        found = {
+            topic: {
+                record.value or b"" for log in topics[topic].logs for record in log.fetch(log.start, committed=False)[0]
+            }
+            for topic in (TOPIC, DEAD)
+            if topic in topics
+        }
+        for split, count in self.rows.items():
+            dead, gone = self.dead.get(split, ()), self.missing.get(split, ())
+            for row, value in enumerate(self._sent_rows(split).values[:count]):
+                if row not in gone and value not in found[DEAD if row in dead else TOPIC]:
+                    raise ViolationError("P9", f"exit 0, and {value.decode()} is not in the topic")
 
 
 def _agrees(told: dict[str, Any], rows: int) -> bool:
@@ -434,6 +455,11 @@ def _agrees(told: dict[str, Any], rows: int) -> bool:
         offset, number = source_row(rows - 1)
         return (told["position"], told.get("row_records")) in ((offset, number + 1), (offset, None))
     return told["position"] == rows * (ROW_BYTES if told["position_kind"] == "bytes" else 1)
+
+
+def _letters_in(offset: dict[str, Any]) -> int:
+    """Return how many dead letters an offset record tells of."""
+    return int(offset["dead"]["count"]) if "dead" in offset else 0
 
 
 def _moves(offset: dict[str, Any]) -> bool:

@@ -184,8 +184,8 @@ def test_a_header_without_a_name_is_a_bad_row(spark: Callable[[], SparkSession])
     assert scan.direct(two_splits()) is None
     framed = frame_reading(scan, settings, spark(), two_splits(), None, 1)
     batches = [to_batch(batch, ()) for batch in framed.records.toArrow().to_batches()]
-    corrupt = [text for batch in batches for text in batch.corrupt or [None] * len(batch.splits)]
-    assert corrupt == [None, "a header has no name", None, None, None] * 2
+    unfit = [text for batch in batches for text in batch.unfit or [None] * len(batch.splits)]
+    assert unfit == [None, "a header has no name", None, None, None] * 2
 
 
 @pytest.mark.parametrize("expression", ["k", "array(n)", "array(struct(k))", "map('a', k)"])

@@ -74,6 +74,8 @@ def test_a_row_that_could_not_be_parsed_stays_one_beside_a_header_without_a_name
         SPLIT: pa.array([7] * 4), CHECKSUM: pa.array([1, 2, 3, 4]),
     }  # fmt: skip
     nameless = "a header has no name"
-    assert to_batch(pa.RecordBatch.from_pydict(columns), ()).corrupt == ["{", nameless, None, ""]
+    found = to_batch(pa.RecordBatch.from_pydict(columns), ())
+    assert (found.corrupt, found.unfit) == ([b"{", None, None, b""], [None, nameless, None, nameless])
     del columns[CORRUPT]
-    assert to_batch(pa.RecordBatch.from_pydict(columns), ()).corrupt == [None, nameless, None, nameless]
+    found = to_batch(pa.RecordBatch.from_pydict(columns), ())
+    assert (found.corrupt, found.unfit) == (None, [None, nameless, None, nameless])

@@ -60,7 +60,7 @@ ROOMS: dict[str, set[str]] = {
 MODULES_MAY: dict[str, set[str]] = {
     "protocol.transactional_ids": set(),
     "protocol.source": {"report.wording"},
-    "protocol.offsets": {"errors", "kafka.protocols", "protocol.source"},
+    "protocol.offsets": {"errors", "kafka.protocols", "protocol.source", "records.checksum"},
     "protocol.plan": {"errors", "protocol.offsets", "protocol.source", "report.wording"},
     "protocol.pins": {"protocol.source", "errors", "protocol.offsets", "records.checksum"},
     "protocol.audited_source": {"protocol.offsets", "protocol.plan", "protocol.source", "records.checksum"},
@@ -73,7 +73,16 @@ MODULES_MAY: dict[str, set[str]] = {
         "records.limits",
         "report.wording",
     },
+    "protocol.letters": {
+        "kafka.protocols",
+        "protocol.offsets",
+        "protocol.plan",
+        "protocol.task_contract",
+        "records.checksum",
+        "records.limits",
+    },
     "protocol.split_progress": {
+        "protocol.letters",
         "protocol.source",
         "protocol.plan",
         "protocol.offsets",
@@ -105,6 +114,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "host.failpoints",
         "kafka.protocols",
         "protocol.keyless",
+        "protocol.letters",
         "protocol.ownership",
         "protocol.pace",
         "protocol.restarts",

@@ -207,7 +207,7 @@ def test_fields_of_a_later_release_are_passed_over() -> None:
     assert decode_offset(OFFSET.split, edited(OFFSET.encode(), later={})) == OFFSET
 
 
-@pytest.mark.parametrize("version", [5, 99, None, "1"])
+@pytest.mark.parametrize("version", [6, 99, None, "1"])
 def test_a_newer_format_is_refused(version: object) -> None:
     for value, decode in (
         (CLAIM.encode(), decode_claim),

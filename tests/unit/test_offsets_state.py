@@ -177,8 +177,8 @@ def test_two_states_share_nothing() -> None:
 def test_a_newer_format_stops_the_fold() -> None:
     entry = control(1, RUNNING)
     assert entry.value is not None
-    with pytest.raises(FatalError, match="format version 5"):
-        folded(entry._replace(value=entry.value.replace(b'"v":1', b'"v":5')))
+    with pytest.raises(FatalError, match="format version 6"):
+        folded(entry._replace(value=entry.value.replace(b'"v":1', b'"v":6')))
 
 
 def test_a_same_sequence_is_taken() -> None:

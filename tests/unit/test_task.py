@@ -24,6 +24,7 @@ from eosingest.protocol.offsets.record import Claim, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task import AttemptLostError, Batch, Outcome, Signal, SplitEnd, Task, TaskSettings
+from eosingest.protocol.task_contract import DeadLetterSettings
 from eosingest.protocol.verdict import JobResult, proven_done
 from eosingest.records import checksum
 from eosingest.records.limits import TopicLimits
@@ -57,6 +58,9 @@ UNCERTAIN = KafkaFailure(FailureKind.UNCERTAIN, "_TIMED_OUT", "no answer")
 REFUSED = KafkaFailure(FailureKind.REFUSED, "TOPIC_AUTHORIZATION_FAILED", "no right to write")
 
 
+DEAD = DeadLetterSettings("dead", 1_000_000, allowed=100, left=100)
+
+
 def through(failure: KafkaFailure) -> Callable[[Producer], None]:
     """A commit that goes through, and whose answer is lost."""
 
@@ -74,6 +78,9 @@ class World:
     calls: list[str] = field(default_factory=list)
     log: list[LogRecord] = field(default_factory=list)
     sent: list[bytes | None] = field(default_factory=list)  # values of committed records
+    letters: list[tuple[bytes | None, dict[str, str]]] = field(
+        default_factory=list
+    )  # values, headers of committed ones
     partitions: list[int | None] = field(default_factory=list)  # of all records that were handed over
     transactions: list[list[bytes | None]] = field(default_factory=list)
     script: dict[str, deque[Any]] = field(default_factory=dict)
@@ -154,6 +161,7 @@ class Producer:
         self.world = world
         self.state = "new"
         self.values: list[bytes | None] = []
+        self.letters: list[tuple[bytes | None, dict[str, str]]] = []
         self.entries: list[tuple[bytes, bytes | None]] = []
 
     def _step(self, operation: str, before: tuple[str, ...], after: str) -> None:
@@ -169,10 +177,14 @@ class Producer:
         self._step("begin", ("ready",), "open")
 
     def produce(self, topic: str, records: Records) -> None:
-        assert topic == "topic"
         assert not self.entries, "no record of data after the offset records"
         assert len(records.keys) == len(records.values) == len(records) > 0
         self._step("produce", ("open",), "open")
+        if topic == DEAD.topic:
+            headers = [{name: (value or b"").decode() for name, value in each} for each in records.headers or []]
+            self.letters += zip(records.values, headers, strict=True)
+            return
+        assert topic == "topic"
         self.values += records.values
         self.world.partitions += [None] * len(records) if records.partitions is None else records.partitions.tolist()
 
@@ -193,8 +205,9 @@ class Producer:
         for entry in self.entries:
             self.world.append(*entry)
         self.world.sent += self.values
+        self.world.letters += self.letters
         self.world.transactions.append(self.values)
-        self.values, self.entries = [], []
+        self.values, self.letters, self.entries = [], [], []
 
     def close(self) -> None:
         self.world.calls.append("close")
@@ -284,7 +297,7 @@ def rows(
         records=Records(key_column, value_column),
         hashes=hashes.view(np.int64),
         sizes=np.full(count, size, dtype=np.int64),
-        corrupt=[("bad" if row in corrupt else None) for row in range(start, end)] if corrupt else None,
+        corrupt=[(b"bad" if row in corrupt else None) for row in range(start, end)] if corrupt else None,
     )
 
 
@@ -1012,6 +1025,104 @@ def test_bad_rows_are_kept_when_the_task_then_ends_otherwise(world: World) -> No
     assert (outcome.code, len(outcome.bad_rows)) == ("TOPIC_AUTHORIZATION_FAILED", 1)
 
 
+# ---- dead letters ------------------------------------------------------------------------------------------------
+
+
+def letters(world: World) -> list[tuple[str, str, str]]:
+    """Return split, row and code of the letters that are committed."""
+    told = [headers for _, headers in world.letters]
+    return [tuple(headers[f"eosingest.{name}"] for name in ("split", "row", "code")) for headers in told]  # type: ignore[misc]
+
+
+def test_a_row_that_cannot_be_sent_is_a_letter_in_the_same_transaction(world: World) -> None:
+    outcome = run(
+        world, rows(A, 0, 5, corrupt=(1, 4)), rows(B, 0, 1, size=900), dead_letters=DEAD, limits=TopicLimits(900)
+    )
+    assert (outcome.exit_code, outcome.bad_rows, outcome.dead_letters, outcome.records) == (0, [], 3, 3)
+    assert world.sent == [value_of(A, 0), value_of(A, 2), value_of(A, 3)]
+    assert [value for value, _ in world.letters] == [b"bad", b"bad", value_of(B, 0)]
+    assert [(row, code) for _, row, code in letters(world)] == [
+        ("2", "corrupt-row"),
+        ("5", "corrupt-row"),
+        ("1", "record-too-large"),
+    ]
+    assert world.offsets() == {0: (5, True), 100: (1, False)}
+    assert len(world.transactions) == 1
+    found = world.offset(A)
+    assert (found.rows, found.records, found.dead.count) == (5, 3, 2)
+
+
+def test_sums_of_records_and_letters_are_those_of_all_rows(world: World) -> None:
+    run(world, rows(A, 0, 5, corrupt=(1, 4)), dead_letters=DEAD)
+    found = world.offset(A)
+    assert (found.checksum + found.dead.rows) % (1 << 64) == committed(A, 5).checksum
+    assert found.dead.checksum == 2 * checksum.record_hash(b"k", b"bad") % (1 << 64)
+
+
+def test_what_was_a_letter_is_passed_over_and_not_judged_anew(world: World) -> None:
+    """Which rows were bad depends on limits and clock of that time. Breaks when a rerun sends one as a record."""
+    run(world, rows(A, 0, 3, corrupt=(1,)), dead_letters=DEAD)
+    world.write_control(run=RUN + 1, started="next")
+    known = world.offset(A)
+    again = run(world, rows(A, 0, 5), known=(known,), run=RUN + 1, started="next", attempt=ATTEMPT + 1)
+    assert (again.exit_code, again.records, again.dead_letters) == (0, 2, 0)
+    assert world.sent == [value_of(A, 0), value_of(A, 2), value_of(A, 3), value_of(A, 4)]
+    assert world.offset(A).dead == known.dead
+
+
+def test_another_row_in_place_of_a_letter_is_noticed(world: World) -> None:
+    run(world, rows(A, 0, 3, corrupt=(1,)), dead_letters=DEAD)
+    world.write_control(run=RUN + 1, started="next")
+    other = joined(rows(A, 0, 1), rows(B, 1, 2), rows(A, 2, 4))
+    other.splits[:] = A
+    again = run(world, other, known=(world.offset(A),), run=RUN + 1, started="next", attempt=ATTEMPT + 1)
+    assert again.code == "prefix-changed"
+
+
+def test_a_letter_is_lost_with_its_transaction_and_sent_once_by_the_next(world: World) -> None:
+    world.will("commit", FENCED)
+    with pytest.raises(AttemptLostError):
+        run(world, rows(A, 0, 3, corrupt=(1,)), dead_letters=DEAD)
+    assert (world.sent, world.letters, world.offsets()) == ([], [], {})
+    run(world, rows(A, 0, 3, corrupt=(1,)), dead_letters=DEAD, attempt=ATTEMPT + 1, attempt_number=1)
+    assert [value for value, _ in world.letters] == [b"bad"] and len(world.sent) == 2
+
+
+def test_beyond_what_is_allowed_a_bad_row_ends_its_split(world: World) -> None:
+    few = replace(DEAD, allowed=5, left=1)
+    outcome = run(world, rows(A, 0, 5, corrupt=(1, 3)), rows(B, 0, 2, corrupt=(0,)), rows(C, 0, 1), dead_letters=few)
+    assert (outcome.exit_code, outcome.code, outcome.dead_letters) == (7, "bad-rows", 1)
+    assert [(found["label"], found["row"]) for found in outcome.bad_rows] == [
+        (bad_row("f", 0, row=4)["label"], 4),
+        (bad_row("f", 100, row=1)["label"], 1),
+    ]
+    assert "the dead letters that on_error.max allows are written" in outcome.bad_rows[0]["reason"]
+    assert world.sent == [value_of(A, 0), value_of(A, 2), value_of(C, 0)]
+    assert world.offsets() == {0: (3, False), 200: (1, False)}
+
+
+def test_a_row_that_its_input_may_have_cut_off_is_no_letter(world: World) -> None:
+    """A reader of lines leaves off at one that is endless. Breaks when the split goes on as if it had ended there."""
+    outcome = run(world, rows(A, 0, 1), rows(A, 1, 2, size=(64 << 20) + 1), rows(B, 0, 1), dead_letters=DEAD)
+    assert (outcome.exit_code, outcome.bad_rows[0]["code"]) == (7, "record-too-large")
+    assert "on_error" not in outcome.bad_rows[0]["reason"]
+    assert (world.letters, world.offsets()) == ([], {0: (1, False), 100: (1, False)})
+
+
+def test_letters_fill_a_transaction_as_records_do(world: World) -> None:
+    run(world, rows(A, 0, 6, corrupt=tuple(range(6))), dead_letters=DEAD, max_records=2)
+    assert len(world.transactions) == 3 and len(world.letters) == 6
+
+
+def test_a_letter_that_is_too_long_is_cut_and_says_so(world: World) -> None:
+    batch = replace(rows(A, 0, 1), corrupt=[b"x" * 5000])
+    run(world, batch, dead_letters=replace(DEAD, max_message_bytes=2000))
+    ((value, headers),) = world.letters
+    assert headers["eosingest.truncated"] == "5001"
+    size = len(value or b"") + 1 + sum(10 + len(name) + len(text.encode()) for name, text in headers.items())
+    assert 1800 < size <= 2000 - 82
+
+
 def test_a_row_of_an_unplanned_split_stops_the_task(world: World) -> None:
     outcome = run(world, rows(A, 0, 2), rows(444, 0, 2), rows(B, 0, 1))
     assert (outcome.exit_code, outcome.code) == (12, "unplanned-split")
@@ -1222,7 +1333,7 @@ def test_rows_out_of_place(world: World, item: Batch | SplitEnd) -> None:
 
 def test_an_end_behind_a_bad_row(world: World) -> None:
     """Breaks when a split that stopped at a bad row is marked as done, or is out of place for it."""
-    bad = replace(lines(A, 0, 3), corrupt=[None, "bad", None])
+    bad = replace(lines(A, 0, 3), corrupt=[None, b"bad", None])
     outcome = run(world, bad, lines(A, 3, 5), SplitEnd(A, 5), lines(B, 0, 1), SplitEnd(B, 1))
     assert (outcome.exit_code, outcome.code) == (7, "bad-rows")
     assert world.offsets() == {0: (10, False), STARTS[B]: (10, True)}

@@ -82,6 +82,7 @@ class Cluster:
 class Others:
     topic: str = "sink"
     offsets_topic: str = "eosingest-offsets"
+    dead_letter_topic: str | None = "sink-dead"
 
     def sink(self) -> tuple[str, dict[str, str]]:
         return "sink:1", {}
@@ -302,7 +303,7 @@ def test_its_own_topics_are_refused_by_the_clusters_id(monkeypatch: pytest.Monke
         return Cluster([(0, 0, 0)], cluster=ids[client.bootstrap_servers])
 
     monkeypatch.setattr(source_module, "KafkaPythonAdmin", connect)
-    for name in ("sink", "eosingest-offsets"):
+    for name in ("sink", "eosingest-offsets", "sink-dead"):
         for servers in (None, "sink:1", "alias:1"):
             with pytest.raises(SpecError, match="same cluster"):
                 TopicSource(Table(topic=name, bootstrap_servers=servers), never).check()

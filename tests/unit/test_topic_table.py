@@ -31,6 +31,7 @@ def client_of(spec: Spec) -> tuple[str, dict[str, str]]:
     beside = Beside(
         spec.sink.topic,
         spec.sink.offsets_topic,
+        None,
         lambda: (spec.sink.bootstrap_servers, dict(spec.sink.properties)),
         lambda properties, key: {name: resolve(text) for name, text in properties.items()},
     )

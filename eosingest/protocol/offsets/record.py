@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from eosingest.errors import FatalError
 from eosingest.protocol.offsets import wire
+from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS, DeadLetterPin, DeadLetters
 from eosingest.protocol.source import (
     POSITION_KIND_BYTES,
     POSITION_KIND_ROWS,
@@ -30,6 +31,7 @@ _WRITTEN: Final = 1
 _WRITTEN_IN_BYTES: Final = 2  # version 1 knows positions in rows only
 _WRITTEN_OTHERWISE: Final = 3  # version 2 knows whole rows only, positions in rows or bytes, and a length as bounds
 _WRITTEN_WITH_SCOPE: Final = 4  # version 3 knows no scope: such a release would cut anew
+_WRITTEN_WITH_DEAD_LETTERS: Final = 5  # version 4 knows none: their rows would be missing in its proof of a prefix
 ID_FORMAT_VERSION: Final = 1
 DRIVER: Final = -1  # in place of a task's number, where the driver wrote an offset record first
 
@@ -146,12 +148,13 @@ class RunRecord:
 class OffsetRecord:
     """How far a split is committed, and the receipt of the records written for it so far.
 
-    `rows` counts rows of the split after `where`; `position` says the same as a `position_kind`: "rows"; "bytes", where in the
-    file, once decompressed, reading goes on; "offset", "row-index" or "key" of the last source row.
-    `row_records` is how many records of the source row at the position are sent; None where a source row is one record, or
-    where rows are all that is counted. `bounds` and `version` are the source's (protocol/source.py). `records` and `checksum`
-    (see checksum.py) cover everything written for the split up to there, and so does `metadata_checksum`, over headers and
-    timestamps: None in records of earlier releases. `sequence` grows by one with each record of the split.
+    `rows` counts rows of the split after `where`: those that were sent, `records`, and `dead` letters; `position` says the same
+    as a `position_kind`: "rows"; "bytes", where in the file, once decompressed, reading goes on; "offset", "row-index" or "key"
+    of the last source row. `row_records` is how many rows of the source row at the position are handed over; None where a
+    source row is one, or where rows are all that is counted. `bounds` and `version` are the source's (protocol/source.py).
+    `records` and `checksum` (see checksum.py) cover everything that was sent for the split up to there, and so does
+    `metadata_checksum`, over headers and timestamps: None in records of earlier releases. `sequence` grows by one with each
+    record of the split.
     """
 
     split: SplitId
@@ -168,6 +171,7 @@ class OffsetRecord:
     position_kind: str = POSITION_KIND_ROWS
     metadata_checksum: int | None = None
     row_records: int | None = None
+    dead: DeadLetters = NO_DEAD_LETTERS
 
     def encode(self) -> bytes:
         """Return the wire form of the value; the split is in the key. The order of the fields stays as it was."""
@@ -190,10 +194,14 @@ class OffsetRecord:
             value["metadata_checksum"] = f"{self.metadata_checksum:x}"
         if self.row_records is not None:
             value["row_records"] = self.row_records
+        if self.dead.count:
+            value["dead"] = self.dead.to_json()
         return wire.encode(value)
 
     def _oldest_reader(self, flat: bool) -> int:
         """Return the oldest format version that can express the record."""
+        if self.dead.count:
+            return _WRITTEN_WITH_DEAD_LETTERS
         if not flat or self.row_records is not None:
             return _WRITTEN_OTHERWISE
         kinds = {POSITION_KIND_ROWS: _WRITTEN, POSITION_KIND_BYTES: _WRITTEN_IN_BYTES}
@@ -276,6 +284,7 @@ class ControlRecord:
     `schema_files` is a digest of the list of items that the schema was last checked against (`Plan.list_digest`), "" in older
     records: while it is the same, the items need not be looked at again for columns that the schema does not have.
     `encodings` pins by which registered schemas keys and values are encoded, as text that only their maker reads; "" for none.
+    `dead_letters`: where rows went that could not be sent; None while none may.
     `scope` pins the source's scope, from `running` until `complete`; None for a source that freezes nothing.
     `forgotten` says that `--from-scratch` claimed a job whose progress was lost: until it sends, only another such run may.
     `records_total` is the sum over the job's offset records at that time: fewer later means that progress was lost.
@@ -302,16 +311,20 @@ class ControlRecord:
     audit: Audit = Audit()
     scope: ScopePin | None = None
     encodings: str = ""
+    dead_letters: DeadLetterPin | None = None
 
     def encode(self) -> bytes:
-        """Return the wire form. Without a scope it has no such field, so that earlier releases can read it."""
+        """Return the wire form. What the job does not have is no field of it, so that earlier releases can read it."""
         value: dict[str, Any] = {**vars(self), "pinned": vars(self.pinned), "audit": self.audit.to_json()}
-        if not self.encodings:
-            del value["encodings"]
-        if self.scope is None:
-            del value["scope"]
-            return wire.encode({"v": _WRITTEN, **value})
-        return wire.encode({"v": _WRITTEN_WITH_SCOPE, **value, "scope": vars(self.scope)})
+        version = _WRITTEN
+        for name in ("encodings", "scope", "dead_letters"):
+            if not value[name]:
+                del value[name]
+        if self.scope is not None:
+            value["scope"], version = vars(self.scope), _WRITTEN_WITH_SCOPE
+        if self.dead_letters is not None:
+            value["dead_letters"], version = self.dead_letters.to_json(), _WRITTEN_WITH_DEAD_LETTERS
+        return wire.encode({"v": version, **value})
 
     def may_become(self, state: str) -> bool:
         """Say whether this run's next control record may have the state."""
@@ -338,6 +351,8 @@ def decode_control(value: bytes) -> ControlRecord:
         loaded["audit"] = Audit.from_json(loaded["audit"])
     if "scope" in loaded:
         loaded["scope"] = ScopePin(**wire.known(ScopePin, loaded["scope"]))
+    if "dead_letters" in loaded:
+        loaded["dead_letters"] = DeadLetterPin.from_json(loaded["dead_letters"])
     return ControlRecord(**loaded)
 
 
@@ -381,4 +396,5 @@ def decode_offset(split: SplitId, value: bytes) -> OffsetRecord:
         sequence=loaded["sequence"],
         metadata_checksum=None if metadata is None else int(metadata, 16),
         row_records=loaded.get("row_records"),
+        dead=DeadLetters.from_json(loaded.get("dead")),
     )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from eosingest.errors import FatalError
 
-FORMAT_VERSION: Final = 4  # the newest that is read
+FORMAT_VERSION: Final = 5  # the newest that is read
 
 
 def encode(value: object) -> bytes:

@@ -27,6 +27,10 @@ class Others(Protocol):
         """The topic that keeps the job's progress."""
 
     @property
+    def dead_letter_topic(self) -> str | None:
+        """The topic for rows that cannot be sent, if the job has one."""
+
+    @property
     def sink(self) -> Callable[[], tuple[str, dict[str, str]]]:
         """Returns the sink's servers and properties."""
 

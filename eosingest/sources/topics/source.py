@@ -255,16 +255,17 @@ class TopicSource:
     def _refuse_own_topics(self, client: ClientSettings, admin: KafkaPythonAdmin) -> None:
         """Raise SpecError where the job would read what it writes: records, or its own progress."""
         others = self._table.others
-        if self._topic not in (others.topic, others.offsets_topic):
+        what = {others.offsets_topic: "sink.offsets_topic", others.dead_letter_topic: "on_error.topic"}
+        what[others.topic] = "sink.topic"
+        if self._topic not in what:
             return
         sink = sink_client(self._table)
         if client.bootstrap_servers != sink.bootstrap_servers:
             with self._connected(sink) as other:
                 if other.cluster_id() != admin.cluster_id():
                     return
-        what = "sink.topic" if self._topic == others.topic else "sink.offsets_topic"
         raise SpecError(
-            f"source.topic: {self._topic} is also {what}, on the same cluster: a run would read what it writes",
+            f"source.topic: {self._topic} is also {what[self._topic]}, on the same cluster: a run would read what it writes",
             code="source-is-sink",
             hint="nothing was sent; name another topic, or the servers of another cluster in source.bootstrap_servers",
         )

@@ -1,0 +1,93 @@
+"""The dead-letter topic beside the receipts: whether the job's letters are there, each once.
+
+app/verify.py asks it after the sink topic was read. Letters are few (`on_error.max`), and other jobs may have theirs in the
+same topic: so they are read here, in the driver, and told by their header `eosingest.job`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from eosingest.audit.receipts import CHANGED, DOUBLED, INCONCLUSIVE, LOST, MISMATCH, REMOVED, Finding, Judgement
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.protocols import Admin
+from eosingest.kafka.topic_reader import TopicReader
+from eosingest.protocol import pins
+from eosingest.protocol.letters import JOB_HEADER
+from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS, DeadLetterPin, DeadLetters
+from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
+from eosingest.records import checksum
+from eosingest.records.checksum import Totals
+
+
+@dataclass(frozen=True)
+class FoundLetters:
+    """What the topic has of the job's letters; `removed` offsets behind their begin are gone from it."""
+
+    total: Totals
+    removed: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the topic is read: `patience_s` for the next record, and `check` is called with each batch."""
+
+    admin: Admin
+    client: ClientSettings
+    patience_s: float
+    check: Callable[[], None]
+
+
+def audited(
+    reading: Reading, control: ControlRecord, receipts: Iterable[OffsetRecord], verdict: Judgement, job: str
+) -> dict[str, Any] | None:
+    """Hold the dead-letter topic against the receipts; return what the report says of it, None without letters.
+
+    Adds what is wrong to the verdict. Raises ChangedError where the topic was deleted or recreated, and KafkaFailure.
+    """
+    pin = control.dead_letters
+    expected = NO_DEAD_LETTERS if pin is None else pin.total(receipt.dead for receipt in receipts)
+    if pin is None or not expected.count:
+        return None
+    topic = reading.admin.describe_topic(pin.topic)
+    if topic is None or topic.topic_id != pin.topic_id:
+        raise pins.sink_topic_recreated(pin.topic)
+    found = _read(reading, pin, topic.partitions, job)
+    judge(verdict, pin.topic, expected, found)
+    return {"topic": pin.topic, "expected": expected.count, "found": found.total.records}
+
+
+def _read(reading: Reading, pin: DeadLetterPin, partitions: int, job: str) -> FoundLetters:
+    """Read the topic from where the job's letters begin to its last stable offsets."""
+    total, removed = Totals(), 0
+    with contextlib.closing(TopicReader(pin.topic, reading.client, patience_s=reading.patience_s)) as reader:
+        for partition in range(partitions):
+            begin = pin.start[partition] if partition < len(pin.start) else 0
+            first, end = reader.bounds(partition)
+            removed += max(0, first - begin)
+            for messages in reader.read(partition, max(begin, first), end):
+                reading.check()
+                ours = [
+                    (message.key(), message.value())
+                    for message in messages
+                    if dict(message.headers() or ()).get(JOB_HEADER) == job.encode()
+                ]
+                total += Totals(len(ours), sum(checksum.record_hashes(ours)) % checksum.MODULUS)
+    return FoundLetters(total, removed)
+
+
+def judge(judgement: Judgement, topic: str, expected: DeadLetters, found: FoundLetters) -> None:
+    """Add what the letters say to the verdict."""
+    difference = found.total.records - expected.count
+    if difference == 0 and found.total.checksum == expected.checksum:
+        return
+    verdict = INCONCLUSIVE if found.removed and difference < 0 else MISMATCH
+    kind = LOST if difference < 0 else DOUBLED if difference else CHANGED
+    text = f"dead letters in topic {topic}, of {expected.count} by the receipts"
+    judgement.add(verdict, Finding(kind, text, abs(difference) or 1))
+    if found.removed:
+        text = f"topic {topic}: {found.removed} offsets of the job's time are gone: retention or a deletion of records"
+        judgement.add(INCONCLUSIVE, Finding(REMOVED, text))

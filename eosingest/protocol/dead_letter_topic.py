@@ -1,0 +1,63 @@
+"""The dead-letter topic as a run finds it: there, able to keep letters, and the one that earlier runs wrote to.
+
+For planning.py, behind the claim and before anything is sent. What the control record says of it is in offsets/dead_letters.py.
+"""
+
+from __future__ import annotations
+
+from eosingest.errors import ChangedError, FatalError
+from eosingest.kafka.protocols import Admin, TopicDescription
+from eosingest.protocol import pins, sink_topic
+from eosingest.protocol.driver_contract import DeadLetterOrder
+from eosingest.protocol.offsets.dead_letters import DeadLetterPin, DeadLetters
+from eosingest.protocol.task_contract import DeadLetterSettings
+from eosingest.records.limits import topic_limits
+
+
+def opened(
+    admin: Admin, order: DeadLetterOrder, pin: DeadLetterPin | None, letters: DeadLetters
+) -> tuple[DeadLetterPin, TopicDescription]:
+    """Return the topic, and what the control record says of it from now on. `letters` are those written so far.
+
+    Raises FatalError for a topic that is missing or compacted, ChangedError where earlier letters lie in another one.
+    """
+    found = admin.describe_topic(order.topic)
+    if letters.count and pin is not None:
+        _refuse_other(order, pin, letters, found)
+    if found is None:
+        raise FatalError(
+            f"on_error.topic: topic {order.topic} does not exist",
+            code="topic-missing",
+            hint=f"nothing was sent; create it: kafka-topics.sh --create --topic {order.topic} --partitions 1; then run again",
+        )
+    if found.config is not None and "compact" in found.config.get("cleanup.policy", "delete"):
+        raise FatalError(
+            f"on_error.topic: topic {order.topic} is compacted: of letters with equal keys it would keep one",
+            code="dead-letter-topic-policy",
+            hint="nothing was sent; give it cleanup.policy=delete, or name another topic; then run again",
+        )
+    if letters.count and pin is not None:
+        return pin, found
+    return DeadLetterPin(found.name, found.topic_id, sink_topic.ends(admin, found)), found
+
+
+def settings(
+    order: DeadLetterOrder, found: TopicDescription, pin: DeadLetterPin, letters: DeadLetters
+) -> DeadLetterSettings:
+    """Return what tasks must know."""
+    limits = topic_limits(found.config, found.partitions)
+    left = max(0, order.allowed - (letters.count - pin.before))
+    return DeadLetterSettings(order.topic, limits.max_message_bytes, order.allowed, left)
+
+
+def _refuse_other(
+    order: DeadLetterOrder, pin: DeadLetterPin, letters: DeadLetters, found: TopicDescription | None
+) -> None:
+    if order.topic != pin.topic:
+        raise ChangedError(
+            f"on_error.topic: {letters.count} dead letters of the job are in {pin.topic}, and the spec names {order.topic}",
+            code="pinned",
+            hint=f"nothing was sent; restore it, or take a new job name{pins.from_scratch_hint()}",
+        )
+    if found is None or found.topic_id != pin.topic_id:
+        raise pins.sink_topic_recreated(order.topic)

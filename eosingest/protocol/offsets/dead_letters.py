@@ -1,0 +1,92 @@
+"""What an offset record says of a split's dead letters (docs/protocol.md, Dead letters).
+
+Part of record.py's wire form; split_progress.py adds it up, an audit holds the dead-letter topic against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from eosingest.records.checksum import MODULUS
+
+
+@dataclass(frozen=True)
+class DeadLetters:
+    """The rows of a split that went to the dead-letter topic: how many (`count`), and what proves which they were.
+
+    `rows` and `metadata` are the sums of the rows' own hashes, as those of records that were sent: together with these they
+    are the sums of all rows, which a prefix is held against without judging a row anew. `checksum` is the receipt of the
+    letters, over key and value as they are in the topic.
+    """
+
+    count: int = 0
+    rows: int = 0
+    metadata: int = 0
+    checksum: int = 0
+
+    def __add__(self, other: DeadLetters) -> DeadLetters:
+        return DeadLetters(
+            self.count + other.count,
+            (self.rows + other.rows) % MODULUS,
+            (self.metadata + other.metadata) % MODULUS,
+            (self.checksum + other.checksum) % MODULUS,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that goes into an offset record."""
+        sums = {name: f"{value:016x}" for name, value in vars(self).items() if name != "count"}
+        return {"count": self.count, **sums}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any] | None) -> DeadLetters:
+        """Read what `to_json` wrote; none where there is nothing."""
+        if value is None:
+            return cls()
+        return cls(value["count"], *(int(value[name], 16) for name in ("rows", "metadata", "checksum")))
+
+
+NO_DEAD_LETTERS = DeadLetters()
+
+
+@dataclass(frozen=True)
+class DeadLetterPin:
+    """What the control record says of the dead-letter topic, and of the letters that the job has written to it.
+
+    They lie from `start` on, by partition; one that was added later has them from 0. `before` of them were written until the
+    job was last complete. `retired` adds up those of splits whose offset records were tombstoned.
+    """
+
+    topic: str
+    topic_id: str
+    start: tuple[int, ...]
+    before: int = 0
+    retired: DeadLetters = NO_DEAD_LETTERS
+
+    def total(self, receipts: Iterable[DeadLetters]) -> DeadLetters:
+        """Return the sum of all letters of the job; `receipts` are those of its offset records."""
+        return sum(receipts, self.retired)
+
+    def completed(self, receipts: Iterable[DeadLetters]) -> DeadLetterPin:
+        """Return the pin of a job that is complete: from here on letters are counted anew against what is allowed."""
+        return replace(self, before=self.total(receipts).count)
+
+    def retiring(self, receipts: Iterable[DeadLetters]) -> DeadLetterPin:
+        """Return the pin with letters added whose offset records are tombstoned while they stay in the topic."""
+        return replace(self, retired=self.total(receipts))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that goes into a control record."""
+        return {**vars(self), "retired": self.retired.to_json()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> DeadLetterPin:
+        """Read what `to_json` wrote."""
+        return cls(
+            value["topic"],
+            value["topic_id"],
+            tuple(value["start"]),
+            value["before"],
+            DeadLetters.from_json(value["retired"]),
+        )
