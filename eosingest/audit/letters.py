@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from eosingest.audit.receipts import CHANGED, DOUBLED, INCONCLUSIVE, LOST, MISMATCH, REMOVED, Finding, Judgement
+from eosingest.errors import FatalError
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.protocols import Admin
+from eosingest.kafka.protocols import Admin, FailureKind, KafkaFailure
 from eosingest.kafka.topic_reader import TopicReader
 from eosingest.protocol import pins
 from eosingest.protocol.letters import JOB_HEADER
@@ -46,7 +47,8 @@ def audited(
 ) -> dict[str, Any] | None:
     """Hold the dead-letter topic against the receipts; return what the report says of it, None without letters.
 
-    Adds what is wrong to the verdict. Raises ChangedError where the topic was deleted or recreated, and KafkaFailure.
+    Adds what is wrong to the verdict. Raises ChangedError where the topic was deleted or recreated, FatalError where it may
+    not be read, KafkaFailure.
     """
     pin = control.dead_letters
     expected = NO_DEAD_LETTERS if pin is None else pin.total(receipt.dead for receipt in receipts)
@@ -55,7 +57,12 @@ def audited(
     topic = reading.admin.describe_topic(pin.topic)
     if topic is None or topic.topic_id != pin.topic_id:
         raise pins.sink_topic_recreated(pin.topic)
-    found = _read(reading, pin, topic.partitions, job)
+    try:
+        found = _read(reading, pin, topic.partitions, job)
+    except KafkaFailure as failure:
+        if failure.kind is not FailureKind.REFUSED:
+            raise
+        raise _unreadable(pin.topic, failure) from failure
     judge(verdict, pin.topic, expected, found)
     return {"topic": pin.topic, "expected": expected.count, "found": found.total.records}
 
@@ -77,6 +84,15 @@ def _read(reading: Reading, pin: DeadLetterPin, partitions: int, job: str) -> Fo
                 ]
                 total += Totals(len(ours), sum(checksum.record_hashes(ours)) % checksum.MODULUS)
     return FoundLetters(total, removed)
+
+
+def _unreadable(topic: str, failure: KafkaFailure) -> FatalError:
+    return FatalError(
+        f"the dead-letter topic {topic} could not be read, Kafka refused: {failure}",
+        code="kafka-refused",
+        hint=f"nothing was changed; the sink's user needs Read on it: kafka-acls --add --operation Read --topic {topic};"
+        " then verify again",
+    )
 
 
 def judge(judgement: Judgement, topic: str, expected: DeadLetters, found: FoundLetters) -> None:

@@ -162,7 +162,9 @@ class SparkAuditor:
         kafka = _KAFKA_FAILURE.search(text)
         if kafka is not None and kafka.group(1) in REFUSALS:
             return FatalError(
-                f"the topic could not be read, Kafka refused: {kafka.group(1)}: {kafka.group(2)}", code="kafka-refused"
+                f"the topic could not be read, Kafka refused: {kafka.group(1)}: {kafka.group(2)}",
+                code="kafka-refused",
+                hint="nothing was changed; the sink's user needs Read on it (kafka-acls --add); then verify again",
             )
         if kafka is not None:
             return TemporaryError(

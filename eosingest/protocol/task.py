@@ -99,7 +99,9 @@ class Task:
         self._ownership = Ownership(settings, number, attempt, kafka.reader())
         self._transaction = Transaction(settings, number, kafka, now)
         self._splits = SplitSequence(settings.splits, self._ownership.committed, settings.wording)
-        self._restarts = Restarts(number, settings.run, settings.topic, settings.offsets_topic)
+        dead = settings.dead_letters
+        written = settings.topic if dead is None else f"{settings.topic} and {dead.topic}"
+        self._restarts = Restarts(number, settings.run, written, settings.offsets_topic)
         self._pace = Pace(settings.rate_limit, now)
         self._sleep = sleep
         self._claimed = False

@@ -19,7 +19,7 @@ from pyspark.sql.types import DataType, IntegralType
 from eosingest.errors import SpecError
 from eosingest.records import checksum
 from eosingest.records.encoding import AVRO, JSON, Encoding
-from eosingest.spark import narrow, times
+from eosingest.spark import generators, narrow, times
 from eosingest.spark.encoded_columns import encoded
 from eosingest.spark.scan import SplitFrame
 from eosingest.spec.expressions import as_time, expand_star, literal_functions, normalise, quote_name
@@ -38,7 +38,7 @@ HEADERS = "__eosingest_headers"  # all headers of a record in one column
 HEADERS_TYPE = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
 _OUR_PREFIX = "__eosingest_"
-# explode of a corrupt row's null gives no row, which would hide it from the task: so the JVM raises at the corrupt row.
+# For a generator of which it is not known how many rows it makes of a corrupt row: the JVM raises there.
 _STOP_AT_CORRUPT_ROW = f"IF({CORRUPT} IS NULL, TRUE, raise_error('corrupt row: ' || {CORRUPT}))"
 _BYTES_TYPES = ("string", "binary", "varchar", "char")
 # Spark's error classes for an aggregate among plain columns. They advise GROUP BY, which a spec cannot have.
@@ -112,10 +112,10 @@ def _composed(source: SplitFrame, settings: RecordSettings) -> DataFrame:
     ours = _ours(source)
     with naming("source"):
         rows = _visible_rows(source)
-    selected = _selected(_filtered(rows, settings, visible), settings, visible, ours)
+    filtered = _filtered(rows, settings, visible)
+    selected = _selected(filtered, settings, visible, ours)
     if CORRUPT in source.rows.columns and narrow.generates_rows(selected):
-        stopping = rows.where(_STOP_AT_CORRUPT_ROW)
-        selected = _selected(_filtered(stopping, settings, visible), settings, visible, ours)
+        selected = _with_corrupt_rows(filtered, selected, settings, visible, ours)
     return _records(selected, settings, ours)
 
 
@@ -144,17 +144,34 @@ def _filtered(rows: DataFrame, settings: RecordSettings, visible: Sequence[str])
 
 
 def _selected(rows: DataFrame, settings: RecordSettings, visible: Sequence[str], ours: tuple[str, ...]) -> DataFrame:
-    expressions: list[str] = []
+    with naming("transform.select"):
+        selected = rows.selectExpr(*_expressions(settings, visible), *ours)
+    refuse_our_names("transform.select", selected.columns[: -len(ours)])
+    return selected
+
+
+def _expressions(settings: RecordSettings, visible: Sequence[str]) -> Iterator[str]:
     for expression in settings.select:
         _refuse_session_functions("transform.select", expression, visible)
         if normalise(expression) == "*":
-            expressions += [quote_name(name) for name in visible]
+            yield from map(quote_name, visible)
         else:
-            expressions.append(expand_star(expression, visible))
+            yield expand_star(expression, visible)
+
+
+def _with_corrupt_rows(
+    rows: DataFrame, selected: DataFrame, settings: RecordSettings, visible: Sequence[str], ours: tuple[str, ...]
+) -> DataFrame:
+    """Return what was selected by a generator, with one row for each corrupt one, which is lost otherwise."""
     with naming("transform.select"):
-        selected = rows.selectExpr(*expressions, *ours)
-    refuse_our_names("transform.select", selected.columns[: -len(ours)])
-    return selected
+        expressions = list(_expressions(settings, visible))
+        safe = [generators.guarded(rows, expression, CORRUPT) for expression in expressions]
+        if not any(column is not None for column in safe):
+            return _selected(rows.where(_STOP_AT_CORRUPT_ROW), settings, visible, ours)
+        columns = [
+            functions.expr(text) if column is None else column for text, column in zip(expressions, safe, strict=True)
+        ]
+        return rows.select(*columns, *ours).toDF(*selected.columns)
 
 
 def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -> DataFrame:

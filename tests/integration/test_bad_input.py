@@ -20,6 +20,7 @@ from tests.support.harness import (
     create_topic,
     edited,
     end_offsets,
+    read_committed,
     run_text,
     topic_exists,
     write_tables,
@@ -277,7 +278,7 @@ def test_corrupt_row_that_is_not_utf8(job: Job) -> None:
 
 
 def test_corrupt_row_under_explode(job: Job) -> None:
-    """A generator makes no row of a null array, and so none of a corrupt row: breaks when Spark is not stopped there."""
+    """A generator makes no row of a null array, and so none of a corrupt row: it would be lost without a word."""
     (job.data / "tags.jsonl").write_text('{"n":1,"tags":["a","b"]}\n{"n":2,"tags":["c" BROKEN\n{"n":3,"tags":["d"]}\n')
     write_tables(
         job,
@@ -285,7 +286,13 @@ def test_corrupt_row_under_explode(job: Job) -> None:
         transform='select = ["n", "explode(tags) AS tag"]',
         record='value = "concat(n, tag)"',
     )
-    assert_refused(job.run(), 7, "bad-data", "data/tags.jsonl", "corrupt row", "BROKEN")
-    (job.data / "tags.jsonl").write_text('{"n":1,"tags":["a","b"]}\n{"n":2,"tags":[]}\n{"n":3,"tags":["d"]}\n')
-    assert_done(job.run("run", "--set", "source.on_change=reingest"))
-    assert sorted(record.value or b"" for record in job.records()) == [b"1a", b"1b", b"3d"]
+    assert_refused(job.run(), 7, "corrupt-row", "data/tags.jsonl", "row 3: ", "BROKEN")
+    assert [record.value for record in job.records()] == [b"1a", b"1b"]
+    create_topic(job.servers, f"{job.name}-dead")
+    job.edit_spec("[source]\n", f'on_error = {{ topic = "{job.name}-dead", max = 1 }}\n[source]\n')
+    assert_done(job.run())
+    assert [record.value for record in job.records()] == [b"1a", b"1b", b"3d"]
+    (letter,) = read_committed(job.servers, f"{job.name}-dead")
+    assert letter.value == b'{"n":2,"tags":["c" BROKEN'
+    audit = job.run("verify", "--against-source")
+    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit

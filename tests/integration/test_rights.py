@@ -12,7 +12,17 @@ from confluent_kafka.admin import AclOperation, ResourceType
 
 from tests.integration.test_verbs import command
 from tests.support.guarded_broker import OFFSETS, PASSWORD, USER, Allowed, GuardedBroker, of_a_job, serving
-from tests.support.harness import Done, Job, assert_done, assert_refused, create_topic, end_offsets, finish, wait_for
+from tests.support.harness import (
+    Done,
+    Job,
+    assert_done,
+    assert_refused,
+    create_topic,
+    end_offsets,
+    finish,
+    read_committed,
+    wait_for,
+)
 from tests.support.held_runs import Held
 from tests.support.source_topics import SourceTopic, copy_job, numbered
 
@@ -139,6 +149,42 @@ def test_a_topic_that_the_user_may_not_create(job_of_user: Guarded) -> None:
     assert_done(job.run(), records_sent=10)
 
 
+def with_dead_letters(job: Guarded) -> tuple[str, list[Allowed]]:
+    """Let the job's first row have a partition that its topic does not have; return the dead-letter topic, and all rights."""
+    dead = f"{job.job.name}-dead"
+    create_topic(job.broker.direct, dead)
+    job.job.edit_spec("[source]\n", f'on_error = {{ topic = "{dead}", max = 5 }}\n[source]\n')
+    job.job.edit_spec("[record]\n", '[record]\npartition = "IF(offset = 0, 99, 0)"\n')
+    return dead, [*job.needed, (ResourceType.TOPIC, dead, AclOperation.WRITE)]
+
+
+def test_a_dead_letter_topic_that_may_not_be_written(job_of_user: Guarded) -> None:
+    """Not even seen: refused before anything is sent. Seen: a task finds out, and nothing is sent without its letter."""
+    job = job_of_user
+    dead, rights = with_dead_letters(job)
+    job.broker.allow_only(job.needed)
+    job.run_refused("broker-refused", dead, "kafka-acls --add", "run again")
+    job.broker.allow_only([*job.needed, (ResourceType.TOPIC, dead, AclOperation.DESCRIBE)])
+    assert_refused(job.run(), 7, "TOPIC_AUTHORIZATION_FAILED", f"Write on {job.job.name} and {dead}", "run again")
+    assert job.job.records() == []
+    job.broker.allow_only(rights)
+    assert_done(job.run(), records_sent=9)
+    assert len(read_committed(job.broker.direct, dead)) == 1
+
+
+def test_an_audit_of_dead_letters_that_may_not_be_read(job_of_user: Guarded) -> None:
+    job, kind, env = job_of_user, ResourceType.TOPIC, {"GUARDED_PASSWORD": PASSWORD}
+    dead, rights = with_dead_letters(job)
+    job.broker.allow_only(rights)
+    assert_done(job.run(), records_sent=9)
+    readable = [(kind, name, AclOperation.READ) for name in (job.source.name, OFFSETS, job.job.name)]
+    job.broker.allow_only([*readable, (kind, dead, AclOperation.DESCRIBE)])
+    assert_refused(job.job.run("verify", env=env), 7, "kafka-refused", dead, "--operation Read")
+    job.broker.allow_only([*readable, (kind, dead, AclOperation.READ)])
+    done = job.job.run("verify", env=env)
+    assert done.exit_code == 0, done
+
+
 def test_looks_and_audits_need_no_right_to_write(job_of_user: Guarded) -> None:
     job, kind = job_of_user, ResourceType.TOPIC
     job.run_complete()
@@ -165,6 +211,8 @@ def test_the_page_lists_the_rights_that_these_tests_give() -> None:
     listed = {(re.findall(r"`([^`]+)`", resource)[0], operation) for _, resource, operation in rows}
     given = of_a_job("source", "orders", OFFSETS, "eosingest.orders.")
     assert listed == {(name.removesuffix("*"), operation.name.capitalize()) for _, name, operation in given}
+    for row in ("run with `on_error`", "Write"), ("verify of a job that has dead letters", "Read"):
+        assert "| {} | the dead-letter topic | {} |".format(*row) in page
 
 
 def test_a_right_that_is_taken_away_in_mid_run(job_of_user: Guarded) -> None:

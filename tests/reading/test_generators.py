@@ -1,0 +1,74 @@
+"""Rows that could not be parsed, under explode and its like: one row each, and the other rows are as Spark makes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.errors import SparkRuntimeException
+from pyspark.sql import SparkSession
+
+from eosingest.sources.files.reading.rows import ReadSettings, file_rows
+from eosingest.spark.record_columns import CORRUPT, record_frame
+from tests.reading.test_spark_reads import plan_of, settings_of, spark, started
+
+__all__ = ["spark", "started"]
+
+_SCHEMA = "n INT, tags ARRAY<STRING>, more MAP<STRING, INT>, parts ARRAY<STRUCT<a: INT, b: STRING>>"
+_GOOD = [
+    '{"n":1,"tags":["a","b",null],"more":{"k":5,"l":null},"parts":[{"a":1,"b":"x"},null]}',
+    '{"n":2,"tags":[],"more":{},"parts":[]}',
+    '{"n":3}',
+    '{"n":4,"tags":["c"],"more":{"":0},"parts":[{"a":2}]}',
+]
+_BROKEN = ['{"n":5,"tags":["d" BROKEN', "{", '{"n":"no number","tags":["e","f"]}']
+_GENERATORS = [
+    "explode(tags) AS tag",
+    "EXPLODE(tags)",
+    "explode(filter(tags, tag -> tag <> 'a')) `the tag`",
+    "explode(coalesce(tags, array('x', 'y'))) AS tag",
+    "explode_outer(tags) AS tag",
+    "posexplode(tags)",
+    "posexplode_outer(tags) AS (at, tag)",
+    "explode(more)",
+    "explode_outer(more) AS (k, v)",
+    "inline(parts)",
+    "inline_outer(parts) AS (c, d)",
+    "inline(transform(tags, tag -> struct(tag, n AS m)))",
+    "inline(map_entries(more)) AS (k, v)",
+    "explode(array(1, 2)) AS one",
+]
+
+
+def settings(generator: str) -> ReadSettings:
+    return replace(
+        settings_of("json"), schema=_SCHEMA, select=("n", generator, "n AS again"), value="to_json(struct(*))"
+    )
+
+
+def read(spark: SparkSession, folder: Path, made: ReadSettings) -> tuple[list[str], list[str]]:
+    """Return the values of the rows that could be parsed, and the texts of the others."""
+    files = file_rows(spark, made, plan_of(folder, "json"), None)
+    rows = record_frame(files, made).records.select("value", CORRUPT).collect()
+    corrupt = [bytes(row[CORRUPT]).decode() for row in rows if row[CORRUPT] is not None]
+    return [bytes(row.value).decode() for row in rows if row[CORRUPT] is None], corrupt
+
+
+@pytest.mark.parametrize("generator", _GENERATORS)
+def test_one_row_of_each_corrupt_row(tmp_path: Path, spark: SparkSession, generator: str) -> None:
+    lines = [_GOOD[0], _BROKEN[0], *_GOOD[1:3], *_BROKEN[1:], _GOOD[3]]
+    (tmp_path / "rows.json").write_text("\n".join(lines) + "\n")
+    values, corrupt = read(spark, tmp_path, settings(generator))
+    assert corrupt == _BROKEN
+    (tmp_path / "rows.json").write_text("\n".join(_GOOD) + "\n")
+    plain = spark.read.schema(_SCHEMA).json(str(tmp_path)).selectExpr("n", generator, "n AS again")
+    assert values == [row.value for row in plain.selectExpr("to_json(struct(*)) AS value").collect()]
+
+
+@pytest.mark.parametrize("generator", ["stack(2, n, n)", "json_tuple(tags[0], 'a')", "posexplode(more)"])
+def test_others_stop_at_a_corrupt_row(tmp_path: Path, spark: SparkSession, generator: str) -> None:
+    """How many rows they make of it is not known: none, and it would be lost; several, and it would be told several times."""
+    (tmp_path / "rows.json").write_text("\n".join([_GOOD[0], *_BROKEN]) + "\n")
+    with pytest.raises(SparkRuntimeException, match="corrupt row: "):
+        read(spark, tmp_path, settings(generator))
