@@ -258,7 +258,7 @@ def _pinned_errors(spec: Spec, admin: Admin, look: _Look, settings: DriverSettin
     with _collected(errors):
         pins.refuse_other_life(control.pinned, now)
         if sink is None or sink.topic_id != control.pinned.topic_id:
-            raise pins.sink_topic_recreated(spec.sink.topic)
+            raise pins.written_topic_recreated(spec.sink.topic)
     with _collected(errors):
         found = admin.describe_topic(spec.sink.offsets_topic)
         pins.refuse_lost_progress(state, control, found.topic_id if found is not None else "")

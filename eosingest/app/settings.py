@@ -31,6 +31,7 @@ from eosingest.report.wording import Wording
 from eosingest.sources.registry import PlannedSource, kind_of
 from eosingest.spark import site
 from eosingest.spec import Spec, digest_parts, generations, resolve_properties
+from eosingest.spec.model import Create, DeadLetters
 from eosingest.spec.tables import Beside, SourceTable
 
 if TYPE_CHECKING:
@@ -96,7 +97,6 @@ def driver_settings(
     spec: Spec, bootstrap_servers: str, source: PlannedSource, options: RunOptions = NO_OPTIONS
 ) -> DriverSettings:
     """Make the driver's settings, with a digest of everything that shapes the bytes."""
-    create = spec.sink.create
     versions = versions_now()
     of_versions = {
         "version.spark": ".".join(versions["spark"].split(".")[:2]),
@@ -109,7 +109,7 @@ def driver_settings(
         root=spec.root_as_written or source.root_as_written,
         bootstrap_servers=bootstrap_servers,
         topic=spec.sink.topic,
-        create=TopicCreation(create.partitions, create.replication_factor, create.config) if create else None,
+        create=_creation(spec.sink.create),
         offsets_topic=spec.sink.offsets_topic,
         prefix=spec.sink.transactional_id_prefix,
         digests={known: {**_digest(spec.at_generation(known)), **of_versions} for known in generations.KNOWN},
@@ -120,7 +120,7 @@ def driver_settings(
         max_records=spec.transaction.max_records,
         max_bytes=spec.transaction.max_bytes,
         rate_limit=spec.sink.rate_limit,
-        dead_letters=None if spec.on_error == "fail" else DeadLetterOrder(spec.on_error.topic, spec.on_error.max),
+        dead_letters=_dead_letters(spec.on_error),
         from_scratch=options.from_scratch,
         accept_change=options.accept_change,
         accept_gap=options.accept_gap,
@@ -130,6 +130,16 @@ def driver_settings(
         versions=versions,
         keeps_partitions=spec.record.partition is None and spreads(spec.sink.partitioner),
     )
+
+
+def _creation(create: Create | None) -> TopicCreation | None:
+    return TopicCreation(create.partitions, create.replication_factor, create.config) if create else None
+
+
+def _dead_letters(on_error: DeadLetters | str) -> DeadLetterOrder | None:
+    if isinstance(on_error, str):
+        return None
+    return DeadLetterOrder(on_error.topic, on_error.max, _creation(on_error.create))
 
 
 def _digest(spec: Spec) -> dict[str, str]:

@@ -167,7 +167,7 @@ class _Verification:
         pins.refuse_other_life(control.pinned, now)
         sink = self._kafka.admin.describe_topic(settings.topic)
         if sink is None or sink.topic_id != control.pinned.topic_id:
-            raise pins.sink_topic_recreated(settings.topic)
+            raise pins.written_topic_recreated(settings.topic)
         pins.refuse_lost_progress(state, control, self._offsets_topic.topic_id)
         if self._options.against_source and control.digest:
             pins.refuse_other_meaning(control, settings.digests[self._spec_generation(control)])
@@ -291,7 +291,7 @@ class _Verification:
         state = self._log.state
         sink = self._kafka.admin.describe_topic(self._sink.name)
         if sink is None or sink.topic_id != self._sink.topic_id:
-            raise pins.sink_topic_recreated(self._sink.name)
+            raise pins.written_topic_recreated(self._sink.name)
         if (state.control, state.offsets) == self._before:
             return None
         number = state.control.run if state.control is not None else self._control.run

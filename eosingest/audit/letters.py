@@ -7,21 +7,28 @@ same topic: so they are read here, in the driver, and told by their header `eosi
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eosingest.audit.receipts import CHANGED, DOUBLED, INCONCLUSIVE, LOST, MISMATCH, REMOVED, Finding, Judgement
 from eosingest.errors import FatalError
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.protocols import Admin, FailureKind, KafkaFailure
+from eosingest.kafka.protocols import FailureKind, KafkaFailure, TopicDescription
 from eosingest.kafka.topic_reader import TopicReader
 from eosingest.protocol import pins
 from eosingest.protocol.letters import JOB_HEADER
-from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS, DeadLetterPin, DeadLetters
+from eosingest.protocol.offsets.blocking import blocked_read
+from eosingest.protocol.offsets.dead_letters import DeadLetterPin, DeadLetters
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
 from eosingest.records import checksum
 from eosingest.records.checksum import Totals
+
+if TYPE_CHECKING:
+    from eosingest.kafka.kafka_python import KafkaPythonAdmin
+
+_AGAIN_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,7 @@ class FoundLetters:
 class Reading:
     """How the topic is read: `patience_s` for the next record, and `check` is called with each batch."""
 
-    admin: Admin
+    admin: KafkaPythonAdmin
     client: ClientSettings
     patience_s: float
     check: Callable[[], None]
@@ -51,14 +58,17 @@ def audited(
     not be read, KafkaFailure.
     """
     pin = control.dead_letters
-    expected = NO_DEAD_LETTERS if pin is None else pin.total(receipt.dead for receipt in receipts)
-    if pin is None or not expected.count:
+    if pin is None:
         return None
+    expected = pin.total(receipt.dead for receipt in receipts)
     topic = reading.admin.describe_topic(pin.topic)
     if topic is None or topic.topic_id != pin.topic_id:
-        raise pins.sink_topic_recreated(pin.topic)
+        if not expected.count:
+            return None
+        raise pins.written_topic_recreated(pin.topic)
+    ends = _decided_ends(reading, topic)
     try:
-        found = _read(reading, pin, topic.partitions, job)
+        found = _read(reading, pin, ends, job)
     except KafkaFailure as failure:
         if failure.kind is not FailureKind.REFUSED:
             raise
@@ -67,13 +77,34 @@ def audited(
     return {"topic": pin.topic, "expected": expected.count, "found": found.total.records}
 
 
-def _read(reading: Reading, pin: DeadLetterPin, partitions: int, job: str) -> FoundLetters:
-    """Read the topic from where the job's letters begin to its last stable offsets."""
+def _decided_ends(reading: Reading, topic: TopicDescription) -> list[int]:
+    """Return the high watermarks, once every transaction below them is committed or aborted.
+
+    Others write to the topic too: letters behind a transaction of theirs would look lost. Raises TemporaryError that names
+    the transactional ids that stay open.
+    """
+    ends = [place.end for place in reading.admin.offset_ranges(topic.name, topic.partitions)]
+    deadline = time.monotonic() + reading.patience_s
+    while True:
+        stable = reading.admin.last_stable_offsets(topic.name, topic.partitions)
+        undecided = [partition for partition, end in enumerate(ends) if stable[partition] < end]
+        if not undecided:
+            return ends
+        reading.check()
+        if time.monotonic() > deadline:
+            what = "inconclusive: the dead-letter topic cannot be read to its end"
+            code, again = "topic-held-up", "verify again"
+            raise blocked_read(reading.admin, topic.name, undecided, what, code=code, again=again)
+        time.sleep(_AGAIN_S)
+
+
+def _read(reading: Reading, pin: DeadLetterPin, ends: Sequence[int], job: str) -> FoundLetters:
+    """Read the topic from where the job's letters begin to the ends of its partitions."""
     total, removed = Totals(), 0
     with contextlib.closing(TopicReader(pin.topic, reading.client, patience_s=reading.patience_s)) as reader:
-        for partition in range(partitions):
+        for partition, end in enumerate(ends):
             begin = pin.start[partition] if partition < len(pin.start) else 0
-            first, end = reader.bounds(partition)
+            first, _ = reader.bounds(partition)
             removed += max(0, first - begin)
             for messages in reader.read(partition, max(begin, first), end):
                 reading.check()
@@ -100,10 +131,13 @@ def judge(judgement: Judgement, topic: str, expected: DeadLetters, found: FoundL
     difference = found.total.records - expected.count
     if difference == 0 and found.total.checksum == expected.checksum:
         return
-    verdict = INCONCLUSIVE if found.removed and difference < 0 else MISMATCH
+    if found.removed and difference < 0:
+        gone = (
+            f"topic {topic}: {found.removed} offsets of the job's time are gone (retention, or a deletion of records)"
+        )
+        text = f"{gone}: {found.total.records} of {expected.count} dead letters are left"
+        judgement.add(INCONCLUSIVE, Finding(REMOVED, text))
+        return
     kind = LOST if difference < 0 else DOUBLED if difference else CHANGED
     text = f"dead letters in topic {topic}, of {expected.count} by the receipts"
-    judgement.add(verdict, Finding(kind, text, abs(difference) or 1))
-    if found.removed:
-        text = f"topic {topic}: {found.removed} offsets of the job's time are gone: retention or a deletion of records"
-        judgement.add(INCONCLUSIVE, Finding(REMOVED, text))
+    judgement.add(MISMATCH, Finding(kind, text, abs(difference) or 1))

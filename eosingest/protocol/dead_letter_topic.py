@@ -19,17 +19,14 @@ def opened(
 ) -> tuple[DeadLetterPin, TopicDescription]:
     """Return the topic, and what the control record says of it from now on. `letters` are those written so far.
 
-    Raises FatalError for a topic that is missing or compacted, ChangedError where earlier letters lie in another one.
+    Creates one that does not exist, if the order says how. Raises FatalError for a topic that is missing or compacted,
+    ChangedError where earlier letters lie in another one, TemporaryError where the new topic cannot be seen yet.
     """
     found = admin.describe_topic(order.topic)
     if letters.count and pin is not None:
         _refuse_other(order, pin, letters, found)
     if found is None:
-        raise FatalError(
-            f"on_error.topic: topic {order.topic} does not exist",
-            code="topic-missing",
-            hint=f"nothing was sent; create it: kafka-topics.sh --create --topic {order.topic} --partitions 1; then run again",
-        )
+        found = _created(admin, order)
     if found.config is not None and "compact" in found.config.get("cleanup.policy", "delete"):
         raise FatalError(
             f"on_error.topic: topic {order.topic} is compacted: of letters with equal keys it would keep one",
@@ -50,6 +47,16 @@ def settings(
     return DeadLetterSettings(order.topic, limits.max_message_bytes, order.allowed, left)
 
 
+def _created(admin: Admin, order: DeadLetterOrder) -> TopicDescription:
+    if order.create is None:
+        raise FatalError(
+            f"on_error.topic: topic {order.topic} does not exist",
+            code="topic-missing",
+            hint="nothing was sent; create it, or let the spec do it: on_error = { …, create = { partitions = 1 } }; run again",
+        )
+    return sink_topic.created(admin, order.topic, order.create)
+
+
 def _refuse_other(
     order: DeadLetterOrder, pin: DeadLetterPin, letters: DeadLetters, found: TopicDescription | None
 ) -> None:
@@ -60,4 +67,4 @@ def _refuse_other(
             hint=f"nothing was sent; restore it, or take a new job name{pins.from_scratch_hint()}",
         )
     if found is None or found.topic_id != pin.topic_id:
-        raise pins.sink_topic_recreated(order.topic)
+        raise pins.written_topic_recreated(order.topic)

@@ -28,10 +28,14 @@ class TopicCreation:
 
 @dataclass(frozen=True)
 class DeadLetterOrder:
-    """Where rows go that cannot be sent, and how many of them are `allowed` until the job is complete."""
+    """Where rows go that cannot be sent, and how many of them are `allowed` until the job is complete.
+
+    `create` says how to make a topic that does not exist; None: it must exist.
+    """
 
     topic: str
     allowed: int
+    create: TopicCreation | None = None
 
 
 @dataclass(frozen=True)

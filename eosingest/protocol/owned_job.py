@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eosingest.errors import TemporaryError
+from eosingest.errors import EosingestError, FatalError, TemporaryError
 from eosingest.kafka.protocols import Admin, TopicDescription
 from eosingest.protocol import pins, sink_topic
 from eosingest.protocol.control_log import ControlLog, DriverKafka
@@ -142,10 +142,46 @@ class OwnedJob:
             raise pins.offsets_topic_recreated(self.log.mine.run)
 
     def hanging(self, sink: TopicDescription) -> TemporaryError | None:
-        """Return the error where a transaction of an id that we fenced is still open in the sink topic, else None."""
+        """Return the error where a transaction of an id that we fenced is still open in a topic of records or dead letters."""
+        dead = self._dead_letter_topic()
+        for written in (sink,) if dead is None else (sink, dead):
+            found = self._hanging(written)
+            if found is not None:
+                return found
+        return None
+
+    def lost_topics(self, sink: TopicDescription) -> list[EosingestError]:
+        """Return what is wrong, behind the last task, with the topics that tasks wrote to: one is another than it was then.
+
+        Where none is, what `hanging` finds in them as they are now: partitions may have been added since.
+        """
+        now, pin = self.admin.describe_topic(sink.name), self.log.mine.dead_letters
+        if now is None or now.topic_id != sink.topic_id:
+            return [pins.written_topic_recreated(sink.name)]
+        dead = self._dead_letter_topic()
+        if (
+            self.settings.dead_letters is not None
+            and pin is not None
+            and (dead is None or dead.topic_id != pin.topic_id)
+        ):
+            return [pins.written_topic_recreated(pin.topic)]
+        hanging = self.hanging(now)
+        return [] if hanging is None else [hanging]
+
+    def _dead_letter_topic(self) -> TopicDescription | None:
+        """Return the dead-letter topic, as far as it is there and may be seen."""
+        pin = self.log.mine.dead_letters
+        try:
+            return None if pin is None else self.admin.describe_topic(pin.topic)
+        except FatalError:  # of earlier runs, where the spec names none now
+            if self.settings.dead_letters is not None:
+                raise
+            return None
+
+    def _hanging(self, written: TopicDescription) -> TemporaryError | None:
         stems = {stem_of(control_id(prefix, self.settings.job)) for prefix in self.prefixes}
         try:
-            return sink_topic.hanging(self.admin, sink, stems)
+            return sink_topic.hanging(self.admin, written, stems)
         except TemporaryError as error:  # a partition without a leader can neither answer nor take a marker
             return error
 

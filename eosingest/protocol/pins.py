@@ -99,8 +99,8 @@ def refuse_other_life(old: Pinned, new: Pinned) -> None:
             )
 
 
-def sink_topic_recreated(topic: str) -> ChangedError:
-    """Make the error for a sink topic that is not the one that earlier runs wrote to."""
+def written_topic_recreated(topic: str) -> ChangedError:
+    """Make the error for a topic, the sink or that of dead letters, that is not the one that earlier runs wrote to."""
     return ChangedError(
         f"topic {topic} was deleted, or recreated, since the job wrote to it: what is recorded as sent is not in it",
         code="topic-recreated",
@@ -154,13 +154,17 @@ def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_
     """Raise ChangedError where the offsets topic was recreated since the control record, or lacks offset records."""
     if of_another_offsets_topic(control.pinned, offsets_topic_id):
         raise offsets_topic_recreated(control.run)
-    if state.records_total < control.records_total:
-        raise ChangedError(
-            f"the offset records account for {state.records_total} records, the control record for"
-            f" {control.records_total}: offset records were deleted",
-            code="progress-lost",
-            hint=f"nothing was sent; restore the offsets topic, or take a new job name{from_scratch_hint()}",
-        )
+    counts = [("records", state.records_total, control.records_total)]
+    if control.dead_letters is not None:
+        letters = control.dead_letters.total(offset.dead for offset in state.offsets.values())
+        counts.append(("dead letters", letters.count, control.dead_letters.before))
+    for what, found, told in counts:
+        if found < told:
+            raise ChangedError(
+                f"the offset records account for {found} {what}, the control record for {told}: offset records were deleted",
+                code="progress-lost",
+                hint=f"nothing was sent; restore the offsets topic, or take a new job name{from_scratch_hint()}",
+            )
 
 
 def offsets_topic_grew(was: int, now: int) -> ChangedError:

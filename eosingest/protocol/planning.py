@@ -128,7 +128,7 @@ class Planning:
             pins.refuse_other_life(old, new)
         self._sink = sink_topic.opened(admin, settings.topic, settings.create, may_create=not sent)
         if sent and self._sink.topic_id != old.topic_id:
-            raise pins.sink_topic_recreated(settings.topic)
+            raise pins.written_topic_recreated(settings.topic)
         hanging = self._job.hanging(self._sink) if self._log.mine.run > 1 else None
         if hanging is not None:
             raise hanging

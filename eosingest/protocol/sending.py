@@ -13,7 +13,7 @@ from dataclasses import replace
 from eosingest.errors import EosingestError, FatalError, FencedError, InterruptedRunError
 from eosingest.host.failpoints import fail_point
 from eosingest.kafka.protocols import KafkaFailure
-from eosingest.protocol import folding, pins, verdict
+from eosingest.protocol import folding, verdict
 from eosingest.protocol.driver_contract import Launcher, Prepared, Runtime
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.state import JobState
@@ -185,12 +185,7 @@ class Sending:
             changed=changed,
             half_done=lambda: half_done_items(self._source, state.offsets),
         )
-        sink = self._job.admin.describe_topic(self._settings.topic)
-        if sink is None or sink.topic_id != self._planned.sink.topic_id:
-            errors.append(pins.sink_topic_recreated(self._settings.topic))
-        else:
-            hanging = self._job.hanging(sink)  # as it is now: partitions may have been added since
-            errors += [hanging] if hanging is not None else []
+        errors += self._job.lost_topics(self._planned.sink)
         mine = replace(self._log.mine, records_total=state.records_total)
         if errors:
             self._job.commit(replace(mine, state=record.FAILED), offsets=marks)

@@ -22,19 +22,25 @@ def opened(admin: Admin, name: str, create: TopicCreation | None, *, may_create:
     create it, TemporaryError where the new topic cannot be seen yet.
     """
     found = admin.describe_topic(name)
-    if found is None and not may_create:
-        raise pins.sink_topic_recreated(name)
-    if found is None and create is None:
+    if found is not None:
+        return found
+    if not may_create:
+        raise pins.written_topic_recreated(name)
+    if create is None:
         raise FatalError(
             f"topic {name} does not exist",
             code="topic-missing",
             hint="create it, or let the spec do it: [sink] create = { partitions = 6 }",
         )
-    if found is None and create is not None:
-        admin.create_topic(
-            name, partitions=create.partitions, replication_factor=create.replication_factor, config=create.config
-        )
-        found = admin.describe_topic(name)
+    return created(admin, name, create)
+
+
+def created(admin: Admin, name: str, create: TopicCreation) -> TopicDescription:
+    """Create a topic and return it. Raises TemporaryError where it cannot be seen yet."""
+    admin.create_topic(
+        name, partitions=create.partitions, replication_factor=create.replication_factor, config=create.config
+    )
+    found = admin.describe_topic(name)
     if found is None:
         raise TemporaryError(f"topic {name} was just created and is not there yet", hint="run again")
     return found

@@ -116,10 +116,13 @@ class Sink(Table):
 class DeadLetters(Table):
     """Where a row goes that cannot be sent, in the same transaction as the records around it."""
 
-    topic: Topic = Field(description="The topic for such rows, on the sink's cluster; not compacted. It must exist.")
+    topic: Topic = Field(description="The topic for such rows, on the sink's cluster; not compacted.")
     max: Count = Field(
         ge=1,
         description="How many rows may go there until the job is complete. The next one ends the run; raise it to go on.",
+    )
+    create: Create | None = Field(
+        default=None, description="Create the topic so when it does not exist. None: it must exist."
     )
 
 

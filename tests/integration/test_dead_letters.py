@@ -103,8 +103,11 @@ def test_it_may_be_added_behind_a_bad_row(job: Job) -> None:
 def test_a_topic_that_is_not_there(job: Job) -> None:
     write(job, (3,))
     job.edit_spec(f'"{job.name}-dead"', f'"{job.name}-nowhere"')
-    assert_refused(job.run(), 7, "topic-missing", f"{job.name}-nowhere", "--create")
+    assert_refused(job.run(), 7, "topic-missing", f"{job.name}-nowhere", "create = { partitions = 1 }")
     assert job.records() == []
+    job.edit_spec("max = 100", "max = 100, create = { partitions = 1 }")
+    assert_done(job.run())
+    assert [record.value for record in read_committed(job.servers, f"{job.name}-nowhere")] == [b"{broken 3"]
 
 
 def test_a_compacted_topic_is_refused(job: Job) -> None:

@@ -147,7 +147,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(Planning, "_check_life", "if sent and self._sink.topic_id != old.topic_id:", "if False:"),
     ),
     "sink-topic-id-is-checked-at-the-end": (
-        Edit(Sending, "_settle", "if sink is None or sink.topic_id != self._planned.sink.topic_id:", "if False:"),
+        Edit(OwnedJob, "lost_topics", "if now is None or now.topic_id != sink.topic_id:", "if False:"),
     ),
     "known-task-id-without-control-record-is-lost-progress": (
         Edit(Takeover, "_claim", "if forgotten and not settings", "if False and not settings"),

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from eosingest.errors import ChangedError, EosingestError, SpecError
+from eosingest.errors import ChangedError, EosingestError, SpecError, TemporaryError
 from eosingest.host.interruption import Interruption
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.memory.cluster import Cluster
 from eosingest.kafka.memory.log import Entry
+from eosingest.kafka.protocols import OpenTransaction
 from eosingest.protocol.driver import Driver
-from eosingest.protocol.driver_contract import DriverSettings, Prepared, Runtime
+from eosingest.protocol.driver_contract import DeadLetterOrder, DriverSettings, Prepared, Runtime
 from eosingest.protocol.offsets import record, topic
+from eosingest.protocol.offsets.dead_letters import DeadLetterPin
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.verdict import JobResult
@@ -35,6 +37,7 @@ class World:
         self.time = 1_000.0
         self.told: list[str] = []
         self.fence_timeouts: list[float] = []
+        self.hanging = ""  # the topic in which a transaction of the job hangs
         self.cluster = Cluster(self.now, decided=self.decided)
         self.cluster.create_topic("offsets", partitions, {"cleanup.policy": "compact"})
         self.admin = _Admin(self)
@@ -60,12 +63,12 @@ class World:
     def reader(self, partition: int) -> MemoryReader:
         return MemoryReader("offsets", partition, self.cluster, self)
 
-    def has_run(self, *, partitions: int, tasks: int = 2) -> None:
+    def has_run(self, *, partitions: int, tasks: int = 2, letters: DeadLetterPin | None = None) -> None:
         """Leave the control record of a run, in an offsets topic that had so many partitions."""
         here = pinned(
             topic="sink", topic_id="", cluster_id="memory", offsets_partitions=partitions, prefix=SETTINGS.prefix
         )
-        control = control_record(1, record.RUNNING, tasks_alive=tasks, pinned=here)
+        control = control_record(1, record.RUNNING, tasks_alive=tasks, pinned=here, dead_letters=letters)
         producer = self.control_producer("p.a.1.control")
         producer.init_transactions()
         producer.begin()
@@ -91,6 +94,9 @@ class _Admin(MemoryAdmin):
         self._world.told += ids
         self._world.fence_timeouts.append(timeout_s)
         super().fence(ids, timeout_s=timeout_s)
+
+    def hanging_transactions(self, topic: str, partitions: int) -> list[tuple[int, OpenTransaction]]:
+        return [(0, OpenTransaction("p.a.1.0", 7, 1.0, hanging=True))] if topic == self._world.hanging else []
 
 
 class _NoSpark:
@@ -175,3 +181,33 @@ def test_thousands_of_ids_have_time_to_be_fenced() -> None:
     with contextlib.suppress(EosingestError):
         world.run(SETTINGS)
     assert world.fence_timeouts == [topic.read_deadline_s(SETTINGS.transaction_timeout_s) + 100]
+
+
+@pytest.mark.parametrize("asked", [True, False], ids=["with on_error", "without it now"])
+def test_a_transaction_that_hangs_in_the_dead_letter_topic(asked: bool) -> None:
+    """Breaks when only the sink topic is looked at: the next commit of its producer would commit a letter of an aborted one."""
+    world = World(5)
+    world.cluster.create_topic("dead", 1, {})
+    world.has_run(partitions=5, letters=DeadLetterPin("dead", "topic-2", (0,)))
+    settings = replace(SETTINGS, dead_letters=DeadLetterOrder("dead", 9) if asked else None)
+    world.hanging = "dead"
+    with pytest.raises(TemporaryError) as caught:
+        world.run(settings)
+    assert caught.value.code == "hanging-transaction"
+    assert "--topic dead --partition 0 --start-offset 7" in caught.value.hint
+    world.hanging = ""
+    assert world.run(settings).exit_code == 0
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["by the last complete run", "by none"])
+def test_offset_records_of_letters_that_were_deleted(known: bool) -> None:
+    """Breaks when the rows of letters whose offset records were deleted are sent again."""
+    world = World(5)
+    world.cluster.create_topic("dead", 1, {})
+    pin = DeadLetterPin("dead", "topic-2", (0,), before=3 if known else 0)
+    world.has_run(partitions=5, letters=pin)
+    if not known:
+        assert world.run(SETTINGS).exit_code == 0
+        return
+    with pytest.raises(ChangedError, match="account for 0 dead letters, the control record for 3"):
+        world.run(SETTINGS)

@@ -107,7 +107,7 @@ def test_the_same_life_and_another_topic_id_pass_here() -> None:
 
 
 def test_a_topic_made_again_is_exit_12() -> None:
-    error = pins.sink_topic_recreated("orders")
+    error = pins.written_topic_recreated("orders")
     assert (error.exit_code, error.code) == (12, "topic-recreated")
     assert "orders" in error.message
     assert "--from-scratch" in error.hint
