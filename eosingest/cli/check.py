@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from eosingest.report.wording import Wording
     from eosingest.spec import Spec
     from eosingest.spec.encodings import Encoded
+    from eosingest.spec.model import Create
     from eosingest.spec.tables import SourceTable
 
 
@@ -73,6 +74,7 @@ def _values(spec: Spec) -> dict[str, Any]:
         "bootstrap_servers": spec.sink.bootstrap_servers,
         "topic": spec.sink.topic,
         "offsets_topic": spec.sink.offsets_topic,
+        "dead_letter_topic": None if spec.on_error == "fail" else spec.on_error.topic,
         "transactional_id_prefix": spec.sink.transactional_id_prefix,
         "properties": sorted(spec.sink.properties),
         "if_running": spec.if_running,
@@ -83,7 +85,6 @@ def _summary(spec: Spec) -> list[tuple[str, str]]:
     from eosingest.app.settings import wording_of
 
     source, sink, limits, wording = spec.source, spec.sink, spec.transaction, wording_of(spec)
-    create = f", created with {words.count(sink.create.partitions, 'partition')} where missing" if sink.create else ""
     return [
         ("job", f"{spec.name}; while an earlier run is alive: {spec.if_running}"),
         ("source", f"{source.format}: {', '.join(source.places())}"),
@@ -91,7 +92,8 @@ def _summary(spec: Spec) -> list[tuple[str, str]]:
         ("schema", _schema(spec)),
         ("rows", _rows(spec)),
         ("record", _record(spec)),
-        ("topic", f"{sink.topic} on {sink.bootstrap_servers}{create}"),
+        ("topic", f"{sink.topic} on {sink.bootstrap_servers}{_created(sink.create)}"),
+        ("bad rows", _bad_rows(spec)),
         ("properties", ", ".join(sorted(sink.properties)) or "none"),
         ("progress", f"in {sink.offsets_topic}; transactional ids {sink.transactional_id_prefix}{spec.name}.*"),
         (
@@ -101,6 +103,17 @@ def _summary(spec: Spec) -> list[tuple[str, str]]:
         ),
         ("spark", ", ".join([_master(spec), *sorted(spec.spark.conf)])),
     ]
+
+
+def _created(create: Create | None) -> str:
+    return f", created with {words.count(create.partitions, 'partition')} where missing" if create else ""
+
+
+def _bad_rows(spec: Spec) -> str:
+    dead = spec.on_error
+    if dead == "fail":
+        return "one that cannot be sent ends its split, and the run with exit 7"
+    return f"to {dead.topic}{_created(dead.create)}, {words.count(dead.max, 'row')} at most until the job is complete"
 
 
 def _splits(source: SourceTable, wording: Wording) -> str:

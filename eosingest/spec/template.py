@@ -25,6 +25,7 @@ TEMPLATE = """\
 
 name = "my-job"                     # the job's progress is kept under this name
 # if_running = "fence"              # an earlier run is still alive here: fence it off | fail | skip
+# on_error = { topic = "my-topic-dead", max = 100, create = { partitions = 1 } }   # for rows that cannot be sent
 
 [source]
 format = "json"                     # json (one record a line) | csv | text | xml | parquet | orc | avro

@@ -76,3 +76,15 @@ def test_its_codes_are_those_of_the_code() -> None:
     }
     text = "".join((ROOT / "eosingest" / name).read_text(encoding="utf-8") for name in _CODES_OF)
     assert shown == set(re.findall(r'code="([\w-]+)"', text))
+
+
+def test_its_codes_of_bad_rows_and_headers_are_those_of_the_code() -> None:
+    """Breaks when a row may become a dead letter for a reason that the page does not have, or a header is not told."""
+    shown = {cells[0].strip("`") for cells in table_under("| code | the row |")}
+    limits = (ROOT / "eosingest" / "records" / "limits.py").read_text(encoding="utf-8")
+    assert shown == set(re.findall(r'BadRow\(\w+, "([\w-]+)"', limits))
+    (listed,) = re.findall(r"Headers: (.*?), how many bytes", PAGE, re.DOTALL)
+    headers = {name.removeprefix("eosingest") for name in re.findall(r"`([\w.]+)`", listed)}
+    text = (ROOT / "eosingest" / "protocol" / "letters.py").read_text(encoding="utf-8")
+    made = re.findall(r'^        "(\w+)": ', text, re.MULTILINE) + re.findall(r'"eosingest\.(truncated)"', text)
+    assert headers == {f".{name}" for name in made}

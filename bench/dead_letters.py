@@ -1,0 +1,114 @@
+"""Whole commands: what rows that cannot be sent cost, where they go to a dead-letter topic: none, 1 and 10 of a hundred.
+
+    .venv/bin/python -m bench.dead_letters [--rows 1000000] [--rounds 3] [--before FOLDER]
+
+JSON lines, some of which are broken; and lines of text, which no task parses, with and without `on_error`. In turns, each to a
+topic of its own, after a round that is not counted. `--before`: a checkout of an earlier version, run where no row is bad.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from bench import topics
+from bench.brokers import running_broker
+from bench.contenders import Order
+from bench.turns import measured, rotated, run_eosingest, table
+from bench.works import WORKS, Work, json_176
+
+_JSON, _TEXT = WORKS["json"], WORKS["text"]
+Turn = Callable[[Order], None]
+
+
+def broken(hundredths: int) -> Work:
+    """Return the JSON lines, of which so many in a hundred cannot be parsed, as long as the others."""
+
+    def write(path: Path, rows: range) -> None:
+        json_176(path, rows)
+        lines = path.read_bytes().splitlines(keepends=True)
+        for at, number in enumerate(rows):
+            if _is_bad(number, hundredths):
+                lines[at] = b"{!" + lines[at][2:]
+        path.write_bytes(b"".join(lines))
+
+    def sent(rows: int) -> int:
+        return sum(1 for number in range(rows) if number % 100 > 9 and not _is_bad(number, hundredths))
+
+    write.__name__ = f"broken_{hundredths}"
+    return replace(_JSON, write=write, sent=sent)
+
+
+def _is_bad(number: int, hundredths: int) -> bool:
+    """Say whether a row is bad: never one that the filter drops, nor the first, as which a document of several lines begins."""
+    return 50 <= number % 100 < 50 + hundredths
+
+
+def ours(home: Path, order: Order, *, dead: bool) -> None:
+    """Run `eosingest run`, with a dead-letter topic or without one."""
+    spec = order.spec()
+    if not dead:
+        run_eosingest(home, "run", str(spec))
+        return
+    letters = f"{order.topic}-dead"
+    topics.create(order.servers, letters)
+    try:
+        spec.write_text(f'on_error = {{ topic = "{letters}", max = {order.rows} }}\n{spec.read_text()}')
+        told = run_eosingest(home, "run", str(spec))
+        good = order.work.sent(order.rows)
+        assert told["records_sent"] == good
+        assert topics.filled(order.servers, letters).records == told["dead_letters"] if told["dead_letters"] else True
+    finally:
+        topics.delete(order.servers, letters)
+
+
+def before(home: Path, folder: Path, order: Order) -> None:
+    """Run `eosingest run` of another checkout."""
+    own = {"PYTHONPATH": str(folder), "EOSINGEST_HOME": str(home), "EOSINGEST_PREPARE": "off"}
+    command = [sys.executable, "-m", "eosingest", "run", str(order.spec()), "--output", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **own}, cwd=folder)
+    assert done.returncode == 0 and json.loads(done.stdout)["data"]["complete"], done.stdout + done.stderr
+
+
+def measure(what: str, turns: dict[str, tuple[Work, Turn]], folder: Path, servers: str, rows: int, rounds: int) -> None:
+    """Measure contenders, each with its files, in turns; print a table, in rows read."""
+    figures: dict[str, list[tuple[float, float]]] = {name: [] for name in turns}
+    for number in range(1 + rounds):
+        for name in rotated(turns, number):
+            work, turn = turns[name]
+            order = Order(work, work.files(folder, rows), servers, f"bench-{uuid.uuid4().hex[:10]}", rows)
+            took = measured(name, servers, order.topic, work.sent(rows), partial(turn, order))
+            if number:
+                figures[name].append(took)
+    print(table(f"{what}, {rows:,} rows", figures, rows))
+
+
+def main() -> None:
+    """Measure JSON, then text."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--before", type=Path, default=None)
+    arguments = parser.parse_args()
+    with running_broker() as (folder, up):
+        home = folder / "home"
+        run_eosingest(home, "prepare")
+        fail, letters = partial(ours, home, dead=False), partial(ours, home, dead=True)
+        for what, good, rates in (("json", _JSON, (1, 10)), ("text", _TEXT, ())):
+            turns: dict[str, tuple[Work, Turn]] = {"fail, no bad row": (good, fail), "no bad row": (good, letters)}
+            turns |= {f"{rate} % bad rows": (broken(rate), letters) for rate in rates}
+            if arguments.before:
+                turns["before"] = (good, partial(before, home, arguments.before.resolve()))
+            measure(what, turns, folder, up.bootstrap_servers, arguments.rows, arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()
