@@ -247,9 +247,7 @@ class Task:
 
     def _given_up(self, progress: SplitProgress, rows: Batch, bad: BadRow) -> Batch:
         """Cut the rows at one that cannot be sent, and give up the split there; the other splits go on."""
-        dead = self._settings.dead_letters
-        spent = dead is not None and rows.sizes[bad.index] <= LARGEST_RECORD_BYTES
-        why = "; the dead letters that on_error.max allows are written" if spent else ""
+        letters = "raise max" if self._settings.dead_letters is not None else "name a topic"
         progress.failed = True
         self._outcome.bad_rows.append(
             {
@@ -257,7 +255,8 @@ class Task:
                 "label": progress.planned.label,
                 "row": progress.seen + bad.index + 1,
                 "code": bad.code,
-                "reason": bad.reason + why,
+                "reason": bad.reason,
+                "letters": letters if rows.sizes[bad.index] <= LARGEST_RECORD_BYTES else "",
             }
         )
         return rows.slice(0, bad.index)

@@ -186,7 +186,8 @@ class Outcome:
 
     `last_split` is (identity, rows seen) of the last split in the input, None where it is done already or had a bad row.
     `read_all` says that the input was read to its end and that all of it is committed, except splits with bad rows.
-    `bad_rows` are dicts of split (identity), label, row (of the split after `where`, from 1), code, reason.
+    `bad_rows` are dicts of split (identity), label, row (of the split after `where`, from 1), code, reason, letters (what
+    would make it a dead letter: "raise max", "name a topic", or nothing).
     `records`, `dead_letters` and `transactions` count what was committed, `restarts` the failures after which the task began
     again.
     """

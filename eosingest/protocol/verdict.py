@@ -6,8 +6,9 @@ marks and errors come out. End of input does not imply end of split (docs/protoc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from eosingest.errors import (
     EXIT_FENCED,
@@ -187,12 +188,21 @@ def outcome_errors(outcomes: Sequence[Outcome], wording: Wording) -> list[Eosing
             FatalError(
                 _listed(lines, separator="\n"),
                 code=str(rows[0]["code"]),
-                hint=f"everything before these rows, and every other split, was sent once; {wording.corrected}",
+                hint=f"everything before these rows, and every other split, was sent once; {_way_on(rows, wording)}",
             )
         )
     others = {outcome.code: outcome for outcome in outcomes if outcome.error and outcome.exit_code != EXIT_FENCED}
     # An outcome "fenced" is no evidence by itself: the driver read the control record, and it was ours.
     return errors + [_outcome_error(outcome) for outcome in others.values()]
+
+
+def _way_on(rows: Sequence[Mapping[str, Any]], wording: Wording) -> str:
+    ways = {row.get("letters") for row in rows}
+    if "raise max" in ways:
+        return f"the dead letters that on_error.max allows are written: raise it and run again; or {wording.corrected}"
+    if "name a topic" in ways:
+        return f"{wording.corrected}; or let on_error name a dead-letter topic for them, and run again"
+    return wording.corrected
 
 
 def _outcome_error(outcome: Outcome) -> EosingestError:

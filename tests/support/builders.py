@@ -217,7 +217,12 @@ def last_split(file: str, start: int, rows: int) -> tuple[SplitId, int]:
 
 
 def bad_row(
-    file: str = "a", start: int = 0, row: int = 3, code: str = "corrupt-row", reason: str = "cannot be parsed"
+    file: str = "a",
+    start: int = 0,
+    row: int = 3,
+    code: str = "corrupt-row",
+    reason: str = "cannot be parsed",
+    letters: str = "name a topic",
 ) -> dict[str, Any]:
     return {
         "split": split_id(file, start),
@@ -225,6 +230,7 @@ def bad_row(
         "row": row,
         "code": code,
         "reason": reason,
+        "letters": letters,
     }
 
 

@@ -1096,7 +1096,7 @@ def test_beyond_what_is_allowed_a_bad_row_ends_its_split(world: World) -> None:
         (bad_row("f", 0, row=4)["label"], 4),
         (bad_row("f", 100, row=1)["label"], 1),
     ]
-    assert "the dead letters that on_error.max allows are written" in outcome.bad_rows[0]["reason"]
+    assert outcome.bad_rows[0]["letters"] == "raise max"
     assert world.sent == [value_of(A, 0), value_of(A, 2), value_of(C, 0)]
     assert world.offsets() == {0: (3, False), 200: (1, False)}
 

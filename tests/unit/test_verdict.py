@@ -323,6 +323,21 @@ def test_an_outcome_becomes_the_error_of_its_exit_code(exit_code: int, error_cla
     assert (error.exit_code, error.code, error.message, error.hint) == (exit_code, "some-word", "what", "next")
 
 
+@pytest.mark.parametrize(
+    ("letters", "words"),
+    [
+        ("name a topic", "or let on_error name a dead-letter topic for them, and run again"),
+        ("raise max", "the dead letters that on_error.max allows are written: raise it and run again"),
+        ("", ""),
+    ],
+)
+def test_the_way_on_behind_bad_rows(letters: str, words: str) -> None:
+    """Breaks when it is advised to name a topic that the spec has, or where no letter can be made of the row."""
+    (error,) = outcome_errors([outcome(exit_code=7, code="bad-rows", bad_rows=[bad_row(0, letters=letters)])], WORDING)
+    assert "was sent once" in error.hint and WORDING.corrected in error.hint
+    assert words in error.hint and ("on_error" in error.hint) is bool(words)
+
+
 def test_an_outcome_without_a_hint_gets_one() -> None:
     (error,) = outcome_errors([outcome(exit_code=5, code="kafka-failed", message="gone")], WORDING)
     assert "run again" in error.hint
