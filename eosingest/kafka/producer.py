@@ -53,7 +53,8 @@ _RETRY_BACKOFF_MS = int(2_000 * REPEATED_COMMIT_S)
 class ProducerSettings:
     """How a task's producer is made. Sizes in bytes, times in seconds. `topic` is the one whose metadata it asks for first.
 
-    `message_max_bytes` is the topic's max.message.bytes, which is a limit of batches: no batch is made larger.
+    `message_max_bytes` is the largest max.message.bytes of the topics that are written to. That is a limit of batches: none is
+    made larger than `batch_max_bytes`, the smallest of them, but of one record.
     """
 
     client: ClientSettings
@@ -61,13 +62,14 @@ class ProducerSettings:
     transaction_timeout_s: float
     partitioner: str = "murmur2_random"
     message_max_bytes: int = 1_000_000
+    batch_max_bytes: int = 1_000_000
 
 
 def _batch_size(settings: ProducerSettings) -> int:
-    """Return how large a batch may get: as the user has it, or librdkafka by default, and never more than the topic takes."""
+    """Return how large a batch may get: as the user has it, or librdkafka by default, and never more than a topic takes."""
     wanted = settings.client.properties.get("batch.size", "")
     most = int(wanted) if wanted.isdecimal() else _BATCH_BYTES
-    return max(1, min(most, settings.message_max_bytes))
+    return max(1, min(most, settings.batch_max_bytes))
 
 
 class LibrdkafkaProducer:

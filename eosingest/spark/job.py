@@ -135,12 +135,16 @@ class SparkLauncher:
         """Return the DataFrame or RDD whose rows are the tasks' outcomes."""
         context = self._spark.context
         self._outcomes = context.accumulator([], Outcomes())
+        sizes = [
+            each.max_message_bytes for each in (task_settings.limits, task_settings.dead_letters) if each is not None
+        ]
         producer_settings = ProducerSettings(
             client=self._settings.client,
             topic=task_settings.topic,
             transaction_timeout_s=task_settings.transaction_timeout_s,
             partitioner=self._settings.partitioner,
-            message_max_bytes=task_settings.limits.max_message_bytes,
+            message_max_bytes=max(sizes),
+            batch_max_bytes=min(sizes),
         )
         attempts = attempts_of_tasks(self._settings.master) or required_settings.MAX_ATTEMPTS
         task_settings = replace(task_settings, max_attempts=attempts)

@@ -78,6 +78,38 @@ def test_each_row_once_here_or_there_and_nothing_by_a_rerun(job: Job) -> None:
     assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
 
 
+_LINES = """\
+name = "{name}"
+on_error = {{ topic = "{name}-dead", max = 10 }}
+[source]
+format = "text"
+path = "data/*.txt"
+[record]
+value = "value"
+[sink]
+bootstrap_servers = "{servers}"
+topic = "{name}"
+create = {{ partitions = 2, config = {{ "max.message.bytes" = 2000 }} }}
+"""
+
+
+def test_records_that_only_the_dead_letter_topic_takes(job: Job) -> None:
+    """Breaks when the producer takes none that the sink refuses. What is too long there as well is cut, and says so."""
+    job.write_spec(_LINES)
+    create_topic(job.servers, f"{job.name}-dead", config={"max.message.bytes": "100000"})
+    lines = {3: b"y" * 5000, 70: b"z" * 300_000}
+    rows = [lines.get(number, f"line {number}".encode()) for number in range(100)]
+    job.folder.joinpath("data").mkdir(exist_ok=True)
+    job.folder.joinpath("data", "a.txt").write_bytes(b"\n".join(rows))
+    assert_done(job.run(), records_sent=98)
+    short, long = sorted(letters(job), key=lambda record: int(told(record)["row"]))
+    assert (short.value, told(short)["row"], told(short)["code"]) == (lines[3], "4", "record-too-large")
+    assert long.value is not None and lines[70].startswith(long.value) and 90_000 < len(long.value) < 100_000
+    assert told(long)["truncated"] == "300000" and "truncated" not in told(short)
+    audit = job.run("verify", "--against-source")
+    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+
+
 def test_max_is_the_end_and_raising_it_the_way_on(job: Job) -> None:
     write(job, tuple(range(10, 20)), most=4)
     done = job.run()

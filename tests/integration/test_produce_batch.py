@@ -201,7 +201,9 @@ def test_no_batch_is_larger_than_the_topic_takes(servers: str, admin: KafkaPytho
     values: list[bytes | None] = [b"%05d" % number + b"x" * 55 for number in range(1_000)]
     for in_columns in (True, False):
         client = ClientSettings(servers, {"batch.size": "900000"})
-        made = LibrdkafkaProducer(f"{name}.0", ProducerSettings(client, name, 30, message_max_bytes=most))
+        made = LibrdkafkaProducer(
+            f"{name}.0", ProducerSettings(client, name, 30, message_max_bytes=most, batch_max_bytes=most)
+        )
         made.init_transactions()
         made.begin()
         keys: list[bytes | None] = [b"k"] * len(values)
