@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from tests.support.harness import Job, assert_done, assert_refused, end_offsets, run_text
+from tests.support.harness import Job, assert_done, assert_refused, create_topic, end_offsets, read_committed, run_text
 from tests.support.held_runs import run_killed_at
 from tests.support.registry import SchemaRegistry
 
@@ -139,11 +139,22 @@ def test_the_latest_schema_moves_on_in_the_middle_of_a_job(job: Job, registry: S
 
 
 def test_a_null_in_a_required_field_is_a_bad_row(job: Job, registry: SchemaRegistry) -> None:
+    """With `on_error` it goes to the dead-letter topic, as JSON."""
     write(job, registry, amount=None)
     (job.folder / "data" / "b.jsonl").write_text('{"id": 5000, "user": null, "amount": 1.25}\n')
     done = job.run()
     assert_refused(done, 7, "does-not-fit", "a.jsonl", "row 1", "amount is null")
-    assert decoded(job, registry) == [{"id": 5000, "user": None, "amount": Decimal("1.25")}], "the other file is sent"
+    other = {"id": 5000, "user": None, "amount": Decimal("1.25")}
+    assert decoded(job, registry) == [other], "the other file is sent"
+    create_topic(job.servers, f"{job.name}-dead")
+    job.edit_spec("[source]\n", f'on_error = {{ topic = "{job.name}-dead", max = 1 }}\n[source]\n')
+    assert_done(job.run())
+    assert decoded(job, registry) == [*(row(n) for n in range(1, _ROWS)), other]
+    (letter,) = read_committed(job.servers, f"{job.name}-dead")
+    assert letter.value == b'{"id":0,"user":null,"amount":null}'
+    assert dict(letter.headers)["eosingest.code"] == b"does-not-fit"
+    audit = job.run("verify", "--against-source")
+    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from tests.support.harness import Job, assert_done, assert_refused, run_text
+from tests.support.harness import Job, assert_done, assert_refused, create_topic, read_committed, run_text
 from tests.support.held_runs import run_killed_at
 from tests.support.registry import SchemaRegistry
 
@@ -84,7 +84,7 @@ def test_each_row_once_and_nothing_by_a_rerun(job: Job, registry: SchemaRegistry
 
 
 def test_a_row_that_is_not_as_the_schema_says(job: Job, registry: SchemaRegistry) -> None:
-    """Its value is not told. Breaks when a row is sent that Confluent's deserializer refuses."""
+    """Its value is not told. Breaks when a row is sent that Confluent's deserializer refuses. Or, a letter."""
     write(job, registry, id=-77123)
     (job.folder / "data" / "b.jsonl").write_text('{"id": 5000, "user": null, "amount": 1.25}\n')
     shown = run_text(job, "preview")
@@ -92,7 +92,16 @@ def test_a_row_that_is_not_as_the_schema_says(job: Job, registry: SchemaRegistry
     done = job.run()
     assert_refused(done, 7, "does-not-fit", "a.jsonl", "row 1", "id: the value is less than the minimum of 0")
     assert "77123" not in done.text
-    assert decoded(job, registry) == [{"id": 5000, "user": None, "amount": 1.25}], "the other file is sent"
+    other = {"id": 5000, "user": None, "amount": 1.25}
+    assert decoded(job, registry) == [other], "the other file is sent"
+    create_topic(job.servers, f"{job.name}-dead")
+    job.edit_spec("[source]\n", f'on_error = {{ topic = "{job.name}-dead", max = 1 }}\n[source]\n')
+    assert_done(job.run())
+    assert decoded(job, registry) == [*(row(n) for n in range(1, _ROWS)), other]
+    (letter,) = read_committed(job.servers, f"{job.name}-dead")
+    assert (letter.value or b"")[5:] == b'{"id":-77123,"user":null,"amount":0.25}', "as it was made, behind the frame"
+    audit = job.run("verify", "--against-source")
+    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
 
 
 def test_a_schema_that_is_none(job: Job, registry: SchemaRegistry) -> None:
