@@ -31,15 +31,17 @@ from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.driver_contract import Prepared, Runtime
 from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.source import Listing, Source, Split
 from eosingest.protocol.task import Task
-from eosingest.protocol.task_contract import Inputs, Outcome, TaskSettings
+from eosingest.protocol.task_contract import DeadLetterSettings, Inputs, Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.checksum import Totals, record_hash
 from eosingest.records.encoding import Encoding, pinned
+from eosingest.records.limits import topic_limits
 from eosingest.report.model import RunReport
 from eosingest.report.progress import Progress
 from eosingest.spark import session
@@ -50,22 +52,21 @@ from eosingest.spark.reading import DirectReading, FrameReading
 from eosingest.spark.settings import spark_settings
 from eosingest.spark.worker import ArrowInputs, SplitsCheck
 from eosingest.spec import Spec, load
-from tests.sources.subject import SPLIT_SIZE, Subject
+from tests.sources.subject import SPLIT_SIZE, Subject, on_error, sink_creation
 from tests.support.builders import control_record, task_settings
 from tests.support.memory_kafka import MemoryKafka, MemoryTaskKafka, killed_at
 from tests.support.warm_spark import cut_by
 
-JOB, TOPIC, OFFSETS = "job", "sink", "eosingest-offsets"
+JOB, TOPIC, DEAD, OFFSETS = "job", "sink", "dead", "eosingest-offsets"
 MAX_RECORDS = 10
 _BATCH_ROWS = 7  # of what Spark gives: neither splits nor transactions end with a batch
 _SPEC = f"""\
 name = "{JOB}"
-{{tables}}
+{{on_error}}{{tables}}
 [sink]
 bootstrap_servers = "memory:1"
 topic = "{TOPIC}"
-create = {{{{ partitions = 2 }}}}
-[transaction]
+{{create}}[transaction]
 max_records = {{max_records}}
 [spark]
 master = "local[2]"
@@ -73,14 +74,19 @@ master = "local[2]"
 
 
 class Kafka(MemoryKafka):
-    """Such a Kafka with the topics of a job."""
+    """Such a Kafka with the topics of a job, and one for rows that cannot be sent, where its configuration is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, dead_config: Mapping[str, str] | None = None) -> None:
         super().__init__(OFFSETS)
+        if dead_config is not None:
+            self.cluster.create_topic(DEAD, 1, dead_config)
 
     def written(self) -> list[int]:
-        """Return where the logs of the topic end: records that were aborted count, too."""
-        return [self.cluster.list_offsets(TOPIC, number).high_watermark for number in range(2)]
+        """Return where the logs of the topics of rows end: records that were aborted count, too."""
+        logs = [
+            log for topic in (TOPIC, DEAD) if topic in self.cluster.topics for log in self.cluster.topic(topic).logs
+        ]
+        return [log.end for log in logs]
 
 
 _attempts = itertools.count(1)
@@ -237,8 +243,9 @@ class Ended:
         return [self.error] if self.error is not None else list(self._report.errors)
 
     @property
-    def records_sent(self) -> int:
-        return self._report.records_sent
+    def rows_sent(self) -> int:
+        """Rows that the run sent, and those that went to the topic of dead letters."""
+        return self._report.records_sent + self._report.dead_letters
 
     @property
     def _report(self) -> RunReport:
@@ -251,14 +258,16 @@ class Life:
 
     def __init__(self, subject: Subject, folder: Path, spark: Callable[[], SparkSession]) -> None:
         self.subject = subject
-        self.kafka = Kafka()
+        self.kafka = Kafka(subject.dead_config)
         self._file = folder / "job.toml"
         self._spark = spark
         self.bound(MAX_RECORDS)
 
     def bound(self, max_records: int) -> None:
         """Let a transaction have so many records from now on."""
-        self._file.write_text(_SPEC.format(tables=self.subject.spec(), max_records=max_records))
+        subject = self.subject
+        made = {"on_error": on_error(subject, DEAD), "tables": subject.spec(), "create": sink_creation(subject, 2)}
+        self._file.write_text(_SPEC.format(**made, max_records=max_records))
         self.spec = load(self._file)
         self.source = source_of(self.spec)
 
@@ -309,8 +318,12 @@ class Life:
     # ---- what came of it -------------------------------------------------------------------------------------------
 
     def records(self) -> list[bytes]:
-        """Return the rows in the topic: of one key, and so of one partition and in order."""
+        """Return the rows in the topic (of one key, and so of one partition and in order), and then those of dead letters."""
         return _rows(self.subject, self.kafka)
+
+    def letters(self) -> list[bytes]:
+        """Return the rows that went to the topic of dead letters."""
+        return _letters(self.subject, self.kafka)
 
     def state(self) -> JobState:
         state = JobState(JOB)
@@ -330,11 +343,15 @@ class Life:
         control = state.settled
         assert control is not None
         expected = expected_of(state.offsets.values(), control.audit)
-        hashes = (record_hash(entry.key or None, entry.value) for entry in self.kafka.committed(TOPIC))
-        found = sum((Totals(1, each) for each in hashes), Totals())
+        dead = sum((found.dead for found in state.offsets.values()), NO_DEAD_LETTERS)
         rows = audited_source(self.source, scope.listed_as_sent(self.source, control, state), state.offsets, control)
-        unlike = ["the topic"] if replace(expected, metadata=0) != found else []
+        unlike = ["the topic"] if replace(expected, metadata=0) != self._found(TOPIC) else []
+        unlike += ["dead letters"] if Totals(dead.count, dead.checksum) != self._found(DEAD) else []
         return unlike + list(rows.unread) + [unit.name for unit in rows.unlike(self._sums(rows.plan, control))]
+
+    def _found(self, topic: str) -> Totals:
+        hashes = (record_hash(entry.key or None, entry.value) for entry in self.kafka.committed(topic))
+        return sum((Totals(1, each) for each in hashes), Totals())
 
     def _sums(self, plan: Plan, control: ControlRecord) -> Mapping[Any, Totals]:
         found = resolved(self.spec, control.encodings, unknown="refuse")
@@ -364,9 +381,13 @@ class Reading:
     source: Source  # kept alive: what it lists may be read in a snapshot that it holds
 
     def sent(self, committed: Iterable[OffsetRecord]) -> list[bytes]:
-        """Return the rows that tasks send of all splits beyond what is committed of them; no task may fail."""
-        kafka = Kafka()
-        kafka.cluster.create_topic(TOPIC, 1, {})
+        """Return the rows that tasks send of all splits beyond what is committed of them, and then those of dead letters.
+
+        No task may fail.
+        """
+        subject = self.subject
+        kafka = Kafka(subject.dead_config)
+        kafka.cluster.create_topic(TOPIC, 1, subject.sink_config)
         kafka.cluster.create_topic(OFFSETS, 1, {})
         running = control_record(2, started="again", tasks_alive=self.prepared.tasks)
         known = [(found.key(JOB), found.encode()) for found in committed]
@@ -381,14 +402,27 @@ class Reading:
             offsets_topic_id=kafka.cluster.topic(OFFSETS).topic_id,
             offsets_partition=0,
             splits=self.prepared.splits,
+            limits=topic_limits(subject.sink_config, 1),
+            dead_letters=_dead_letters(subject),
             max_records=MAX_RECORDS,
         )
         for number, inputs in self.launcher.inputs():
             outcome = run_task(kafka, settings, number, inputs)
             assert (outcome.exit_code, outcome.read_all) == (0, True), outcome
-        return _rows(self.subject, kafka)
+        return _rows(subject, kafka)
+
+
+def _dead_letters(subject: Subject) -> DeadLetterSettings | None:
+    if subject.dead_config is None:
+        return None
+    most = topic_limits(subject.dead_config, 1).max_message_bytes
+    return DeadLetterSettings(DEAD, most, allowed=1000, left=1000)
 
 
 def _rows(subject: Subject, kafka: Kafka) -> list[bytes]:
-    """Return the rows of which the topic's records were made, in order."""
-    return [subject.row(entry.key, entry.value) for entry in kafka.committed(TOPIC)]
+    """Return the rows of which the topic's records were made, in order, and then those of dead letters."""
+    return [subject.row(entry.key, entry.value) for entry in kafka.committed(TOPIC)] + _letters(subject, kafka)
+
+
+def _letters(subject: Subject, kafka: Kafka) -> list[bytes]:
+    return [subject.row_of_letter(entry.key, entry.value) for entry in kafka.committed(DEAD)]

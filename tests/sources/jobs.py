@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.sources.subject import Subject
-from tests.support.harness import Job, assert_done, end_offsets
+from tests.sources.subject import Subject, on_error, sink_creation
+from tests.support.harness import Job, assert_done, create_topic, end_offsets, read_committed
 
 
 def job_over(
@@ -16,18 +16,50 @@ def job_over(
     """Create the source, and return a job over it whose transactions have ten records. `conf` is of Spark."""
     job = Job(folder, servers, f"{name.replace('.', '-')}-{folder.name[-4:]}")
     subject.create()
-    sink = f'bootstrap_servers = "{servers}"\ntopic = "{job.name}"\ncreate = {{ partitions = 3 }}\n'
+    if subject.dead_config is not None:
+        create_topic(servers, _dead(job), config=subject.dead_config)
+    sink = f'bootstrap_servers = "{servers}"\ntopic = "{job.name}"\n{sink_creation(subject, 3)}'
     transaction = '[transaction]\ntimeout = "10s"\nmax_records = 10\n'
     spark = f'[spark]\nmaster = "{master}"\nconf = {{ {conf} }}\n'
-    job.spec.write_text(f'name = "{job.name}"\n{subject.spec()}\n[sink]\n{sink}{transaction}{spark}')
+    source = f"{on_error(subject, _dead(job))}{subject.spec()}"
+    job.spec.write_text(f'name = "{job.name}"\n{source}\n[sink]\n{sink}{transaction}{spark}')
     return job
 
 
 def assert_sent_once(job: Job, subject: Subject, env: Mapping[str, str] | None = None) -> None:
-    """Each row is in the topic once; another run sends nothing, and `verify --against-source` agrees."""
-    assert Counter(subject.row(record.key, record.value) for record in job.records()) == Counter(subject.rows())
-    ends = end_offsets(job.servers, job.name)
-    assert_done(job.run(env=env), records_sent=0)
-    assert end_offsets(job.servers, job.name) == ends
+    """Each row is in the topic once, or a dead letter; another run sends nothing, and `verify --against-source` agrees."""
+    letters = _letters(job, subject)
+    records = [subject.row(record.key, record.value) for record in job.records()]
+    assert Counter(letters) == Counter(filter(subject.is_dead, subject.rows()))
+    assert Counter(records + letters) == Counter(subject.rows())
+    ends = _ends(job, subject)
+    again = job.run(env=env)
+    assert_done(again, records_sent=0)
+    assert (again.data["dead_letters"], again.data["dead_letters_total"]) == (0, len(letters))
+    assert _ends(job, subject) == ends
     verified = job.run("verify", "--against-source", env=env)
     assert (verified.exit_code, verified.data["verdict"]) == (0, "verified"), verified
+    assert (verified.data["dead_letters"] or {}).get("found", 0) == len(letters)
+
+
+def _dead(job: Job) -> str:
+    return f"{job.name}-dead"
+
+
+def _letters(job: Job, subject: Subject) -> list[bytes]:
+    """Return the rows that became dead letters. The headers of each name job, topic and reason; no two are of the same row."""
+    if subject.dead_config is None:
+        return []
+    found = read_committed(job.servers, _dead(job))
+    told = [{name.removeprefix("eosingest."): value for name, value in record.headers} for record in found]
+    wanted = {"job": job.name, "topic": job.name, "code": subject.dead_code}
+    assert {(name, each[name]) for each in told for name in wanted} == {
+        (name, text.encode()) for name, text in wanted.items()
+    }
+    assert len({(each["split"], each["row"]) for each in told}) == len(told)
+    return [subject.row_of_letter(record.key, record.value) for record in found]
+
+
+def _ends(job: Job, subject: Subject) -> list[dict[int, int]]:
+    topics = [job.name] if subject.dead_config is None else [job.name, _dead(job)]
+    return [end_offsets(job.servers, topic) for topic in topics]

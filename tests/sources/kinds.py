@@ -32,6 +32,16 @@ from tests.sources.in_store import InStore
 from tests.sources.subject import SPLIT_SIZE, Plain
 from tests.sources.tables import Incremental, Query, Table, TableByText, TableByTwo
 from tests.sources.topics import Topic, TopicBySql
+from tests.sources.with_dead_letters import (
+    BeforeTheEpoch,
+    NoSuchPartition,
+    TooLong,
+    TooLongToKeep,
+    Unfit,
+    Unparsable,
+    WithDeadLetters,
+    WithoutKey,
+)
 from tests.support import ledger
 from tests.support.builders import place
 
@@ -400,6 +410,34 @@ class TableToAvro(InAvro, Table):
     pass
 
 
+class JsonToDead(Unparsable, Json):
+    pass
+
+
+class TextToDead(TooLong, Text):
+    """Read by the tasks; a row that cannot be sent lies in several splits."""
+
+
+class XmlToDead(WithoutKey, Xml):
+    """Read in Python: the key is a column."""
+
+
+class ParquetInBucketToDead(NoSuchPartition, ParquetInBucket):
+    pass
+
+
+class TopicToDead(TooLongToKeep, Topic):
+    """Records go straight to the producer."""
+
+
+class TableToDead(BeforeTheEpoch, Table):
+    pass
+
+
+class JsonToAvroToDead(Unfit, InAvro, Json):
+    pass
+
+
 def _stripes(file: bytes) -> Iterator[tuple[int, int]]:
     """Yield first byte and number of rows of each stripe of an ORC file whose footer is not compressed."""
     script = file[-1 - file[-1] : -1]
@@ -472,6 +510,13 @@ KINDS: dict[str, type[Any]] = {
     "parquet.s3.to.avro": ParquetInBucketToAvro,
     "kafka.to.avro": TopicToAvro,
     "postgres.to.avro": TableToAvro,
+    "json.to.dead": JsonToDead,
+    "text.to.dead": TextToDead,
+    "xml.to.dead": XmlToDead,
+    "parquet.s3.to.dead": ParquetInBucketToDead,
+    "kafka.to.dead": TopicToDead,
+    "postgres.to.dead": TableToDead,
+    "json.to.avro.to.dead": JsonToAvroToDead,
 }
 # Kinds whose items are edited, touched and vanish one by one.
 CHANGING = [name for name, kind in KINDS.items() if not issubclass(kind, Topic | Table)]
@@ -479,7 +524,9 @@ CHANGING = [name for name, kind in KINDS.items() if not issubclass(kind, Topic |
 UNSEEN = [name for name in CHANGING if not issubclass(KINDS[name], InStore)]
 # Those of which a run reads what was added since everything was sent.
 GROWING = [name for name, kind in KINDS.items() if not issubclass(kind, Table) or kind is Incremental]
-# Those whose records are Avro.
-AVRO = [name for name, kind in KINDS.items() if issubclass(kind, InAvro)]
+# Those whose records are Avro, where a row that does not fit ends its split.
+AVRO = [name for name, kind in KINDS.items() if issubclass(kind, InAvro) and not issubclass(kind, WithDeadLetters)]
+# Those with rows that the topic does not take as it is configured.
+MENDED = [name for name, kind in KINDS.items() if issubclass(kind, WithDeadLetters) and kind.sink_config]
 # Those that lie where the executors of a cluster reach them.
 SHARED = [name for name, kind in KINDS.items() if issubclass(kind, InStore | Topic | Table)]

@@ -59,4 +59,4 @@ def assert_noticed(
     restore()
     assert life.run().exit_code == 0
     assert Counter(life.records()) == Counter(rows)
-    assert life.run().records_sent == 0
+    assert life.run().rows_sent == 0

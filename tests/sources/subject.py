@@ -5,12 +5,16 @@ A kind is registered by a line in KINDS (kinds.py). The suite makes a subject fo
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
 
 SPLIT_SIZE = 1024  # the smallest that a spec may name
+_MAX_LETTERS = 1000
+_AS_BROKERS_HAVE_IT: Mapping[str, str] = MappingProxyType({})
 
 
 class Subject(Protocol):
@@ -22,6 +26,9 @@ class Subject(Protocol):
     needs_spark: bool  # rows come from Spark; else tasks read them, and no JVM is started
     kind: Kind | None  # the tests' own; None for one that is registered anyway
     noticed_behind_listing: str  # the code of the error where an item changes between listing and plan
+    sink_config: Mapping[str, str]  # of the topic that its rows are sent to
+    dead_config: Mapping[str, str] | None  # of the topic for those that cannot be; None: the spec has no such topic
+    dead_code: str  # why they cannot be sent
 
     def create(self) -> None:
         """Make the source, with at least two items."""
@@ -31,6 +38,12 @@ class Subject(Protocol):
 
     def row(self, key: bytes | None, value: bytes | None) -> bytes:
         """Return the row that a record was made of."""
+
+    def row_of_letter(self, key: bytes | None, value: bytes | None) -> bytes:
+        """Return the row that a dead letter was made of."""
+
+    def is_dead(self, row: bytes) -> bool:
+        """Say whether the row cannot be sent."""
 
     def grow(self) -> None:
         """Add an item, behind the others in the order of listing."""
@@ -61,8 +74,34 @@ class Subject(Protocol):
 
 
 class Plain:
-    """A subject whose values are the rows, without keys."""
+    """A subject whose values are the rows, without keys. All of them can be sent."""
+
+    sink_config = _AS_BROKERS_HAVE_IT
+    dead_config: Mapping[str, str] | None = None
+    dead_code = ""
 
     def row(self, key: bytes | None, value: bytes | None) -> bytes:
         assert not key  # empty on a Kafka in memory, which has no others
         return value or b""
+
+    def row_of_letter(self, key: bytes | None, value: bytes | None) -> bytes:
+        raise NotImplementedError
+
+    def is_dead(self, row: bytes) -> bool:
+        return False
+
+
+def on_error(subject: Subject, topic: str) -> str:
+    """Return the line of a spec that names the topic for rows that cannot be sent, where the subject has such rows."""
+    return "" if subject.dead_config is None else f'on_error = {{ topic = "{topic}", max = {_MAX_LETTERS} }}\n'
+
+
+def sink_creation(subject: Subject, partitions: int) -> str:
+    """Return the line of a spec by which the topic is created that its rows are sent to."""
+    config = ", ".join(f'"{name}" = "{value}"' for name, value in subject.sink_config.items())
+    return f"create = {{ partitions = {partitions}, config = {{ {config} }} }}\n"
+
+
+def by_topic(subject: Subject, rows: Iterable[bytes]) -> list[bytes]:
+    """Return rows of one split as they are read from the topics: those that are sent, and then those that cannot be."""
+    return sorted(rows, key=subject.is_dead)

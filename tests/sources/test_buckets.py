@@ -113,7 +113,7 @@ def test_what_was_put_again_with_equal_bytes_goes_on_in_mid_split(life: Life, su
     assert life.run().exit_code == 0
     assert Counter(life.records()) == Counter(subject.rows())
     Objects(subject).put_again()
-    assert life.run().records_sent == 0
+    assert life.run().rows_sent == 0
 
 
 def test_what_was_deleted_half_sent_has_vanished(life: Life, subject: TextInBucket) -> None:

@@ -132,7 +132,7 @@ def test_what_was_done_between_runs(life: Life, subject: TextInHdfs, what: str, 
         files.restore()
     assert life.run().exit_code == 0
     assert Counter(life.records()) == Counter(subject.rows())
-    assert life.run().records_sent == 0
+    assert life.run().rows_sent == 0
 
 
 # ---- listing and reading, without a run --------------------------------------------------------------------------------

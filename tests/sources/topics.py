@@ -46,12 +46,15 @@ class Topic(OnBroker, Plain):
     def _fill(self, partition: int) -> None:
         assert self._topic is not None
         first = partition * 1000
-        rows = [Sent(None, b"%05d-" % row + b"x" * (row % 7)) for row in range(first, first + _ROWS)]
+        rows = [Sent(None, self.text_of(row)) for row in range(first, first + _ROWS)]
         half = len(rows) // 2
         self._topic.write_in_transaction(rows[:half], partition)
         self._topic.write_in_transaction([Sent(None, b"never")] * 5, partition, commit=False)
         self._topic.write_in_transaction(rows[half:], partition)
         self._topic.write_in_transaction([Sent(None, b"never")], partition, commit=False)
+
+    def text_of(self, row: int) -> bytes:
+        return b"%05d-" % row + b"x" * (row % 7)
 
     def spec(self) -> str:
         record = f'[record]\nvalue = "{self.value}"\n' if self.value else ""
