@@ -214,6 +214,28 @@ def test_no_batch_is_larger_than_the_topic_takes(servers: str, admin: KafkaPytho
     assert [record.value for record in read_committed(servers, name)] == [*values, *values]
 
 
+def test_topics_of_one_transaction_have_limits_of_their_own(servers: str, admin: KafkaPythonAdmin) -> None:
+    """Breaks when batches are as large as the other topic takes, or a record of the other topic is refused: dead letters."""
+    name, most = f"batch-{uuid.uuid4().hex[:8]}", {"large": 3_000, "small": 500}
+    for topic, limit in most.items():
+        config = {"max.message.bytes": str(limit)}
+        admin.create_topic(f"{name}-{topic}", partitions=1, replication_factor=1, config=config)
+    settings = ProducerSettings(
+        ClientSettings(servers), f"{name}-small", 30, message_max_bytes=3_000, batch_max_bytes=500
+    )
+    made = LibrdkafkaProducer(f"{name}.0", settings)
+    made.init_transactions()
+    made.begin()
+    values: dict[str, list[bytes | None]] = {"large": [b"x" * 2_800] * 3, "small": [b"y" * 60] * 100}
+    for topic, sent in values.items():
+        made.produce(f"{name}-{topic}", columns([b"k"] * len(sent), sent))
+    made.flush()
+    made.commit()
+    made.close()
+    for topic, sent in values.items():
+        assert [record.value for record in read_committed(servers, f"{name}-{topic}")] == sent
+
+
 def test_a_fenced_producer_is_told_so(servers: str, admin: KafkaPythonAdmin, topic: str) -> None:
     settings = ProducerSettings(ClientSettings(servers), "eosingest-offsets", 30)
     made = LibrdkafkaProducer(f"{topic}.0", settings)

@@ -1123,6 +1123,12 @@ def test_a_letter_that_is_too_long_is_cut_and_says_so(world: World) -> None:
     assert 1800 < size <= 2000 - 82
 
 
+def test_a_refusal_names_the_topic_of_letters_too(world: World) -> None:
+    """Kafka does not say which of the two it refused."""
+    world.will("produce", REFUSED)
+    assert "Write on topic and dead" in run(world, rows(A, 0, 5), dead_letters=DEAD).hint
+
+
 def test_a_row_of_an_unplanned_split_stops_the_task(world: World) -> None:
     outcome = run(world, rows(A, 0, 2), rows(444, 0, 2), rows(B, 0, 1))
     assert (outcome.exit_code, outcome.code) == (12, "unplanned-split")
