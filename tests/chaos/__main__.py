@@ -16,6 +16,8 @@ from tests.chaos.inputs import WEIGHTS
 from tests.chaos.kinds import KINDS
 from tests.chaos.session import Session
 
+_YES = {"yes": True, "no": False}
+
 
 def main() -> int:
     """Play the rounds; return the exit code."""
@@ -31,7 +33,7 @@ def main() -> int:
     with Session(seed, report=arguments.report) as session:
         for number in numbers:
             kind = KINDS[names[(number - 1) % len(names)]]
-            print(session.play(number, kind, arguments.reads).line, flush=True)
+            print(session.play(number, kind, arguments.reads, _YES.get(arguments.bad_rows)).line, flush=True)
         print(session.summary(), flush=True)
     return 1 if session.violations else 0
 
@@ -42,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="repeats sizes, moments and choices; random unless given")
     parser.add_argument("--fault", nargs="+", choices=KINDS, metavar="NAME", help="these kinds only")
     parser.add_argument("--reads", choices=WEIGHTS, default="", help="what is read; drawn for each round unless given")
+    parser.add_argument("--bad-rows", choices=_YES, help="whether there are some; drawn for each round unless given")
     parser.add_argument("--round", type=int, help="this round only")
     parser.add_argument("--report", type=Path, default=Path("chaos.jsonl"), help="one JSON object per round goes here")
     parser.add_argument("--list", action="store_true", help="name the kinds of faults")

@@ -13,12 +13,14 @@ from collections.abc import Callable, Sequence
 from tests.chaos.runs import Run
 from tests.support.harness import Done, Job, Record, number_of, topic_exists
 from tests.support.job_checks import (
+    Line,
     assert_in_order,
     assert_positions,
     committed_state,
     high_watermarks,
     open_transactions,
     source_lines,
+    told,
 )
 
 _MARKERS_S = 5.0  # a committed transaction is over for its producer before its markers are in the log
@@ -51,6 +53,8 @@ def check_agrees(job: Job, run: Run, done: Done, later: Sequence[Done] = ()) -> 
         assert complete and (ours or nothing_left), f"P9: exit 0, and the log says {control}"
         there = len(job.records())
         assert done.data["records_total"] == there, f"P9: {done.data['records_total']} reported, {there} in the topic"
+        letters, dead = done.data.get("dead_letters_total", 0), len(job.letters())
+        assert letters == dead, f"P9: {letters} dead letters reported, {dead} in their topic"
     elif done.exit_code == 6:
         assert control is not None and not ours, f"P9: exit 6, and the last control record is its own: {control}"
     elif ours and control is not None:
@@ -69,17 +73,19 @@ def check_nothing_open(job: Job) -> None:
 
 
 def check_log(job: Job) -> list[Record]:
-    """P1, P2 and P4 of a complete job. Returns the records, as read from the first to the high watermark."""
-    lines, records = source_lines(job), job.records()
-    found = Counter(number_of(record.value) for record in records)
-    wanted = Counter(line.number for line in lines)
-    missing, extra = wanted - found, found - wanted
-    assert not missing and not extra, (
-        f"P1: {missing.total()} records missing (as {sorted(missing)[:5]}), "
-        f"{extra.total()} too many (as {sorted(extra)[:5]})"
-    )
+    """P1, P2 and P4 of a complete job: each row is a record, or a dead letter where it is bad.
+
+    Returns the records, as read from the first to the high watermark.
+    """
+    lines, records, letters = source_lines(job), job.records(), job.letters()
+    both = {number_of(record.value) for record in records} & {number_of(letter.value) for letter in letters}
+    assert not both, f"P1: {len(both)} rows are in both topics (as {sorted(both)[:5]})"
+    _check_each_once("records", records, [line for line in lines if line.number not in job.bad])
+    _check_each_once("dead letters", letters, [line for line in lines if line.number in job.bad])
+    _check_headers(job, letters, lines)
     try:
         assert_in_order(records, lines)
+        assert_in_order(letters, lines)
     except AssertionError as error:
         raise AssertionError(f"P2: {error}") from error
     try:
@@ -89,10 +95,43 @@ def check_log(job: Job) -> list[Record]:
     return records
 
 
+def _check_each_once(what: str, records: Sequence[Record], lines: Sequence[Line]) -> None:
+    found, wanted = Counter(number_of(record.value) for record in records), Counter(line.number for line in lines)
+    missing, extra = wanted - found, found - wanted
+    assert not missing and not extra, (
+        f"P1: {missing.total()} {what} missing (as {sorted(missing)[:5]}), "
+        f"{extra.total()} too many (as {sorted(extra)[:5]})"
+    )
+
+
+def _check_headers(job: Job, letters: Sequence[Record], lines: Sequence[Line]) -> None:
+    """P1: each letter says which row it is of, and why; a split has one name, which no other split has."""
+    lines_of, names = {line.number: line for line in lines}, set()
+    for letter in letters:
+        line, headers = lines_of[number_of(letter.value)], told(letter)
+        wanted = {"job": job.name, "topic": job.name, "row": str(line.row), "code": job.bad[line.number]}
+        found = {name: headers.get(name) for name in wanted}
+        assert found == wanted, f"P1: the letter of {line.number} says {found}, and not {wanted}"
+        names.add((headers["split"], (line.file, line.start)))
+    for each in zip(*names, strict=True):
+        assert len(set(each)) == len(names), f"P1: names of splits in letters are mixed up: {names}"
+
+
 def check_nothing_left(job: Job, again: Callable[[], Done]) -> None:
-    """P6: the complete job run again sends nothing and writes nothing to its topic."""
-    before = high_watermarks(job.servers, job.name)
+    """P6: the complete job run again sends nothing and writes nothing to its topic, nor to that of its dead letters."""
+    before = _ends(job)
     done = again()
     assert done.data["records_sent"] == 0, f"P6: the complete job sent {done.data['records_sent']} records"
-    after = high_watermarks(job.servers, job.name)
+    letters = done.data.get("dead_letters", 0)
+    assert letters == 0, f"P6: the complete job wrote {letters} dead letters"
+    after = _ends(job)
     assert after == before, f"P6: high watermarks of the complete job went from {before} to {after}"
+
+
+def _ends(job: Job) -> list[list[int]]:
+    return [high_watermarks(job.servers, name) for name in (job.name, *([job.dead] if job.bad else []))]
+
+
+def check_verified(done: Done) -> None:
+    """The product's own audit says the same."""
+    assert done.data["verdict"] == "verified", f"verify says {done.data['verdict']}: {done.data}"

@@ -54,7 +54,7 @@ def kill_registry(round: Round) -> None:
         pass
     _ends_with(round, 12, "schema-changed")
     round.ends_otherwise = True
-    round.reader.compare(round.direct.records())
+    round.compare()
 
 
 def _ends_with(round: Round, exit_code: int, code: str) -> None:

@@ -22,6 +22,7 @@ from eosingest.host.paths import cache_directory
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.spark import avro_jar
+from tests.chaos import letters
 from tests.support import hdfs, registry, s3proxy
 from tests.support.avro_values import avro_decoder
 from tests.support.harness import LINES_SPEC, Job
@@ -119,11 +120,12 @@ def forget(name: str, job: Job, servers: Servers, brokers: str) -> None:
 
 def _json(job: Job, servers: Servers, brokers: str, files: int, rows: int) -> None:
     write_files(job, files=files, rows=rows)
+    letters.spoil_files(job)
 
 
 def _lines(job: Job, servers: Servers, brokers: str, files: int, rows: int) -> None:
     job.write_spec(LINES_SPEC)
-    write_files(job, files=files, rows=rows)
+    _json(job, servers, brokers, files, rows)
 
 
 def _bucket(job: Job, servers: Servers, brokers: str, files: int, rows: int) -> None:
@@ -150,7 +152,7 @@ def _topic(job: Job, servers: Servers, brokers: str, files: int, rows: int) -> N
     source = SourceTopic(brokers, _topic_of(job), partitions=files, replication_factor=_BROKERS_DEFAULT)
     for partition in range(files):
         numbers = range(partition * rows, (partition + 1) * rows)
-        records = [Sent(b"%d" % (number % 100), b'{"n": %d}' % number) for number in numbers]
+        records = [Sent(b"%d" % (number % 100), _value(job, number)) for number in numbers]
         source.write_in_transaction(records[: rows // 2], partition)
         source.write_in_transaction([Sent(None, b'{"n": -7}')] * _ABORTED, partition, commit=False)
         source.write_in_transaction(records[rows // 2 :], partition)
@@ -161,6 +163,10 @@ def _topic(job: Job, servers: Servers, brokers: str, files: int, rows: int) -> N
         for partition in range(files)
         for row in range(rows)
     ]
+
+
+def _value(job: Job, number: int) -> bytes:
+    return letters.row(number, job.bad[number]).encode() if number in job.bad else b'{"n": %d}' % number
 
 
 def _offset_of(row: int, rows: int) -> int:

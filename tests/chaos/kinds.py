@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos import faults, faults_brokers, faults_cluster, faults_registry, faults_wire
+from tests.chaos import faults, faults_brokers, faults_cluster, faults_letters, faults_registry, faults_wire
 from tests.chaos.rounds import Round
 from tests.support.kafka_nodes import NO_INDEX_ENTRIES, QUICK_ABORT, QUICK_RESTART, Cluster
 from tests.support.spark_clusters import Standalone, start_standalone
@@ -17,7 +17,7 @@ from tests.support.spark_clusters import Standalone, start_standalone
 class Kind:
     """A kind of fault: the name of its cluster and its story. `on_spark`: on a standalone cluster of Spark, too.
 
-    `reads` is what is read, where it strikes nothing else.
+    `reads` is what is read, where it strikes nothing else. `bad_rows`: it needs some.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Kind:
     play: Callable[[Round], None]
     on_spark: bool = False
     reads: str = ""
+    bad_rows: bool = False
 
     @property
     def place(self) -> str:
@@ -91,6 +92,7 @@ _ALL = [
     *(Kind(play.__name__.replace("_", "-"), cluster, play) for cluster, plays in _STORIES.items() for play in plays),
     *(Kind(play.__name__.replace("_", "-"), "one", play, on_spark=True) for play in _ON_SPARK),
     *(Kind(play.__name__.replace("_", "-"), "one", play, reads="json-as-avro") for play in _ON_REGISTRY),
+    Kind("allow-letters-late", "one", faults_letters.allow_letters_late, bad_rows=True),
 ]
 KINDS = {kind.name: kind for kind in _ALL}
 

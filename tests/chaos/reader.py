@@ -1,4 +1,4 @@
-"""The concurrent reader: it reads a round's topic and its progress, read_committed, from the first to the last moment.
+"""The concurrent reader: it reads a round's topics and its progress, read_committed, from the first to the last moment.
 
 It finds what the log looked like on the way: a record seen twice, one that is gone later (P3), progress that goes back
 (P5), and an older run that commits after a newer one has fenced it (P7). It shares no code with eosingest.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
@@ -21,11 +21,15 @@ _CATCH_UP_S = 30.0
 
 
 class Seen(NamedTuple):
-    """A record of the sink topic."""
+    """A record of the sink topic, or a dead letter."""
 
     partition: int
     offset: int
     number: int
+    letter: bool = False
+
+    def __str__(self) -> str:
+        return f"{'letter ' if self.letter else ''}{self.partition}:{self.offset}"
 
 
 class Reader:
@@ -46,12 +50,13 @@ class Reader:
         self._job = job
         self._topic = topic
         self._offsets = offsets
-        self._plain = plain
+        self._plain = {topic: plain}  # by topic
+        self._awaited = [topic]
         self.seen: list[Seen] = []
         self.wrongs: list[str] = []
         self.progress = Progress(job, self.wrongs)
         self._numbers: set[int] = set()
-        self._next: dict[int, int] = {}
+        self._next: dict[tuple[bool, int], int] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
 
@@ -59,19 +64,25 @@ class Reader:
         """Begin; the topic need not be there yet."""
         self._thread.start()
 
+    def read_letters(self, topic: str, plain: Callable[[bytes | None], bytes | None]) -> None:
+        """Read the topic of the dead letters, too."""
+        self._plain[topic] = plain
+        self._awaited.append(topic)
+
     def stop(self) -> None:
         """End, and wait for it."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(30)
 
-    def compare(self, records: list[Record]) -> None:
-        """Hold what was seen to what is in the topic now, once the reader has come there. Appends to `wrongs`."""
+    def compare(self, records: Sequence[Record], letters: Sequence[Record] = ()) -> None:
+        """Hold what was seen to what is in the topics now, once the reader has come there. Appends to `wrongs`."""
+        there = {Seen(one.partition, one.offset, number_of(one.value)) for one in records}
+        there |= {Seen(one.partition, one.offset, number_of(one.value), letter=True) for one in letters}
         deadline = time.monotonic() + _CATCH_UP_S
-        while len(self.seen) < len(records) and time.monotonic() < deadline:
+        while len(self.seen) < len(there) and time.monotonic() < deadline:
             time.sleep(0.05)
-        seen = {(one.partition, one.offset, one.number) for one in self.seen}
-        there = {(record.partition, record.offset, number_of(record.value)) for record in records}
+        seen = set(self.seen)
         if seen - there:
             self.wrongs.append(f"P3: {len(seen - there)} records were read and are gone: {sorted(seen - there)[:5]}")
         if there - seen:
@@ -105,19 +116,17 @@ class Reader:
     def _read(self, consumer: Consumer) -> None:
         places = [TopicPartition(*self._offsets, 0)]
         consumer.assign(places)
-        topic_there = False
         while not self._stop.is_set():
-            if not topic_there:
-                partitions = self._partitions(consumer)
-                topic_there = bool(partitions)
-                if topic_there:
-                    consumer.incremental_assign([TopicPartition(self._topic, partition, 0) for partition in partitions])
+            for topic in list(self._awaited):
+                if partitions := self._partitions(consumer, topic):
+                    consumer.incremental_assign([TopicPartition(topic, partition, 0) for partition in partitions])
+                    self._awaited.remove(topic)
             for message in consumer.consume(2000, timeout=0.1):
                 self._take(message)
 
-    def _partitions(self, consumer: Consumer) -> list[int]:
+    def _partitions(self, consumer: Consumer, topic: str) -> list[int]:
         try:
-            entry = consumer.list_topics(self._topic, timeout=2).topics[self._topic]
+            entry = consumer.list_topics(topic, timeout=2).topics[topic]
         except KafkaException:  # the brokers are down: that may be the fault
             return []
         return sorted(entry.partitions) if entry.error is None else []
@@ -127,19 +136,20 @@ class Reader:
         if error is not None:
             if error.name() in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):
                 self.wrongs.append(f"P3: {message.topic()}-{message.partition()}: {error.str()}")
-        elif message.topic() == self._topic:
-            number = number_of(self._plain(message.value()))
-            self._take_record(Seen(message.partition(), message.offset(), number))
+        elif plain := self._plain.get(message.topic()):
+            letter, number = message.topic() != self._topic, number_of(plain(message.value()))
+            self._take_record(Seen(message.partition(), message.offset(), number, letter))
         else:
             self.progress.take(message.offset(), message.key(), message.value())
 
     def _take_record(self, one: Seen) -> None:
         if one.number in self._numbers:
-            self.wrongs.append(f"P3: {one.number} was read twice, again at {one.partition}:{one.offset}")
-        if one.offset < self._next.get(one.partition, 0):
-            self.wrongs.append(f"P3: offset {one.offset} of partition {one.partition} came again")
+            self.wrongs.append(f"P3: {one.number} was read twice, again at {one}")
+        place = one.letter, one.partition
+        if one.offset < self._next.get(place, 0):
+            self.wrongs.append(f"P3: {one} came again")
         self._numbers.add(one.number)
-        self._next[one.partition] = one.offset + 1
+        self._next[place] = one.offset + 1
         self.seen.append(one)
 
 

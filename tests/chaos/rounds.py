@@ -20,7 +20,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tests.chaos import checks, inputs
+from tests.chaos import checks, inputs, letters
 from tests.chaos.inputs import Servers
 from tests.chaos.reader import Reader
 from tests.chaos.runs import Run
@@ -64,6 +64,7 @@ class Round:
     jvm: str = ""
     spark: Standalone | None = None  # where its runs have executors; None: in the driver's JVM
     reads: str = ""  # one of inputs.WEIGHTS; drawn where it is not given
+    bad_rows: bool | None = None  # whether there are some; drawn where it is not given
     chance: random.Random = field(init=False)
     ends: list[Ended] = field(default_factory=list)
     story: list[str] = field(default_factory=list)
@@ -88,7 +89,15 @@ class Round:
         self.say(self.reads)
         files = chance.randint(1, 4)
         rows = chance.randint(5_000, 20_000) // files
+        drawn = random.Random(f"{self.seed}/{self.number}/letters")  # apart from both
+        share = drawn.random()
+        if self.bad_rows or (self.bad_rows is None and share < letters.SHARE):
+            job.bad = letters.draw(drawn, self.reads, files * rows)
         inputs.write(self.reads, job, self.servers, self.cluster.direct, files=files, rows=rows)
+        if job.bad:
+            letters.order(job, self.cluster.direct, drawn)
+            self.say(f"{len(job.bad)} bad rows")
+            self.reader.read_letters(job.dead, job.plain_letter)
         self.max_records(chance.choice((150, 300, 600, 2000)))
         self.timeout(chance.choice((5, 8, 10)))
         self.set("-XX:+UseSerialGC", f"-XX:+UseSerialGC -Djava.io.tmpdir={job.folder}/tmp {self.jvm}")
@@ -223,10 +232,14 @@ class Round:
             raise ViolationError("; ".join(self.reader.wrongs[:10]))
 
     def _check_complete(self) -> None:
-        records = checks.check_log(self.direct)
-        self.reader.compare(records)
+        checks.check_log(self.direct)
+        self.compare()
         checks.check_nothing_left(self.direct, lambda: self.run(allowed={0}))
-        self.finish(self.start("", "--against-source", verb="verify"), {0}, alone=False)
+        checks.check_verified(self.finish(self.start("", "--against-source", verb="verify"), {0}, alone=False))
+
+    def compare(self) -> None:
+        """Hold what the concurrent reader has seen to what is in the topics now."""
+        self.reader.compare(self.direct.records(), self.direct.letters())
 
     def end(self) -> None:
         """Leave no process and no thread behind."""
@@ -235,8 +248,9 @@ class Round:
             run.clear_away()
 
     def forget(self) -> None:
-        """Delete what was read, and the round's topic, so that brokers do not have to recover it after the next kill."""
+        """Delete what was read, and the round's topics, so that brokers do not have to recover them after the next kill."""
         admin = AdminClient({"bootstrap.servers": self.cluster.direct, "log_level": 0})
-        with contextlib.suppress(KafkaException):  # it never was, or the fault took it
-            admin.delete_topics([self.job.name])[self.job.name].result(10)
+        for topic in (self.job.name, *([self.job.dead] if self.job.bad else [])):
+            with contextlib.suppress(KafkaException):  # it never was, or the fault took it
+                admin.delete_topics([topic])[topic].result(10)
         inputs.forget(self.reads, self.job, self.servers, self.cluster.direct)

@@ -64,15 +64,16 @@ class Session:
         if not self.violations and not self.spoilt:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def play(self, number: int, kind: Kind, reads: str = "") -> Played:
-        """Play one round; `reads` is what its runs read, drawn where neither it nor the kind says it."""
-        reads = kind.reads or reads
+    def play(self, number: int, kind: Kind, reads: str = "", bad_rows: bool | None = None) -> Played:
+        """Play one round; what its runs read, and whether it has bad rows, is drawn where neither we nor the kind say it."""
+        reads, bad_rows = kind.reads or reads, kind.bad_rows or bad_rows
         cluster = self.clusters.get(kind.cluster)
         spark = self.clusters.spark() if kind.on_spark else None
         # A run on a cluster waits longer for its executors than for its own JVM.
         jvm = "" if kind.on_spark else self.jvm
         began, wrong = time.monotonic(), ""
-        round = Round(number, self.seed, self.folder / f"round-{number}", cluster, self.servers, jvm, spark, reads)
+        folder = self.folder / f"round-{number}"
+        round = Round(number, self.seed, folder, cluster, self.servers, jvm, spark, reads, bad_rows)
         try:
             round.go(kind.play)
         except Exception as error:
@@ -107,6 +108,7 @@ class Session:
             "seed": self.seed,
             "fault": kind.name,
             "reads": round.reads,
+            "bad_rows": round.job.bad,
             "story": round.story,
             "exits": [end.exit_code for end in round.ends],
             "codes": [end.codes for end in round.ends],
@@ -141,7 +143,14 @@ class Session:
         archive = self.folder / "spark.jsa"
         option = f"-XX:ArchiveClassesAtExit={archive} -Xlog:disable"
         round = Round(
-            0, self.seed, self.folder / "round-0", self.clusters.get("one"), self.servers, option, reads="json"
+            0,
+            self.seed,
+            self.folder / "round-0",
+            self.clusters.get("one"),
+            self.servers,
+            option,
+            reads="json",
+            bad_rows=False,
         )
         round.go(_run_and_wait)
         self._clear_away(round, "")
@@ -164,5 +173,6 @@ def _verdict(wrong: str, spoilt: bool) -> str:
 def _how_to_repeat(round: Round, kind: Kind, wrong: str) -> str:
     command = (
         f"python -m tests.chaos --seed {round.seed} --round {round.number} --fault {kind.name} --reads {round.reads}"
+        f" --bad-rows {'yes' if round.job.bad else 'no'}"
     )
     return f"\n  {wrong[:1500]}\n  kept in {round.folder}; again with: {command}"

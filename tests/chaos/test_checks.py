@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +16,8 @@ from tests.chaos.reader import Progress, Reader, Seen
 from tests.chaos.rounds import Round, ViolationError
 from tests.chaos.session import Session
 from tests.support.avro_values import avro_decoder
-from tests.support.harness import Done, Record
-from tests.support.job_checks import OFFSETS_TOPIC, committed_state, offsets_partition
+from tests.support.harness import Done, Job, Record, read_committed
+from tests.support.job_checks import OFFSETS_TOPIC, committed_state, offsets_partition, source_lines
 from tests.support.registry import SchemaRegistry
 
 # ---- the concurrent reader -----------------------------------------------------------------------------------------
@@ -42,6 +43,16 @@ def test_p3_a_record_that_is_gone_or_never_came() -> None:
     one._take_record(Seen(0, 5, 1))
     one._take_record(Seen(0, 6, 2))
     one.compare([record(0, 5, 1), record(0, 7, 2)])
+    assert [wrong[:30] for wrong in one.wrongs] == ["P3: 1 records were read and ar", "P3: 1 records never reached th"]
+
+
+def test_p3_a_row_in_both_topics_and_letters_that_are_gone_or_never_came() -> None:
+    one = reader()
+    for seen in (Seen(0, 5, 1), Seen(0, 5, 1, letter=True), Seen(0, 6, 2, letter=True)):
+        one._take_record(seen)
+    assert one.wrongs == ["P3: 1 was read twice, again at letter 0:5"]
+    one.wrongs.clear()
+    one.compare([record(0, 5, 1)], [record(0, 5, 1), record(0, 7, 2)])
     assert [wrong[:30] for wrong in one.wrongs] == ["P3: 1 records were read and ar", "P3: 1 records never reached th"]
 
 
@@ -121,14 +132,25 @@ def test_p7_an_older_run_that_commits(last: tuple[dict[str, Any], dict[str, Any]
 @pytest.fixture(scope="module")
 def complete(session: Session) -> Iterator[Round]:
     """A round whose job is complete, and all promises kept."""
+    yield from completed(session, 1_000, bad_rows=False)
+
+
+@pytest.fixture(scope="module")
+def lettered(session: Session) -> Iterator[Round]:
+    """The same of a round with bad rows."""
+    yield from completed(session, 1_001, bad_rows=True)
+
+
+def completed(session: Session, number: int, *, bad_rows: bool) -> Iterator[Round]:
     round = Round(
-        1_000,
+        number,
         session.seed,
-        session.folder / "planted",
+        session.folder / f"planted-{number}",
         session.clusters.get("one"),
         session.servers,
         session.jvm,
         reads="json",
+        bad_rows=bad_rows,
     )
     round.prepare()
     round.reader.start()
@@ -185,6 +207,30 @@ def test_p6_a_complete_job_that_writes(complete: Round) -> None:
         checks.check_nothing_left(complete.direct, lambda: Done(0, "", "", {"data": {"records_sent": 7}}))
 
 
+def test_p6_a_complete_job_that_writes_letters(lettered: Round) -> None:
+    def writes() -> Done:
+        made = foreign(lettered, f"eosingest.{lettered.job.name}.7")
+        made.produce(lettered.job.dead, b"1")
+        made.flush(20)
+        made.abort_transaction(20)
+        return answer(0, data={"records_sent": 0, "dead_letters": 0})
+
+    with pytest.raises(AssertionError, match="P6: high watermarks"):
+        checks.check_nothing_left(lettered.direct, writes)
+    with pytest.raises(AssertionError, match="P6: the complete job wrote 7 dead letters"):
+        checks.check_nothing_left(lettered.direct, lambda: answer(0, data={"records_sent": 0, "dead_letters": 7}))
+
+
+def test_p8_a_transaction_of_letters_left_open(lettered: Round) -> None:
+    made = foreign(lettered, f"eosingest.{lettered.job.name}.7")
+    made.produce(lettered.job.dead, b"1")
+    made.flush(20)
+    with pytest.raises(AssertionError, match=r"P8: still open: .*\.7"):
+        checks.check_nothing_open(lettered.direct)
+    made.abort_transaction(20)
+    checks.check_nothing_open(lettered.direct)
+
+
 def test_p8_a_transaction_left_open(complete: Round) -> None:
     made = foreign(complete, f"eosingest.{complete.job.name}.7")
     made.produce(complete.job.name, b"1")
@@ -217,6 +263,20 @@ def test_p9_an_exit_code_that_the_log_does_not_bear_out(complete: Round) -> None
     plant(complete, key, value)
 
 
+def test_p9_letters_that_are_not_there(lettered: Round) -> None:
+    (run,), total, letters = lettered.runs, len(lettered.job.records()), len(lettered.job.bad)
+    checks.check_agrees(lettered.direct, run, answer(0, data={"records_total": total, "dead_letters_total": letters}))
+    with pytest.raises(AssertionError, match=r"P9: \d+ dead letters reported"):
+        data = {"records_total": total, "dead_letters_total": letters + 1}
+        checks.check_agrees(lettered.direct, run, answer(0, data=data))
+
+
+def test_an_audit_that_finds_something() -> None:
+    checks.check_verified(answer(0, data={"verdict": "verified"}))
+    with pytest.raises(AssertionError, match="verify says mismatch"):
+        checks.check_verified(answer(0, data={"verdict": "mismatch"}))
+
+
 def test_p9_a_run_that_was_frozen_behind_its_verdict(complete: Round) -> None:
     """Breaks when its exit 0 is called wrong because a later run has looked since, or right though that one had to send."""
     (run,), total = complete.runs, len(complete.job.records())
@@ -244,6 +304,72 @@ def test_p9_a_run_that_was_frozen_behind_its_verdict(complete: Round) -> None:
 def test_p9_an_answer_that_is_wrong_in_itself(done: Done, wrong: str) -> None:
     with pytest.raises(AssertionError, match=wrong):
         checks.check_answer(done, frozenset({0, 3, 5}), 1)
+
+
+def seen_with(round: Round, **changed: Any) -> Job:
+    """The round's job, of which something else is expected."""
+    job = copy.copy(round.direct)
+    vars(job).update(changed)
+    return job
+
+
+def test_p1_a_letter_that_says_something_else(lettered: Round) -> None:
+    bad, lines, letters = lettered.job.bad, source_lines(lettered.direct), lettered.direct.letters()
+    number = max(bad)
+
+    one_split = [letter._replace(headers=[*letter.headers, ("eosingest.split", b"the same")]) for letter in letters]
+    (line,) = (line for line in lines if line.number == number)
+    others = [each for each in lines if each != line]
+    for wrong, expected in (
+        (r"letter of \d+ says .*'code': ", {"bad": {**bad, number: "null-key"}}),
+        (r"letter of \d+ says .*'row': ", {"lines": [*others, line._replace(row=line.row + 1)]}),
+        ("names of splits in letters", {"letters": lambda: one_split}),
+        ("names of splits in letters", {"lines": [each._replace(file="the same", start=0) for each in lines]}),
+        (r"0 dead letters missing .* 1 too many", {"lines": others}),
+        (r"1 dead letters missing", {"lines": [*lines, line._replace(number=-5)], "bad": {**bad, -5: ""}}),
+    ):
+        with pytest.raises(AssertionError, match=f"P1: .*{wrong}"):
+            checks.check_log(seen_with(lettered, **expected))
+    checks.check_log(lettered.direct)
+
+
+def test_p2_letters_out_of_order(lettered: Round) -> None:
+    letters = lettered.direct.letters()
+    with pytest.raises(AssertionError, match=r"P2: \d+ comes after"):
+        checks.check_log(seen_with(lettered, letters=lambda: letters[::-1]))
+
+
+def test_p4_letters_that_the_offset_record_does_not_count(lettered: Round) -> None:
+    offset = next(one for one in committed_state(lettered.direct).offsets.values() if one.dead.count)
+    key, value = offset.key(lettered.job.name), json.loads(offset.encode())
+    dead, sequence = value["dead"], value["sequence"]
+    more, fewer = ({**value, "dead": {**dead, "count": dead["count"] + by}} for by in (1, -1))
+    for count, wrong in enumerate((more, fewer, {**value, "records": value["records"] + dead["count"]}), 1):
+        plant(lettered, key, {**wrong, "sequence": sequence + count})
+        with pytest.raises(AssertionError, match="P4: "):
+            checks.check_log(lettered.direct)
+    plant(lettered, key, {**value, "sequence": sequence + 4})
+    checks.check_log(lettered.direct)
+
+
+def test_p1_a_row_in_both_topics_and_a_letter_too_many(lettered: Round) -> None:
+    """The last one of these, since it spoils the topics. The concurrent reader and verify see it too."""
+    letter = next(iter(read_committed(lettered.direct.servers, lettered.job.dead)))
+    made = foreign(lettered, f"eosingest.{lettered.job.name}.0")
+    made.produce(lettered.job.dead, letter.value, letter.key, headers=letter.headers)
+    made.commit_transaction(20)
+    with pytest.raises(AssertionError, match=r"P1: 0 dead letters missing .* 1 too many"):
+        checks.check_log(lettered.direct)
+    lettered.compare()
+    assert [wrong for wrong in lettered.reader.wrongs if "was read twice, again at letter" in wrong]
+    audit = lettered.finish(lettered.start("", "--against-source", verb="verify"), {4}, alone=False)
+    with pytest.raises(AssertionError, match="verify says mismatch"):
+        checks.check_verified(audit)
+    made.begin_transaction()
+    made.produce(lettered.job.name, str(min(lettered.job.bad)))
+    made.commit_transaction(20)
+    with pytest.raises(AssertionError, match="P1: 1 rows are in both topics"):
+        checks.check_log(lettered.direct)
 
 
 def test_p10_a_run_that_does_not_end(session: Session, complete: Round) -> None:

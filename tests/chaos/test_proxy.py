@@ -171,6 +171,7 @@ def test_late_commits_tear_nothing_of_ours(session: Session, wire: Cluster, prox
         session.servers,
         session.jvm,
         reads="json",
+        bad_rows=False,
     )
     round.prepare()
     round.max_records(150)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.harness import Job, Record, assert_done, assert_refused, create_topic, end_offsets, read_committed
 from tests.support.held_runs import run_killed_at
+from tests.support.job_checks import told
 
 _SPEC = """\
 name = "{name}"
@@ -44,10 +45,6 @@ def write(job: Job, bad: tuple[int, ...], most: int = 100) -> None:
 
 def letters(job: Job) -> list[Record]:
     return read_committed(job.servers, f"{job.name}-dead")
-
-
-def told(record: Record) -> dict[str, str]:
-    return {name.removeprefix("eosingest."): (value or b"").decode() for name, value in record.headers}
 
 
 def ids(job: Job) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -106,7 +107,7 @@ class Job:
     """A job in a folder of its own: spec.toml and data/. Name and topic are the folder's.
 
     `lines` are the rows of a source that is not data/*.jsonl, as job_checks.py has them; `decode` reads values that are not
-    text, as text.
+    text, as text. `bad` are the numbers whose rows cannot be sent, each with the code that its letter in the topic `dead` has.
     """
 
     lines: Sequence[Any] | None = None
@@ -116,6 +117,8 @@ class Job:
         self.folder = folder
         self.servers = servers
         self.name = name
+        self.bad: dict[int, str] = {}
+        self.dead = f"{name}-dead"
         self.spec = folder / "spec.toml"
         self.data = folder / "data"
         self.data.mkdir(parents=True, exist_ok=True)
@@ -168,9 +171,21 @@ class Job:
     def records(self) -> list[Record]:
         return [record._replace(value=self.plain(record.value)) for record in read_committed(self.servers, self.name)]
 
+    def letters(self) -> list[Record]:
+        """Return the dead letters, where there are bad rows, with values that `number_of` reads."""
+        found = read_committed(self.servers, self.dead) if self.bad else []
+        return [record._replace(value=self.plain_letter(record.value)) for record in found]
+
     def plain(self, value: bytes | None) -> bytes | None:
         """Return a record's value as text."""
         return value if self.decode is None else self.decode(value)
+
+    def plain_letter(self, value: bytes | None) -> bytes | None:
+        """Return the number that a letter begins with: of a row, which may be cut or not be JSON, or of a record."""
+        if not value or value[:1] == b"\0":  # of values in Avro
+            return self.plain(value)
+        found = re.match(rb'(?:{"n": ?)?(\d+)', value)
+        return found[1] if found else value
 
 
 def number_of(value: bytes | None) -> int:

@@ -59,7 +59,7 @@ def source_lines(job: Job, split_bytes: int = SPLIT_BYTES) -> list[Line]:
             start = (max(at, 1) - 1) // split_bytes * split_bytes
             rows[start] += 1
             with contextlib.suppress(ValueError):
-                lines.append(Line(f"data/{path.name}", start, rows[start], json.loads(text)["n"]))
+                lines.append(Line(f"data/{path.name}", start, rows[start], int(json.loads(text)["n"])))
             at += len(text)
     return lines
 
@@ -68,6 +68,11 @@ def write_files(job: Job, files: int, rows: int) -> None:
     """Write numbers 0, 1, 2 … over several files: ascending in each, so that order can be checked split by split."""
     for file in range(files):
         job.write_numbers(f"part-{file}.jsonl", range(file * rows, (file + 1) * rows))
+
+
+def told(letter: Record) -> dict[str, str]:
+    """Return what the headers of a dead letter say."""
+    return {name.removeprefix("eosingest."): (value or b"").decode() for name, value in letter.headers}
 
 
 # ---- the promises ------------------------------------------------------------------------------------------------------
@@ -97,8 +102,11 @@ def assert_in_order(records: Iterable[Record], lines: Iterable[Line]) -> None:
 
 
 def assert_positions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> None:
-    """P4: each committed position is what was written up to it: the first rows of its split, no more and no fewer."""
-    state, records = _at_one_moment(job, offsets_topic)
+    """P4: each committed position is what was written up to it: the first rows of its split, no more and no fewer.
+
+    Each is a record or a dead letter, and the offset record says how many of these there are.
+    """
+    state, records, letters = _at_one_moment(job, offsets_topic)
     rows: dict[tuple[str, object], list[int]] = defaultdict(list)
     positions = {}
     for line in source_lines(job):
@@ -106,24 +114,25 @@ def assert_positions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> None:
         positions[line.number] = line.position
     split_of = {number: split for split, numbers in rows.items() for number in numbers}
     written: dict[tuple[str, object], list[int]] = defaultdict(list)
-    for record in records:
+    for record in records + letters:
         written[split_of[number_of(record.value)]].append(number_of(record.value))
+    dead = Counter(split_of[number_of(letter.value)] for letter in letters)
     offsets = {place(split): offset for split, offset in state.offsets.items()}
     assert set(written) <= set(offsets), f"records without an offset record: {set(written) - set(offsets)}"
     for split, offset in offsets.items():
         assert sorted(written[split]) == rows[split][: offset.rows], f"{split} is committed up to row {offset.rows}"
-        assert offset.records == offset.rows, split
+        assert (offset.records, offset.dead.count) == (offset.rows - dead[split], dead[split]), split
         last = positions[rows[split][offset.rows - 1]] if offset.rows else None
         assert last is None or offset.position == last, f"{split} goes on behind {offset.position}, and not {last}"
         assert not offset.done or offset.rows == len(rows[split]), f"{split} is done before its last row"
 
 
-def _at_one_moment(job: Job, offsets_topic: str) -> tuple[JobState, list[Record]]:
-    """Read offsets and records with nothing committed in between: an orphaned worker may live on for a second or two."""
+def _at_one_moment(job: Job, offsets_topic: str) -> tuple[JobState, list[Record], list[Record]]:
+    """Read offsets, records and letters with nothing committed in between: an orphaned worker may live on for seconds."""
     while True:
-        before, records = committed_state(job, offsets_topic), job.records()
+        before, records, letters = committed_state(job, offsets_topic), job.records(), job.letters()
         if committed_state(job, offsets_topic).end == before.end:
-            return before, records
+            return before, records, letters
 
 
 def committed_state(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> JobState:
@@ -147,9 +156,10 @@ def offsets_partition(job: Job) -> int:
 
 
 def open_transactions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> list[str]:
-    """Name the job's open transactions, as the brokers list them for its topic and for its offsets partition."""
+    """Name the job's open transactions, as the brokers list them for its topics and for its offsets partition."""
     places = [
         *((job.name, partition) for partition in range(TOPIC_PARTITIONS)),
+        *((job.dead, partition) for partition in (end_offsets(job.servers, job.dead) if job.bad else ())),
         (offsets_topic, offsets_partition(job)),
     ]
     admin = KafkaPythonAdmin(ClientSettings(job.servers))
