@@ -9,12 +9,6 @@ topic of its own, after a round that is not counted. `--before`: a checkout of a
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
-import uuid
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,11 +16,10 @@ from pathlib import Path
 from bench import topics
 from bench.brokers import running_broker
 from bench.contenders import Order
-from bench.turns import measured, rotated, run_eosingest, table
+from bench.turns import Turn, in_turns, run_eosingest
 from bench.works import WORKS, Work, json_176
 
 _JSON, _TEXT = WORKS["json"], WORKS["text"]
-Turn = Callable[[Order], None]
 
 
 def broken(hundredths: int) -> Work:
@@ -71,27 +64,16 @@ def _letters(order: Order) -> str:
     return f"{order.topic}-dead"
 
 
+def check_letters(order: Order) -> None:
+    """Assert that there is a letter of each bad row."""
+    if order.work not in (_JSON, _TEXT):
+        bad = _JSON.sent(order.rows) - order.work.sent(order.rows)
+        assert topics.filled(order.servers, _letters(order)).records == bad
+
+
 def before(home: Path, folder: Path, order: Order) -> None:
     """Run `eosingest run` of another checkout."""
-    own = {"PYTHONPATH": str(folder), "EOSINGEST_HOME": str(home), "EOSINGEST_PREPARE": "off"}
-    command = [sys.executable, "-m", "eosingest", "run", str(order.spec()), "--output", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **own}, cwd=folder)
-    assert done.returncode == 0 and json.loads(done.stdout)["data"]["complete"], done.stdout + done.stderr
-
-
-def measure(what: str, turns: dict[str, tuple[Work, Turn]], folder: Path, servers: str, rows: int, rounds: int) -> None:
-    """Measure contenders, each with its files, in turns; print a table, in rows read."""
-    figures: dict[str, list[tuple[float, float]]] = {name: [] for name in turns}
-    for number in range(1 + rounds):
-        for name in rotated(turns, number):
-            work, turn = turns[name]
-            order = Order(work, work.files(folder, rows), servers, f"bench-{uuid.uuid4().hex[:10]}", rows)
-            took = measured(name, servers, order.topic, work.sent(rows), partial(turn, order))
-            if work not in (_JSON, _TEXT):
-                assert topics.filled(servers, _letters(order)).records == _JSON.sent(rows) - work.sent(rows)
-            if number:
-                figures[name].append(took)
-    print(table(f"{what}, {rows:,} rows", figures, rows))
+    run_eosingest(home, "run", str(order.spec()), of=folder)
 
 
 def main() -> None:
@@ -112,7 +94,8 @@ def main() -> None:
             turns |= {f"{rate} % bad rows": (broken(rate), letters) for rate in rates}
             if arguments.before:
                 turns["before"] = (good, partial(before, home, arguments.before.resolve()))
-            measure(what, turns, folder, up.bootstrap_servers, arguments.rows, arguments.rounds)
+            rows, rounds, servers = arguments.rows, arguments.rounds, up.bootstrap_servers
+            in_turns(what, turns, folder, servers, rows=rows, rounds=rounds, counted=rows, check=check_letters)
 
 
 if __name__ == "__main__":

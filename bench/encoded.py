@@ -12,8 +12,6 @@ import argparse
 import json
 import os
 import subprocess
-import uuid
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +20,7 @@ from typing import Any
 from bench.brokers import running_broker
 from bench.contenders import ROOT, SPARK, Order, as_spark
 from bench.environments import jars, python_with
-from bench.turns import measured, rotated, run_eosingest, table
+from bench.turns import Turn, in_turns, run_eosingest
 from bench.works import WORKS, Work
 from tests.support.registry import SchemaRegistry, running
 
@@ -32,7 +30,6 @@ _FIELDS: dict[str, dict[str, str]] = {
     "parquet": {"id": _LONG, "user": _TEXT, "note": _TEXT},
 }
 _ID = 1  # in what Spark's job sends
-Turn = Callable[[Order], None]
 
 
 def schema_of(work: Work) -> str:
@@ -70,19 +67,6 @@ def sparks(order: Order) -> None:
     subprocess.run(command, input=json.dumps(told).encode() + b"\n", check=True, capture_output=True, env=environment)
 
 
-def measure(work: Work, turns: dict[str, Turn], folder: Path, servers: str, rows: int, rounds: int) -> None:
-    """Measure one work in turns, and print a table."""
-    path, records = work.files(folder, rows), work.sent(rows)
-    figures: dict[str, list[tuple[float, float]]] = {name: [] for name in turns}
-    for number in range(1 + rounds):
-        for name in rotated(turns, number):
-            order = Order(work, path, servers, f"bench-{uuid.uuid4().hex[:10]}", rows)
-            took = measured(name, servers, order.topic, records, partial(turns[name], order))
-            if number:
-                figures[name].append(took)
-    print(table(f"{work.name}, {rows:,} rows", figures, records))
-
-
 def main() -> None:
     """Measure the works one by one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -99,7 +83,10 @@ def main() -> None:
             "a Spark job with Spark's sink, to_avro": sparks,
         }
         for work in arguments.works:
-            measure(WORKS[work], turns, folder, up.bootstrap_servers, arguments.rows, arguments.rounds)
+            made, rows = WORKS[work], arguments.rows
+            contenders = {name: (made, turn) for name, turn in turns.items()}
+            rounds, counted = arguments.rounds, made.sent(rows)
+            in_turns(work, contenders, folder, up.bootstrap_servers, rows=rows, rounds=rounds, counted=counted)
 
 
 if __name__ == "__main__":

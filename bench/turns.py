@@ -8,14 +8,18 @@ import statistics
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from bench import topics
-from bench.contenders import ROOT
+from bench.contenders import ROOT, Order
+from bench.works import Work
 
 T = TypeVar("T")
+Turn = Callable[[Order], None]
 
 
 def rotated(names: Iterable[T], number: int) -> list[T]:
@@ -25,14 +29,41 @@ def rotated(names: Iterable[T], number: int) -> list[T]:
     return [*all_of_them[first:], *all_of_them[:first]]
 
 
-def run_eosingest(home: Path, *arguments: str) -> dict[str, Any]:
-    """Run a command of eosingest to its exit, with a cache of its own; return its data."""
-    own = {"PYTHONPATH": str(ROOT), "EOSINGEST_HOME": str(home), "EOSINGEST_PREPARE": "off"}
+def run_eosingest(home: Path, *arguments: str, of: Path = ROOT) -> dict[str, Any]:
+    """Run a command of eosingest to its exit, with a cache of its own; return its data. `of` is the checkout that is run."""
+    own = {"PYTHONPATH": str(of), "EOSINGEST_HOME": str(home), "EOSINGEST_PREPARE": "off"}
     command = [sys.executable, "-m", "eosingest", *arguments, "--output", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **own})
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **own}, cwd=of)
     assert done.returncode == 0, done.stdout + done.stderr
     data: dict[str, Any] = json.loads(done.stdout)["data"]
     return data
+
+
+def in_turns(
+    what: str,
+    turns: Mapping[str, tuple[Work, Turn]],
+    folder: Path,
+    servers: str,
+    *,
+    rows: int,
+    rounds: int,
+    counted: int,
+    check: Turn = lambda order: None,
+) -> None:
+    """Have each send its work to a topic of its own, round by round, the first not counted; print a table.
+
+    Rates are of `counted` records. `check` looks at a turn when it is over, and takes none of its time.
+    """
+    figures: dict[str, list[tuple[float, float]]] = {name: [] for name in turns}
+    for number in range(1 + rounds):
+        for name in rotated(turns, number):
+            work, turn = turns[name]
+            order = Order(work, work.files(folder, rows), servers, f"bench-{uuid.uuid4().hex[:10]}", rows)
+            took = measured(name, servers, order.topic, work.sent(rows), partial(turn, order))
+            check(order)
+            if number:
+                figures[name].append(took)
+    print(table(f"{what}, {rows:,} rows", figures, counted))
 
 
 def measured(

@@ -174,8 +174,7 @@ def _dead_letters(state: JobState) -> dict[str, Any]:
     pin = state.settled.dead_letters if state.settled is not None else None
     if pin is None:
         return {}
-    total = pin.total(offset.dead for offset in state.offsets.values()).count
-    return {"dead_letters_total": total, "dead_letter_topic": pin.topic}
+    return {"dead_letters_total": state.dead_letters(pin).count, "dead_letter_topic": pin.topic}
 
 
 def _refused(look: _Look) -> list[EosingestError]:

@@ -21,13 +21,12 @@ from eosingest.app.assemble import Parts, assemble
 from eosingest.app.connection import Connection, control_log
 from eosingest.app.encodings import resolved
 from eosingest.app.other_jobs import OtherJobs
-from eosingest.audit import findings, judgement, letters, receipts
+from eosingest.audit import decided, findings, judgement, letters, receipts
 from eosingest.audit.receipts import Circumstances, Compared, Copies, Found, Judgement
 from eosingest.audit.sister_jobs import SisterJob, together
 from eosingest.errors import (
     InterruptedRunError,
     NoSuchJobError,
-    TemporaryError,
     listed,
 )
 from eosingest.host.waiting import in_thread
@@ -36,7 +35,6 @@ from eosingest.protocol import gaps, pins, scope
 from eosingest.protocol.audited_source import AuditedSource, audited_source
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.offsets import topic
-from eosingest.protocol.offsets.blocking import blocked_read
 from eosingest.protocol.offsets.record import ControlRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.records.encoding import Encoding
@@ -44,7 +42,6 @@ from eosingest.report.model import VerifyReport
 from eosingest.report.progress import AuditObserver, AuditProgress
 from eosingest.spec import Spec, generations
 
-_AGAIN_S = 0.2
 _COUNTED = (receipts.LOST, receipts.DOUBLED, receipts.CHANGED, receipts.FOREIGN)
 
 
@@ -135,7 +132,7 @@ class _Verification:
         found, verdict = self._audit(rows)
         with self._log.kafka_errors("reading the dead-letter topic"):
             reading = letters.Reading(self._kafka.admin, self._kafka.client, self._patience_s, self._check)
-            self._letters = letters.audited(reading, control, state.offsets.values(), verdict, self._spec.name)
+            self._letters = letters.audited(reading, control.dead_letters, state, verdict, self._spec.name)
         return self._report(found, verdict, rows, self._live_run() or self._other_jobs.moved(self._sisters))
 
     def _read_receipts(self) -> None:
@@ -177,30 +174,14 @@ class _Verification:
         return pins.generation_of(control, sent=True, asked=self._spec.generation, newest=generations.NEWEST)
 
     def _wait_until_decided(self) -> None:
-        """Wait until every transaction in the ranges to be read is committed or aborted.
-
-        Raises TemporaryError that names the transactional ids that stay open.
-        """
-        deadline = time.monotonic() + self._patience_s
-        while True:
-            stable = self._kafka.admin.last_stable_offsets(self._sink.name, self._sink.partitions)
-            open_in = [part for part in self._extents if part.slices() and stable[part.partition] < part.high_watermark]
-            if not open_in:
-                return
-            self._check()
-            if time.monotonic() > deadline:
-                raise self._blocked([part.partition for part in open_in])
-            time.sleep(_AGAIN_S)
+        """See `decided.wait_until_decided`, for the ranges to be read."""
+        ends = {part.partition: part.high_watermark for part in self._extents if part.slices()}
+        admin, patience_s, check = self._kafka.admin, self._patience_s, self._check
+        decided.wait_until_decided(admin, self._sink, ends, "topic", patience_s=patience_s, check=check)
 
     def _encodings(self) -> dict[str, Encoding]:
         pinned = self._control.encodings
         return in_thread(lambda: resolved(self._spec, pinned, unknown="refuse"), self._check, "registry")
-
-    def _blocked(self, partitions: list[int]) -> TemporaryError:
-        what = "inconclusive: the topic cannot be read to its end"
-        return blocked_read(
-            self._kafka.admin, self._sink.name, partitions, what, code="topic-held-up", again="verify again"
-        )
 
     # ---- reading and judging ---------------------------------------------------------------------------------------
 

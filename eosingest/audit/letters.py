@@ -7,28 +7,25 @@ same topic: so they are read here, in the driver, and told by their header `eosi
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eosingest.audit.decided import wait_until_decided
 from eosingest.audit.receipts import CHANGED, DOUBLED, INCONCLUSIVE, LOST, MISMATCH, REMOVED, Finding, Judgement
 from eosingest.errors import FatalError
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.protocols import FailureKind, KafkaFailure, TopicDescription
+from eosingest.kafka.protocols import FailureKind, KafkaFailure
 from eosingest.kafka.topic_reader import TopicReader
 from eosingest.protocol import pins
 from eosingest.protocol.letters import JOB_HEADER
-from eosingest.protocol.offsets.blocking import blocked_read
 from eosingest.protocol.offsets.dead_letters import DeadLetterPin, DeadLetters
-from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
+from eosingest.protocol.offsets.state import JobState
 from eosingest.records import checksum
 from eosingest.records.checksum import Totals
 
 if TYPE_CHECKING:
     from eosingest.kafka.kafka_python import KafkaPythonAdmin
-
-_AGAIN_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -50,23 +47,31 @@ class Reading:
 
 
 def audited(
-    reading: Reading, control: ControlRecord, receipts: Iterable[OffsetRecord], verdict: Judgement, job: str
+    reading: Reading, pin: DeadLetterPin | None, state: JobState, verdict: Judgement, job: str
 ) -> dict[str, Any] | None:
     """Hold the dead-letter topic against the receipts; return what the report says of it, None without letters.
 
     Adds what is wrong to the verdict. Raises ChangedError where the topic was deleted or recreated, FatalError where it may
-    not be read, KafkaFailure.
+    not be read, TemporaryError where open transactions block the read, KafkaFailure.
     """
-    pin = control.dead_letters
     if pin is None:
         return None
-    expected = pin.total(receipt.dead for receipt in receipts)
+    expected = state.dead_letters(pin)
     topic = reading.admin.describe_topic(pin.topic)
     if topic is None or topic.topic_id != pin.topic_id:
         if not expected.count:
             return None
         raise pins.written_topic_recreated(pin.topic)
-    ends = _decided_ends(reading, topic)
+    ends = [place.end for place in reading.admin.offset_ranges(topic.name, topic.partitions)]
+    # Others write to the topic too: letters behind a transaction of theirs would look lost.
+    wait_until_decided(
+        reading.admin,
+        topic,
+        dict(enumerate(ends)),
+        "dead-letter topic",
+        patience_s=reading.patience_s,
+        check=reading.check,
+    )
     try:
         found = _read(reading, pin, ends, job)
     except KafkaFailure as failure:
@@ -75,27 +80,6 @@ def audited(
         raise _unreadable(pin.topic, failure) from failure
     judge(verdict, pin.topic, expected, found)
     return {"topic": pin.topic, "expected": expected.count, "found": found.total.records}
-
-
-def _decided_ends(reading: Reading, topic: TopicDescription) -> list[int]:
-    """Return the high watermarks, once every transaction below them is committed or aborted.
-
-    Others write to the topic too: letters behind a transaction of theirs would look lost. Raises TemporaryError that names
-    the transactional ids that stay open.
-    """
-    ends = [place.end for place in reading.admin.offset_ranges(topic.name, topic.partitions)]
-    deadline = time.monotonic() + reading.patience_s
-    while True:
-        stable = reading.admin.last_stable_offsets(topic.name, topic.partitions)
-        undecided = [partition for partition, end in enumerate(ends) if stable[partition] < end]
-        if not undecided:
-            return ends
-        reading.check()
-        if time.monotonic() > deadline:
-            what = "inconclusive: the dead-letter topic cannot be read to its end"
-            code, again = "topic-held-up", "verify again"
-            raise blocked_read(reading.admin, topic.name, undecided, what, code=code, again=again)
-        time.sleep(_AGAIN_S)
 
 
 def _read(reading: Reading, pin: DeadLetterPin, ends: Sequence[int], job: str) -> FoundLetters:

@@ -97,8 +97,7 @@ class Driver:
 
     def _letters(self) -> int:
         """Return how many dead letters the job has written so far."""
-        pin, offsets = self._job.log.mine.dead_letters, self._job.log.state.offsets
-        return 0 if pin is None else pin.total(offset.dead for offset in offsets.values()).count
+        return self._job.log.state.dead_letters(self._job.log.mine.dead_letters).count
 
     def _complete(self, planned: Planned) -> None:
         """Commit `complete` where nothing is pending. Raises IncompleteError where an item outside the plan is half sent."""
@@ -109,7 +108,7 @@ class Driver:
         self._job.commit_complete(planned.control, planned.sink, done, tombstones=planned.tombstones)
 
     def _report(self, plan: Plan, *, before: int, letters: int, errors: list[EosingestError]) -> RunReport:
-        state = self._job.log.state
+        state, total = self._job.log.state, self._letters()
         left = verdict.unfinished(plan, state)
         items = len(plan.items) + len(plan.empty)
         items_left = {planned.split.item for planned in left}
@@ -129,7 +128,7 @@ class Driver:
             seconds=self._runtime.now() - self._began,
             errors=tuple(errors),
             records_resent=self._job.log.mine.audit.retired_records,
-            dead_letters=self._letters() - letters,
-            dead_letters_total=self._letters(),
+            dead_letters=total - letters,
+            dead_letters_total=total,
             dead_letter_topic=pin.topic if (pin := self._job.log.mine.dead_letters) is not None else None,
         )

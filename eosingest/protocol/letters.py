@@ -40,26 +40,29 @@ class Letters:
 
     def others(self, batch: Batch) -> Batch:
         """Return the rows of the batch that are none."""
-        return batch.where(~self._mask(batch)) if len(self) else batch
+        if not len(self):
+            return batch
+        mask = np.ones(len(batch.splits), np.bool_)
+        mask[self.rows] = False
+        return batch.where(mask)
+
+    def without(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the hashes of the batch's rows that are none."""
+        return np.delete(hashes, self.rows) if len(self) else hashes
 
     def receipt(self, batch: Batch) -> DeadLetters:
         """Return what an offset record says of them."""
         if not len(self):
             return NO_DEAD_LETTERS
-        dead = batch.where(self._mask(batch))
-        metadata = 0 if dead.metadata is None else checksum.add(0, dead.metadata)
+        rows = checksum.add(0, batch.hashes[self.rows])
+        metadata = 0 if batch.metadata is None else checksum.add(0, batch.metadata[self.rows])
         written = sum(checksum.record_hashes(zip(self.records.keys, self.records.values, strict=True)))
-        return DeadLetters(len(self), checksum.add(0, dead.hashes), metadata, written % checksum.MODULUS)
+        return DeadLetters(len(self), rows, metadata, written % checksum.MODULUS)
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """Return the size of each in bytes: key, value and headers."""
         each = zip(self.records.keys, self.records.values, self.records.headers or (), strict=True)
         return np.array([_length(key) + _length(value) + _size(headers) for key, value, headers in each], np.int64)
-
-    def _mask(self, batch: Batch) -> npt.NDArray[np.bool_]:
-        mask = np.zeros(len(batch.splits), np.bool_)
-        mask[self.rows] = True
-        return mask
 
 
 NO_LETTERS = Letters(np.zeros(0, np.int64), Records([], [], headers=[]))

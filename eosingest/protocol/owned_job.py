@@ -107,19 +107,17 @@ class OwnedJob:
     ) -> None:
         """Commit `complete` with what it folds, and the rest beside it. Raises as `commit` does."""
         gone = [record.split_key(self.settings.job, split) for split in done.gone]
-        completed = self._completed(control, sink)
-        if completed.dead_letters is not None:
-            written = (offset.dead for offset in self.log.state.offsets.values())
-            completed = replace(completed, dead_letters=completed.dead_letters.completed(written))
-        self.commit(completed, tombstones=tombstones, offsets=[*marks, *done.records], folded=gone)
+        self.commit(self._completed(control, sink), tombstones=tombstones, offsets=[*marks, *done.records], folded=gone)
 
     def _completed(self, control: ControlRecord, sink: TopicDescription) -> ControlRecord:
         """Return the control record `complete`. The sink's high watermarks end the audit: we write no record after them."""
         audit = control.audit
         if audit.end is None:
             audit = replace(audit, end=sink_topic.ends(self.admin, sink))
+        pin = control.dead_letters
+        pin = None if pin is None else pin.completed(self.log.state.dead_letters(pin))
         closed = replace(control, state=record.COMPLETE, tasks_alive=0, pin_open=False, forgotten=False, audit=audit)
-        return replace(closed, scope=None)
+        return replace(closed, scope=None, dead_letters=pin)
 
     def pinned_now(self, *, topic_id: str, cluster_id: str) -> Pinned:
         """Return what this run would pin for the job's life."""
@@ -143,12 +141,7 @@ class OwnedJob:
 
     def hanging(self, sink: TopicDescription) -> TemporaryError | None:
         """Return the error where a transaction of an id that we fenced is still open in a topic of records or dead letters."""
-        dead = self._dead_letter_topic()
-        for written in (sink,) if dead is None else (sink, dead):
-            found = self._hanging(written)
-            if found is not None:
-                return found
-        return None
+        return self._hanging_in(sink, self._dead_letter_topic())
 
     def lost_topics(self, sink: TopicDescription) -> list[EosingestError]:
         """Return what is wrong, behind the last task, with the topics that tasks wrote to: one is another than it was then.
@@ -165,7 +158,7 @@ class OwnedJob:
             and (dead is None or dead.topic_id != pin.topic_id)
         ):
             return [pins.written_topic_recreated(pin.topic)]
-        hanging = self.hanging(now)
+        hanging = self._hanging_in(now, dead)
         return [] if hanging is None else [hanging]
 
     def _dead_letter_topic(self) -> TopicDescription | None:
@@ -178,10 +171,11 @@ class OwnedJob:
                 raise
             return None
 
-    def _hanging(self, written: TopicDescription) -> TemporaryError | None:
+    def _hanging_in(self, sink: TopicDescription, dead: TopicDescription | None) -> TemporaryError | None:
         stems = {stem_of(control_id(prefix, self.settings.job)) for prefix in self.prefixes}
         try:
-            return sink_topic.hanging(self.admin, written, stems)
+            found = sink_topic.hanging(self.admin, sink, stems)
+            return found if found is not None or dead is None else sink_topic.hanging(self.admin, dead, stems)
         except TemporaryError as error:  # a partition without a leader can neither answer nor take a marker
             return error
 

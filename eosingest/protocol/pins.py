@@ -154,10 +154,9 @@ def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_
     """Raise ChangedError where the offsets topic was recreated since the control record, or lacks offset records."""
     if of_another_offsets_topic(control.pinned, offsets_topic_id):
         raise offsets_topic_recreated(control.run)
-    counts = [("records", state.records_total, control.records_total)]
-    if control.dead_letters is not None:
-        letters = control.dead_letters.total(offset.dead for offset in state.offsets.values())
-        counts.append(("dead letters", letters.count, control.dead_letters.before))
+    pin = control.dead_letters
+    letters = ("dead letters", state.dead_letters(pin).count, 0 if pin is None else pin.before)
+    counts = [("records", state.records_total, control.records_total), letters]
     for what, found, told in counts:
         if found < told:
             raise ChangedError(

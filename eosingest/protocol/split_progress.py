@@ -102,11 +102,10 @@ class SplitProgress:
         self.caught_up = True
         self.seen += len(rows.splits)
         self.rows += len(rows.splits)
-        sent = letters.others(rows)
-        self.records += len(sent.splits)
-        self.checksum = checksum.add(self.checksum, sent.hashes)
-        if sent.metadata is not None and self.metadata is not None:
-            self.metadata = checksum.add(self.metadata, sent.metadata)
+        self.records += len(rows.splits) - len(letters)
+        self.checksum = checksum.add(self.checksum, letters.without(rows.hashes))
+        if rows.metadata is not None and self.metadata is not None:
+            self.metadata = checksum.add(self.metadata, letters.without(rows.metadata))
         self.dead += letters.receipt(rows)
         self.seen_checksum, self.seen_metadata = self._all_rows()
 

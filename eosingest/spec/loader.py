@@ -179,11 +179,10 @@ def _refusals(tables: Table) -> Iterator[Problem]:
         problem = embedded_problem(master, servers)
         if problem is not None:
             yield Problem(("sink", "bootstrap_servers"), problem, code="embedded-elsewhere")
-    topic = get(tables, "sink", "topic")
-    if topic is not None and topic == (get(tables, "sink", "offsets_topic") or "eosingest-offsets"):
-        yield Problem(("sink", "offsets_topic"), "must not be the topic that records are written to")
-    dead = get(tables, "on_error", "topic")
+    topic, dead = get(tables, "sink", "topic"), get(tables, "on_error", "topic")
     offsets = get(tables, "sink", "offsets_topic") or "eosingest-offsets"
+    if topic is not None and topic == offsets:
+        yield Problem(("sink", "offsets_topic"), "must not be the topic that records are written to")
     for known, what in ((topic, "sink.topic"), (offsets, "sink.offsets_topic")):
         if dead is not None and dead == known:
             yield Problem(("on_error", "topic"), f"must not be {what}", "name a topic of its own for dead letters")

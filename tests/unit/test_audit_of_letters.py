@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -15,7 +14,7 @@ from eosingest.errors import ChangedError, TemporaryError
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.protocols import OffsetRange, OpenTransaction, TopicDescription
 from eosingest.protocol.offsets.dead_letters import DeadLetterPin, DeadLetters
-from eosingest.protocol.offsets.record import ControlRecord
+from eosingest.protocol.offsets.state import JobState
 from eosingest.records.checksum import Totals
 
 PIN = DeadLetterPin("dead", "id", (0,))
@@ -62,8 +61,7 @@ class Brokers:
 def audited(brokers: Brokers, pin: DeadLetterPin | None, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any] | None:
     monkeypatch.setattr(letters, "_read", lambda reading, pin, ends, job: FoundLetters(Totals(ends[0], 0), 0))
     reading = Reading(cast(Any, brokers), ClientSettings("b:9092", {}), 0.0, lambda: None)
-    control = cast(ControlRecord, SimpleNamespace(dead_letters=pin))
-    return letters.audited(reading, control, [], Judgement(VERIFIED), "job")
+    return letters.audited(reading, pin, JobState("job"), Judgement(VERIFIED), "job")
 
 
 def test_a_job_without_a_dead_letter_topic(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,6 +256,7 @@ MODULES_MAY: dict[str, set[str]] = {
     "spark.daemon": {"sources.registry", "spark"},
     "spark.probe": {"sources.registry"},
     "audit.receipts": {"kafka.protocols", "protocol.offsets", "records.checksum"},
+    "audit.decided": {"kafka.protocols", "kafka.kafka_python", "protocol.offsets"},
     "audit.findings": {"audit.receipts", "errors", "kafka.protocols"},
     "audit.judgement": {"audit.receipts", "records.checksum"},
     "audit.sister_jobs": {"audit.receipts", "errors", "kafka.protocols", "protocol.offsets", "records.checksum"},

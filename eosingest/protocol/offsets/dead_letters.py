@@ -68,9 +68,9 @@ class DeadLetterPin:
         """Return the sum of all letters of the job; `receipts` are those of its offset records."""
         return sum(receipts, self.retired)
 
-    def completed(self, receipts: Iterable[DeadLetters]) -> DeadLetterPin:
-        """Return the pin of a job that is complete: from here on letters are counted anew against what is allowed."""
-        return replace(self, before=self.total(receipts).count)
+    def completed(self, letters: DeadLetters) -> DeadLetterPin:
+        """Return the pin of a job that is complete, with these: from here on they are counted anew against what is allowed."""
+        return replace(self, before=letters.count)
 
     def retiring(self, receipts: Iterable[DeadLetters]) -> DeadLetterPin:
         """Return the pin with letters added whose offset records are tombstoned while they stay in the topic."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from eosingest.errors import FatalError
 from eosingest.kafka.protocols import LogRecord
 from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS, DeadLetterPin, DeadLetters
 from eosingest.protocol.offsets.gap import GapRecord, decode_gap
 from eosingest.protocol.source import SplitId
 
@@ -126,6 +127,10 @@ class JobState:
     def records_total(self) -> int:
         """How many records the offset records account for."""
         return sum(offset.records for offset in self.offsets.values())
+
+    def dead_letters(self, pin: DeadLetterPin | None) -> DeadLetters:
+        """Return the sum of all letters of the job, whose control record has the pin; none without one."""
+        return NO_DEAD_LETTERS if pin is None else pin.total(offset.dead for offset in self.offsets.values())
 
     def is_done(self, split: SplitId) -> bool:
         """Say whether a split is done."""
