@@ -30,7 +30,7 @@ Not handled here: that the planned splits are those Spark reads (spark/scan.py),
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from eosingest.errors import (
     EXIT_FATAL,
@@ -42,9 +42,9 @@ from eosingest.errors import (
     TemporaryError,
 )
 from eosingest.host.failpoints import fail_point
-from eosingest.kafka.protocols import LARGEST_RECORD_BYTES, FailureKind, KafkaFailure
+from eosingest.kafka.protocols import FailureKind, KafkaFailure
 from eosingest.protocol.keyless import in_their_partition
-from eosingest.protocol.letters import NO_LETTERS, Letters, letters_of, with_sizes
+from eosingest.protocol.letters import Letters, with_sizes
 from eosingest.protocol.ownership import Ownership
 from eosingest.protocol.pace import Pace
 from eosingest.protocol.restarts import Restarts
@@ -61,7 +61,7 @@ from eosingest.protocol.task_contract import (
     TaskSettings,
 )
 from eosingest.protocol.transaction import Transaction
-from eosingest.records.limits import BadRow, bad_rows
+from eosingest.protocol.unsendable import Unsendable
 from eosingest.records.runs import runs
 
 
@@ -94,8 +94,8 @@ class Task:
         """`attempt` is Spark's unique task attempt id, `attempt_number` counts this task's attempts from 0; clocks in s, ms."""
         self._settings = settings
         self._last_attempt = attempt_number + 1 >= settings.max_attempts
-        self._now_ms = now_ms
         self._outcome = Outcome(number)
+        self._unsendable = Unsendable(settings, now_ms, self._outcome.bad_rows)
         self._ownership = Ownership(settings, number, attempt, kafka.reader())
         self._transaction = Transaction(settings, number, kafka, now)
         self._splits = SplitSequence(settings.splits, self._ownership.committed, settings.wording)
@@ -105,7 +105,6 @@ class Task:
         self._pace = Pace(settings.rate_limit, now)
         self._sleep = sleep
         self._claimed = False
-        self._letters = 0  # dead letters that were handed over
 
     # ---- one attempt -----------------------------------------------------------------------------------------------
 
@@ -212,54 +211,11 @@ class Task:
 
     def _send_all(self, progress: SplitProgress, rows: Batch) -> None:
         """Send rows of one split piece by piece: those that can be sent, and of the others dead letters."""
-        bad = self._bad_rows(rows)
-        end = self._end_of_letters(rows, bad)
-        if end < len(bad):
-            rows, bad = self._given_up(progress, rows, bad[end]), bad[:end]
-        letters = letters_of(self._settings, progress.planned, rows, progress.seen, bad) if bad else NO_LETTERS
+        rows, letters = self._unsendable.told_apart(progress, rows)
         at = 0
         for piece in self._transaction.pieces(with_sizes(rows, letters)):
             self._send(progress, piece, letters.between(at, at + len(piece.splits)))
             at += len(piece.splits)
-
-    def _end_of_letters(self, rows: Batch, bad: Sequence[BadRow]) -> int:
-        """Return how many of the bad rows may become dead letters.
-
-        Not behind what is allowed, nor from a row on that is larger than any record: its input may have left off reading there.
-        """
-        dead = self._settings.dead_letters
-        if dead is None:
-            return 0
-        endless = (number for number, each in enumerate(bad) if rows.sizes[each.index] > LARGEST_RECORD_BYTES)
-        return min(max(0, dead.left - self._letters), next(endless, len(bad)))
-
-    def _bad_rows(self, rows: Batch) -> list[BadRow]:
-        return bad_rows(
-            self._settings.limits,
-            keys=rows.records.keys,
-            sizes=rows.sizes,
-            timestamps_ms=rows.records.timestamps_ms,
-            partitions=rows.records.partitions,
-            corrupt=rows.corrupt,
-            unfit=rows.unfit,
-            now_ms=self._now_ms(),
-        )
-
-    def _given_up(self, progress: SplitProgress, rows: Batch, bad: BadRow) -> Batch:
-        """Cut the rows at one that cannot be sent, and give up the split there; the other splits go on."""
-        letters = "raise max" if self._settings.dead_letters is not None else "name a topic"
-        progress.failed = True
-        self._outcome.bad_rows.append(
-            {
-                "split": progress.planned.id,
-                "label": progress.planned.label,
-                "row": progress.seen + bad.index + 1,
-                "code": bad.code,
-                "reason": bad.reason,
-                "letters": letters if rows.sizes[bad.index] <= LARGEST_RECORD_BYTES else "",
-            }
-        )
-        return rows.slice(0, bad.index)
 
     # ---- step 4 ----------------------------------------------------------------------------------------------------
 
@@ -273,7 +229,6 @@ class Task:
             raise AttemptLostError(f"{progress.planned.label} is ahead of this attempt")
         # Before produce: what may have gone out counts as in flight if produce fails.
         progress.take(rows, letters)
-        self._letters += len(letters)
         try:
             self._transaction.send(letters.others(rows), letters.records, size)
         except KafkaFailure as failure:

@@ -81,6 +81,13 @@ MODULES_MAY: dict[str, set[str]] = {
         "records.checksum",
         "records.limits",
     },
+    "protocol.unsendable": {
+        "kafka.protocols",
+        "protocol.letters",
+        "protocol.split_progress",
+        "protocol.task_contract",
+        "records.limits",
+    },
     "protocol.split_progress": {
         "protocol.letters",
         "protocol.source",
@@ -122,7 +129,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "protocol.split_sequence",
         "protocol.task_contract",
         "protocol.transaction",
-        "records.limits",
+        "protocol.unsendable",
         "records.runs",
     },
     "protocol.split_table": {"protocol.plan", "protocol.offsets", "protocol.source", "protocol.task_contract"},
