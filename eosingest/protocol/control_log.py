@@ -13,7 +13,7 @@ from typing import Protocol
 
 from eosingest.errors import EosingestError, FatalError, FencedError, TemporaryError
 from eosingest.kafka.protocols import Admin, FailureKind, KafkaFailure, OffsetsReader, Producer
-from eosingest.protocol.offsets import record, topic
+from eosingest.protocol.offsets import record, scope_piece, topic
 from eosingest.protocol.offsets.blocking import blocked_read
 from eosingest.protocol.offsets.gap import GapRecord
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord, RunRecord
@@ -194,13 +194,11 @@ class ControlLog:
 
     def _scope_entries(self, control: ControlRecord, pieces: Sequence[str]) -> list[tuple[bytes, bytes | None]]:
         """Return the pieces of a new scope, and tombstones for those that the control record's scope does not have."""
-        written = [
-            (record.scope_key(self._job, number), record.encode_piece(text)) for number, text in enumerate(pieces)
-        ]
+        written = [(scope_piece.key(self._job, number), scope_piece.encode(text)) for number, text in enumerate(pieces)]
         kept = control.scope.pieces if control.scope is not None else 0
         return [
             *written,
-            *((record.scope_key(self._job, number), None) for number in self.state.scope if number >= kept),
+            *((scope_piece.key(self._job, number), None) for number in self.state.scope if number >= kept),
         ]
 
     def _run_entries(self, control: ControlRecord) -> list[tuple[bytes, bytes | None]]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from eosingest.errors import ChangedError, SpecError
 from eosingest.protocol import pins
-from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets import scope_piece
 from eosingest.protocol.offsets.record import ControlRecord, ScopePin
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.source import Listing, Rereadable, Scope, Source
@@ -74,7 +74,7 @@ def whole(pin: ScopePin, pieces: Mapping[int, bytes]) -> Scope:
 def _joined(pin: ScopePin, pieces: Mapping[int, bytes]) -> str:
     """Return the text of all pieces, "" where a piece is not in our format."""
     try:
-        return "".join(record.decode_piece(pieces[number]) for number in range(pin.pieces))
+        return "".join(scope_piece.decode(pieces[number]) for number in range(pin.pieces))
     except (ValueError, LookupError, AttributeError, TypeError):
         return ""
 

@@ -1,6 +1,6 @@
 """Tells the rows apart that Kafka would not take: some become dead letters, and one that may not ends its split.
 
-Between a task's rows (split_sequence.py) and its transaction (transaction.py). Which rows cannot be sent records/limits.py says,
+Between the rows of a task (split_sequence.py) and its transaction (transaction.py). Which rows cannot be sent limits.py says,
 what a dead letter is letters.py.
 """
 

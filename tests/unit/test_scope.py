@@ -10,7 +10,7 @@ import pytest
 
 from eosingest.errors import ChangedError, EosingestError, SpecError
 from eosingest.protocol import scope
-from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets import record, scope_piece
 from eosingest.protocol.offsets.record import COMPLETE, FAILED, ScopePin
 from eosingest.protocol.offsets.state import TaskState
 from eosingest.protocol.source import Json, Scope
@@ -39,7 +39,7 @@ def job() -> TableJob:
 
 
 def pieces(texts: tuple[str, ...]) -> dict[int, bytes]:
-    return {number: record.encode_piece(text) for number, text in enumerate(texts)}
+    return {number: scope_piece.encode(text) for number, text in enumerate(texts)}
 
 
 # ---- its text ------------------------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def test_a_scope_that_is_not_whole_is_refused(what: str) -> None:
     elif what == "last one missing":
         del written[pin.pieces - 1]
     elif what == "another":
-        written[1] = record.encode_piece(texts[1].replace("1", "2", 1))
+        written[1] = scope_piece.encode(texts[1].replace("1", "2", 1))
     elif what == "foreign":
         written[1] = b"\xff no JSON"
     elif what == "no object":
@@ -172,7 +172,7 @@ def test_a_rerun_cuts_the_same_and_a_new_scope_goes_on_behind(job: TableJob) -> 
 def test_only_a_scope_in_force_is_read(job: TableJob) -> None:
     """Nothing was sent under it: whatever became of it, another one is frozen, and keeps no piece of the first."""
     job.run_killed_at("driver-after-running")
-    job.write((record.scope_key("job", 0), None), (record.scope_key("job", 7), record.encode_piece("left")))
+    job.write((scope_piece.key("job", 0), None), (scope_piece.key("job", 7), scope_piece.encode("left")))
     job.run_killed_at("task-before-commit", 2)
     state = job.state()
     assert state.settled is not None
@@ -187,8 +187,8 @@ def test_no_new_cut_where_the_scope_in_force_is_lost(job: TableJob, what: str) -
     """Breaks when a run freezes another one: rows that were sent would go again, or stay behind."""
     job.run_killed_at("task-before-commit", 2)
     before = job.values()
-    piece = None if what == "gone" else record.encode_piece('{"file-0":[0,100]}')
-    job.write((record.scope_key("job", 0), piece))
+    piece = None if what == "gone" else scope_piece.encode('{"file-0":[0,100]}')
+    job.write((scope_piece.key("job", 0), piece))
     for _ in range(2):
         with pytest.raises(ChangedError) as caught:
             job.run()

@@ -73,11 +73,6 @@ def run_key(job: str, run: int, *, ended: bool = False) -> bytes:
     return wire.encode([job, {"ended" if ended else "run": run}])
 
 
-def scope_key(job: str, piece: int) -> bytes:
-    """Return the key of a piece of the source's scope, by its number from 0."""
-    return wire.encode([job, {"scope": piece}])
-
-
 def split_key(job: str, split: SplitId) -> bytes:
     """Return the key of a split's offset record."""
     return key_prefix(job) + split.encode() + b"]"
@@ -354,16 +349,6 @@ def decode_control(value: bytes) -> ControlRecord:
     if "dead_letters" in loaded:
         loaded["dead_letters"] = DeadLetterPin.from_json(loaded["dead_letters"])
     return ControlRecord(**loaded)
-
-
-def encode_piece(text: str) -> bytes:
-    """Return the wire form of a piece of the source's scope."""
-    return wire.encode({"v": _WRITTEN, "text": text})
-
-
-def decode_piece(value: bytes) -> str:
-    """Return the text of a piece of the source's scope."""
-    return str(wire.load(value, "scope")["text"])
 
 
 def writer_of(value: bytes) -> tuple[int, int]:
