@@ -1,4 +1,4 @@
-"""What to do where Kafka refuses for good: which right a job lacks, by the code of the refusal. Pure.
+"""What to do where Kafka refuses for good: which right a job lacks, or which setting does not fit the brokers. Pure.
 
 For the errors of the driver (control_log.py) and of tasks (restarts.py).
 """
@@ -12,10 +12,15 @@ _RIGHTS = {
 
 
 def hint_of(code: str, sink: str = "the sink topic", offsets: str = "the offsets topic") -> str:
-    """Return what is safe and what to do behind a refusal with this code of Kafka, "" where no right is missing.
+    """Return what is safe and what to do behind a refusal with this code of Kafka, "" for one that is not known.
 
     `sink` and `offsets` name the topics.
     """
+    if code == "INVALID_TRANSACTION_TIMEOUT":
+        return (
+            "nothing was sent; lower transaction.timeout to the brokers' transaction.max.timeout.ms (15 minutes by default), or"
+            " have that raised"
+        )
     rights = _RIGHTS.get(code)
     if rights is None:
         return ""

@@ -268,6 +268,13 @@ def test_corrupt_parquet(job: Job, schema: str) -> None:
     assert sorted(record.value or b"" for record in job.records()) == [b"0", b"1", b"2"]
 
 
+def test_a_timeout_that_the_brokers_do_not_allow(job: Job) -> None:
+    write_json(job, "a.jsonl", [{"n": 1}])
+    write_tables(job, source=SOURCE, record=RECORD, transaction='timeout = "20m"')
+    hint = "lower transaction.timeout to the brokers' transaction.max.timeout.ms"
+    assert_refused(job.run(), 7, "kafka-refused", "INVALID_TRANSACTION_TIMEOUT", hint)
+
+
 def test_corrupt_row_that_is_not_utf8(job: Job) -> None:
     """Breaks when the text of a corrupt row is taken for UTF-8; the rows before it and the other file are sent."""
     (job.data / "latin.jsonl").write_bytes(b'{"n":1,"s":"x"}\n{"n":2,"s":"caf\xe9"}\n')
