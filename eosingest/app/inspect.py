@@ -19,7 +19,7 @@ from eosingest.host.java import find_java, java_major_version
 from eosingest.kafka.config import ClientSettings, refuse_one_sided
 from eosingest.kafka.librdkafka import check_properties
 from eosingest.kafka.protocols import Admin
-from eosingest.protocol import gaps, pins, scope
+from eosingest.protocol import gaps, pins, scope, whole_job
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver_contract import DriverSettings
 from eosingest.protocol.offsets import record, topic
@@ -93,7 +93,8 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
     with parts.connected(start=False) as kafka:
         look = _look(spec, kafka, parts.observer)
         state = look.state
-        errors = _pinned_errors(spec, kafka.admin, look, parts.driver_settings(kafka))
+        settings = parts.driver_settings(kafka)
+        errors = _pinned_errors(spec, kafka.admin, look, settings)
         control = state.settled
         in_force = control is not None and pins.in_force(control, state.offsets)
         split_size = control.split_size if control is not None and in_force else spec.source.split_size
@@ -102,6 +103,9 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
             made.refuse_changes(spec.source.on_change)
         with _collected(errors):
             gaps.refuse(source, gaps.found(source, made))
+        with _collected(errors):
+            if settings.whole and control is not None:
+                whole_job.refuse_half_sent(control, made, state.offsets.values())
         report = _plan_report(spec, kafka.client.bootstrap_servers, made, errors)
     return _with_notes(report, made, parts)
 

@@ -48,7 +48,7 @@ class DriverSettings:
     `accept_change`: accept a changed spec where what was sent is proven to stay. `accept_gap`: go on behind what was deleted
     from the source before it was read. `has_metadata`: records have headers or timestamps of their own.
     `keeps_partitions`: as in `TaskSettings`. `rate_limit` is that of all tasks together, in bytes a second. `dead_letters`
-    None: a bad row ends its split and the run.
+    None: a bad row ends its split and the run. `whole`: everything is sent in one transaction, or nothing.
     """
 
     job: str
@@ -77,6 +77,7 @@ class DriverSettings:
     keeps_partitions: bool = False
     rate_limit: float | None = None
     dead_letters: DeadLetterOrder | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True)

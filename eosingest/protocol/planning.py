@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from eosingest.kafka.protocols import TopicDescription
-from eosingest.protocol import acceptance, dead_letter_topic, gaps, keyless, pins, scope, sink_topic
+from eosingest.protocol import acceptance, dead_letter_topic, gaps, keyless, pins, scope, sink_topic, whole_job
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver_contract import Launcher, Proof, Runtime
 from eosingest.protocol.offsets import record
@@ -78,6 +78,8 @@ class Planning:
             self._accept_change(listing)
         plan = make_plan(self._source, state.offsets, self._split_size(in_force), listing)
         plan.refuse_changes(settings.on_change)
+        if settings.whole:
+            whole_job.refuse_half_sent(self._log.mine, plan, state.offsets.values())
         plan, accepted = self._behind_gaps(plan)
         for note in (*notes_of(plan, self._source), *left_out(plan), *self._spread(plan)):
             self._observer.note(note)

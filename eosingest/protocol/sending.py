@@ -94,6 +94,7 @@ class Sending:
             schema=prepared.schema,
             schema_files=digest,
             encodings=prepared.encodings,
+            whole=self._settings.whole,
             audit=replace(control.audit, end=None),
         )
         self._job.commit(
@@ -125,6 +126,7 @@ class Sending:
             keeps_partitions=settings.keeps_partitions,
             rate_limit=settings.rate_limit / prepared.at_once if settings.rate_limit is not None else None,
             dead_letters=self._planned.dead_letters,
+            whole=settings.whole,
         )
 
     def _watch(self, plan_end: int) -> JobResult:

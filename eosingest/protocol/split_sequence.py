@@ -57,6 +57,16 @@ class SplitSequence:
         """Take a split as ended, because the input, which reads the source itself, says so."""
         self._end(self.enter(told.split, told.rows))
 
+    def end_all(self) -> None:
+        """Take every planned split as ended, also those of which no row came: the input has given all rows of all of them.
+
+        Of a split that is done by now it may have given none.
+        """
+        for split in self._planned:
+            progress = self._met.get(split) or self._begin(split)
+            if progress.seen or not progress.done:
+                self._end(progress)
+
     def beyond(self, progress: SplitProgress, rows: Batch) -> Batch:
         """Return those of the rows that are not handed over yet. The others are passed over, and must give the receipt."""
         count = len(rows.splits)

@@ -22,6 +22,8 @@ What it rests on:
 - Whatever fails, the producer is closed and the steps begin again at 0. The offset record tells whether a commit with an
   unknown outcome happened. Nothing is sent again from memory, and Spark's input cannot be rewound: where what was in
   flight is gone the attempt ends (AttemptLostError), and Spark's retry starts over.
+- Where everything goes in one transaction, it is committed behind the proof that the input has given all rows (Signal.ALL), and
+  not at all where one of them can neither be sent nor become a dead letter, or where it is more than a transaction may have.
 - An expected failure is returned, as an Outcome. Only AttemptLostError and bugs are raised.
 
 Not handled here: that the planned splits are those Spark reads (spark/scan.py), and what a successful job proves (driver.py).
@@ -62,6 +64,7 @@ from eosingest.protocol.task_contract import (
 )
 from eosingest.protocol.transaction import Transaction
 from eosingest.protocol.unsendable import Unsendable
+from eosingest.protocol.whole_job import too_large, too_long
 from eosingest.records.runs import runs
 
 
@@ -114,10 +117,13 @@ class Task:
             self._start()
             inputs.begin(self._ownership.committed)
             self._consume_all(inputs)
-            if self._splits.dirty():
-                self._commit()
-            fail_point("task-at-end")
-            self._report_end()
+            if not self._sends_nothing:
+                if self._splits.dirty():
+                    self._commit()
+                fail_point("task-at-end")
+                self._report_end()
+            if self._outcome.bad_rows:
+                self._outcome.exit_code, self._outcome.code = EXIT_FATAL, BAD_ROWS
         except _ENDS as error:
             self._outcome.end_with(error)
         finally:
@@ -127,15 +133,30 @@ class Task:
         return self._outcome
 
     def _consume_all(self, inputs: Inputs) -> None:
-        while True:
+        all_given = False
+        while not self._sends_nothing:
             item = self._next(inputs)
             if item is Signal.END:
+                if self._settings.whole:
+                    self._end_all(all_given)
                 return
+            all_given = all_given or item is Signal.ALL
             if isinstance(item, Batch):
                 self._consume(item)
             elif isinstance(item, SplitEnd):
                 self._splits.end(item)
             self._commit_if_due()
+
+    @property
+    def _sends_nothing(self) -> bool:
+        """Whether nothing may be committed: everything goes in one transaction, and a row of it cannot be sent."""
+        return self._settings.whole and bool(self._outcome.bad_rows)
+
+    def _end_all(self, all_given: bool) -> None:
+        """Take every split as ended. Raises AttemptLostError unless the input has proven that it gave all: the JVM failed."""
+        if not all_given:
+            raise AttemptLostError("the input ended before all rows had come")
+        self._splits.end_all()
 
     def _next(self, inputs: Inputs) -> Batch | SplitEnd | Signal:
         """Return what the input gives next. After an OSError Spark tries again, unless this is the last attempt."""
@@ -152,8 +173,6 @@ class Task:
         last = self._splits.current
         if last is not None and not last.failed and not last.done:
             self._outcome.last_split = (last.planned.id, last.seen)
-        if self._outcome.bad_rows:
-            self._outcome.exit_code, self._outcome.code = EXIT_FATAL, BAD_ROWS
 
     # ---- steps 0 to 3, and again after a failure -------------------------------------------------------------------
 
@@ -183,11 +202,14 @@ class Task:
 
         Raises AttemptLostError, or one of _ENDS on the last attempt, where rows were in flight and are not committed.
         """
-        once = self._outcome.transactions > 0 or self._transaction.timed_out  # fenced once, not again and again
+        timed_out = self._transaction.timed_out
+        once = self._outcome.transactions > 0 or timed_out  # fenced once, not again and again
         self._transaction.close()
         self._restarts.count(failure)
         self._start()
         lost = self._splits.in_flight()
+        if lost and timed_out and self._settings.whole:
+            raise too_long(self._settings)
         if lost and not self._last_attempt:
             raise AttemptLostError(f"{failure}; what was in flight was not committed")
         if lost and once and failure.kind is FailureKind.FENCED:
@@ -223,8 +245,7 @@ class Task:
         """Send rows of one split, or their dead letters, in a transaction that is committed when it is full or old enough."""
         size = int(rows.sizes.sum())
         self._keep_pace()
-        if not self._transaction.has_room_for(size):
-            self._commit()
+        self._make_room(len(rows.splits), size)
         if progress.rows != progress.seen:  # the log knows more than this attempt: somebody else was at work
             raise AttemptLostError(f"{progress.planned.label} is ahead of this attempt")
         # Before produce: what may have gone out counts as in flight if produce fails.
@@ -237,6 +258,14 @@ class Task:
         self._pace.sent(size)
         self._commit_if_due()
 
+    def _make_room(self, rows: int, size: int) -> None:
+        """Commit what is open where so much more is too much for it. Raises FatalError where everything goes in one."""
+        if self._transaction.has_room_for(rows, size):
+            return
+        if self._settings.whole:
+            raise too_large(self._settings)
+        self._commit()
+
     def _keep_pace(self) -> None:
         """Wait as long as the rate limit asks; a transaction that is open is committed meanwhile when it is due."""
         while (left := self._pace.wait_s) > 0:
@@ -244,8 +273,11 @@ class Task:
             self._commit_if_due()
 
     def _commit_if_due(self) -> None:
-        if self._transaction.due:
-            self._commit()
+        if not self._transaction.due:
+            return
+        if self._settings.whole:
+            raise too_long(self._settings)
+        self._commit()
 
     def _commit(self) -> None:
         """Commit everything handed over, with the offset records of every split it touches."""

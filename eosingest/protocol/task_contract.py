@@ -47,8 +47,8 @@ class TaskSettings:
     `limits` are the sink topic's. `max_records` and `max_bytes` bound a transaction; `max_attempts` is how often Spark tries a
     task (`spark.task.maxFailures`). `wording` is the source's. `keeps_partitions`: a record without a key keeps the
     partition that it comes from (`Split.home`), where the sink topic has as many. `rate_limit`: the bytes of keys, values and
-    headers that the task may send in a second, None for no limit. `dead_letters` None: a bad row ends its split. Times in
-    seconds, sizes in bytes.
+    headers that the task may send in a second, None for no limit. `dead_letters` None: a bad row ends its split. `whole`: the
+    task sends all that it has in one transaction, or nothing. Times in seconds, sizes in bytes.
     """
 
     job: str
@@ -69,6 +69,7 @@ class TaskSettings:
     keeps_partitions: bool = False
     rate_limit: float | None = None
     dead_letters: DeadLetterSettings | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,9 @@ class Signal(enum.Enum):
     """What an input gives instead of a batch."""
 
     TICK = "tick"  # nothing came in time: look at the clock
+    ALL = (
+        "all"  # every row of every planned split was given: proven, and said only where all is sent in one transaction
+    )
     END = "end"  # the input ended, which proves nothing
 
 
@@ -187,7 +191,7 @@ class Outcome:
     `last_split` is (identity, rows seen) of the last split in the input, None where it is done already or had a bad row.
     `read_all` says that the input was read to its end and that all of it is committed, except splits with bad rows.
     `bad_rows` are dicts of split (identity), label, row (of the split after `where`, from 1), code, reason, letters (what
-    would make it a dead letter: "raise max", "name a topic", or nothing).
+    would make it a dead letter: "raise max", "name a topic", or nothing), whole (whether nothing was sent because of it).
     `records`, `dead_letters` and `transactions` count what was committed, `restarts` the failures after which the task began
     again.
     """

@@ -5,7 +5,8 @@
        └──────────── close: after every failure ─────────┘
 
 A transaction is begun when there is something to write, and ends at `max_records`, `max_bytes` or half of the transaction
-timeout. There is no abort: where anything failed, the producer is closed, and the next one's `start` aborts what was open.
+timeout; where everything goes in one, it may not exceed them. There is no abort: where anything failed, the producer is closed,
+and the next one's `start` aborts what was open.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from eosingest.protocol.task_contract import Batch, TaskKafka, TaskSettings
 
 _CHUNK_ROWS = 2_000  # rows between two looks at the clock
 _IDLE_WAIT_S = 1.0
+# For which part of its timeout a transaction may be open. Of the one that has everything, nothing follows but its commit.
+_OPEN_SHARE, _OPEN_SHARE_OF_ALL = 0.5, 0.9
 
 Entry = tuple[bytes, bytes]  # key and value of a record of the offsets topic
 
@@ -99,15 +102,17 @@ class Transaction:
 
     @property
     def wait_s(self) -> float:
-        """How long to wait for the input, in seconds: while a transaction is open, until half of its timeout has passed."""
+        """How long to wait for the input, in seconds: while a transaction is open, as long as it may be."""
         if self.state is not ProducerState.OPEN:
             return _IDLE_WAIT_S
-        return max(0.0, self._begun_at + self._settings.transaction_timeout_s / 2 - self._now())
+        share = _OPEN_SHARE_OF_ALL if self._settings.whole else _OPEN_SHARE
+        return max(0.0, self._begun_at + self._settings.transaction_timeout_s * share - self._now())
 
     @property
     def due(self) -> bool:
-        """Whether the transaction must be committed now: it is full, or half of its timeout has passed."""
-        if self.records + self.letters >= self._settings.max_records or self._bytes >= self._settings.max_bytes:
+        """Whether the transaction must end now: it is as old as it may be, or full where another one may follow."""
+        full = self.records + self.letters >= self._settings.max_records or self._bytes >= self._settings.max_bytes
+        if full and not self._settings.whole:
             return True
         return self.state is ProducerState.OPEN and self.wait_s == 0.0
 
@@ -117,9 +122,12 @@ class Transaction:
         is_open = self.state is ProducerState.OPEN
         return is_open and self._now() - self._begun_at >= self._settings.transaction_timeout_s
 
-    def has_room_for(self, size: int) -> bool:
-        """Say whether `size` more bytes stay below `max_bytes`. An empty transaction takes rows of any size."""
-        return not self.records + self.letters or self._bytes + size <= self._settings.max_bytes
+    def has_room_for(self, rows: int, size: int) -> bool:
+        """Say whether so many more rows, of `size` bytes in all, are within the limits. An empty transaction takes any row."""
+        held = self.records + self.letters
+        return not held or (
+            held + rows <= self._settings.max_records and self._bytes + size <= self._settings.max_bytes
+        )
 
     def pieces(self, rows: Batch) -> Iterator[Batch]:
         """Cut rows into pieces that fit into the transaction as it is when each is asked for; of one row at least."""

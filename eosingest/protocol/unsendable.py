@@ -76,6 +76,7 @@ class Unsendable:
                 "code": bad.code,
                 "reason": bad.reason,
                 "letters": letters if rows.sizes[bad.index] <= LARGEST_RECORD_BYTES else "",
+                "whole": self._settings.whole,
             }
         )
         return rows.slice(0, bad.index)

@@ -188,12 +188,18 @@ def outcome_errors(outcomes: Sequence[Outcome], wording: Wording) -> list[Eosing
             FatalError(
                 _listed(lines, separator="\n"),
                 code=str(rows[0]["code"]),
-                hint=f"everything before these rows, and every other split, was sent once; {_way_on(rows, wording)}",
+                hint=f"{_sent(rows)}; {_way_on(rows, wording)}",
             )
         )
     others = {outcome.code: outcome for outcome in outcomes if outcome.error and outcome.exit_code != EXIT_FENCED}
     # An outcome "fenced" is no evidence by itself: the driver read the control record, and it was ours.
     return errors + [_outcome_error(outcome) for outcome in others.values()]
+
+
+def _sent(rows: Sequence[Mapping[str, Any]]) -> str:
+    if any(row.get("whole") for row in rows):
+        return "nothing was sent, since everything goes in one transaction"
+    return "everything before these rows, and every other split, was sent once"
 
 
 def _way_on(rows: Sequence[Mapping[str, Any]], wording: Wording) -> str:

@@ -66,12 +66,18 @@ def _bounds(sizes: Sequence[int], tasks: int) -> list[int]:
 class DirectInputs:
     """The input of a task that reads its splits itself (`task_contract.Inputs`)."""
 
-    def __init__(self, reader: DirectReader, splits: Sequence[DirectSplit], longest: int) -> None:
-        """Read nothing yet: the committed positions are not known before `begin`. `longest` as in `DirectReader.read`."""
+    def __init__(
+        self, reader: DirectReader, splits: Sequence[DirectSplit], longest: int, *, whole: bool = False
+    ) -> None:
+        """Read nothing yet: the committed positions are not known before `begin`. `longest` as in `DirectReader.read`.
+
+        `whole`: say behind the last split that all were given.
+        """
         self._reader = reader
         self._splits = splits
         self._longest = longest
-        self._ahead: ReadAhead[Batch | SplitEnd] | None = None
+        self._whole = whole
+        self._ahead: ReadAhead[Batch | SplitEnd | Signal] | None = None
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
         """Start reading. `committed` returns the offset record of a split, None if it has none."""
@@ -87,7 +93,7 @@ class DirectInputs:
         if self._ahead is not None:
             self._ahead.stop()
 
-    def _items(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> Iterator[Batch | SplitEnd]:
+    def _items(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> Iterator[Batch | SplitEnd | Signal]:
         for split in self._splits:
             found = committed(split.planned)
             if found is None or not found.done:
@@ -96,3 +102,5 @@ class DirectInputs:
                     yield batch
                     rows += len(batch.splits)
                 yield SplitEnd(split.key, rows)
+        if self._whole:
+            yield Signal.ALL

@@ -36,7 +36,7 @@ def to_nobody(_: str) -> None:
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """How Spark is started and what it reads. `note` takes one line of progress for the user."""
+    """How Spark is started and what it reads. `note` takes one line of progress for the user. `whole` as in `TaskSettings`."""
 
     job: str
     master: str
@@ -50,6 +50,7 @@ class SparkSettings:
     log_file: Path | None
     executor_wait_s: float = 120.0
     note: Callable[[str], None] = to_nobody
+    whole: bool = False
 
     def start(self, split_size: int) -> session.Spark:
         """Start Spark, for a source that is cut by `split_size`; see `session.start`."""
@@ -94,19 +95,20 @@ class SparkLauncher:
             executors.ready(self._spark, settings.executor_wait_s, settings.note)
             direct = scan.direct(plan)
             slots = executors.most_tasks(self._spark)
+            most_tasks = 1 if settings.whole else slots
             inspected = waiting.begin(
                 lambda: scan.inspect(self._spark.context, plan, direct=direct is not None, slots=slots),
                 "spark-inspect",
             )
             if direct is not None:
                 inspected.result()
-                self._reading = direct_reading(direct, schema, slots)
+                self._reading = direct_reading(direct, schema, most_tasks)
                 return replace(self._reading.prepared, slots=slots)
             sql = self._spark.sql()  # takes 1.5 s, during which tasks inspect
             inspected.result()
             if schema is not None and not same_items:
                 scan.check_pinned_schema(sql, plan, schema)
-            self._reading = frame_reading(scan, settings.records, sql, plan, schema, slots)
+            self._reading = frame_reading(scan, settings.records, sql, plan, schema, most_tasks)
             return replace(self._reading.prepared, slots=slots)
         except failures.FROM_THE_JVM as error:
             explained = self._explain(error)

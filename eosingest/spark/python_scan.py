@@ -310,7 +310,7 @@ class PythonRows:
     position_column: str | None = None
 
     split_last = False
-    check_items = None  # the reader proves what it reads
+    check_items = check_all = None  # the reader proves what it reads
 
     @property
     def split(self) -> Column:

@@ -58,6 +58,13 @@ class SplitFrame(Protocol):
         asked. It is pickled into the tasks.
         """
 
+    @property
+    def check_all(self) -> CheckItems | None:
+        """What a task calls with all splits that it has read before it commits them in one transaction.
+
+        It raises as `check_items`; None where the reader has proven what it read.
+        """
+
     def fitted(self, records: DataFrame) -> SplitFrame:
         """Return the frame to use in place of this one, given the records made of it, if Spark could not execute their plan.
 

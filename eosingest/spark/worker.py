@@ -39,6 +39,7 @@ from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
 from eosingest.records.json_schema import JsonSchemaCheck, checks_of
 from eosingest.spark.direct import DirectInputs, DirectReader, DirectSplit
+from eosingest.spark.end_row import EndRow, until_end
 from eosingest.spark.positions import positions_of
 from eosingest.spark.read_ahead import ReadAhead
 from eosingest.spark.record_columns import (
@@ -94,7 +95,8 @@ class WorkerKafka:
 class TaskFunction:
     """The function for `mapInArrow`: one call is one attempt of a task. `headers` are the header names, in order.
 
-    `several`: a source row may be several records, which then have one position. `check_items` as in `scan.SplitFrame`.
+    `several`: a source row may be several records, which then have one position. `check_items` as in `scan.SplitFrame`; where
+    everything goes in one transaction it is asked once, behind the last row.
     `json_schemas` has the schemas by which key and value are held, where they are JSON by one.
     """
 
@@ -107,9 +109,12 @@ class TaskFunction:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task and yield one row, its outcome. Raises AttemptLostError, upon which Spark retries the task."""
-        check = None if self.check_items is None else SplitsCheck(self.kafka.settings.splits, self.check_items)
+        settings = self.kafka.settings
+        check = None if self.check_items is None else SplitsCheck(settings.splits, self.check_items)
         fitting = JsonFit(self.json_schemas) if self.json_schemas else None
-        inputs = ArrowInputs(batches, self.headers, several=self.several, check=check, fitting=fitting)
+        inputs = ArrowInputs(
+            batches, self.headers, several=self.several, check=check, fitting=fitting, whole=settings.whole
+        )
         yield pa.RecordBatch.from_pydict({"outcome": [_run_task(self.kafka, inputs, self.outcomes)]})
 
 
@@ -130,7 +135,7 @@ class DirectTaskFunction:
         settings = replace(self.kafka.settings, splits={split.key: split.planned for split in splits})
         # Of a row that may become a dead letter the rest is read too, as far as any record may be.
         longest = settings.limits.max_message_bytes if settings.dead_letters is None else LARGEST_RECORD_BYTES
-        inputs = DirectInputs(self.reader, splits, longest)
+        inputs = DirectInputs(self.reader, splits, longest, whole=settings.whole)
         yield _run_task(replace(self.kafka, settings=settings), inputs, self.outcomes)
 
 
@@ -170,14 +175,19 @@ class ArrowInputs:
         several: bool = True,
         check: SplitsCheck | None = None,
         fitting: JsonFit | None = None,
+        whole: bool = False,
     ) -> None:
-        """Start reading at once: Spark computes rows while the producer is being made. `several` as in TaskFunction."""
+        """Start reading at once: Spark computes rows while the producer is being made. `several` as in TaskFunction.
+
+        `whole`: the batches end with the end row, and `check` is asked there.
+        """
         self._fitting = fitting
         self._headers = headers
         self._several = several
         self._check = check
         self._last: int | None = None  # the split of the row that came last
-        self._ahead: ReadAhead[pa.RecordBatch] = ReadAhead(batches)
+        self._whole = whole
+        self._ahead: ReadAhead[pa.RecordBatch | EndRow] = ReadAhead(until_end(batches) if whole else batches)
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
         """Do nothing: reading has started already."""
@@ -187,10 +197,14 @@ class ArrowInputs:
         item = self._ahead.get(timeout_s)
         if isinstance(item, Signal):
             return item
+        if isinstance(item, EndRow):
+            if self._check is not None:
+                self._check.of_all()
+            return Signal.ALL
         batch = to_batch(item, self._headers, several=self._several)
         if self._fitting is not None:
             batch = self._fitting(batch)
-        if self._check is not None:
+        if self._check is not None and not self._whole:
             self._check(batch, self._last)
             self._last = int(batch.splits[-1]) if len(batch.splits) else self._last
         return batch
@@ -243,6 +257,10 @@ class SplitsCheck:
         keys = {*map(int, np.unique(batch.splits)), *([] if last is None else [last])}
         found = (self.splits.get(key) for key in sorted(keys))
         self.check_items([split for split in found if split is not None and not split.done])
+
+    def of_all(self) -> None:
+        """Raise ChangedError where the item of any planned split that is not done is not as it was planned."""
+        self.check_items([split for split in self.splits.values() if not split.done])
 
 
 def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...], *, several: bool = True) -> Batch:

@@ -21,6 +21,7 @@ from eosingest.spec.tables import SourceTable, Table, shown
 from eosingest.spec.units import MIB
 from eosingest.spec.values import (
     TAGS,
+    Boundary,
     Count,
     Duration,
     Expression,
@@ -127,8 +128,13 @@ class DeadLetters(Table):
 
 
 class Transaction(Table):
-    """When a transaction ends, whichever comes first: half the timeout, max_records, max_bytes."""
+    """When a transaction ends, whichever comes first: half the timeout, max_records, max_bytes; or one for all of a run."""
 
+    boundary: Annotated[Boundary, one_of(Boundary)] = Field(
+        default="limits",
+        description="limits: a transaction ends at the limits below, and another one follows. job: everything that a run has "
+        "to send goes in one transaction, by one task, or nothing does; above the limits it is refused.",
+    )
     timeout: Duration = Field(
         ge=1,
         le=2_147_483,

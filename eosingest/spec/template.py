@@ -61,6 +61,7 @@ create = { partitions = 3 }         # only when the topic does not exist
 
 # [transaction]
 # timeout = "60s"
+# boundary = "job"                  # a small load: all that a run has to send in one transaction, or nothing
 
 # [spark]
 # master = "local[*]"

@@ -19,6 +19,7 @@ from eosingest.spec.masters import check_master
 from eosingest.spec.units import DURATION_PATTERN, SIZE_PATTERN, parse_duration, parse_size
 
 IfRunning = Literal["fence", "fail", "skip"]
+Boundary = Literal["limits", "job"]
 OnChange = Literal["error", "reingest"]
 Partitioner = Literal["random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a", "fnv1a_random"]
 

@@ -231,6 +231,7 @@ def bad_row(
         "code": code,
         "reason": reason,
         "letters": letters,
+        "whole": False,
     }
 
 

@@ -115,6 +115,13 @@ MODULES_MAY: dict[str, set[str]] = {
     "protocol.restarts": {"errors", "kafka.protocols", "protocol.refusals"},
     "protocol.refusals": set(),
     "protocol.pace": set(),
+    "protocol.whole_job": {
+        "errors",
+        "protocol.offsets",
+        "protocol.pins",
+        "protocol.plan",
+        "protocol.task_contract",
+    },
     "protocol.keyless": {"kafka.protocols", "protocol.source", "protocol.task_contract"},
     "protocol.task": {
         "errors",
@@ -130,6 +137,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "protocol.task_contract",
         "protocol.transaction",
         "protocol.unsendable",
+        "protocol.whole_job",
         "records.runs",
     },
     "protocol.split_table": {"protocol.plan", "protocol.offsets", "protocol.source", "protocol.task_contract"},

@@ -279,7 +279,8 @@ class ControlRecord:
     `schema_files` is a digest of the list of items that the schema was last checked against (`Plan.list_digest`), "" in older
     records: while it is the same, the items need not be looked at again for columns that the schema does not have.
     `encodings` pins by which registered schemas keys and values are encoded, as text that only their maker reads; "" for none.
-    `dead_letters`: where rows went that could not be sent; None while none may.
+    `dead_letters`: where rows went that could not be sent; None while none may. `whole`: all that was committed since
+    `pinned_since` was committed by runs that each sent all they had in one transaction.
     `scope` pins the source's scope, from `running` until `complete`; None for a source that freezes nothing.
     `forgotten` says that `--from-scratch` claimed a job whose progress was lost: until it sends, only another such run may.
     `records_total` is the sum over the job's offset records at that time: fewer later means that progress was lost.
@@ -307,12 +308,13 @@ class ControlRecord:
     scope: ScopePin | None = None
     encodings: str = ""
     dead_letters: DeadLetterPin | None = None
+    whole: bool = False
 
     def encode(self) -> bytes:
         """Return the wire form. What the job does not have is no field of it, so that earlier releases can read it."""
         value: dict[str, Any] = {**vars(self), "pinned": vars(self.pinned), "audit": self.audit.to_json()}
         version = _WRITTEN
-        for name in ("encodings", "scope", "dead_letters"):
+        for name in ("encodings", "scope", "dead_letters", "whole"):
             if not value[name]:
                 del value[name]
         if self.scope is not None:

@@ -21,6 +21,7 @@ from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.partitions import partition_columns, partition_values
 from eosingest.sources.files.reading import documents, hadoop_codecs, misread, splits, valid_text
 from eosingest.sources.files.reading.data_schema import Files, from_ddl
+from eosingest.sources.files.reading.local_check import LocalCheck
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.spark_reader import SparkReader
 from eosingest.sources.files.reading.store_check import StoreCheck
@@ -64,6 +65,7 @@ class FileRows:
     scheme: str
     readable: Callable[[], DataFrame]  # the rows for records that use no column of them
     check_items: CheckItems | None  # of a store's (store_check.py)
+    check_all: CheckItems | None
 
     position = None  # rows are counted
 
@@ -102,6 +104,7 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
         needed = [name for name in splits.file_columns(rows) if name != CORRUPT] if settings.format == "csv" else []
         return _with_something_to_read(reader, schema, files, needed)
 
+    in_store = StoreCheck.of(files)
     return FileRows(
         rows=rows,
         visible=tuple(visible),
@@ -111,7 +114,8 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
         plan=plan,
         scheme=splits.METADATA if by_columns else splits.BLOCK,
         readable=readable,
-        check_items=StoreCheck.of(files),
+        check_items=in_store,
+        check_all=in_store or LocalCheck.of(files),
     )
 
 
