@@ -312,6 +312,24 @@ RULES: dict[str, tuple[Edit, ...]] = {
         ),
     ),
     "dead-letters-are-carried-forward": (Edit(SplitProgress, "resume", "self.dead = self.committed.dead", "pass"),),
+    # ---- all in one transaction ------------------------------------------------------------------------------------
+    "all-is-committed-behind-a-proof-of-the-end": (Edit(Task, "_end_all", "if not all_given:", "if False:"),),
+    "what-is-half-sent-is-not-sent-as-one": (
+        Edit(
+            Planning,
+            "run",
+            "whole_job.refuse_half_sent(self._log.mine, plan, state.offsets.values())",
+            "pass",
+        ),
+    ),
+    "a-run-that-sends-by-parts-says-so": (
+        Edit(Sending, "_commit_running", "whole=self._settings.whole,", "whole=True,"),
+    ),
+    "nothing-is-sent-where-a-row-cannot-be": (
+        Edit(Task, "_consume_all", "while not self._sends_nothing:", "while True:"),
+        Edit(Task, "run", "if not self._sends_nothing:", "if True:"),
+    ),
+    "one-transaction-is-not-ended-by-its-age": (Edit(Task, "_commit_if_due", "if self._settings.whole:", "if False:"),),
     "rows-only-at-the-attempts-own-position": (Edit(Task, "_send", "if progress.rows != progress.seen:", "if False:"),),
 }
 

@@ -39,6 +39,10 @@ _EXPIRING = 0.5  # part of these in which rows also go by themselves, read or no
 _EXPLODING = 0.1  # part of the schedules in which several records are made of one source row, and found by its position
 # Every seventh schedule has rows that cannot be sent. By number: the seeds that miss rare rules are none of these.
 _LETTERS_EVERY, _LETTERS = 7, 1
+# In every eighth, by number as well, most runs send everything in one transaction.
+_WHOLE_EVERY, _WHOLE = 8, 2
+_BY_PARTS = 0.2  # part of the runs of such a schedule that send by parts all the same
+_REFUSED = {"half-sent", "too-large-for-one-transaction"}  # where an operator who reads goes on by parts
 _THEMED = 0.4  # part of the schedules that have a theme
 _OTHER_TOPIC = 0.04  # part of the schedules that have one of these themes, which are drawn apart
 _OTHER_TOPICS = (OTHER_OFFSETS_TOPIC, CLAIM_IN_ANOTHER_TOPIC)
@@ -110,6 +114,8 @@ class World:
         self._accepts = self._accepting.choice((0.0, 0.0, 0.0, 0.5))
         self._judging = Random(f"letters {seed}")
         self.letters = seed % _LETTERS_EVERY == _LETTERS
+        self.whole = seed % _WHOLE_EVERY == _WHOLE
+        self._bounding = Random(f"whole {seed}")
         self.disconnected: set[Process] = set()
         self.runs: list[Run] = []
         self.last: Run  # that said 0 with no faults any more
@@ -196,11 +202,15 @@ class World:
 
     # ---- the operator ----------------------------------------------------------------------------------------------
 
-    def start_run(self, version: str = "one", *, from_scratch: bool = False) -> Run:
-        """Start a run."""
+    def start_run(self, version: str = "one", *, from_scratch: bool = False, by_parts: bool = False) -> Run:
+        """Start a run. `by_parts`: not in one transaction, whatever most runs of the schedule do."""
         accept_change = self._accepting.random() < self._accepts
         accept_gap = self.expires and (not self.faults.going_on or self._expiring.random() < 0.5)
         run = Run(self, len(self.runs), version, self._prefix(from_scratch), from_scratch, accept_change, accept_gap)
+        if self.whole:
+            run.whole = not (by_parts or self._bounding.random() < _BY_PARTS)
+            if run.whole and self.faults.going_on:
+                run.most_letters = self._bounding.choice((1, 2, run.most_letters))
         self.runs.append(run)
         run.actor = self.scheduler.start(run.process, run.body)
         return run
@@ -260,8 +270,10 @@ class World:
         self._until_complete()
 
     def _until_complete(self) -> None:
+        by_parts = False
         for _ in range(_MOST_RUNS):
-            run = self._run_to_end()
+            run = self._run_to_end(by_parts)
+            by_parts = by_parts or bool(_REFUSED & set(run.codes))
             if run.exit_code == EXIT_DONE or (self.lost and run.exit_code in (EXIT_CHANGED, EXIT_FATAL)):
                 self.last = run
                 return
@@ -276,12 +288,13 @@ class World:
             for (name, _), offset in self.witness.offsets.items():
                 self.files.mtimes_ms[name] = Fingerprint.from_json(offset["fingerprint"]).mtime_ms
 
-    def _run_to_end(self) -> Run:
+    def _run_to_end(self, by_parts: bool) -> Run:
         self._restore()
         for mover in self._moving():
             assert mover.actor is not None
             self.scheduler.wait_for(mover.actor, _RUN_S)
-        run = self.start_run(self.witness.version or self.witness.begun_as or self.random.choice(("one", "two")))
+        version = self.witness.version or self.witness.begun_as or self.random.choice(("one", "two"))
+        run = self.start_run(version, by_parts=by_parts)
         assert run.actor is not None
         if not self.scheduler.wait_for(run.actor, _RUN_S):
             raise ViolationError("P10", f"{run.process} does not end")

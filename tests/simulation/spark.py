@@ -77,6 +77,8 @@ class Run:
         self.number = 0  # its run number, once it has claimed
         self.life = 0  # and in which life of the offsets topic that was
         self.looked_at = 0.0  # when it had fenced, and was about to look whether all is well
+        self.whole = False  # it sends everything in one transaction
+        self.most_letters = 1_000_000
         self.job: Job | None = None
         self.report: RunReport | None = None
         self.error: EosingestError | None = None
@@ -140,12 +142,13 @@ class Run:
             prefix=self.prefix,
             digests={1: {"record.value": self.version}},
             transaction_timeout_s=world.timeout_s,
-            max_records=world.max_records,
+            max_records=1_000_000 if self.whole else world.max_records,
+            whole=self.whole,
             from_scratch=self.from_scratch,
             accept_change=self.accept_change,
             accept_gap=self.accept_gap,
             pid=self.index,
-            dead_letters=DeadLetterOrder(DEAD, 1_000_000) if world.letters else None,
+            dead_letters=DeadLetterOrder(DEAD, self.most_letters) if world.letters else None,
         )
 
 
@@ -194,7 +197,7 @@ class Launcher:
             (split for file in plan.pending_items for split in (*file.pending, *file.skipped)),
             key=place,
         )
-        tasks = random.randint(1, self.world.most_tasks)
+        tasks = 1 if self.run.whole else random.randint(1, self.world.most_tasks)
         cuts = sorted(random.randint(0, len(splits)) for _ in range(tasks - 1))
         self.parts = [splits[a:b] for a, b in zip([0, *cuts], [*cuts, len(splits)], strict=True)]
         by_hash = {hashes[place(planned)]: planned for planned in splits}
@@ -319,7 +322,8 @@ class Attempt:
         batches, self.fails = (
             ([], False) if self.reads_bytes else _batches(self.world, job.parts[task], job.run.version)
         )
-        self.items: Iterator[Batch | SplitEnd] = iter(batches)
+        proof = [Signal.ALL] if job.run.whole and not self.fails else []
+        self.items: Iterator[Batch | SplitEnd | Signal] = iter([*batches, *proof])
         self.waiting_s: float | None = None
 
     def body(self) -> None:
@@ -436,7 +440,7 @@ def _from_bytes(
     version: str,
     settings: TaskSettings,
     committed: Callable[[PlannedSplit], OffsetRecord | None],
-) -> Iterator[Batch | SplitEnd]:
+) -> Iterator[Batch | SplitEnd | Signal]:
     """Read the splits as spark/direct.py does: from their first row on, and with an end to each."""
     for planned in splits:
         key = world.source.hashes[place(planned)]
@@ -451,6 +455,8 @@ def _from_bytes(
             yield replace(whole.slice(at, end), first_row=at, positions=positions)
             at = end
         yield SplitEnd(key, count)
+    if settings.whole:
+        yield Signal.ALL
 
 
 def _joined(first: Batch, second: Batch) -> Batch:

@@ -1,4 +1,4 @@
-"""Checks the promises P1 to P10 of docs/protocol.md, at every transaction that is decided and at every end of a run.
+"""Checks the promises P1 to P11 of docs/protocol.md, at every transaction that is decided and at every end of a run.
 
 Independent of what is checked: it reads what the broker decided, not what anybody says of it.
 """
@@ -27,7 +27,7 @@ Partitions = Mapping[tuple[str, int], list[Entry]]
 
 
 class ViolationError(Exception):
-    """A promise was broken. `promise` is "P1" … "P10", or "bug"."""
+    """A promise was broken. `promise` is "P1" … "P11", or "bug"."""
 
     def __init__(self, promise: str, text: str) -> None:
         super().__init__(f"{promise}: {text}")
@@ -71,6 +71,7 @@ class Witness:
         self.lives = 1  # of the offsets topic: in each of them run numbers begin anew
         self.fenced_at = 0.0  # when the last run fenced in this life of the offsets topic
         self.writers: dict[str, Attempt] = {}  # by transactional id: who was about to init it last
+        self.by_parts = False  # since the job was last complete a run committed something that sends by parts
         self.completed: set[Place] = set()  # some run said 0: from here on nothing is to be sent of these
 
     # ---- a transaction is decided ----------------------------------------------------------------------------------
@@ -103,9 +104,27 @@ class Witness:
                     self.told_before, self.offsets = self.told_before | self.offsets, before
                 self._check_gaps(entries)
                 self._check_overlaps()
+        self._check_whole(name, found, told)
         untold = found.keys() - told
         if untold:
             raise ViolationError("P4", f"rows of {min(untold)} were committed without an offset record")
+
+    def _check_whole(self, name: str, found: Mapping[Place, Any], told: set[Place]) -> None:
+        """A task of a run that sends everything in one transaction commits all that the run has to send, or nothing."""
+        writer = self.writers.get(name)
+        if writer is None or not told or self.world.lost:
+            return
+        run = writer.job.run
+        if not run.whole:
+            self.by_parts = self.by_parts or bool(found)
+            return
+        if self.by_parts and found:
+            raise ViolationError("P11", f"run {run.number} sends at once what an earlier run has sent in part")
+        for split, length in self.world.source.lengths.items():
+            if run.covers(split) and self.rows[split] != length:
+                raise ViolationError(
+                    "P11", f"{self.rows[split]} of {length} rows of {split} are committed by run {run.number}"
+                )
 
     def _went_with_the_topic(self, entries: list[Entry]) -> bool:
         """Say whether these records were written to an offsets topic that was lost before their transaction was decided."""
@@ -257,6 +276,9 @@ class Witness:
             self.version, self.sent, self.accepted, self.completed = None, False, None, set()
             self.edited.clear()
             self.missing.clear()
+            self.by_parts = False
+        if value["state"] == "complete":
+            self.by_parts = False
         if begins and run.accept_change and not self.sent:
             self.version = None  # another spec was accepted by a proof over nothing, and any is while nothing is sent
         if run.accept_change and not self.sent and value["digest"].get("record.value") == run.version:
@@ -390,7 +412,8 @@ class Witness:
         edited = self._changed_rows() & set(run.codes)
         moved = run.codes == ["pinned"] and self.world.moves
         expired = self.world.faults.struck["expire"] and run.codes == ["source-records-deleted"] and not run.accept_gap
-        if not self.world.lost and not other_spec and not edited and not moved and not expired:
+        half_sent = run.codes == ["half-sent"] and run.whole and (taken_over or self.by_parts)
+        if not (self.world.lost or other_spec or edited or moved or expired or half_sent):
             raise ViolationError("P9", f"exit 12 {run.codes}, and nothing was changed")
 
     def _changed_rows(self) -> set[str]:
@@ -408,7 +431,9 @@ class Witness:
         fencing = struck["foreign-init"] + struck["late-request"] + struck["second-attempt"] + struck["disconnect"]
         beside = {"fenced-again-and-again", "superseded", *self._changed_rows()}
         fenced = "fenced-again-and-again" in run.codes and set(run.codes) <= beside
-        if not self.world.lost and not (fencing and fenced):
+        bad_row = run.whole and run.most_letters < 3 and "corrupt-row" in run.codes
+        too_long = run.whole and "too-large-for-one-transaction" in run.codes
+        if not (self.world.lost or (fencing and fenced) or bad_row or too_long):
             raise ViolationError("P9", f"exit 7 {run.codes}: {run.error or run.report}")
 
     def _check_nothing_open(self, run: Run) -> None:
