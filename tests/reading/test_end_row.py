@@ -1,0 +1,100 @@
+"""The row that Spark computes behind all others: last in any plan, and the records are those that there are without it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import SparkRuntimeException
+from pyspark.sql import SparkSession
+
+from eosingest.sources.files.reading.rows import ReadSettings, file_rows
+from eosingest.spark.end_row import EndRow, until_end, with_end_row
+from eosingest.spark.record_columns import SPLIT, record_frame
+from tests.reading.test_spark_reads import plan_of, settings_of, spark, started
+
+__all__ = ["spark", "started"]
+
+_MADE: dict[str, dict[str, Any]] = {
+    "rows": {},
+    "a filter": {"where": "n % 3 = 1"},
+    "no row": {"where": "n < 0"},
+    "never true": {"where": "false"},
+    "several of a row": {"select": ("n", "explode(sequence(0L, n % 4)) AS part"), "value": "to_json(struct(*))"},
+    "all columns": {
+        "key": "name",
+        "headers": {"h": "name", "i": "CAST(n AS STRING)"},
+        "timestamp": "timestamp_millis(n)",
+        "partition": "CAST(n % 2 AS INT)",
+    },
+    "no column of the row": {"value": "'x'"},
+}
+
+
+def write(folder: Path, format: str, files: int = 5, rows: int = 40) -> None:
+    """Write files of several splits each; one of them has no row that a filter leaves."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for file in range(files):
+        made = [{"n": file * rows + row, "name": f"name {row % 7}"} for row in range(rows)]
+        if format == "parquet":
+            pq.write_table(pa.Table.from_pylist(made), folder / f"{file}.parquet", row_group_size=7)
+        else:
+            (folder / f"{file}.json").write_text("".join(json.dumps(row) + "\n" for row in made))
+
+
+def read_with(spark: SparkSession, folder: Path, made: ReadSettings) -> tuple[list[Any], list[Any]]:
+    """Return the records as they are without the end row, and the batches as a task gets them with it."""
+    records = record_frame(file_rows(spark, made, plan_of(folder, made.format), None), made).records
+    assert records.rdd.getNumPartitions() > 1 or made.where == "false"
+    whole = with_end_row(records)
+    assert whole.rdd.getNumPartitions() == 1 and whole.columns == records.columns
+
+    def tell(batches: Any) -> Any:  # as worker.TaskFunction is given them
+        yield from batches
+
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in whole.dtypes)
+    return [tuple(row) for row in records.collect()], whole.mapInArrow(tell, schema).toArrow().to_batches()
+
+
+@pytest.mark.parametrize("format", ["json", "parquet"])
+@pytest.mark.parametrize("made", _MADE)
+def test_it_is_the_last_one(tmp_path: Path, spark: SparkSession, format: str, made: str) -> None:
+    write(tmp_path, format)
+    made_of = {"schema": "n BIGINT, name STRING", "value": "name", **_MADE[made]}
+    settings = replace(settings_of("json"), format=format, **made_of)
+    records, batches = read_with(spark, tmp_path, settings)
+    assert batches[-1].column(SPLIT)[-1].as_py() is None
+    *rows, end = until_end(batches)
+    assert end is EndRow.END_ROW
+    given = [tuple(row.values()) for batch in rows for row in batch.to_pylist()]
+    assert [tuple(map(_plain, row)) for row in given] == [tuple(map(_plain, row)) for row in records]
+    assert len(records) == {"no row": 0, "never true": 0, "a filter": 67, "several of a row": 500}.get(made, 200)
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def test_it_does_not_come_where_a_row_fails(tmp_path: Path, spark: SparkSession) -> None:
+    """An error in the last row: the JVM computes nothing behind it."""
+    write(tmp_path, "json")
+    failing = replace(settings_of("json"), schema="n BIGINT, name STRING", value="IF(n = 199, raise_error('no'), 'x')")
+    with pytest.raises(SparkRuntimeException, match="no"):
+        read_with(spark, tmp_path, failing)
+    records = record_frame(file_rows(spark, failing, plan_of(tmp_path, "json"), None), failing).records
+    seen = spark.sparkContext.accumulator(0)
+
+    def count(batches: Any) -> Any:
+        for batch in batches:
+            seen.add(batch.column(SPLIT).null_count)
+            yield batch.slice(0, 0)
+
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in records.dtypes)
+    with pytest.raises(SparkRuntimeException):
+        with_end_row(records).mapInArrow(count, schema).collect()
+    assert seen.value == 0
