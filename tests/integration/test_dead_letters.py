@@ -7,9 +7,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.harness import Job, Record, assert_done, assert_refused, create_topic, end_offsets, read_committed
-from tests.support.held_runs import run_killed_at
-from tests.support.job_checks import told
+from tests.support.harness import (
+    Job,
+    Record,
+    assert_done,
+    assert_refused,
+    create_topic,
+    end_offsets,
+    finish,
+    read_committed,
+)
+from tests.support.held_runs import run_killed_at, start_held
+from tests.support.job_checks import delete_topic, told
 
 _SPEC = """\
 name = "{name}"
@@ -105,6 +114,21 @@ def test_records_that_only_the_dead_letter_topic_takes(job: Job) -> None:
     assert told(long)["truncated"] == "300000" and "truncated" not in told(short)
     audit = job.run("verify", "--against-source")
     assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+
+
+@pytest.mark.parametrize("recreated", [False, True])
+def test_a_dead_letter_topic_that_is_gone_in_mid_run(job: Job, recreated: bool) -> None:
+    """Breaks when only the sink topic is looked at behind the last task: letters that are told as written are gone."""
+    write(job, (3, 700))
+    process = start_held(job, "driver-before-verdict=sleep:6")
+    delete_topic(job.servers, job.dead)
+    if recreated:
+        create_topic(job.servers, job.dead)
+    done = finish(process)
+    assert (done.exit_code, done.codes) == (12, ["topic-recreated"]), done
+    assert job.dead in done.envelope["errors"][0]["message"]
+    again = job.run()
+    assert (again.exit_code, again.codes) == (12, ["topic-recreated"]), again
 
 
 def test_max_is_the_end_and_raising_it_the_way_on(job: Job) -> None:
