@@ -9,6 +9,7 @@ by an exception that nothing catches.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow.compute as pc
+import pytest
 from pyspark.sql import SparkSession, functions
 
 from eosingest.app.encodings import resolved
@@ -36,7 +38,7 @@ from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.source import Listing, Source, Split
-from eosingest.protocol.task import Task
+from eosingest.protocol.task import AttemptLostError, Task
 from eosingest.protocol.task_contract import DeadLetterSettings, Inputs, Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.checksum import Totals, record_hash
@@ -46,13 +48,14 @@ from eosingest.report.model import RunReport
 from eosingest.report.progress import Progress
 from eosingest.spark import session
 from eosingest.spark.direct import DirectInputs
+from eosingest.spark.end_row import with_end_row
 from eosingest.spark.failures import FROM_THE_JVM
 from eosingest.spark.job import SparkLauncher, SparkSettings
 from eosingest.spark.reading import DirectReading, FrameReading
 from eosingest.spark.settings import spark_settings
 from eosingest.spark.worker import ArrowInputs, SplitsCheck
 from eosingest.spec import Spec, load
-from tests.sources.subject import SPLIT_SIZE, Subject, on_error, sink_creation
+from tests.sources.subject import SPLIT_SIZE, Subject, on_error, sink_creation, transaction
 from tests.support.builders import control_record, task_settings
 from tests.support.memory_kafka import MemoryKafka, MemoryTaskKafka, killed_at
 from tests.support.warm_spark import cut_by
@@ -67,8 +70,7 @@ name = "{JOB}"
 bootstrap_servers = "memory:1"
 topic = "{TOPIC}"
 {{create}}[transaction]
-max_records = {{max_records}}
-[spark]
+{{ends}}[spark]
 master = "local[2]"
 """
 
@@ -178,22 +180,22 @@ class _Launcher(SparkLauncher):
 
     def inputs(self) -> Iterator[tuple[int, Inputs]]:
         """Yield the input of each task, from its first row on; Spark computes its rows once."""
-        reading = self._reading
+        reading, whole = self._reading, self._settings.whole
         if isinstance(reading, DirectReading):
             for number, splits in enumerate(reading.tasks):
-                yield number, DirectInputs(reading.reader, splits, 1 << 20)
+                yield number, DirectInputs(reading.reader, splits, 1 << 20, whole=whole)
             return
         assert isinstance(reading, FrameReading), "prepare comes first"
         tasks = reading.prepared.tasks
         if self._rows is None:
-            self._rows = reading.records.coalesce(tasks).withColumn("part", functions.spark_partition_id()).toArrow()
+            records = with_end_row(reading.records) if whole else reading.records.coalesce(tasks)
+            self._rows = records.withColumn("part", functions.spark_partition_id()).toArrow()
         for number in range(tasks):
             mine = self._rows.filter(pc.equal(self._rows["part"], number)).drop(["part"])
-            check = None
-            if reading.check_items is not None:
-                check = SplitsCheck(reading.prepared.splits, reading.check_items)
+            check_items = reading.check_all if whole else reading.check_items
+            check = None if check_items is None else SplitsCheck(reading.prepared.splits, check_items)
             batches = mine.to_batches(max_chunksize=_BATCH_ROWS)
-            yield number, ArrowInputs(batches, (), several=reading.several, check=check)
+            yield number, ArrowInputs(batches, (), several=reading.several, check=check, whole=whole)
 
     def start(self, settings: TaskSettings) -> None:
         outcomes = list[Outcome]()
@@ -261,13 +263,19 @@ class Life:
         self.kafka = Kafka(subject.dead_config)
         self._file = folder / "job.toml"
         self._spark = spark
+        self.listed: list[bytes] | None = None  # what a run has to send, where the source is changed under it
         self.bound(MAX_RECORDS)
 
     def bound(self, max_records: int) -> None:
-        """Let a transaction have so many records from now on."""
+        """Let a transaction have so many records from now on, and another one follow; or all, where that is the kind's."""
+        self.configure(transaction(self.subject, max_records))
+
+    def configure(self, ends: str, max_letters: int = 1000) -> None:
+        """Write the spec, with these lines of when a transaction ends."""
         subject = self.subject
-        made = {"on_error": on_error(subject, DEAD), "tables": subject.spec(), "create": sink_creation(subject, 2)}
-        self._file.write_text(_SPEC.format(**made, max_records=max_records))
+        dead = on_error(subject, DEAD, max_letters)
+        made = {"on_error": dead, "tables": subject.spec(), "create": sink_creation(subject, 2), "ends": ends}
+        self._file.write_text(_SPEC.format(**made))
         self.spec = load(self._file)
         self.source = source_of(self.spec)
 
@@ -293,7 +301,19 @@ class Life:
         return _Launcher(self.spec, self._spark, self.kafka)
 
     def run(self) -> Ended:
-        """Run the job once."""
+        """Run the job once. Where everything goes in one transaction, all that it had to send is committed then, or nothing."""
+        if self.spec.transaction.boundary != "job":
+            return self._run()
+        before = Counter(self.records())
+        try:
+            return self._run()
+        finally:  # also where it is killed
+            records = Counter(self.records())
+            if records != before:
+                rows = Counter(self.subject.rows() if self.listed is None else self.listed)
+                assert not rows - records, "a part is committed of what the run had to send"
+
+    def _run(self) -> Ended:
         interruption = Interruption(lambda: None)
         runtime = Runtime(
             now=self.kafka.now,
@@ -380,10 +400,10 @@ class Reading:
     prepared: Prepared
     source: Source  # kept alive: what it lists may be read in a snapshot that it holds
 
-    def sent(self, committed: Iterable[OffsetRecord]) -> list[bytes]:
+    def sent(self, committed: Iterable[OffsetRecord], cut: Callable[[Inputs], Inputs] | None = None) -> list[bytes]:
         """Return the rows that tasks send of all splits beyond what is committed of them, and then those of dead letters.
 
-        No task may fail.
+        No task may fail; but with `cut`, which makes of a task's input one that ends early, its attempt has to be lost.
         """
         subject = self.subject
         kafka = Kafka(subject.dead_config)
@@ -404,9 +424,14 @@ class Reading:
             splits=self.prepared.splits,
             limits=topic_limits(subject.sink_config, 1),
             dead_letters=_dead_letters(subject),
-            max_records=MAX_RECORDS,
+            max_records=1000 if subject.whole else MAX_RECORDS,
+            whole=subject.whole,
         )
         for number, inputs in self.launcher.inputs():
+            if cut is not None:
+                with pytest.raises(AttemptLostError):
+                    run_task(kafka, settings, number, cut(inputs))
+                continue
             outcome = run_task(kafka, settings, number, inputs)
             assert (outcome.exit_code, outcome.read_all) == (0, True), outcome
         return _rows(subject, kafka)

@@ -6,32 +6,30 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.sources.subject import Subject, on_error, sink_creation
+from tests.sources.subject import Subject, on_error, sink_creation, transaction
 from tests.support.harness import Job, assert_done, create_topic, end_offsets, read_committed
 
 
 def job_over(
     subject: Subject, folder: Path, servers: str, name: str, *, master: str = "local[2]", conf: str = ""
 ) -> Job:
-    """Create the source, and return a job over it whose transactions have ten records. `conf` is of Spark."""
+    """Create the source, and return a job over it whose transactions have ten records, or all. `conf` is of Spark."""
     job = Job(folder, servers, f"{name.replace('.', '-')}-{folder.name[-4:]}")
     subject.create()
     if subject.dead_config is not None:
         create_topic(servers, _dead(job), config=subject.dead_config)
     sink = f'bootstrap_servers = "{servers}"\ntopic = "{job.name}"\n{sink_creation(subject, 3)}'
-    transaction = '[transaction]\ntimeout = "10s"\nmax_records = 10\n'
+    ends = f'[transaction]\ntimeout = "10s"\n{transaction(subject, 10)}'
     spark = f'[spark]\nmaster = "{master}"\nconf = {{ {conf} }}\n'
     source = f"{on_error(subject, _dead(job))}{subject.spec()}"
-    job.spec.write_text(f'name = "{job.name}"\n{source}\n[sink]\n{sink}{transaction}{spark}')
+    job.spec.write_text(f'name = "{job.name}"\n{source}\n[sink]\n{sink}{ends}{spark}')
     return job
 
 
 def assert_sent_once(job: Job, subject: Subject, env: Mapping[str, str] | None = None) -> None:
     """Each row is in the topic once, or a dead letter; another run sends nothing, and `verify --against-source` agrees."""
+    assert_all_sent(job, subject)
     letters = _letters(job, subject)
-    records = [subject.row(record.key, record.value) for record in job.records()]
-    assert Counter(letters) == Counter(filter(subject.is_dead, subject.rows()))
-    assert Counter(records + letters) == Counter(subject.rows())
     ends = _ends(job, subject)
     again = job.run(env=env)
     assert_done(again, records_sent=0)
@@ -40,6 +38,22 @@ def assert_sent_once(job: Job, subject: Subject, env: Mapping[str, str] | None =
     verified = job.run("verify", "--against-source", env=env)
     assert (verified.exit_code, verified.data["verdict"]) == (0, "verified"), verified
     assert (verified.data["dead_letters"] or {}).get("found", 0) == len(letters)
+
+
+def assert_nothing_sent(job: Job, subject: Subject) -> None:
+    """No row is in the topic, and no letter in the other, once what is open there is decided."""
+    assert (_records(job, subject), _letters(job, subject)) == ([], [])
+
+
+def assert_all_sent(job: Job, subject: Subject) -> None:
+    """Each row is in the topic once, or a dead letter."""
+    records, letters = _records(job, subject), _letters(job, subject)
+    assert Counter(letters) == Counter(filter(subject.is_dead, subject.rows()))
+    assert Counter(records + letters) == Counter(subject.rows())
+
+
+def _records(job: Job, subject: Subject) -> list[bytes]:
+    return [subject.row(record.key, record.value) for record in job.records()]
 
 
 def _dead(job: Job) -> str:

@@ -28,6 +28,7 @@ from eosingest.sources.registry import Kind
 from tests.sources.buckets import InBucket
 from tests.sources.in_avro import InAvro
 from tests.sources.in_hdfs import InHdfs
+from tests.sources.in_one_transaction import InOneTransaction
 from tests.sources.in_store import InStore
 from tests.sources.subject import SPLIT_SIZE, Plain
 from tests.sources.tables import Incremental, Query, Table, TableByText, TableByTwo
@@ -438,6 +439,58 @@ class JsonToAvroToDead(Unfit, InAvro, Json):
     pass
 
 
+class JsonWhole(InOneTransaction, Json):
+    """Spark computes the rows, and the end row behind them."""
+
+
+class TextWhole(InOneTransaction, Text):
+    """The task that reads the lines says when it has given all."""
+
+
+class XmlWhole(InOneTransaction, Xml):
+    """Read in Python, straight to the producer."""
+
+
+class XmlBySqlWhole(InOneTransaction, XmlBySql):
+    """Read in Python, and the end row comes from Spark."""
+
+
+class ParquetWhole(InOneTransaction, Parquet):
+    pass
+
+
+class TextInBucketWhole(InOneTransaction, TextInBucket):
+    pass
+
+
+class ParquetInBucketWhole(InOneTransaction, ParquetInBucket):
+    pass
+
+
+class TopicWhole(InOneTransaction, Topic):
+    pass
+
+
+class TopicBySqlWhole(InOneTransaction, TopicBySql):
+    pass
+
+
+class TableWhole(InOneTransaction, Table):
+    pass
+
+
+class TableByTextWhole(InOneTransaction, TableByText):
+    pass
+
+
+class JsonToDeadWhole(InOneTransaction, JsonToDead):
+    """Two topics in the one transaction."""
+
+
+class TextToDeadWhole(InOneTransaction, TextToDead):
+    """The same by tasks that read themselves. Some splits have no row: those of a row that lies in several."""
+
+
 def _stripes(file: bytes) -> Iterator[tuple[int, int]]:
     """Yield first byte and number of rows of each stripe of an ORC file whose footer is not compressed."""
     script = file[-1 - file[-1] : -1]
@@ -517,7 +570,23 @@ KINDS: dict[str, type[Any]] = {
     "kafka.to.dead": TopicToDead,
     "postgres.to.dead": TableToDead,
     "json.to.avro.to.dead": JsonToAvroToDead,
+    "json.whole": JsonWhole,
+    "text.whole": TextWhole,
+    "xml.whole": XmlWhole,
+    "xml.sql.whole": XmlBySqlWhole,
+    "parquet.whole": ParquetWhole,
+    "text.s3.whole": TextInBucketWhole,
+    "parquet.s3.whole": ParquetInBucketWhole,
+    "kafka.whole": TopicWhole,
+    "kafka.sql.whole": TopicBySqlWhole,
+    "postgres.whole": TableWhole,
+    "postgres.sql.whole": TableByTextWhole,
+    "json.to.dead.whole": JsonToDeadWhole,
+    "text.to.dead.whole": TextToDeadWhole,
 }
+# Kinds that send all in one transaction, and those of which a transaction may end in the middle of a job, and of a split.
+WHOLE = [name for name, kind in KINDS.items() if issubclass(kind, InOneTransaction)]
+BY_PARTS = [name for name in KINDS if name not in WHOLE]
 # Kinds whose items are edited, touched and vanish one by one.
 CHANGING = [name for name, kind in KINDS.items() if not issubclass(kind, Topic | Table)]
 # Those of which an edit can keep all that a listing tells.
@@ -527,6 +596,8 @@ GROWING = [name for name, kind in KINDS.items() if not issubclass(kind, Table) o
 # Those whose records are Avro, where a row that does not fit ends its split.
 AVRO = [name for name, kind in KINDS.items() if issubclass(kind, InAvro) and not issubclass(kind, WithDeadLetters)]
 # Those with rows that the topic does not take as it is configured.
-MENDED = [name for name, kind in KINDS.items() if issubclass(kind, WithDeadLetters) and kind.sink_config]
+MENDED = [name for name in BY_PARTS if issubclass(KINDS[name], WithDeadLetters) and KINDS[name].sink_config]
 # Those that lie where the executors of a cluster reach them.
-SHARED = [name for name, kind in KINDS.items() if issubclass(kind, InStore | Topic | Table)]
+SHARED = [name for name in BY_PARTS if issubclass(KINDS[name], InStore | Topic | Table)]
+# Of these two that send all in one transaction: by Spark, and by a task that reads itself.
+SHARED_WHOLE = ["parquet.s3.whole", "postgres.whole"]

@@ -29,6 +29,7 @@ class Subject(Protocol):
     sink_config: Mapping[str, str]  # of the topic that its rows are sent to
     dead_config: Mapping[str, str] | None  # of the topic for those that cannot be; None: the spec has no such topic
     dead_code: str  # why they cannot be sent
+    whole: bool  # everything that a run has to send goes in one transaction
 
     def create(self) -> None:
         """Make the source, with at least two items."""
@@ -79,6 +80,7 @@ class Plain:
     sink_config = _AS_BROKERS_HAVE_IT
     dead_config: Mapping[str, str] | None = None
     dead_code = ""
+    whole = False
 
     def row(self, key: bytes | None, value: bytes | None) -> bytes:
         assert not key  # empty on a Kafka in memory, which has no others
@@ -91,9 +93,14 @@ class Plain:
         return False
 
 
-def on_error(subject: Subject, topic: str) -> str:
+def on_error(subject: Subject, topic: str, most: int = _MAX_LETTERS) -> str:
     """Return the line of a spec that names the topic for rows that cannot be sent, where the subject has such rows."""
-    return "" if subject.dead_config is None else f'on_error = {{ topic = "{topic}", max = {_MAX_LETTERS} }}\n'
+    return "" if subject.dead_config is None else f'on_error = {{ topic = "{topic}", max = {most} }}\n'
+
+
+def transaction(subject: Subject, max_records: int) -> str:
+    """Return the lines of a spec's table `[transaction]`: transactions of so many records, or one, which has room for all."""
+    return 'boundary = "job"\n' if subject.whole else f"max_records = {max_records}\n"
 
 
 def sink_creation(subject: Subject, partitions: int) -> str:

@@ -21,7 +21,7 @@ from tests.sources.conftest import made_subject
 from tests.sources.in_avro import InAvro
 from tests.sources.in_process import MAX_RECORDS, TOPIC, Life
 from tests.sources.jobs import assert_sent_once, job_over
-from tests.sources.kinds import AVRO, CHANGING, GROWING, KINDS, MENDED, UNSEEN
+from tests.sources.kinds import AVRO, BY_PARTS, CHANGING, GROWING, MENDED, UNSEEN
 from tests.sources.subject import by_topic
 from tests.support.builders import place
 from tests.support.held_runs import run_killed_at
@@ -29,6 +29,10 @@ from tests.support.ledger import PROCESSES
 
 # For what a kind says of items that change: those of others never do.
 CHANGED = pytest.mark.parametrize("subject", CHANGING, indirect=True)
+# For what rests on transactions that end in the middle of a job; test_in_one_transaction.py has what takes its place.
+IN_PARTS = pytest.mark.parametrize("subject", BY_PARTS, indirect=True)
+CHANGED_IN_PARTS = pytest.mark.parametrize("subject", [kind for kind in CHANGING if kind in BY_PARTS], indirect=True)
+UNTOLD_IN_PARTS = pytest.mark.parametrize("subject", [kind for kind in UNSEEN if kind in BY_PARTS], indirect=True)
 UNTOLD = pytest.mark.parametrize("subject", UNSEEN, indirect=True)
 GROWN = pytest.mark.parametrize("subject", GROWING, indirect=True)
 
@@ -100,6 +104,7 @@ def test_an_item_is_unchanged_while_its_content_is(life: Life) -> None:
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
+@IN_PARTS
 def test_each_split_gives_its_rows_and_goes_on_at_every_position(life: Life) -> None:
     """The rows of all splits are all rows, each once; behind each of a split's rows exactly its others follow, twice alike.
 
@@ -177,7 +182,7 @@ def test_a_change_of_what_was_sent_is_noticed(life: Life) -> None:
     assert life.kafka.written() == written
 
 
-@CHANGED
+@CHANGED_IN_PARTS
 def test_a_change_between_runs_is_noticed_where_a_split_is_half_sent(life: Life) -> None:
     half = half_sent(life)
     before = life.records()
@@ -188,7 +193,7 @@ def test_a_change_between_runs_is_noticed_where_a_split_is_half_sent(life: Life)
     assert place(half)[0] in ended.errors[0].message
 
 
-@UNTOLD
+@UNTOLD_IN_PARTS
 def test_a_change_that_no_listing_tells_is_noticed_where_a_split_is_half_sent(life: Life) -> None:
     """Breaks when a run goes on behind rows that are no longer those that were sent."""
     half = half_sent(life)
@@ -252,7 +257,7 @@ def test_what_changes_between_listing_and_plan_is_noticed(life: Life, monkeypatc
     assert (ended.exit_code, ended.codes, life.records()) == (12, [life.subject.noticed_behind_listing], [])
 
 
-@CHANGED
+@CHANGED_IN_PARTS
 def test_what_vanished_is_noticed_where_it_is_half_sent(life: Life) -> None:
     item = place(half_sent(life))[0]
     life.subject.remove(item)
@@ -305,6 +310,7 @@ def test_what_was_a_dead_letter_stays_one(life: Life) -> None:
 # ---- killed --------------------------------------------------------------------------------------------------------
 
 
+@IN_PARTS
 def test_killed_in_a_transaction_and_run_again(life: Life) -> None:
     """And what is half sent was touched in the meantime, which changes nothing."""
     life.run_killed_at("task-before-commit", 3)
@@ -316,6 +322,7 @@ def test_killed_in_a_transaction_and_run_again(life: Life) -> None:
     assert life.audit() == []
 
 
+@IN_PARTS
 @pytest.mark.parametrize("point", NAMES)
 def test_killed_at_every_point_and_run_again(life: Life, point: str) -> None:
     """At the point's first hit, and a run later once more, at a later one where it is passed again and again."""
@@ -330,7 +337,7 @@ def test_killed_at_every_point_and_run_again(life: Life, point: str) -> None:
     assert (life.run().rows_sent, life.kafka.written()) == (0, written)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", BY_PARTS)
 def test_with_real_processes(
     kind: str, servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

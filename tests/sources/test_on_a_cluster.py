@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.sources.conftest import made_subject
-from tests.sources.jobs import assert_sent_once, job_over
-from tests.sources.kinds import SHARED
+from tests.sources.jobs import assert_nothing_sent, assert_sent_once, job_over
+from tests.sources.kinds import SHARED, SHARED_WHOLE
 from tests.support.harness import kill_group, wait_for
 from tests.support.job_checks import open_transactions
 from tests.support.spark_clusters import QUICK_EXECUTORS, Standalone, environment, standalone
@@ -35,16 +35,19 @@ def cluster(shared: Standalone) -> Standalone:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("kind", [*SHARED, *SHARED_WHOLE])
 def test_killed_and_run_again(
     kind: str, servers: str, cluster: Standalone, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Breaks when executors cannot read what the driver listed, or the next run does not go on behind what was committed."""
+    """Breaks when executors cannot read what the driver listed, or the next run does not go on behind what was committed.
+
+    Or where a part is committed of what goes in one transaction.
+    """
     subject = made_subject(kind, tmp_path, request)
     marks = tmp_path / "points"
     marks.mkdir()
     conf = f'{QUICK_EXECUTORS}"spark.executor.memory" = "512m", '
-    points = '"spark.executorEnv.EOSINGEST_FAILPOINTS" = "task-before-commit=stop@2", '
+    points = f'"spark.executorEnv.EOSINGEST_FAILPOINTS" = "task-before-commit=stop@{1 if subject.whole else 2}", '
     points += f'"spark.executorEnv.EOSINGEST_FAILPOINT_DIR" = "{marks}"'
     job = job_over(subject, tmp_path, servers, f"cluster-{kind}", master=cluster.master, conf=conf + points)
     env = environment(cluster.home)
@@ -56,6 +59,8 @@ def test_killed_and_run_again(
     assert open_transactions(job), "the fault is to strike in mid-transaction"
     kill_group(first)
     cluster.heal()
+    if subject.whole:
+        assert_nothing_sent(job, subject)
 
     job.run_until_complete(env=env)
     assert job.records()
