@@ -293,7 +293,7 @@ class Parquet(FileSubject):
     source = 'format = "parquet"'
 
     def _write(self, path: Path, rows: list[bytes]) -> None:
-        table = pa.table({"v": [row.decode() for row in rows]})
+        table = pa.table({"v": pa.array([row.decode() for row in rows], pa.string())})
         pa.parquet.write_table(table, path, row_group_size=_PART_ROWS, use_dictionary=False, compression="none")
 
     def _read(self, path: Path) -> list[bytes]:
@@ -325,7 +325,7 @@ class Orc(FileSubject):
     source = 'format = "orc"'
 
     def _write(self, path: Path, rows: list[bytes]) -> None:
-        table = pa.table({"v": [row.decode() for row in rows]})
+        table = pa.table({"v": pa.array([row.decode() for row in rows], pa.string())})
         options = {"compression": "uncompressed", "dictionary_key_size_threshold": 0}
         pa.orc.write_table(table, path, stripe_size=1024, batch_size=_PART_ROWS, **options)
 
