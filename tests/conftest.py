@@ -40,6 +40,7 @@ IN_TURNS = (
     "tests/sources/test_conformance.py::test_killed_at_every_point_and_run_again[",
     "tests/sources/test_conformance.py::test_with_real_processes[",
     "tests/sources/test_conformance.py::*.to.avro]",
+    "tests/sources/test_conformance.py::*.to.json-schema]",
     "tests/sources/test_conformance.py::*.to.dead]",
     "tests/sources/test_conformance.py::*.whole]",
     "tests/sources/test_hdfs.py::test_what_changes_in_a_run_is_noticed[",

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from eosingest.sources import registry
 from eosingest.sources.files.storage import object_stream
 from tests.sources.buckets import InBucket
-from tests.sources.in_avro import InAvro
+from tests.sources.by_registry import ByRegistry
 from tests.sources.in_hdfs import InHdfs
 from tests.sources.in_process import Life
 from tests.sources.kinds import KINDS
@@ -100,7 +100,7 @@ def made_subject(kind: str, folder: Path, request: pytest.FixtureRequest) -> Sub
         request.getfixturevalue("monkeypatch").setenv("HADOOP_USER_NAME", hadoop.USER)
     if isinstance(made, Table):
         made.server = request.getfixturevalue("database")
-    if isinstance(made, InAvro):
+    if isinstance(made, ByRegistry):
         made.registry = request.getfixturevalue("schema_registry")
     return made
 

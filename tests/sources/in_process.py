@@ -53,7 +53,7 @@ from eosingest.spark.failures import FROM_THE_JVM
 from eosingest.spark.job import SparkLauncher, SparkSettings
 from eosingest.spark.reading import DirectReading, FrameReading
 from eosingest.spark.settings import spark_settings
-from eosingest.spark.worker import ArrowInputs, SplitsCheck
+from eosingest.spark.worker import ArrowInputs, JsonFit, SplitsCheck
 from eosingest.spec import Spec, load
 from tests.sources.subject import SPLIT_SIZE, Subject, on_error, sink_creation, transaction
 from tests.support.builders import control_record, task_settings
@@ -194,8 +194,9 @@ class _Launcher(SparkLauncher):
             mine = self._rows.filter(pc.equal(self._rows["part"], number)).drop(["part"])
             check_items = reading.check_all if whole else reading.check_items
             check = None if check_items is None else SplitsCheck(reading.prepared.splits, check_items)
+            fitting = JsonFit(reading.json_schemas) if reading.json_schemas else None
             batches = mine.to_batches(max_chunksize=_BATCH_ROWS)
-            yield number, ArrowInputs(batches, (), several=reading.several, check=check, whole=whole)
+            yield number, ArrowInputs(batches, (), several=reading.several, check=check, fitting=fitting, whole=whole)
 
     def start(self, settings: TaskSettings) -> None:
         outcomes = list[Outcome]()

@@ -26,8 +26,10 @@ import pyarrow.parquet
 from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
 from tests.sources.buckets import InBucket
+from tests.sources.by_registry import ByRegistry
 from tests.sources.in_avro import InAvro
 from tests.sources.in_hdfs import InHdfs
+from tests.sources.in_json_schema import InJsonSchema
 from tests.sources.in_one_transaction import InOneTransaction
 from tests.sources.in_store import InStore
 from tests.sources.subject import SPLIT_SIZE, Plain
@@ -411,6 +413,14 @@ class TableToAvro(InAvro, Table):
     pass
 
 
+class JsonToJsonSchema(InJsonSchema, Json):
+    pass
+
+
+class TableToJsonSchema(InJsonSchema, Table):
+    pass
+
+
 class JsonToDead(Unparsable, Json):
     pass
 
@@ -563,6 +573,8 @@ KINDS: dict[str, type[Any]] = {
     "parquet.s3.to.avro": ParquetInBucketToAvro,
     "kafka.to.avro": TopicToAvro,
     "postgres.to.avro": TableToAvro,
+    "json.to.json-schema": JsonToJsonSchema,
+    "postgres.to.json-schema": TableToJsonSchema,
     "json.to.dead": JsonToDead,
     "text.to.dead": TextToDead,
     "xml.to.dead": XmlToDead,
@@ -593,8 +605,10 @@ CHANGING = [name for name, kind in KINDS.items() if not issubclass(kind, Topic |
 UNSEEN = [name for name in CHANGING if not issubclass(KINDS[name], InStore)]
 # Those of which a run reads what was added since everything was sent.
 GROWING = [name for name, kind in KINDS.items() if not issubclass(kind, Table) or kind is Incremental]
-# Those whose records are Avro, where a row that does not fit ends its split.
-AVRO = [name for name, kind in KINDS.items() if issubclass(kind, InAvro) and not issubclass(kind, WithDeadLetters)]
+# Those whose records are encoded by a schema, where a row that does not fit ends its split.
+BY_SCHEMA = [
+    name for name, kind in KINDS.items() if issubclass(kind, ByRegistry) and not issubclass(kind, WithDeadLetters)
+]
 # Those with rows that the topic does not take as it is configured.
 MENDED = [name for name in BY_PARTS if issubclass(KINDS[name], WithDeadLetters) and KINDS[name].sink_config]
 # Those that lie where the executors of a cluster reach them.

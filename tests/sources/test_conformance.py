@@ -17,11 +17,11 @@ from eosingest.host import failpoints
 from eosingest.host.failpoints import NAMES
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import Listing
+from tests.sources.by_registry import ByRegistry
 from tests.sources.conftest import made_subject
-from tests.sources.in_avro import InAvro
 from tests.sources.in_process import MAX_RECORDS, TOPIC, Life
 from tests.sources.jobs import assert_sent_once, job_over
-from tests.sources.kinds import AVRO, BY_PARTS, CHANGING, GROWING, MENDED, UNSEEN
+from tests.sources.kinds import BY_PARTS, BY_SCHEMA, CHANGING, GROWING, MENDED, UNSEEN
 from tests.sources.subject import by_topic
 from tests.support.builders import place
 from tests.support.held_runs import run_killed_at
@@ -278,11 +278,11 @@ def test_what_vanished_after_it_was_sent_stays_sent(life: Life) -> None:
     assert life.records() == before
 
 
-@pytest.mark.parametrize("subject", AVRO, indirect=True)
+@pytest.mark.parametrize("subject", BY_SCHEMA, indirect=True)
 def test_a_row_that_does_not_fit_ends_its_split(life: Life) -> None:
     """Breaks when such a row is sent, or is not named, or rows behind it are sent. A rerun says the same."""
     subject = life.subject
-    assert isinstance(subject, InAvro)
+    assert isinstance(subject, ByRegistry)
     split = next(split for found in life.splits().values() for split in found if len(subject.rows_of(split)) > 2)
     before, subject.unfit, *_ = rows = subject.rows_of(split)
     life.bound(MAX_RECORDS)
@@ -290,7 +290,8 @@ def test_a_row_that_does_not_fit_ends_its_split(life: Life) -> None:
     for _ in range(2):
         ended = life.run()
         assert (ended.exit_code, ended.codes) == (7, ["does-not-fit"])
-        assert ", row 2: the row does not fit the schema: length is null" in ended.errors[0].message
+        assert ", row 2: the row does not fit: " in ended.errors[0].message
+        assert subject.why_unfit in ended.errors[0].message
         assert Counter(life.records()) == others + Counter([before])
 
 
