@@ -33,7 +33,8 @@ def main() -> int:
     with Session(seed, report=arguments.report) as session:
         for number in numbers:
             kind = KINDS[names[(number - 1) % len(names)]]
-            print(session.play(number, kind, arguments.reads, _YES.get(arguments.bad_rows)).line, flush=True)
+            bad_rows, whole = _YES.get(arguments.bad_rows), _YES.get(arguments.whole)
+            print(session.play(number, kind, arguments.reads, bad_rows, whole).line, flush=True)
         print(session.summary(), flush=True)
     return 1 if session.violations else 0
 
@@ -45,6 +46,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--fault", nargs="+", choices=KINDS, metavar="NAME", help="these kinds only")
     parser.add_argument("--reads", choices=WEIGHTS, default="", help="what is read; drawn for each round unless given")
     parser.add_argument("--bad-rows", choices=_YES, help="whether there are some; drawn for each round unless given")
+    drawn = "drawn for each round unless given"
+    parser.add_argument("--whole", choices=_YES, help=f"whether everything goes in one transaction; {drawn}")
     parser.add_argument("--round", type=int, help="this round only")
     parser.add_argument("--report", type=Path, default=Path("chaos.jsonl"), help="one JSON object per round goes here")
     parser.add_argument("--list", action="store_true", help="name the kinds of faults")

@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from tests.chaos.runs import Run
+from tests.chaos.whole import TOO_LARGE
 from tests.support.harness import Done, Job, Record, number_of, topic_exists
 from tests.support.job_checks import (
     Line,
     assert_in_order,
     assert_positions,
+    at_one_moment,
     committed_state,
     high_watermarks,
     open_transactions,
@@ -62,6 +64,28 @@ def check_agrees(job: Job, run: Run, done: Done, later: Sequence[Done] = ()) -> 
         assert control.state == "failed" or interrupted, f"P9: exit {done.exit_code}, and the log says {control.state}"
     if topic_exists(job.servers, job.name):
         check_nothing_open(job)
+
+
+def check_too_slow(done: Done) -> None:
+    """P9: a run that sends everything in one transaction may say that it did not come to the end of it in time."""
+    messages = [error["message"] for error in done.envelope["errors"]]
+    assert (done.exit_code, *done.codes) == TOO_LARGE, f"P9: exit {done.exit_code}, {done.codes}: {messages}"
+    assert "time out" in messages[0], f"P9: not for its time, and the limits are large enough: {messages}"
+
+
+def check_all_or_nothing(job: Job, done: Done) -> None:
+    """Everything goes in one transaction: all rows are in the topics, at one moment, or none is, and the run says the same."""
+    rows, bad = len(source_lines(job)), len(job.bad)
+    everything = (rows - bad, bad)
+    sent = (done.data.get("records_sent", 0), done.data.get("dead_letters", 0))
+    assert sent in ((0, 0), everything), f"all or nothing: {sent} records and dead letters sent of {everything}"
+    if not topic_exists(job.servers, job.name):
+        assert not any(sent), f"all or nothing: {sent} records and dead letters sent, and there is no topic"
+        return
+    _, records, letters = at_one_moment(job)
+    there = (len(records), len(letters))
+    assert there in ((0, 0), everything), f"all or nothing: {there} records and dead letters of {everything} are there"
+    assert there == everything or not any(sent), f"all or nothing: {sent} are told, and {there} are there"
 
 
 def check_nothing_open(job: Job) -> None:

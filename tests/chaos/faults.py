@@ -23,7 +23,7 @@ def kill_run(round: Round) -> None:
     for _ in range(round.chance.choice((1, 1, 2))):
         if round.chance.random() < 0.7:
             point = round.chance.choice(failpoints.NAMES)
-            hit = round.chance.randint(1, 8) if point.startswith("task-") else 1
+            hit = round.hit(point, 8) if point.startswith("task-") else 1
             round.finish(_dies_at(round, point, hit), {0, 3, 5})
         else:
             run = round.start()
@@ -64,7 +64,7 @@ def kill_jvm(round: Round) -> None:
 def kill_workers(round: Round) -> None:
     """kill -9 of Python workers at fail points and at random moments, within one run."""
     points = round.chance.sample(_TASK_POINTS, 2)
-    run = round.start(",".join(f"{point}=kill@{round.chance.randint(1, 6)}" for point in points))
+    run = round.start(",".join(f"{point}=kill@{round.hit(point, 6)}" for point in points))
     round.say(" ".join(points))
     for _ in range(round.chance.choice((0, 1, 2))):
         round.wait_for_moment(run)
@@ -108,7 +108,7 @@ def freeze_worker_and_run_again(round: Round) -> None:
 
 def _with_stopped_worker(round: Round) -> Run:
     point = round.chance.choice(("task-after-begin", "task-after-produce", "task-before-offsets", "task-before-commit"))
-    hit = round.chance.randint(1, 5)
+    hit = round.hit(point, 5)
     run = round.start(f"{point}=stop@{hit}")
     round.say(f"{point}@{hit}")
     round.wait_until(lambda: stopped(run.workers()), run)
@@ -192,7 +192,7 @@ def _foreign(round: Round, transactional_id: str) -> Producer:
 def delete_topic(round: Round) -> None:
     """The topic is deleted in mid-run, after records were committed: no run may ever call the job complete."""
     point = round.chance.choice(
-        (f"task-after-commit=sleep:2@{round.chance.randint(1, 4)}", "driver-before-verdict=sleep:2")
+        (f"task-after-commit=sleep:2@{round.hit('task-after-commit', 4)}", "driver-before-verdict=sleep:2")
     )
     run = round.start(point)
     round.say(point)
@@ -200,9 +200,9 @@ def delete_topic(round: Round) -> None:
         raise ViolationError(f"the run ended before it came to {point}")
     admin = AdminClient({"bootstrap.servers": round.cluster.direct})
     admin.delete_topics([round.job.name])[round.job.name].result(20)
+    round.ends_otherwise = True
     round.finish(run, {3, 5, 7, 12}, alone=False)
     for _ in range(2):
         done = round.run(allowed={12})
         if done.codes != ["topic-recreated"]:
             raise ViolationError(f"P9: the topic is gone, and the run says {done.codes}")
-    round.ends_otherwise = True

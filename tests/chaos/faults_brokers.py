@@ -79,7 +79,7 @@ def kill_broker_in_verdict(round: Round) -> None:
 def _slowed(round: Round) -> str:
     """Return fail points that make one commit slow, so that a moment in a transaction is met more often; or none."""
     point = round.chance.choice(("task-before-offsets", "task-before-commit", "task-after-commit", ""))
-    return point and f"{point}=sleep:{round.chance.uniform(0.5, 2):.1f}@{round.chance.randint(1, 6)}"
+    return point and f"{point}=sleep:{round.chance.uniform(0.5, 2):.1f}@{round.hit(point, 6)}"
 
 
 def _down_and_up(round: Round, run: Run, node: Node, number: int) -> None:
@@ -206,7 +206,7 @@ def expire_ids(round: Round) -> None:
     round.timeout(5)
     point = round.chance.choice(("task-after-commit", "task-before-commit"))
     frozen = round.chance.random() < 0.6
-    run = round.start(f"{point}={'stop' if frozen else 'group-kill'}@{round.chance.randint(1, 4)}")
+    run = round.start(f"{point}={'stop' if frozen else 'group-kill'}@{round.hit(point, 4)}")
     run.killed = not frozen
     round.say(f"{point} {'frozen' if frozen else 'killed'}")
     round.wait_until(lambda: run.ended or stopped(run.workers()), run)
@@ -225,5 +225,5 @@ def expire_ids(round: Round) -> None:
 
 def expire_ids_in_mid_run(round: Round) -> None:
     """The brokers forget the id of a task that waits between two transactions, and the driver's, under a living run."""
-    run = round.start(f"task-after-commit=sleep:20@{round.chance.randint(1, 4)}")
+    run = round.start(f"task-after-commit=sleep:20@{round.hit('task-after-commit', 4)}")
     round.finish(run)

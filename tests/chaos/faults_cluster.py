@@ -73,7 +73,8 @@ def kill_driver_of_cluster(round: Round) -> None:
 def freeze_executor(round: Round) -> None:
     """SIGSTOP of an executor, its Python and its Spark Worker in mid-transaction; SIGCONT in this run or the next."""
     spark = _spark(round)
-    point = f"{round.chance.choice(_IN_A_TRANSACTION)}=stop@{round.chance.randint(1, 4)}"
+    point = round.chance.choice(_IN_A_TRANSACTION)
+    point = f"{point}=stop@{round.hit(point, 4)}"
     round.say(point)
     marks = round.job.folder / "points"
     marks.mkdir()

@@ -18,9 +18,10 @@ def allow_letters_late(round: Round) -> None:
         if round.chance.random() < 0.4:
             _dies(round)
         # Tasks that write at the same time may have written more than is allowed, and all that there was.
-        done = round.run(allowed={0, 7} if most else {7})
+        done = round.run(allowed={0, 7} if most and not round.whole else {7})
         there = len(round.direct.letters())
-        if done.exit_code == 7 and (there < most or not set(done.codes) <= {*bad.values(), _SPENT}):
+        wanted = 0 if round.whole else most
+        if done.exit_code == 7 and (there < wanted or not set(done.codes) <= {*bad.values(), _SPENT}):
             raise ViolationError(f"P9: exit 7, {done.codes}: {there} letters of {most} that are allowed are written")
         if not most and there:
             raise ViolationError(f"P9: {there} letters, and the spec allows none")
@@ -29,7 +30,7 @@ def allow_letters_late(round: Round) -> None:
 
 def _dies(round: Round) -> None:
     point = round.chance.choice(("task-after-commit", "task-before-commit", "task-after-produce"))
-    run = round.start(f"{point}=group-kill@{round.chance.randint(1, 5)}")
+    run = round.start(f"{point}=group-kill@{round.hit(point, 5)}")
     run.killed = True
     round.say(point)
     round.finish(run, {0, 3, 5, 7})

@@ -84,6 +84,8 @@ def _rule(round: Round, rule: Rule) -> Rule:
     whose = round.chance.choice(("0", "0", "", "", "control"))
     rule.needle = b"" if rule.api == FETCH else f"eosingest.{round.job.name}.{whose}".encode()
     rule.skip = round.chance.randint(0, 1 if whose == "control" or rule.api == INIT_PRODUCER_ID else 5)
+    if round.whole and whose == "0" and rule.api == END_TXN:  # there is one only
+        rule.skip = 0
     rule.every = round.chance.choice((1, 2, 4))
     round.say(
         f"{NAMES[rule.api]} {whose or 'any'}: {rule.spoil.value} {rule.seconds:.2f}s, skip {rule.skip}/{rule.every}"

@@ -7,7 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos import faults, faults_brokers, faults_cluster, faults_letters, faults_registry, faults_wire
+from tests.chaos import (
+    faults,
+    faults_brokers,
+    faults_cluster,
+    faults_letters,
+    faults_registry,
+    faults_whole,
+    faults_wire,
+)
 from tests.chaos.rounds import Round
 from tests.support.kafka_nodes import NO_INDEX_ENTRIES, QUICK_ABORT, QUICK_RESTART, Cluster
 from tests.support.spark_clusters import Standalone, start_standalone
@@ -17,7 +25,8 @@ from tests.support.spark_clusters import Standalone, start_standalone
 class Kind:
     """A kind of fault: the name of its cluster and its story. `on_spark`: on a standalone cluster of Spark, too.
 
-    `reads` is what is read, where it strikes nothing else. `bad_rows`: it needs some.
+    `reads` is what is read, where it strikes nothing else. `bad_rows`: it needs some. `whole`: everything must go in one
+    transaction, or must not; None where it is a fault of both.
     """
 
     name: str
@@ -26,6 +35,7 @@ class Kind:
     on_spark: bool = False
     reads: str = ""
     bad_rows: bool = False
+    whole: bool | None = None
 
     @property
     def place(self) -> str:
@@ -87,12 +97,14 @@ _ON_SPARK = (
     faults_cluster.kill_driver_of_cluster,
     faults_cluster.freeze_executor,
 )
-_ON_REGISTRY = (faults_registry.freeze_registry, faults_registry.kill_registry)
 _ALL = [
     *(Kind(play.__name__.replace("_", "-"), cluster, play) for cluster, plays in _STORIES.items() for play in plays),
     *(Kind(play.__name__.replace("_", "-"), "one", play, on_spark=True) for play in _ON_SPARK),
-    *(Kind(play.__name__.replace("_", "-"), "one", play, reads="json-as-avro") for play in _ON_REGISTRY),
+    Kind("freeze-registry", "one", faults_registry.freeze_registry, reads="json-as-avro"),
+    Kind("kill-registry", "one", faults_registry.kill_registry, reads="json-as-avro", whole=False),
     Kind("allow-letters-late", "one", faults_letters.allow_letters_late, bad_rows=True),
+    Kind("set-job-late", "one", faults_whole.set_job_late, whole=False),
+    Kind("raise-limits-late", "one", faults_whole.raise_limits_late, whole=True),
 ]
 KINDS = {kind.name: kind for kind in _ALL}
 

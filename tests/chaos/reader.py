@@ -54,6 +54,7 @@ class Reader:
         self._awaited = [topic]
         self.seen: list[Seen] = []
         self.wrongs: list[str] = []
+        self.in_one = False  # all records and letters come by one transaction
         self.progress = Progress(job, self.wrongs)
         self._numbers: set[int] = set()
         self._next: dict[tuple[bool, int], int] = {}
@@ -87,6 +88,18 @@ class Reader:
             self.wrongs.append(f"P3: {len(seen - there)} records were read and are gone: {sorted(seen - there)[:5]}")
         if there - seen:
             self.wrongs.append(f"P3: {len(there - seen)} records never reached the reader: {sorted(there - seen)[:5]}")
+
+    def check_all_or_nothing(self, rows: int) -> None:
+        """Where everything goes in one transaction: nothing was seen, or all of the rows are soon. Raises AssertionError.
+
+        The partitions that a transaction is in do not show it at the same moment.
+        """
+        deadline = time.monotonic() + _CATCH_UP_S
+        while len(self.seen) not in (0, rows):
+            assert time.monotonic() < deadline, (
+                f"all or nothing: {len(self.seen)} of {rows} rows were read, and no more came"
+            )
+            time.sleep(0.02)
 
     # ---- its thread ------------------------------------------------------------------------------------------------
 
@@ -140,14 +153,17 @@ class Reader:
             letter, number = message.topic() != self._topic, number_of(plain(message.value()))
             self._take_record(Seen(message.partition(), message.offset(), number, letter))
         else:
-            self.progress.take(message.offset(), message.key(), message.value())
+            self.progress.take(message.offset(), message.key(), message.value(), in_one=self.in_one)
 
     def _take_record(self, one: Seen) -> None:
         if one.number in self._numbers:
             self.wrongs.append(f"P3: {one.number} was read twice, again at {one}")
         place = one.letter, one.partition
-        if one.offset < self._next.get(place, 0):
+        due = self._next.get(place, one.offset)
+        if one.offset < due:
             self.wrongs.append(f"P3: {one} came again")
+        if self.in_one and one.offset > due:  # a marker lies between, or what was aborted
+            self.wrongs.append(f"all or nothing: {one} is of another transaction than the one before {due}")
         self._numbers.add(one.number)
         self._next[place] = one.offset + 1
         self.seen.append(one)
@@ -161,9 +177,12 @@ class Progress:
         self._wrongs = wrongs
         self._owner = 0
         self._splits: dict[str, tuple[int, int, bool]] = {}
+        self._senders: set[int] = set()
+        self._in_one = False
 
-    def take(self, offset: int, key: bytes, value: bytes | None) -> None:
-        """Take one record in log order."""
+    def take(self, offset: int, key: bytes, value: bytes | None, *, in_one: bool = False) -> None:
+        """Take one record in log order. `in_one`: all rows come by one transaction, and so by one run."""
+        self._in_one = in_one
         job, place = json.loads(key)
         if job == self._job and value is not None and "scope" not in place:  # which no run's number is in
             self._take(offset, place, json.loads(value))
@@ -192,4 +211,12 @@ class Progress:
         old = self._splits.get(split)
         if old is not None and (new[0] <= old[0] or new[1] < old[1] or new[2] < old[2]):
             self._wrongs.append(f"P5: {split} went from (sequence, rows, done) {old} to {new} at offset {offset}")
+        if self._in_one and new[1] > (0 if old is None else old[1]):
+            self._senders.add(int(value["run"]))
+            if old is not None and old[1]:
+                self._wrongs.append(f"all or nothing: {split} went on from row {old[1]} to {new[1]} at offset {offset}")
+            if len(self._senders) > 1:
+                self._wrongs.append(
+                    f"all or nothing: runs {sorted(self._senders)} sent rows, {split} at offset {offset}"
+                )
         self._splits[split] = new

@@ -20,12 +20,12 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tests.chaos import checks, inputs, letters
+from tests.chaos import checks, inputs, letters, whole
 from tests.chaos.inputs import Servers
 from tests.chaos.reader import Reader
 from tests.chaos.runs import Run
 from tests.support.harness import Done, Job
-from tests.support.job_checks import OFFSETS_TOPIC, offsets_partition
+from tests.support.job_checks import OFFSETS_TOPIC, Line, offsets_partition, source_lines
 from tests.support.kafka_nodes import Cluster
 from tests.support.spark_clusters import QUICK_EXECUTORS, Standalone, environment, on
 
@@ -65,6 +65,7 @@ class Round:
     spark: Standalone | None = None  # where its runs have executors; None: in the driver's JVM
     reads: str = ""  # one of inputs.WEIGHTS; drawn where it is not given
     bad_rows: bool | None = None  # whether there are some; drawn where it is not given
+    whole: bool | None = None  # whether everything goes in one transaction; drawn where it is not given
     chance: random.Random = field(init=False)
     ends: list[Ended] = field(default_factory=list)
     story: list[str] = field(default_factory=list)
@@ -75,6 +76,7 @@ class Round:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(f"{self.seed}/{self.number}")
+        self._holding = random.Random(f"{self.seed}/{self.number}/held")  # apart, so that others draw as ever
         name = f"chaos-{self.seed}-{self.number}-{self.chance.randrange(16**6):06x}"
         self.job = Job(self.folder / name, self.cluster.servers, name)
         (self.job.folder / "tmp").mkdir()
@@ -99,6 +101,13 @@ class Round:
             self.say(f"{len(job.bad)} bad rows")
             self.reader.read_letters(job.dead, job.plain_letter)
         self.max_records(chance.choice((150, 300, 600, 2000)))
+        drawn = random.Random(f"{self.seed}/{self.number}/whole")  # apart from all of these
+        share = drawn.random()
+        self.whole = share < whole.SHARE if self.whole is None else self.whole
+        if self.whole:
+            whole.order(job, drawn, files * rows)
+            self.say("in one transaction")
+            self.reader.in_one = True
         self.timeout(chance.choice((5, 8, 10)))
         self.set("-XX:+UseSerialGC", f"-XX:+UseSerialGC -Djava.io.tmpdir={job.folder}/tmp {self.jvm}")
 
@@ -127,22 +136,37 @@ class Round:
         self.job.edit_spec(old, new)
 
     def timeout(self, seconds: int) -> None:
-        """Set the transaction timeout."""
-        self._put(r'timeout = "\d+s"', f'timeout = "{seconds}s"')
+        """Set the transaction timeout. Where everything goes in one there is more time for it."""
+        more_s = whole.MORE_TIME_S if self.whole else 0
+        self._put(r'timeout = "\d+s"', f'timeout = "{seconds + more_s}s"')
 
     def max_records(self, records: int) -> None:
-        """Set how many records a transaction holds."""
-        self._put(r"max_records = \d+", f"max_records = {records}")
+        """Set how many records a transaction holds; not where it must hold all."""
+        if not self.whole:
+            self._put(r"max_records = \d+", f"max_records = {records}")
 
     def _put(self, pattern: str, text: str) -> None:
         self.job.spec.write_text(re.sub(pattern, text, self.job.spec.read_text()))
+
+    def hit(self, point: str, most: int) -> int:
+        """Draw at which of the first `most` times that a process passes a point. In one transaction most come but once."""
+        drawn = self.chance.randint(1, most)
+        return 1 if self.whole and point != whole.ONCE_AND_AGAIN else drawn
+
+    @property
+    def rows(self) -> list[Line]:
+        """Return the rows of the source."""
+        return source_lines(self.job)
 
     def say(self, text: str) -> None:
         """Note what was done, for the round's line."""
         self.story.append(text)
 
     def start(self, points: str = "", *arguments: str, verb: str = "run") -> Run:
-        """Start a run, with fail points if asked: "task-before-commit=sleep:20@2". The number of tasks changes at random."""
+        """Start a run, with fail points if asked: "task-before-commit=sleep:20@2". The number of tasks changes at random.
+
+        Where everything goes in one transaction a run waits in the middle of it when no points are asked for.
+        """
         env = {
             "EOSINGEST_HOME": str(self.folder / inputs.HOME),
             "EOSINGEST_PREPARE": "off",
@@ -152,6 +176,7 @@ class Round:
         if self.spark is not None:
             env.update(environment(self.spark.home))
         elif verb == "run":
+            points = points or (whole.held_points(self._holding) if self.whole else "")
             arguments = (f"--set=spark.master=local[{self.chance.choice((1, 2, 2, 2, 3))}]", *arguments)
         run = Run(self.job, next(self._count), verb, arguments, env, points)
         self.runs.append(run)
@@ -176,11 +201,16 @@ class Round:
     def wait_for_moment(self, run: Run) -> None:
         """Wait for a random moment: mostly while it sends, else anywhere between its start and its likely end."""
         if self.chance.random() < 0.75:
-            self.wait_for_records(run)
+            self._wait_for_sending(run)
             delay_s = self.chance.random() * 1.5
         else:
             delay_s = 0.3 + self.chance.random() * 7
         self.wait_until(lambda: False, run, delay_s)
+
+    def _wait_for_sending(self, run: Run) -> None:
+        """Wait until it has committed something; where all is committed at once, until it waits in the middle of that."""
+        wanted = len(self.reader.seen) + 1
+        self.wait_until(lambda: len(self.reader.seen) >= wanted or (self.whole and run.reached()), run)
 
     def finish(
         self, run: Run, allowed: Iterable[int] = AGAIN, *, alone: bool = True, bound_s: float | None = None
@@ -192,14 +222,28 @@ class Round:
             raise ViolationError(f"P10: run {run.number} did not end within {bound_s:.0f} s")
         self.ends.append(Ended(done.exit_code, done.codes, time.monotonic() - run.began))
         if run.killed and done.exit_code == KILLED:
+            self._see_all_or_nothing(alone=alone)
             return done
-        checks.check_answer(done, frozenset(allowed), run.number)
+        allowed = frozenset(allowed)
+        too_slow = {whole.TOO_LARGE[0]} if self.whole else set()
+        checks.check_answer(done, allowed | too_slow, run.number)
+        if done.exit_code not in allowed:
+            checks.check_too_slow(done)
         self.answers[run.number] = done
         if alone:
             self.cluster.heal()
             later = [answer for number, answer in self.answers.items() if number > run.number]
             checks.check_agrees(self.direct, run, done, later)
+            if self.whole and not self.ends_otherwise:
+                checks.check_all_or_nothing(self.direct, done)
+        self._see_all_or_nothing(alone=alone)
         return done
+
+    def _see_all_or_nothing(self, *, alone: bool) -> None:
+        """Where everything goes in one transaction: the concurrent reader, if it can read, sees all of it or nothing."""
+        readable = alone or all(node.pid is not None for node in self.cluster.nodes)
+        if self.whole and readable and not self.ends_otherwise:
+            self.reader.check_all_or_nothing(len(self.rows))
 
     def run(self, *arguments: str, allowed: Iterable[int] = AGAIN) -> Done:
         """Run to its end."""

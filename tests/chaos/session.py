@@ -64,16 +64,22 @@ class Session:
         if not self.violations and not self.spoilt:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def play(self, number: int, kind: Kind, reads: str = "", bad_rows: bool | None = None) -> Played:
-        """Play one round; what its runs read, and whether it has bad rows, is drawn where neither we nor the kind say it."""
+    def play(
+        self, number: int, kind: Kind, reads: str = "", bad_rows: bool | None = None, whole: bool | None = None
+    ) -> Played:
+        """Play one round; what its runs read, and whether it has bad rows or goes in one transaction (`whole`), is drawn.
+
+        Unless we or the kind say it.
+        """
         reads, bad_rows = kind.reads or reads, kind.bad_rows or bad_rows
+        whole = whole if kind.whole is None else kind.whole
         cluster = self.clusters.get(kind.cluster)
         spark = self.clusters.spark() if kind.on_spark else None
         # A run on a cluster waits longer for its executors than for its own JVM.
         jvm = "" if kind.on_spark else self.jvm
         began, wrong = time.monotonic(), ""
         folder = self.folder / f"round-{number}"
-        round = Round(number, self.seed, folder, cluster, self.servers, jvm, spark, reads, bad_rows)
+        round = Round(number, self.seed, folder, cluster, self.servers, jvm, spark, reads, bad_rows, whole)
         try:
             round.go(kind.play)
         except Exception as error:
@@ -109,6 +115,7 @@ class Session:
             "fault": kind.name,
             "reads": round.reads,
             "bad_rows": round.job.bad,
+            "whole": round.whole,
             "story": round.story,
             "exits": [end.exit_code for end in round.ends],
             "codes": [end.codes for end in round.ends],
@@ -151,6 +158,7 @@ class Session:
             option,
             reads="json",
             bad_rows=False,
+            whole=False,
         )
         round.go(_run_and_wait)
         self._clear_away(round, "")
@@ -173,6 +181,6 @@ def _verdict(wrong: str, spoilt: bool) -> str:
 def _how_to_repeat(round: Round, kind: Kind, wrong: str) -> str:
     command = (
         f"python -m tests.chaos --seed {round.seed} --round {round.number} --fault {kind.name} --reads {round.reads}"
-        f" --bad-rows {'yes' if round.job.bad else 'no'}"
+        f" --bad-rows {'yes' if round.job.bad else 'no'} --whole {'yes' if round.whole else 'no'}"
     )
     return f"\n  {wrong[:1500]}\n  kept in {round.folder}; again with: {command}"

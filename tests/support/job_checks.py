@@ -106,7 +106,7 @@ def assert_positions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> None:
 
     Each is a record or a dead letter, and the offset record says how many of these there are.
     """
-    state, records, letters = _at_one_moment(job, offsets_topic)
+    state, records, letters = at_one_moment(job, offsets_topic)
     rows: dict[tuple[str, object], list[int]] = defaultdict(list)
     positions = {}
     for line in source_lines(job):
@@ -127,7 +127,7 @@ def assert_positions(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> None:
         assert not offset.done or offset.rows == len(rows[split]), f"{split} is done before its last row"
 
 
-def _at_one_moment(job: Job, offsets_topic: str) -> tuple[JobState, list[Record], list[Record]]:
+def at_one_moment(job: Job, offsets_topic: str = OFFSETS_TOPIC) -> tuple[JobState, list[Record], list[Record]]:
     """Read offsets, records and letters with nothing committed in between: an orphaned worker may live on for seconds."""
     while True:
         before, records, letters = committed_state(job, offsets_topic), job.records(), job.letters()
