@@ -1,4 +1,7 @@
-"""Sixteen rounds over all that is read, two of them with bad rows; `make chaos` plays as many as are wanted."""
+"""Eighteen rounds over all that is read, two of them with bad rows, and two in which all is to go in one transaction.
+
+`make chaos` plays as many as are wanted.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +28,15 @@ ROUNDS = (
     ("kill-registry", "json-as-avro"),
 )
 WITH_BAD_ROWS = (("kill-driver", "json"), ("allow-letters-late", "lines"))
-_ALL = (*ROUNDS, *WITH_BAD_ROWS)
+IN_ONE_TRANSACTION = (("interrupt", "json"), ("set-job-late", "lines"))
+_ALL = (*ROUNDS, *WITH_BAD_ROWS, *IN_ONE_TRANSACTION)
 
 
 @pytest.mark.parametrize(("name", "reads"), _ALL)
 def test_round(session: Session, name: str, reads: str) -> None:
     """Breaks when any promise does; the line says which, and how the round is repeated."""
-    played = session.play(_ALL.index((name, reads)) + 1, KINDS[name], reads, (name, reads) in WITH_BAD_ROWS)
+    bad_rows, whole = ((name, reads) in some for some in (WITH_BAD_ROWS, IN_ONE_TRANSACTION))
+    played = session.play(_ALL.index((name, reads)) + 1, KINDS[name], reads, bad_rows, whole)
     print(played.line)
     assert not played.wrong, played.line
 

@@ -56,6 +56,28 @@ def test_p3_a_row_in_both_topics_and_letters_that_are_gone_or_never_came() -> No
     assert [wrong[:30] for wrong in one.wrongs] == ["P3: 1 records were read and ar", "P3: 1 records never reached th"]
 
 
+def test_records_of_two_transactions_where_all_go_in_one() -> None:
+    one = reader()
+    one.in_one = True
+    for seen in (Seen(0, 5, 1), Seen(0, 6, 2), Seen(1, 9, 3), Seen(0, 6, 4, letter=True), Seen(0, 7, 5, letter=True)):
+        one._take_record(seen)
+    assert one.wrongs == []
+    one._take_record(Seen(0, 8, 6))  # behind a marker
+    one._take_record(Seen(0, 9, 7, letter=True))
+    assert [wrong[:30] for wrong in one.wrongs] == ["all or nothing: 0:8 is of anot", "all or nothing: letter 0:9 is "]
+
+
+def test_a_part_that_no_more_comes_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.chaos.reader._CATCH_UP_S", 0.05)
+    one = reader()
+    one.check_all_or_nothing(2)
+    one._take_record(Seen(0, 5, 1))
+    with pytest.raises(AssertionError, match="all or nothing: 1 of 2 rows were read"):
+        one.check_all_or_nothing(2)
+    one._take_record(Seen(1, 5, 2))
+    one.check_all_or_nothing(2)
+
+
 _AVRO = {"type": "record", "name": "one", "fields": [{"name": "n", "type": "long"}]}
 
 
@@ -86,11 +108,11 @@ def test_a_value_that_is_not(value: bytes) -> None:
         avro_decoder(_Schemas(0, Path()), _AVRO)(value)
 
 
-def progress(*entries: tuple[dict[str, Any], dict[str, Any]]) -> list[str]:
+def progress(*entries: tuple[dict[str, Any], dict[str, Any]], in_one: bool = False) -> list[str]:
     wrongs: list[str] = []
     watched = Progress("job", wrongs)
     for offset, (place, value) in enumerate(entries):
-        watched.take(offset, json.dumps(["job", place]).encode(), json.dumps(value).encode())
+        watched.take(offset, json.dumps(["job", place]).encode(), json.dumps(value).encode(), in_one=in_one)
     return wrongs
 
 
@@ -126,6 +148,16 @@ def test_p7_an_older_run_that_commits(last: tuple[dict[str, Any], dict[str, Any]
     assert wrong.startswith("P7: run 1")
 
 
+def test_progress_of_one_transaction() -> None:
+    other = {"file": "data/b", "start": 0}
+    sent = [split(1, 0, 10), (other, split(1, 0, 7)[1])]
+    assert progress(*sent, split(2, 1, 10, done=True), in_one=True) == []
+    (wrong,) = progress(split(1, 0, 10), split(1, 1, 12), in_one=True)
+    assert wrong.startswith("all or nothing: data/a:0 went on from row 10 to 12")
+    (wrong,) = progress(split(1, 0, 10), (other, split(2, 0, 7)[1]), in_one=True)
+    assert wrong.startswith("all or nothing: runs [1, 2] sent rows")
+
+
 # ---- the log -------------------------------------------------------------------------------------------------------
 
 
@@ -151,6 +183,7 @@ def completed(session: Session, number: int, *, bad_rows: bool) -> Iterator[Roun
         session.jvm,
         reads="json",
         bad_rows=bad_rows,
+        whole=False,
     )
     round.prepare()
     round.reader.start()
@@ -350,6 +383,54 @@ def test_p4_letters_that_the_offset_record_does_not_count(lettered: Round) -> No
             checks.check_log(lettered.direct)
     plant(lettered, key, {**value, "sequence": sequence + 4})
     checks.check_log(lettered.direct)
+
+
+def test_a_part_of_what_goes_in_one_transaction(lettered: Round) -> None:
+    records, letters = lettered.direct.records(), lettered.direct.letters()
+    everything = {"records_sent": len(records), "dead_letters": len(letters)}
+    told, untold = answer(0, data=everything), answer(3, ("incomplete",))
+    nothing = seen_with(lettered, records=list, letters=list)
+    for job, done in ((lettered.direct, told), (lettered.direct, untold), (nothing, untold)):
+        checks.check_all_or_nothing(job, done)
+    for wrong in ((records[1:], letters), (records, letters[1:]), (records, []), ([], letters)):
+        part = seen_with(lettered, records=lambda wrong=wrong: wrong[0], letters=lambda wrong=wrong: wrong[1])
+        with pytest.raises(AssertionError, match=r"all or nothing: .* are there"):
+            checks.check_all_or_nothing(part, untold)
+    with pytest.raises(AssertionError, match="are told, and"):
+        checks.check_all_or_nothing(nothing, told)
+    for name, count in everything.items():
+        with pytest.raises(AssertionError, match=r"all or nothing: .* sent of"):
+            checks.check_all_or_nothing(lettered.direct, answer(3, ("incomplete",), {**everything, name: count - 1}))
+
+
+def test_what_each_run_of_one_transaction_is_asked(complete: Round, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when a round of runs that send all or nothing does not hold them to it, in the log and by its reader."""
+    monkeypatch.setattr("tests.chaos.reader._CATCH_UP_S", 0.05)
+    monkeypatch.setattr(complete, "whole", True)
+    complete.run()
+    last = complete.reader.seen.pop()
+    with pytest.raises(AssertionError, match=r"all or nothing: .* rows were read"):
+        complete.run()
+    complete.reader.seen.append(last)
+    monkeypatch.setattr("tests.chaos.checks.at_one_moment", lambda job: (None, job.records()[1:], []))
+    with pytest.raises(AssertionError, match=r"all or nothing: .* are there"):
+        complete.run()
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "wrong"),
+    [
+        ("too-large-for-one-transaction", "more than the 1,000 records", "the limits are large enough"),
+        ("bad-data", "it would time out", "P9: exit 7"),
+    ],
+)
+def test_p9_a_run_that_was_too_slow_for_its_transaction(code: str, message: str, wrong: str) -> None:
+    done = answer(7, ("too-large-for-one-transaction",))
+    done.envelope["errors"][0]["message"] = "not before its transaction would time out"
+    checks.check_too_slow(done)
+    done.envelope["errors"][0].update(code=code, message=message)
+    with pytest.raises(AssertionError, match=wrong):
+        checks.check_too_slow(done)
 
 
 def test_p1_a_row_in_both_topics_and_a_letter_too_many(lettered: Round) -> None:

@@ -172,6 +172,7 @@ def test_late_commits_tear_nothing_of_ours(session: Session, wire: Cluster, prox
         session.jvm,
         reads="json",
         bad_rows=False,
+        whole=False,
     )
     round.prepare()
     round.max_records(150)
