@@ -1,6 +1,8 @@
-"""What its user does to a job that goes in one transaction: it is begun by parts, or its limits are too small at first."""
+"""What its user does to a job that goes in one transaction: it is begun by parts, or limits or expressions are mended late."""
 
 from __future__ import annotations
+
+import re
 
 from tests.chaos import whole
 from tests.chaos.rounds import AGAIN, KILLED, Round, ViolationError
@@ -20,8 +22,9 @@ def set_job_late(round: Round) -> None:
     round.finish(run)
     run.kill_everybody()  # an orphan would go on beside what is counted here
     round.wait_until(lambda: not run.processes(), None, _DEAD_S)
-    whole.set_boundary(round.job, "job")
     rows = len(round.rows)
+    whole.set_boundary(round.job, "job")
+    whole.limit(round.job, rows)
     for _ in range(round.chance.choice((1, 2))):
         there = _there(round)
         half = 0 < there < rows
@@ -33,6 +36,7 @@ def set_job_late(round: Round) -> None:
         if not half and done.exit_code == 0 and after != rows:
             raise ViolationError(f"all or nothing: {there} of {rows} were there, exit 0, now {after}")
     whole.set_boundary(round.job, "limits")
+    round.max_records(round.chance.choice((150, 2000)))
 
 
 def raise_limits_late(round: Round) -> None:
@@ -47,7 +51,7 @@ def raise_limits_late(round: Round) -> None:
         round.say("3KiB")
     for _ in range(2):
         if round.chance.random() < 0.4:
-            point = round.chance.choice(("task-after-begin", "task-after-produce", "task-before-commit"))
+            point = round.chance.choice(("task-after-begin", "task-after-produce", "task-after-commit"))
             run = round.start(f"{point}=group-kill")
             run.killed = True
             round.say(point)
@@ -59,6 +63,24 @@ def raise_limits_late(round: Round) -> None:
         if there := _there(round):
             raise ViolationError(f"all or nothing: more than one transaction may have, and {there} of {rows} are sent")
     whole.limit(round.job, rows)
+
+
+def mend_expression_late(round: Round) -> None:
+    """The key's expression fails at some row, and Spark with it, when a task has rows before that one: nothing is sent."""
+    text = round.job.spec.read_text()
+    numbers = [line.number for line in round.rows if line.number not in round.job.bad]
+    row = round.chance.choice(numbers[len(numbers) // 2 :])
+    mended = f"{whole.KEY_BEGIN}CASE WHEN n = {row} THEN raise_error('{row}') ELSE "
+    round.set(whole.KEY_BEGIN, mended)
+    round.job.spec.write_text(re.sub(rf"({re.escape(mended)}.*)\"\n", r'\1 END"\n', round.job.spec.read_text()))
+    round.say(f"fails at {row}")
+    for _ in range(round.chance.choice((1, 2))):
+        done = round.run(allowed={7})
+        if done.codes != ["bad-data"]:
+            raise ViolationError(f"P9: an expression fails, and the run says {done.codes}")
+        if there := _there(round):
+            raise ViolationError(f"all or nothing: {done.codes}, and {there} of {len(round.rows)} rows are sent")
+    round.job.spec.write_text(text)
 
 
 def _there(round: Round) -> int:

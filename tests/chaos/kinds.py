@@ -105,6 +105,7 @@ _ALL = [
     Kind("allow-letters-late", "one", faults_letters.allow_letters_late, bad_rows=True),
     Kind("set-job-late", "one", faults_whole.set_job_late, whole=False),
     Kind("raise-limits-late", "one", faults_whole.raise_limits_late, whole=True),
+    Kind("mend-expression-late", "one", faults_whole.mend_expression_late, reads="json", whole=True),
 ]
 KINDS = {kind.name: kind for kind in _ALL}
 

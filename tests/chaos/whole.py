@@ -19,14 +19,16 @@ MORE_TIME_S = 3  # than a transaction of a part of the load is given
 ONCE_AND_AGAIN = "task-after-produce"  # the one point that a task passes several times in its only transaction
 _IN_MID_RUN = (
     "task-after-begin",
+    "task-after-begin",
     ONCE_AND_AGAIN,
     ONCE_AND_AGAIN,
     "task-before-offsets",
     "task-before-commit",
     "task-after-commit",
 )
+KEY_BEGIN = 'key = "'
 _KEY = 'key = "CAST(n % 100 AS STRING)"'  # of each input whose rows Spark computes
-_SLOW_ROWS = 12
+_SLOW_ROWS = 20
 _BATCH = 400  # rows that Spark hands over at once
 
 
@@ -34,7 +36,7 @@ def order(job: Job, chance: random.Random, rows: int) -> None:
     """Let the spec say that all of the `rows` go in one transaction, whose limits they just keep or do not come near."""
     job.edit_spec("[transaction]\n", '[transaction]\nboundary = "job"\n')
     limit(job, chance.choice((rows, rows, 1_000_000)))
-    if _KEY in job.spec.read_text() and chance.random() < 0.7:
+    if _KEY in job.spec.read_text() and chance.random() < 0.8:
         slow = f"n % {rows // _SLOW_ROWS} = 7 THEN substr(sha2(repeat(CAST(n AS STRING), 4000000), 256), 1, 2)"
         job.edit_spec(_KEY, f'key = "CASE WHEN {slow} ELSE CAST(n % 100 AS STRING) END"')
         job.edit_spec("conf = {", f'conf = {{ "spark.sql.execution.arrow.maxRecordsPerBatch" = "{_BATCH}",')
@@ -56,4 +58,5 @@ def held_points(chance: random.Random) -> str:
     """Draw where a run waits in mid-transaction, or behind it, and for how long."""
     point = chance.choice(_IN_MID_RUN)
     hit = chance.randint(1, 4) if point == ONCE_AND_AGAIN else 1
-    return f"{point}=sleep:{chance.uniform(0.3, 1.5):.1f}@{hit}"
+    seconds = chance.choice((0.1, chance.uniform(0.3, 1.5)))  # while a task waits, Spark goes on
+    return f"{point}=sleep:{seconds:.1f}@{hit}"
