@@ -28,7 +28,7 @@ ROUNDS = (
     ("kill-registry", "json-as-avro"),
 )
 WITH_BAD_ROWS = (("kill-driver", "json"), ("allow-letters-late", "lines"))
-IN_ONE_TRANSACTION = (("interrupt", "json"), ("set-job-late", "lines"))
+IN_ONE_TRANSACTION = (("mend-expression-late", "json"), ("set-job-late", "lines"))
 _ALL = (*ROUNDS, *WITH_BAD_ROWS, *IN_ONE_TRANSACTION)
 
 
