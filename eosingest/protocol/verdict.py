@@ -197,13 +197,19 @@ def outcome_errors(outcomes: Sequence[Outcome], wording: Wording) -> list[Eosing
 
 
 def _sent(rows: Sequence[Mapping[str, Any]]) -> str:
-    if any(row.get("whole") for row in rows):
+    if _is_whole(rows):
         return "nothing was sent, since everything goes in one transaction"
     return "everything before these rows, and every other split, was sent once"
 
 
+def _is_whole(rows: Sequence[Mapping[str, Any]]) -> bool:
+    return any(row.get("whole") for row in rows)
+
+
 def _way_on(rows: Sequence[Mapping[str, Any]], wording: Wording) -> str:
     ways = {row.get("letters") for row in rows}
+    if "raise max" in ways and _is_whole(rows):
+        return f"on_error.max allows fewer dead letters than there are: raise it and run again; or {wording.corrected}"
     if "raise max" in ways:
         return f"the dead letters that on_error.max allows are written: raise it and run again; or {wording.corrected}"
     if "name a topic" in ways:

@@ -54,8 +54,10 @@ class FrameReading:
         """See `Reading.job`. Every task is told of all splits: only Spark decides which of them a task gets."""
         whole = kafka.settings.whole
         records = with_end_row(self.records) if whole else self.records.coalesce(self.prepared.tasks)
-        check = self.check_all if whole else self.check_items
-        function = TaskFunction(kafka, self.headers, outcomes, self.several, check, self.json_schemas)
+        check_all = self.check_all if whole else None
+        function = TaskFunction(
+            kafka, self.headers, outcomes, self.several, self.check_items, check_all, self.json_schemas
+        )
         return records.mapInArrow(function, OUTPUT_SCHEMA)
 
 

@@ -54,6 +54,7 @@ from eosingest.spark.record_columns import (
     TIMESTAMP,
     UNFIT,
 )
+from eosingest.spark.scan import CheckItems
 
 OUTPUT_SCHEMA = "outcome string"
 _HEADER_OVERHEAD = 10  # bytes: the two lengths of a header, as varints of at most five each
@@ -95,8 +96,8 @@ class WorkerKafka:
 class TaskFunction:
     """The function for `mapInArrow`: one call is one attempt of a task. `headers` are the header names, in order.
 
-    `several`: a source row may be several records, which then have one position. `check_items` as in `scan.SplitFrame`; where
-    everything goes in one transaction it is asked once, behind the last row.
+    `several`: a source row may be several records, which then have one position. `check_items` and `check_all` as in
+    `scan.SplitFrame`, the latter None but where everything goes in one transaction.
     `json_schemas` has the schemas by which key and value are held, where they are JSON by one.
     """
 
@@ -104,16 +105,26 @@ class TaskFunction:
     headers: tuple[str, ...]
     outcomes: Accumulator[list[str]]
     several: bool = True
-    check_items: Callable[[Iterable[PlannedSplit]], None] | None = None
+    check_items: CheckItems | None = None
+    check_all: CheckItems | None = None
     json_schemas: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task and yield one row, its outcome. Raises AttemptLostError, upon which Spark retries the task."""
         settings = self.kafka.settings
-        check = None if self.check_items is None else SplitsCheck(settings.splits, self.check_items)
+        check, check_all = (
+            None if asked is None else SplitsCheck(settings.splits, asked)
+            for asked in (self.check_items, self.check_all)
+        )
         fitting = JsonFit(self.json_schemas) if self.json_schemas else None
         inputs = ArrowInputs(
-            batches, self.headers, several=self.several, check=check, fitting=fitting, whole=settings.whole
+            batches,
+            self.headers,
+            several=self.several,
+            check=check,
+            fitting=fitting,
+            whole=settings.whole,
+            check_all=check_all,
         )
         yield pa.RecordBatch.from_pydict({"outcome": [_run_task(self.kafka, inputs, self.outcomes)]})
 
@@ -176,17 +187,18 @@ class ArrowInputs:
         check: SplitsCheck | None = None,
         fitting: JsonFit | None = None,
         whole: bool = False,
+        check_all: SplitsCheck | None = None,
     ) -> None:
         """Start reading at once: Spark computes rows while the producer is being made. `several` as in TaskFunction.
 
-        `whole`: the batches end with the end row, and `check` is asked there.
+        `whole`: the batches end with the end row, and `check_all` is asked there.
         """
         self._fitting = fitting
         self._headers = headers
         self._several = several
         self._check = check
         self._last: int | None = None  # the split of the row that came last
-        self._whole = whole
+        self._check_all = check_all
         self._ahead: ReadAhead[pa.RecordBatch | EndRow] = ReadAhead(until_end(batches) if whole else batches)
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
@@ -198,13 +210,13 @@ class ArrowInputs:
         if isinstance(item, Signal):
             return item
         if isinstance(item, EndRow):
-            if self._check is not None:
-                self._check.of_all()
+            if self._check_all is not None:
+                self._check_all.of_all()
             return Signal.ALL
         batch = to_batch(item, self._headers, several=self._several)
         if self._fitting is not None:
             batch = self._fitting(batch)
-        if self._check is not None and not self._whole:
+        if self._check is not None:
             self._check(batch, self._last)
             self._last = int(batch.splits[-1]) if len(batch.splits) else self._last
         return batch
@@ -247,7 +259,7 @@ class SplitsCheck:
     """Asks the source, for each batch, whether its rows are of items as they were planned (`scan.SplitFrame.check_items`)."""
 
     splits: Mapping[int, PlannedSplit]
-    check_items: Callable[[Iterable[PlannedSplit]], None]
+    check_items: CheckItems
 
     def __call__(self, batch: Batch, last: int | None = None) -> None:
         """Raise ChangedError where they are not. Rows of splits that were not planned are left to the task.

@@ -192,11 +192,19 @@ class _Launcher(SparkLauncher):
             self._rows = records.withColumn("part", functions.spark_partition_id()).toArrow()
         for number in range(tasks):
             mine = self._rows.filter(pc.equal(self._rows["part"], number)).drop(["part"])
-            check_items = reading.check_all if whole else reading.check_items
-            check = None if check_items is None else SplitsCheck(reading.prepared.splits, check_items)
+            check, check_all = (
+                None if asked is None else SplitsCheck(reading.prepared.splits, asked)
+                for asked in (reading.check_items, reading.check_all if whole else None)
+            )
             fitting = JsonFit(reading.json_schemas) if reading.json_schemas else None
             batches = mine.to_batches(max_chunksize=_BATCH_ROWS)
-            yield number, ArrowInputs(batches, (), several=reading.several, check=check, fitting=fitting, whole=whole)
+            several = reading.several
+            yield (
+                number,
+                ArrowInputs(
+                    batches, (), several=several, check=check, fitting=fitting, whole=whole, check_all=check_all
+                ),
+            )
 
     def start(self, settings: TaskSettings) -> None:
         outcomes = list[Outcome]()

@@ -62,7 +62,7 @@ def read(asked: list[list[str]], *batches: pa.RecordBatch) -> list[Batch | Signa
     def check(splits: Iterable[PlannedSplit]) -> None:
         asked.append([found.split.item for found in splits])
 
-    inputs = ArrowInputs(batches, (), check=SplitsCheck(planned, check), whole=True)
+    inputs = ArrowInputs(batches, (), whole=True, check_all=SplitsCheck(planned, check))
     try:
         return [inputs.get(5.0) for _ in range(3)]
     finally:
@@ -75,6 +75,17 @@ def test_an_input_looks_at_every_item_before_it_says_that_all_was_given() -> Non
     rows, told, end = read(asked, batch(1, 2, None))
     assert isinstance(rows, Batch) and rows.splits.tolist() == [1, 2]
     assert (told, end, asked) == (Signal.ALL, Signal.END, [["a", "b", "c"]])
+
+
+def test_items_are_looked_at_with_each_batch_as_well() -> None:
+    """One that was another one for a while, and is as it was in the end, has given other rows."""
+    asked = list[list[str]]()
+    planned = {key: PlannedSplit(split(name), {}, None) for key, name in ((1, "a"), (2, "b"))}
+    check = SplitsCheck(planned, lambda splits: asked.append([found.split.item for found in splits]))
+    inputs = ArrowInputs([batch(1), batch(2, None)], (), check=check, whole=True, check_all=check)
+    assert [inputs.get(5.0) for _ in range(3)][-1] is Signal.ALL
+    inputs.stop()
+    assert asked == [["a"], ["a", "b"], ["a", "b"]]
 
 
 def test_an_input_without_its_end_row_says_nothing() -> None:

@@ -107,6 +107,15 @@ def test_a_row_that_cannot_be_sent_keeps_all_from_being_sent(world: World) -> No
     assert error.hint.startswith("nothing was sent, since everything goes in one transaction; ")
 
 
+def test_more_dead_letters_than_are_allowed(world: World) -> None:
+    """None of them is written: the hint must not say so."""
+    few = replace(DEAD, allowed=1, left=1)
+    outcome = run(world, rows(A, 0, 3, corrupt=(1, 2)), ALL, whole=True, dead_letters=few)
+    assert "commit" not in world.calls and world.letters == []
+    (error,) = outcome_errors([outcome], WORDING)
+    assert "nothing was sent" in error.hint and "raise it and run again" in error.hint and "written" not in error.hint
+
+
 def test_dead_letters_go_in_the_same_transaction(world: World) -> None:
     run(world, rows(A, 0, 5), rows(B, 0, 3, corrupt=(1,)), ALL, whole=True, dead_letters=DEAD)
     assert len(world.transactions) == 1 and len(world.sent) == 7 and len(world.letters) == 1
