@@ -121,7 +121,7 @@ def driver_settings(
         max_bytes=spec.transaction.max_bytes,
         rate_limit=spec.sink.rate_limit,
         dead_letters=_dead_letters(spec.on_error),
-        whole=spec.transaction.boundary == "job",
+        whole=spec.transaction.whole,
         from_scratch=options.from_scratch,
         accept_change=options.accept_change,
         accept_gap=options.accept_gap,

@@ -98,7 +98,7 @@ def _summary(spec: Spec) -> list[tuple[str, str]]:
         ("progress", f"in {sink.offsets_topic}; transactional ids {sink.transactional_id_prefix}{spec.name}.*"),
         (
             "transaction",
-            f"{'one for all of a run: ' if limits.boundary == 'job' else ''}{words.duration(limits.timeout)}, "
+            f"{'one for all of a run: ' if limits.whole else ''}{words.duration(limits.timeout)}, "
             f"{words.count(limits.max_records, 'record')}, {words.size(limits.max_bytes)} at most",
         ),
         ("spark", ", ".join([_master(spec), *sorted(spec.spark.conf)])),

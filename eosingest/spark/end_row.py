@@ -8,20 +8,14 @@ JVM computes this row behind the last row of the last partition: whoever has it 
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
 from eosingest.errors import FatalError
+from eosingest.protocol.task_contract import Signal
 from eosingest.spark.record_columns import SPLIT
-
-
-class EndRow(enum.Enum):
-    """What stands for the end row among the batches of an input."""
-
-    END_ROW = "end row"
 
 
 def with_end_row(records: DataFrame) -> DataFrame:
@@ -33,8 +27,8 @@ def with_end_row(records: DataFrame) -> DataFrame:
     return records.coalesce(1).unionByName(end, allowMissingColumns=True).coalesce(1)
 
 
-def until_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | EndRow]:
-    """Yield the batches without the end row, and END_ROW when nothing came behind it.
+def until_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | Signal]:
+    """Yield the batches without the end row, and Signal.ALL when nothing came behind it.
 
     Raises FatalError where something did: then the order is not the one that the proof rests on.
     """
@@ -52,4 +46,4 @@ def until_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | En
         if len(rows):
             yield rows
     if ended:
-        yield EndRow.END_ROW
+        yield Signal.ALL

@@ -19,7 +19,7 @@ from eosingest.spark import narrow
 from eosingest.spark.direct import DirectReader, DirectSplit, deal
 from eosingest.spark.end_row import with_end_row
 from eosingest.spark.record_columns import RecordSettings, null_columns, record_frame
-from eosingest.spark.scan import CheckItems, Direct, Scan
+from eosingest.spark.scan import Direct, Scan, SplitFrame
 from eosingest.spark.worker import OUTPUT_SCHEMA, DirectTaskFunction, TaskFunction, WorkerKafka
 
 
@@ -38,26 +38,23 @@ class Reading(Protocol):
 class FrameReading:
     """Spark reads: `records` has the record columns, `headers` the names of its header columns, in order.
 
-    `several`: a source row may be several records. `check_items` and `check_all` as in `SplitFrame`. `json_schemas` as in
+    `source` has the rows that they are made of. `several`: a source row may be several records. `json_schemas` as in
     `TaskFunction`.
     """
 
     records: DataFrame
+    source: SplitFrame
     headers: tuple[str, ...]
     prepared: Prepared
     several: bool = True
-    check_items: CheckItems | None = None
-    check_all: CheckItems | None = None
     json_schemas: Mapping[str, str] = field(default_factory=dict)
 
     def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]]) -> DataFrame:
         """See `Reading.job`. Every task is told of all splits: only Spark decides which of them a task gets."""
         whole = kafka.settings.whole
         records = with_end_row(self.records) if whole else self.records.coalesce(self.prepared.tasks)
-        check_all = self.check_all if whole else None
-        function = TaskFunction(
-            kafka, self.headers, outcomes, self.several, self.check_items, check_all, self.json_schemas
-        )
+        check, check_all = self.source.check_items, self.source.check_all if whole else None
+        function = TaskFunction(kafka, self.headers, outcomes, self.several, check, check_all, self.json_schemas)
         return records.mapInArrow(function, OUTPUT_SCHEMA)
 
 
@@ -90,16 +87,7 @@ def frame_reading(
     tasks = max(1, min(partitions, most_tasks))
     several = frame.source.position is not None and narrow.generates_rows(records)
     prepared = Prepared(tasks, frame.source.schema, splits)
-    source = frame.source
-    return FrameReading(
-        records,
-        tuple(settings.headers),
-        prepared,
-        several,
-        source.check_items,
-        source.check_all,
-        settings.json_schemas,
-    )
+    return FrameReading(records, frame.source, tuple(settings.headers), prepared, several, settings.json_schemas)
 
 
 def direct_reading(direct: Direct, schema: str | None, most_tasks: int) -> DirectReading:

@@ -66,7 +66,7 @@ def spark_settings(
         client=client,
         partitioner=spec.sink.partitioner,
         prefix=spec.sink.transactional_id_prefix,
-        whole=spec.transaction.boundary == "job",
+        whole=spec.transaction.whole,
         check=check,
         log_file=log_file,
         executor_wait_s=spec.spark.executor_wait,

@@ -39,7 +39,7 @@ from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
 from eosingest.records.json_schema import JsonSchemaCheck, checks_of
 from eosingest.spark.direct import DirectInputs, DirectReader, DirectSplit
-from eosingest.spark.end_row import EndRow, until_end
+from eosingest.spark.end_row import until_end
 from eosingest.spark.positions import positions_of
 from eosingest.spark.read_ahead import ReadAhead
 from eosingest.spark.record_columns import (
@@ -199,7 +199,7 @@ class ArrowInputs:
         self._check = check
         self._last: int | None = None  # the split of the row that came last
         self._check_all = check_all
-        self._ahead: ReadAhead[pa.RecordBatch | EndRow] = ReadAhead(until_end(batches) if whole else batches)
+        self._ahead: ReadAhead[pa.RecordBatch | Signal] = ReadAhead(until_end(batches) if whole else batches)
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
         """Do nothing: reading has started already."""
@@ -207,12 +207,10 @@ class ArrowInputs:
     def get(self, timeout_s: float) -> Batch | Signal:
         """Return the next batch; see `task_contract.Inputs`. Raises ChangedError where its rows are of other items."""
         item = self._ahead.get(timeout_s)
+        if item is Signal.ALL and self._check_all is not None:
+            self._check_all.of_all()
         if isinstance(item, Signal):
             return item
-        if isinstance(item, EndRow):
-            if self._check_all is not None:
-                self._check_all.of_all()
-            return Signal.ALL
         batch = to_batch(item, self._headers, several=self._several)
         if self._fitting is not None:
             batch = self._fitting(batch)

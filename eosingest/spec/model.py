@@ -150,6 +150,11 @@ class Transaction(Table):
         json_schema_extra=shown("256MiB"),
     )
 
+    @property
+    def whole(self) -> bool:
+        """Say whether everything that a run has to send goes in one transaction."""
+        return self.boundary == "job"
+
 
 OnError = Annotated[
     Annotated[DeadLetters, Tag(TAGS[0])] | Annotated[Literal["fail"], Tag(TAGS[1])],

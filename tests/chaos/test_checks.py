@@ -255,23 +255,21 @@ def test_p6_a_complete_job_that_writes_letters(lettered: Round) -> None:
 
 
 def test_p8_a_transaction_of_letters_left_open(lettered: Round) -> None:
-    made = foreign(lettered, f"eosingest.{lettered.job.name}.7")
-    made.produce(lettered.job.dead, b"1")
-    made.flush(20)
-    with pytest.raises(AssertionError, match=r"P8: still open: .*\.7"):
-        checks.check_nothing_open(lettered.direct)
-    made.abort_transaction(20)
-    checks.check_nothing_open(lettered.direct)
+    assert_open_is_told(lettered, lettered.job.dead)
 
 
 def test_p8_a_transaction_left_open(complete: Round) -> None:
-    made = foreign(complete, f"eosingest.{complete.job.name}.7")
-    made.produce(complete.job.name, b"1")
+    assert_open_is_told(complete, complete.job.name)
+
+
+def assert_open_is_told(round: Round, topic: str) -> None:
+    made = foreign(round, f"eosingest.{round.job.name}.7")
+    made.produce(topic, b"1")
     made.flush(20)
     with pytest.raises(AssertionError, match=r"P8: still open: .*\.7"):
-        checks.check_nothing_open(complete.direct)
+        checks.check_nothing_open(round.direct)
     made.abort_transaction(20)
-    checks.check_nothing_open(complete.direct)
+    checks.check_nothing_open(round.direct)
 
 
 def answer(exit_code: int, codes: tuple[str, ...] = (), data: dict[str, Any] | None = None) -> Done:

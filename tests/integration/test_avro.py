@@ -13,7 +13,16 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from tests.support.harness import Job, assert_done, assert_refused, create_topic, end_offsets, read_committed, run_text
+from tests.support.harness import (
+    Job,
+    assert_done,
+    assert_refused,
+    assert_verified,
+    create_topic,
+    end_offsets,
+    read_committed,
+    run_text,
+)
 from tests.support.held_runs import run_killed_at
 from tests.support.registry import SchemaRegistry
 
@@ -94,8 +103,7 @@ def test_each_row_once_and_nothing_by_a_rerun(job: Job, registry: SchemaRegistry
     assert_done(job.run(), records_sent=0)
     assert end_offsets(job.servers, job.name) == ends
     assert registry.versions(f"{job.name}-value") == [1]
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)
 
 
 def test_the_sample(job: Job, registry: SchemaRegistry) -> None:
@@ -153,8 +161,7 @@ def test_a_null_in_a_required_field_is_a_bad_row(job: Job, registry: SchemaRegis
     (letter,) = read_committed(job.servers, f"{job.name}-dead")
     assert letter.value == b'{"id":0,"user":null,"amount":null}'
     assert dict(letter.headers)["eosingest.code"] == b"does-not-fit"
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)
 
 
 @pytest.mark.parametrize(

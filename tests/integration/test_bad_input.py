@@ -17,6 +17,7 @@ from tests.support.harness import (
     assert_done,
     assert_quiet,
     assert_refused,
+    assert_verified,
     create_topic,
     edited,
     end_offsets,
@@ -301,5 +302,4 @@ def test_corrupt_row_under_explode(job: Job) -> None:
     assert [record.value for record in job.records()] == [b"1a", b"1b", b"3d"]
     (letter,) = read_committed(job.servers, f"{job.name}-dead")
     assert letter.value == b'{"n":2,"tags":["c" BROKEN'
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)

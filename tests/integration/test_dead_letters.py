@@ -12,6 +12,7 @@ from tests.support.harness import (
     Record,
     assert_done,
     assert_refused,
+    assert_verified,
     create_topic,
     end_offsets,
     finish,
@@ -80,8 +81,7 @@ def test_each_row_once_here_or_there_and_nothing_by_a_rerun(job: Job) -> None:
     assert again.data["dead_letters"] == 0
     assert ends == [end_offsets(job.servers, topic) for topic in (job.name, f"{job.name}-dead")]
     assert job.run("status").data["dead_letters_total"] == 5
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)
 
 
 _LINES = """\
@@ -112,8 +112,7 @@ def test_records_that_only_the_dead_letter_topic_takes(job: Job) -> None:
     assert (short.value, told(short)["row"], told(short)["code"]) == (lines[3], "4", "record-too-large")
     assert long.value is not None and lines[70].startswith(long.value) and 90_000 < len(long.value) < 100_000
     assert told(long)["truncated"] == "300000" and "truncated" not in told(short)
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)
 
 
 @pytest.mark.parametrize("recreated", [False, True])

@@ -13,7 +13,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.protocol.offsets import topic
 from tests.integration.earlier import NAMES, Earlier, spec_of, write_files
-from tests.support.harness import Job, wait_for
+from tests.support.harness import Job, assert_verified, wait_for
 
 OFFSETS_TOPIC = "eosingest-offsets-earlier"
 
@@ -35,8 +35,7 @@ def test_a_job_of_an_earlier_release_is_finished(name: str, tmp_path: Path, serv
     assert done.exit_code == 0, done
     assert done.data["records_sent"] == 1200 - len(earlier.sink)
     assert sorted(job.numbers()) == list(range(1200))
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)
 
 
 def lay_down(earlier: Earlier, servers: str) -> None:

@@ -9,7 +9,15 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from tests.support.harness import Job, assert_done, assert_refused, create_topic, read_committed, run_text
+from tests.support.harness import (
+    Job,
+    assert_done,
+    assert_refused,
+    assert_verified,
+    create_topic,
+    read_committed,
+    run_text,
+)
 from tests.support.held_runs import run_killed_at
 from tests.support.registry import SchemaRegistry
 
@@ -79,8 +87,7 @@ def test_each_row_once_and_nothing_by_a_rerun(job: Job, registry: SchemaRegistry
     assert decoded(job, registry) == [row(n) for n in range(_ROWS)]
     assert_done(job.run(), records_sent=0)
     assert registry.versions(f"{job.name}-value") == [1]
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)
 
 
 def test_a_row_that_is_not_as_the_schema_says(job: Job, registry: SchemaRegistry) -> None:
@@ -100,8 +107,7 @@ def test_a_row_that_is_not_as_the_schema_says(job: Job, registry: SchemaRegistry
     assert decoded(job, registry) == [*(row(n) for n in range(1, _ROWS)), other]
     (letter,) = read_committed(job.servers, f"{job.name}-dead")
     assert (letter.value or b"")[5:] == b'{"id":-77123,"user":null,"amount":0.25}', "as it was made, behind the frame"
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)
 
 
 def test_a_schema_that_is_none(job: Job, registry: SchemaRegistry) -> None:

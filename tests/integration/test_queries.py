@@ -19,7 +19,7 @@ from eosingest.sources.postgres import holder
 from eosingest.sources.postgres.reading.scan import scan_of
 from eosingest.sources.postgres.source import TableSource
 from eosingest.spark.record_columns import RecordSettings
-from tests.support.harness import Job, assert_done, assert_refused, finish, wait_for
+from tests.support.harness import Job, assert_done, assert_refused, assert_verified, finish, wait_for
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.postgres import PASSWORD, Postgres, running_postgres
 from tests.support.table_reading import read, source_of, table_of
@@ -368,8 +368,7 @@ def test_the_sample_killed_and_run_again(job: Job, server: Postgres, sample: lis
     assert job.run_until_complete().exit_code == 0
     assert sent(job) == sample
     assert_done(job.run(), records_sent=0)
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)
 
 
 def test_emptied_while_a_run_reads(job: Job, server: Postgres, sample: list[str]) -> None:

@@ -13,7 +13,7 @@ from eosingest.errors import EosingestError, TemporaryError
 from eosingest.protocol.source import Listing
 from eosingest.sources.postgres import holder
 from eosingest.sources.postgres.source import TableSource
-from tests.support.harness import Job, assert_done, assert_refused, wait_for
+from tests.support.harness import Job, assert_done, assert_refused, assert_verified, wait_for
 from tests.support.held_runs import run_killed_at
 from tests.support.postgres import PASSWORD, Postgres, running_postgres
 from tests.support.table_reading import read, source_of, write_table_spec
@@ -218,5 +218,4 @@ def test_each_row_once_over_many_runs(job: Job, server: Postgres) -> None:
     assert_done(job.run(), records_sent=1)
     assert_done(job.run(), records_sent=0)
     assert sent() == sorted(["late", "behind", *(f"early-{g}" for g in range(1, 25))])
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)

@@ -12,7 +12,7 @@ from eosingest.protocol.plan import make_plan
 from eosingest.sources.postgres.reading.scan import scan_of
 from eosingest.spark.python_scan import StraightReader
 from eosingest.spark.record_columns import RecordSettings
-from tests.support.harness import Job, assert_done, assert_refused
+from tests.support.harness import Job, assert_done, assert_refused, assert_verified
 from tests.support.held_runs import run_killed_at
 from tests.support.postgres import Postgres, running_postgres
 from tests.support.table_reading import KEY_COLUMN, read, source_of, table_of, write_table_spec
@@ -144,8 +144,7 @@ def test_killed_within_a_row(job: Job, server: Postgres, shops: list[str]) -> No
     assert job.run_until_complete().exit_code == 0
     assert sent(job) == shops
     assert_done(job.run(), records_sent=0)
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)
 
 
 def test_rows_that_change_between_kill_and_rerun(job: Job, server: Postgres, shops: list[str]) -> None:

@@ -14,6 +14,7 @@ from tests.support.harness import (
     Job,
     assert_done,
     assert_refused,
+    assert_verified,
     end_offsets,
     finish,
     read_committed,
@@ -78,8 +79,7 @@ def test_each_row_once_and_nothing_more_by_a_rerun(job: Job, orders: Postgres) -
     assert_done(again, records_sent=0)
     assert "what was written to it since is not read" in again.stderr
     assert end_offsets(job.servers, job.name) == ends
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)
     again = job.run("run", "--from-scratch")
     assert_done(again, records_sent=_ROWS + 1)
 

@@ -26,6 +26,7 @@ from tests.support.harness import (
     Done,
     Job,
     assert_done,
+    assert_verified,
     finish,
     job_state,
     number_of,
@@ -163,8 +164,7 @@ def assert_all_there(job: Job, records: int = FILES * ROWS) -> None:
     assert_exact(job)
     assert_positions(job)
     assert len(job.records()) == records
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)
     assert open_transactions(job) == []
 
 

@@ -16,6 +16,7 @@ from tests.support.harness import (
     Record,
     assert_done,
     assert_refused,
+    assert_verified,
     create_topic,
     end_offsets,
     finish,
@@ -89,8 +90,7 @@ def test_what_read_committed_shows(job: Job, source: SourceTopic) -> None:
     assert copied(job) == plain(numbered(0, 25))
     status = job.run("status")
     assert (status.exit_code, status.data["records_total"], status.data["splits_done"]) == (0, 25, 2), status
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)
 
 
 def test_a_range_of_nothing_but_aborted_records(job: Job, source: SourceTopic) -> None:
@@ -115,8 +115,7 @@ def test_every_part_of_a_record_is_copied(job: Job, source: SourceTopic, way: st
         whole(found) for found in read_committed(job.servers, source.name)
     ]
     assert [whole(found) for found in job.records()] == [(r.key, r.value, list(r.headers), r.timestamp_ms) for r in ODD]
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)
 
 
 def test_filtered_and_with_another_key(job: Job, source: SourceTopic) -> None:
@@ -316,8 +315,7 @@ def test_another_cluster(job: Job, tmp_path: Path) -> None:
         copy_job(job, source)
         assert_done(job.run(), records_sent=5)
         assert Counter(copied(job)) == Counter(plain(numbered(0, 5)))
-        audit = job.run("verify", "--against-source")
-        assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+        assert_verified(job)
     finally:
         broker.down(directory=folder, remove_data=True)
     refused = job.run()
@@ -528,8 +526,7 @@ def test_init_from_a_topic(job: Job) -> None:
             whole(r) for r in sent if (r.partition, r.key) == (number, None)
         ]
     assert_done(job.run(), records_sent=0)
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+    assert_verified(job)
 
 
 def test_init_from_a_topic_that_is_not_there(job: Job) -> None:

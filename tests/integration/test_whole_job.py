@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 
 import pytest
 
-from tests.support.harness import BOTH_INPUTS, Job, assert_done, assert_refused, finish, wait_for
+from tests.support.harness import BOTH_INPUTS, Job, assert_done, assert_refused, assert_verified, finish, wait_for
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.job_checks import (
     assert_exact,
@@ -34,21 +35,13 @@ def whole(job: Job) -> Job:
 
 def limits(job: Job, most: int) -> None:
     """Let a transaction have so many records at most."""
-    lines = job.spec.read_text().splitlines()
-    kept = [line for line in lines if not line.startswith("max_records")]
-    at = kept.index("[transaction]") + 1
-    job.spec.write_text("\n".join([*kept[:at], f"max_records = {most}", *kept[at:]]) + "\n")
+    job.spec.write_text(re.sub(r"max_records = \d+", f"max_records = {most}", job.spec.read_text()))
 
 
 def seen(job: Job) -> int:
     """How many records a read_committed reader finds, once no transaction is open."""
     wait_for(lambda: not open_transactions(job), timeout_s=40)
     return len(job.numbers())
-
-
-def assert_verified(job: Job) -> None:
-    audit = job.run("verify", "--against-source")
-    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
 
 
 @BOTH_INPUTS

@@ -11,8 +11,9 @@ import pytest
 from pyspark.errors import SparkRuntimeException
 from pyspark.sql import SparkSession
 
+from eosingest.protocol.task_contract import Signal
 from eosingest.sources.files.reading.rows import ReadSettings, file_rows
-from eosingest.spark.end_row import EndRow, until_end, with_end_row
+from eosingest.spark.end_row import until_end, with_end_row
 from eosingest.spark.record_columns import SPLIT, record_frame
 from tests.reading.test_spark_reads import plan_of, settings_of, spark, started
 
@@ -70,7 +71,7 @@ def test_it_is_the_last_one(tmp_path: Path, spark: SparkSession, format: str, ma
     records, batches = read_with(spark, tmp_path, settings)
     assert batches[-1].column(SPLIT)[-1].as_py() is None
     *rows, end = until_end(batches)
-    assert end is EndRow.END_ROW
+    assert end is Signal.ALL
     given = [tuple(row.values()) for batch in rows for row in batch.to_pylist()]
     assert [tuple(map(_plain, row)) for row in given] == [tuple(map(_plain, row)) for row in records]
     assert len(records) == {"no row": 0, "never true": 0, "a filter": 67, "several of a row": 500}.get(made, 200)

@@ -194,7 +194,7 @@ class _Launcher(SparkLauncher):
             mine = self._rows.filter(pc.equal(self._rows["part"], number)).drop(["part"])
             check, check_all = (
                 None if asked is None else SplitsCheck(reading.prepared.splits, asked)
-                for asked in (reading.check_items, reading.check_all if whole else None)
+                for asked in (reading.source.check_items, reading.source.check_all if whole else None)
             )
             fitting = JsonFit(reading.json_schemas) if reading.json_schemas else None
             batches = mine.to_batches(max_chunksize=_BATCH_ROWS)

@@ -295,6 +295,12 @@ def _reader(servers: str) -> dict[str, Any]:
     }
 
 
+def assert_verified(job: Job) -> None:
+    """The audit of the job, against its source, finds nothing wrong."""
+    audit = job.run("verify", "--against-source")
+    assert (audit.exit_code, audit.data["verdict"]) == (0, "verified"), audit
+
+
 # ---- a spec from its tables, and what an answer must look like -------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from eosingest.protocol.task_contract import Batch, Signal
 from eosingest.sources.files.fingerprint import fingerprint_file
 from eosingest.sources.files.reading.local_check import LocalCheck
 from eosingest.sources.files.source_file import SourceFile
-from eosingest.spark.end_row import EndRow, until_end
+from eosingest.spark.end_row import until_end
 from eosingest.spark.record_columns import CHECKSUM, SPLIT
 from eosingest.spark.worker import ArrowInputs, SplitsCheck
 from tests.support.builders import split
@@ -30,16 +30,16 @@ def batch(*splits: int | None) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def taken(*batches: pa.RecordBatch) -> list[list[int] | EndRow]:
+def taken(*batches: pa.RecordBatch) -> list[list[int] | Signal]:
     return [
-        found if isinstance(found, EndRow) else found.column(SPLIT).to_pylist() for found in until_end(iter(batches))
+        found if isinstance(found, Signal) else found.column(SPLIT).to_pylist() for found in until_end(iter(batches))
     ]
 
 
 def test_the_end_row_is_taken_away_and_told_last() -> None:
-    assert taken(batch(1, 1), batch(2, None)) == [[1, 1], [2], EndRow.END_ROW]
-    assert taken(batch(1, 1), batch(None)) == [[1, 1], EndRow.END_ROW]
-    assert taken(batch(None)) == [EndRow.END_ROW]
+    assert taken(batch(1, 1), batch(2, None)) == [[1, 1], [2], Signal.ALL]
+    assert taken(batch(1, 1), batch(None)) == [[1, 1], Signal.ALL]
+    assert taken(batch(None)) == [Signal.ALL]
 
 
 def test_without_it_nothing_is_told() -> None:

@@ -6,7 +6,6 @@ split as done; here the split is done with the transaction that has its rows.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from eosingest.protocol.plan import PlannedSplit
 from eosingest.sources.files.changed import while_sent
 from eosingest.sources.files.fingerprint import Fingerprint
 from eosingest.sources.files.source_file import SourceFile
-from eosingest.sources.files.storage.local import is_as_listed
+from eosingest.sources.files.storage.local import is_as_listed_now
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,5 @@ class LocalCheck:
         for name, version in {split.split.item: split.version for split in splits}.items():
             was = Fingerprint.from_json(version)
             file = SourceFile(name, self.paths[name], was.length, was.mtime_ms, splittable=True)
-            try:
-                same = is_as_listed(file, os.stat(file.path))
-            except FileNotFoundError:
-                same = False
-            if not same:
+            if not is_as_listed_now(file):
                 raise while_sent(file)

@@ -65,9 +65,13 @@ class FileRows:
     scheme: str
     readable: Callable[[], DataFrame]  # the rows for records that use no column of them
     check_items: CheckItems | None  # of a store's (store_check.py)
-    check_all: CheckItems | None
 
     position = None  # rows are counted
+
+    @property
+    def check_all(self) -> CheckItems:
+        """What is asked of a store, or a look at local files (local_check.py)."""
+        return self.check_items or LocalCheck.of(pending_files(self.plan))
 
     def fitted(self, records: DataFrame) -> FileRows:
         """Return rows that Spark can read for `records`: it refuses to read the column of corrupt rows alone."""
@@ -104,7 +108,6 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
         needed = [name for name in splits.file_columns(rows) if name != CORRUPT] if settings.format == "csv" else []
         return _with_something_to_read(reader, schema, files, needed)
 
-    in_store = StoreCheck.of(files)
     return FileRows(
         rows=rows,
         visible=tuple(visible),
@@ -114,8 +117,7 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
         plan=plan,
         scheme=splits.METADATA if by_columns else splits.BLOCK,
         readable=readable,
-        check_items=in_store,
-        check_all=in_store or LocalCheck.of(files),
+        check_items=StoreCheck.of(files),
     )
 
 

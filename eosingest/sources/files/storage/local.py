@@ -30,6 +30,14 @@ def to_milliseconds(mtime_ns: int) -> int:
     return mtime_ns // 1_000_000
 
 
+def is_as_listed_now(file: Stored) -> bool:
+    """Look at a file, and say whether it has the length and the modification time that it was listed with."""
+    try:
+        return is_as_listed(file, os.stat(file.path))
+    except OSError:
+        return False
+
+
 def is_as_listed(file: Stored, status: os.stat_result) -> bool:
     """Say whether a file has the length and the modification time that it was listed with."""
     return (status.st_size, to_milliseconds(status.st_mtime_ns)) == (file.length, file.mtime_ms)

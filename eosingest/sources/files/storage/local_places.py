@@ -17,7 +17,7 @@ from eosingest.sources.files.names import check_readable_name
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.storage import etags
 from eosingest.sources.files.storage.folders import FolderLook, normalised
-from eosingest.sources.files.storage.local import LOCAL, is_as_listed, to_milliseconds
+from eosingest.sources.files.storage.local import LOCAL, is_as_listed_now, to_milliseconds
 from eosingest.sources.files.storage.places import Written
 from eosingest.sources.files.storage.port import Status
 from eosingest.sources.files.walk import Walk, exists, unreadable
@@ -70,7 +70,7 @@ class LocalPlaces:
 
     def changed(self, files: Sequence[SourceFile]) -> builtins.list[SourceFile]:
         """Return those whose length or modification time differ now, or that are gone."""
-        return [file for file in files if not _is_as_listed_now(file)]
+        return [file for file in files if not is_as_listed_now(file)]
 
     def version(self, file: SourceFile, known: Iterable[Version]) -> Version:
         """Return the file's fingerprint; see `Fingerprints.version`."""
@@ -119,14 +119,6 @@ class LocalLook(FolderLook):
         if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
             raise FatalError(f"{path} may not be read by the user of this run.", code="file-unreadable")
         return Status(status.st_size, to_milliseconds(status.st_mtime_ns))
-
-
-def _is_as_listed_now(file: SourceFile) -> bool:
-    try:
-        status = os.stat(file.path)
-    except OSError:
-        return False
-    return is_as_listed(file, status)
 
 
 def _local_part(uri: str) -> str:
