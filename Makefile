@@ -40,7 +40,7 @@ test: $(READY) ## run the tests of a quarter of an hour, against a real Kafka an
 	$(PREPARED)
 	$(PYTEST) -m "not slow"
 
-test-rest: $(READY) ## run what test leaves out (tests/slow.txt): each promise again, in its slow variants
+test-rest: $(READY) ## run the tests that are marked slow: each promise again, in its slow variants
 	$(FETCHED)
 	$(PREPARED)
 	$(PYTEST) -m slow

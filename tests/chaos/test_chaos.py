@@ -10,6 +10,8 @@ import pytest
 from tests.chaos.kinds import KINDS
 from tests.chaos.session import Session
 
+pytestmark = pytest.mark.slow
+
 # What strikes, and what is read.
 ROUNDS = (
     ("kill-run", "json"),
@@ -32,6 +34,7 @@ IN_ONE_TRANSACTION = (("mend-expression-late", "json"), ("set-job-late", "lines"
 _ALL = (*ROUNDS, *WITH_BAD_ROWS, *IN_ONE_TRANSACTION)
 
 
+@pytest.mark.in_turns("one fault each")
 @pytest.mark.parametrize(("name", "reads"), _ALL)
 def test_round(session: Session, name: str, reads: str) -> None:
     """Breaks when any promise does; the line says which, and how the round is repeated."""

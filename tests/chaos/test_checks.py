@@ -20,6 +20,8 @@ from tests.support.harness import Done, Job, Record, read_committed
 from tests.support.job_checks import OFFSETS_TOPIC, committed_state, offsets_partition, source_lines
 from tests.support.registry import SchemaRegistry
 
+pytestmark = pytest.mark.slow
+
 # ---- the concurrent reader -----------------------------------------------------------------------------------------
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 import time
 
+import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from tests.chaos.session import Session
 from tests.support.harness import wait_for
+
+pytestmark = pytest.mark.slow
 
 TOPIC = "without-a-leader-for-a-while"
 

@@ -28,6 +28,8 @@ from tests.support.kafka_proxy import (
     correlation_of,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def wire(session: Session) -> Iterator[Cluster]:

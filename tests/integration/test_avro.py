@@ -122,6 +122,7 @@ def test_the_sample(job: Job, registry: SchemaRegistry) -> None:
     assert sent == {"id": 1, "user": "ann", "amount": Decimal("2.50"), "ts": at}
 
 
+@pytest.mark.slow
 def test_keys_too(job: Job, registry: SchemaRegistry) -> None:
     key = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
     (job.folder / "key.avsc").write_text(json.dumps(key))
@@ -133,6 +134,7 @@ def test_keys_too(job: Job, registry: SchemaRegistry) -> None:
     assert sorted(one["id"] for one in found) == list(range(_ROWS))  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_the_latest_schema_moves_on_in_the_middle_of_a_job(job: Job, registry: SchemaRegistry) -> None:
     """The pinned one is used until the job is complete (review A9). Breaks when a rerun takes the newer one, or ends."""
     subject = f"{job.name}-value"
@@ -164,6 +166,7 @@ def test_a_null_in_a_required_field_is_a_bad_row(job: Job, registry: SchemaRegis
     assert_verified(job)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -177,6 +180,7 @@ def test_columns_that_do_not_fit(job: Job, registry: SchemaRegistry, fields: Any
     assert_refused(job.run(), 2, "schema-does-not-fit", "record.value", *words)
 
 
+@pytest.mark.slow
 def test_an_incompatible_schema(job: Job, registry: SchemaRegistry) -> None:
     subject = f"{job.name}-value"
     registry.register(subject, {**ORDER, "fields": [{"name": "id", "type": "string"}]})
@@ -186,17 +190,20 @@ def test_an_incompatible_schema(job: Job, registry: SchemaRegistry) -> None:
     assert registry.versions(subject) == [1]
 
 
+@pytest.mark.slow
 def test_a_registry_that_is_away(job: Job, registry: SchemaRegistry) -> None:
     write(job, registry)
     job.edit_spec(registry.url, "http://127.0.0.1:9")
     assert_refused(job.run(), 5, "registry-unreachable", "127.0.0.1:9")
 
 
+@pytest.mark.slow
 def test_latest_of_a_subject_that_is_not_there(job: Job, registry: SchemaRegistry) -> None:
     write(job, registry, "latest")
     assert_refused(job.run(), 2, "schema-missing", f"{job.name}-value")
 
 
+@pytest.mark.slow
 def test_a_preview_registers_nothing(job: Job, registry: SchemaRegistry) -> None:
     write(job, registry)
     shown = run_text(job, "preview")

@@ -104,6 +104,7 @@ BAD_EXPRESSIONS = [
 ]
 
 
+@pytest.mark.slow_cases("aggregate", "unknown column")
 @pytest.mark.parametrize("old, new, code, words", BAD_EXPRESSIONS, ids=["aggregate", "unknown column", "BIGINT key"])
 def test_bad_expressions(job: Job, old: str, new: str, code: str, words: tuple[str, ...]) -> None:
     write_json(job, "a.jsonl", [{"n": 1}])
@@ -228,6 +229,7 @@ def fails_and_stays_failed(job: Job, allowed: set[bytes], exit_codes: tuple[int,
     return again
 
 
+@pytest.mark.slow
 def test_a_cast_that_fails(job: Job) -> None:
     """ANSI: a bad cast in the value is an error, not a null."""
     write_json(job, "a.jsonl", [{"n": n, "s": str(n)} for n in range(100)])
@@ -238,6 +240,7 @@ def test_a_cast_that_fails(job: Job) -> None:
     at_most_once(job, {str(n).encode() for n in range(200)} - {b"150"})
 
 
+@pytest.mark.slow
 def test_truncated_gzip(job: Job) -> None:
     """An end of input that is none: never exit 0, also not when it is run again; the whole file is a changed file."""
     packed = gzip.compress("".join(json.dumps({"n": n, "s": str(n * n)}) + "\n" for n in range(20_000)).encode())
@@ -253,6 +256,7 @@ def test_truncated_gzip(job: Job) -> None:
     assert_done(job.run("run", "--set", "source.on_change=reingest"), 20_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", ["", 'schema = "n BIGINT"'], ids=["inferred", "given"])
 def test_corrupt_parquet(job: Job, schema: str) -> None:
     """Garbage under a good name, and a file cut short: exit 7 naming the file, whether the schema is given or not."""
@@ -276,6 +280,7 @@ def test_a_timeout_that_the_brokers_do_not_allow(job: Job) -> None:
     assert_refused(job.run(), 7, "kafka-refused", "INVALID_TRANSACTION_TIMEOUT", hint)
 
 
+@pytest.mark.slow
 def test_corrupt_row_that_is_not_utf8(job: Job) -> None:
     """Breaks when the text of a corrupt row is taken for UTF-8; the rows before it and the other file are sent."""
     (job.data / "latin.jsonl").write_bytes(b'{"n":1,"s":"x"}\n{"n":2,"s":"caf\xe9"}\n')
@@ -285,6 +290,7 @@ def test_corrupt_row_that_is_not_utf8(job: Job) -> None:
     assert sorted(record.value or b"" for record in job.records()) == [b"1", b"3"]
 
 
+@pytest.mark.slow
 def test_corrupt_row_under_explode(job: Job) -> None:
     """A generator makes no row of a null array, and so none of a corrupt row: it would be lost without a word."""
     (job.data / "tags.jsonl").write_text('{"n":1,"tags":["a","b"]}\n{"n":2,"tags":["c" BROKEN\n{"n":3,"tags":["d"]}\n')

@@ -143,6 +143,7 @@ def test_concurrent_ups_make_one_broker(folder: Path) -> None:
     assert sum(status.started_now for status in statuses) <= 1
 
 
+@pytest.mark.slow
 def test_broker_killed_comes_back_with_its_data(folder: Path) -> None:
     first = broker.up(directory=folder)
     make_topic(first, "orders")
@@ -176,6 +177,7 @@ def test_pid_of_another_program_is_left_alone(folder: Path) -> None:
         other.kill()
 
 
+@pytest.mark.slow
 def test_taken_port_is_given_up_when_it_was_kept_and_an_error_when_it_was_asked_for(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -188,6 +190,7 @@ def test_taken_port_is_given_up_when_it_was_kept_and_an_error_when_it_was_asked_
         assert topics(status) is not None
 
 
+@pytest.mark.slow
 def test_broker_that_cannot_start_says_why_and_starts_when_that_is_mended(folder: Path) -> None:
     wrong = {"log.retention.ms": "soon"}
     with pytest.raises(FatalError, match=r"Invalid value soon for configuration log\.retention\.ms") as caught:
@@ -203,6 +206,7 @@ def test_broker_that_cannot_start_says_why_and_starts_when_that_is_mended(folder
     assert broker.up(directory=folder).started_now
 
 
+@pytest.mark.slow
 def test_port_lost_between_look_and_start_is_tried_again_and_then_named(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         plain = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"
@@ -214,6 +218,7 @@ def test_port_lost_between_look_and_start_is_tried_again_and_then_named(folder: 
     assert (folder / "broker.log.previous").exists()
 
 
+@pytest.mark.slow
 def test_running_broker_without_its_state_is_replaced(folder: Path) -> None:
     first = broker.up(directory=folder)
     (folder / "state.json").write_text("{half")
@@ -223,6 +228,7 @@ def test_running_broker_without_its_state_is_replaced(folder: Path) -> None:
     assert topics(second) is not None
 
 
+@pytest.mark.slow
 def test_time_that_is_up_is_a_temporary_error_and_the_next_up_goes_on(folder: Path) -> None:
     with pytest.raises(TemporaryError) as caught:
         broker.up(directory=folder, timeout_s=1)
@@ -249,6 +255,7 @@ def test_caller_killed_with_its_group_leaves_the_broker(folder: Path) -> None:
     assert topics(status) is not None
 
 
+@pytest.mark.slow_cases("0.3", "0.8", "2.2", "3.0")
 @pytest.mark.parametrize("delay_s", [0.3, 0.8, 1.5, 2.2, 3.0])
 def test_caller_killed_while_it_starts_the_broker(folder: Path, delay_s: float) -> None:
     caller = subprocess.Popen([sys.executable, "-c", UP, str(folder)], env=environment(), start_new_session=True)
@@ -300,6 +307,7 @@ def test_kafka_home_without_kafka_is_refused(folder: Path, tmp_path: Path, monke
     assert caught.value.code == "kafka-home"
 
 
+@pytest.mark.slow
 def test_kafka_home_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     libs, version = jars.kafka_libs(time.monotonic() + 120)
     (tmp_path / "libs").symlink_to(libs)

@@ -20,6 +20,8 @@ from tests.support.job_checks import assert_exact, write_files
 from tests.support.older_kafka import TOO_OLD, VERSIONS, kafka_home
 from tests.support.shared_broker import running_broker
 
+pytestmark = pytest.mark.in_turns("one broker version each")
+
 folder = test_hanging.folder
 
 
@@ -43,6 +45,7 @@ def test_the_oldest_is_among_them() -> None:
     assert VERSIONS[0].startswith(f"{OLDEST}.")
 
 
+@pytest.mark.slow
 def test_one_that_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when what an old broker does not know is told in librdkafka's words, behind a claim, or without a version.
 
@@ -62,6 +65,7 @@ def test_one_that_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         broker.down(directory=folder, remove_data=True)
 
 
+@pytest.mark.slow
 def test_the_cluster_has_an_id(servers: str) -> None:
     """Breaks when the id is asked for in a way that only Kafka 3.7 and newer answer."""
     admin = KafkaPythonAdmin(ClientSettings(servers))
@@ -71,6 +75,7 @@ def test_the_cluster_has_an_id(servers: str) -> None:
         admin.close()
 
 
+@pytest.mark.slow
 def test_lines_killed_and_verified(job: Job) -> None:
     job.write_spec(LINES_SPEC)
     write_files(job, files=2, rows=9_000)
@@ -83,13 +88,16 @@ def test_lines_killed_and_verified(job: Job) -> None:
     assert_exact(job)
 
 
+@pytest.mark.slow
 def test_rows_with_workers_killed(job: Job) -> None:
     test_kills.test_workers_killed_in_one_run(job)
 
 
+@pytest.mark.slow
 def test_a_zombie_is_fenced(job: Job) -> None:
     test_two_runs.test_frozen_in_mid_transaction_and_woken_after_its_successor(job)
 
 
+@pytest.mark.slow
 def test_a_hanging_transaction(version: str, folder: Path, tmp_path: Path) -> None:
     test_hanging.test_the_way_out_of_a_hanging_transaction(folder, tmp_path)

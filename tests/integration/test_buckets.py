@@ -137,6 +137,7 @@ def test_what_is_done_is_not_asked_for(job: Job, store: Store, bucket: str) -> N
     assert sum("prefix=" in line for line in proxy.asked) <= 3, "by the run, and none by Spark"
 
 
+@pytest.mark.slow
 def test_executors_of_a_cluster_read_objects(job: Job, store: Store, bucket: str, tmp_path: Path) -> None:
     """They get Hadoop's client of S3 from the driver, which has it from the cache."""
     rows = lines(0, 4_000)
@@ -150,6 +151,7 @@ def test_executors_of_a_cluster_read_objects(job: Job, store: Store, bucket: str
     assert SECRET_KEY not in shown_by(done, job)
 
 
+@pytest.mark.slow
 def test_a_store_that_ends_in_mid_run_is_a_temporary_error(job: Job, tmp_path: Path) -> None:
     """Exit 5, and the next run goes on: it is no fault of the data that Spark cannot read it."""
     rows = lines(0, 3_000)

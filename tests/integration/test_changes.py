@@ -74,6 +74,7 @@ LIFE_EDITS = [
 ]
 
 
+@pytest.mark.slow
 def test_edits_in_the_middle_of_a_job_and_after_it(job: Job) -> None:
     write_job(job)
     job.write_numbers("a.jsonl", range(1000))
@@ -189,6 +190,7 @@ def test_files_that_change_after_they_were_sent(job: Job) -> None:
     assert Counter(job.numbers()) == expected
 
 
+@pytest.mark.slow
 def test_files_that_change_under_a_run(job: Job) -> None:
     """While Spark reads: exit 12, never 0, and the next run does not hide it."""
     write_job(job)
@@ -227,6 +229,7 @@ def run_and_meddle(
         kill_group(process)
 
 
+@pytest.mark.slow
 def test_two_dates_young_files_and_late_ones(job: Job) -> None:
     """Each date of one `${param:date}` path is sent once; min_age leaves young files; a late file waits for the next run."""
     write_tables(
@@ -260,6 +263,7 @@ def test_two_dates_young_files_and_late_ones(job: Job) -> None:
         assert_done(job.run("run", "--param", f"date={day}"), 0)
 
 
+@pytest.mark.slow
 def test_a_spec_may_be_corrected_until_something_is_sent(job: Job) -> None:
     """A first run that sent nothing pins nothing: another topic and filter are accepted."""
     write_job(job)
@@ -275,6 +279,7 @@ def test_a_spec_may_be_corrected_until_something_is_sent(job: Job) -> None:
     assert end_offsets(job.servers, wrong_topic) == {0: 0, 1: 0, 2: 0}
 
 
+@pytest.mark.slow_cases("lines", "rows")
 @pytest.mark.parametrize("job", ["rows", "lines"], indirect=True)
 def test_an_edit_that_keeps_length_and_time(job: Job) -> None:
     """Breaks when the rest of a split goes out behind other rows than were sent: nobody sees this edit but the receipt."""
@@ -299,6 +304,7 @@ def test_an_edit_that_keeps_length_and_time(job: Job) -> None:
     assert_exact(job)
 
 
+@pytest.mark.slow
 def test_a_job_keeps_the_defaults_that_it_began_with(job: Job) -> None:
     """Breaks when an upgrade changes the bytes of a daily job overnight, or when a new job loses microseconds."""
     write_tables(job, source='format = "json"\npath = "data/*.jsonl"\nschema = "n BIGINT, t TIMESTAMP"', record="")
@@ -317,6 +323,7 @@ def test_a_job_keeps_the_defaults_that_it_began_with(job: Job) -> None:
     assert sends(4) == "2026-01-01T00:00:00.123456Z"
 
 
+@pytest.mark.slow
 def test_the_way_out_of_a_first_run_with_the_wrong_schema(job: Job) -> None:
     """Breaks when a file of which half is sent can never be finished under the schema that it needs (D2), or when a change
     that would make something else of what was sent is taken in.

@@ -49,7 +49,7 @@ from tests.support.spark_clusters import (
 )
 
 # What waits is bounded by END_S; a machine that is busy with other work takes long.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow, pytest.mark.in_turns("one fault of a Spark cluster each")]
 
 WORKERS = 3
 ROWS, FILES = 15_000, 3

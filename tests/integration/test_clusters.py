@@ -76,6 +76,7 @@ def _has_committed(job: Job) -> bool:
 # ---- it works ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("lines")
 @BOTH_INPUTS
 def test_executors_of_their_own(job: Job, home: Path, tmp_path: Path) -> None:
     """Breaks when the site's Java options win over ours, when the package does not reach executors or its zip is left."""
@@ -94,6 +95,7 @@ def test_executors_of_their_own(job: Job, home: Path, tmp_path: Path) -> None:
     wait_for(lambda: not list(folder.rglob("*.zip")))
 
 
+@pytest.mark.slow
 @BOTH_INPUTS
 def test_a_standalone_cluster(job: Job, cluster: Standalone) -> None:
     write_files(on(job, cluster.master), files=4, rows=5000)
@@ -104,6 +106,7 @@ def test_a_standalone_cluster(job: Job, cluster: Standalone) -> None:
     assert verified.exit_code == 0, verified
 
 
+@pytest.mark.slow
 def test_the_master_may_be_the_sites(job: Job, cluster: Standalone, tmp_path: Path) -> None:
     """Breaks when a spec without a master runs on this machine, or with so few tasks as have registered at the start."""
     job.edit_spec('master = "local[2]"', "")
@@ -115,6 +118,7 @@ def test_the_master_may_be_the_sites(job: Job, cluster: Standalone, tmp_path: Pa
     assert tasks_of(job) == 3
 
 
+@pytest.mark.slow
 def test_executors_come_as_they_are_needed(job: Job, home: Path) -> None:
     """Breaks when dynamic allocation, which begins without executors, is waited for in vain, or gets one task."""
     dynamic = {"enabled": "true", "minExecutors": "0", "maxExecutors": "3"}
@@ -125,6 +129,7 @@ def test_executors_come_as_they_are_needed(job: Job, home: Path) -> None:
     assert tasks_of(job) == 3
 
 
+@pytest.mark.slow
 def test_a_python_that_is_sent_along(job: Job, home: Path, tmp_path: Path) -> None:
     """Breaks when the packed Python needs the one that it was made from: executors have no other."""
     packed = said(job, "package", str(tmp_path / "env.tar.gz"), "--output", "json")
@@ -135,6 +140,7 @@ def test_a_python_that_is_sent_along(job: Job, home: Path, tmp_path: Path) -> No
     assert_exact(job)
 
 
+@pytest.mark.slow
 def test_under_spark_submit(job: Job, home: Path) -> None:
     """Breaks when `--master` is passed over, when the JVM that was there before us keeps the machine's time zone, when the
     driver or the executors do not have our codec of .lz4, or when bad data is exit 3."""
@@ -208,6 +214,7 @@ def test_an_executor_that_is_killed(job: Job, home: Path, tmp_path: Path) -> Non
 # ---- it does not ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("a module is missing", "no start", "no such program")
 @pytest.mark.parametrize(
     ("code", "words"),
     [
@@ -237,6 +244,7 @@ def test_a_master_that_does_not_answer(job: Job, home: Path) -> None:
     assert time.monotonic() - began < 60
 
 
+@pytest.mark.slow
 def test_executors_that_fit_nowhere(job: Job, home: Path) -> None:
     """Breaks when a run waits without end for cores that no worker has, or says nothing meanwhile."""
     write_files(on(job, LOCAL_CLUSTER, 'executor_wait = "5s"', '"spark.executor.cores" = "4", '), files=1, rows=10)
@@ -245,6 +253,7 @@ def test_executors_that_fit_nowhere(job: Job, home: Path) -> None:
     assert "waiting for executors: none yet; asked for 2, " in done.stderr
 
 
+@pytest.mark.slow
 def test_executors_that_are_all_lost(make_job: Callable[[], Job], tmp_path: Path) -> None:
     """Breaks when a run goes on waiting for workers that are gone; the next one finishes it."""
     with standalone(tmp_path, workers=1) as alone:
@@ -261,6 +270,7 @@ def test_executors_that_are_all_lost(make_job: Callable[[], Job], tmp_path: Path
     assert_exact(job)
 
 
+@pytest.mark.slow
 def test_a_setting_of_the_site_that_may_change_records(job: Job, tmp_path: Path) -> None:
     """Breaks when two machines make other records of the same rows, and no digest says so."""
     write_files(job, files=1, rows=10)
@@ -273,6 +283,7 @@ def test_a_setting_of_the_site_that_may_change_records(job: Job, tmp_path: Path)
     assert_done(job.run(env=env), 10)
 
 
+@pytest.mark.slow
 def test_a_hadoop_setting_of_the_site_that_may_change_records(job: Job, tmp_path: Path) -> None:
     """Breaks when readers skip what they cannot read, or know other codecs, on one machine; others are the site's to set."""
     write_files(job, files=1, rows=10)

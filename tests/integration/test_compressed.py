@@ -8,6 +8,7 @@ import signal
 from random import Random
 
 import lz4.frame
+import pytest
 
 from tests.support.compressed import SKIPPABLE, hadoop_lz4, lz4_frame, zstd
 from tests.support.harness import LINES_SPEC, Job, assert_done, assert_refused, finish, wait_for
@@ -19,6 +20,7 @@ def numbered(name: str, count: int = 3000) -> list[bytes]:
     return [f"{name}-{number}-{random.getrandbits(200):x}".encode() for number in range(count)]
 
 
+@pytest.mark.slow
 def test_lines_of_every_codec_that_tasks_read(job: Job) -> None:
     """Breaks when a run sends other lines than are in these files, or its audit takes them for other ones."""
     job.write_spec(LINES_SPEC.replace("data/*.jsonl", "data/*"))
@@ -64,6 +66,7 @@ def test_what_spark_does_not_read_exactly_is_not_begun(job: Job) -> None:
     assert sorted(job.numbers()) == sorted([*range(len(rows)), 0, 0])
 
 
+@pytest.mark.slow
 def test_rows_of_lz4_frames(job: Job) -> None:
     """Breaks when Spark has another decoder for .lz4 than ours, in a run, in one that infers again, or in an audit."""
     job.write_spec(job.spec.read_text().replace("{", "{{").replace("}", "}}").replace("data/*.jsonl", "data/*"))
@@ -96,6 +99,7 @@ def test_rows_of_lz4_frames(job: Job) -> None:
     assert shown["value"] == "0"
 
 
+@pytest.mark.slow
 def test_a_signal_ends_the_inspection(job: Job) -> None:
     """Breaks when a run that reads a large file to prove it cannot be stopped, or leaves processes behind."""
     job.write_spec(job.spec.read_text().replace("{", "{{").replace("}", "}}").replace("data/*.jsonl", "data/*"))

@@ -432,6 +432,7 @@ def test_a_start_offset_that_is_gone_is_an_error_not_an_empty_read(
 # ---- looks that change nothing -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_looking_at_a_missing_topic_never_makes_it(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a broker that would: the one of the other tests has auto-creation off."""
     monkeypatch.setattr(offsets_reader, "_LEADER_S", 3.0)  # how long each look waits for a leader that never comes

@@ -115,6 +115,7 @@ def test_records_that_only_the_dead_letter_topic_takes(job: Job) -> None:
     assert_verified(job)
 
 
+@pytest.mark.slow_cases("True")
 @pytest.mark.parametrize("recreated", [False, True])
 def test_a_dead_letter_topic_that_is_gone_in_mid_run(job: Job, recreated: bool) -> None:
     """Breaks when only the sink topic is looked at behind the last task: letters that are told as written are gone."""

@@ -22,6 +22,8 @@ import pytest
 
 from tests.support.harness import read_committed
 
+pytestmark = [pytest.mark.slow, pytest.mark.in_turns("examples that seldom change")]
+
 ROOT = Path(__file__).parents[2]
 DAY = "2026-11-20"
 

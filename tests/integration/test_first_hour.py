@@ -34,6 +34,7 @@ def write(kind: str, folder: Path) -> Path:
     return file
 
 
+@pytest.mark.slow_cases("parquet")
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_from_a_file_to_records(job: Job, kind: str) -> None:
     """init --from, check, preview, run, topic peek: the rows of the file, each once, with no edit but the cluster's name."""

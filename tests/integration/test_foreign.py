@@ -48,6 +48,7 @@ def _task_id(job: Job, task: int = 0) -> str:
 # ---- our ids in foreign hands --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_foreign_init_once_in_mid_run(job: Job) -> None:
     """Breaks when being fenced ends the run, or when the task goes on behind what was in flight."""
     write_files(job, files=2, rows=8_000)
@@ -65,6 +66,7 @@ def test_foreign_init_once_in_mid_run(job: Job) -> None:
     assert open_transactions(job) == []
 
 
+@pytest.mark.slow
 def test_foreign_init_again_and_again(job: Job) -> None:
     """Breaks when the task tries for ever, says exit 6 for a fence that is no successor's, or loses its other splits."""
     write_files(job, files=2, rows=8_000)
@@ -150,6 +152,7 @@ def test_foreign_transaction_open_before_the_run(job: Job) -> None:
     assert_positions(job, offsets_topic)
 
 
+@pytest.mark.slow
 def test_foreign_transaction_open_in_mid_run(job: Job) -> None:
     """Breaks when what is hidden behind it counts as not sent: it would go twice."""
     write_files(job, files=2, rows=8_000)
@@ -170,6 +173,7 @@ def test_foreign_transaction_open_in_mid_run(job: Job) -> None:
     assert_positions(job, offsets_topic)
 
 
+@pytest.mark.slow
 def test_foreign_transaction_that_ends_in_time(job: Job) -> None:
     """Breaks when an open transaction is an error at once."""
     write_files(job, files=1, rows=3_000)
@@ -185,6 +189,7 @@ def test_foreign_transaction_that_ends_in_time(job: Job) -> None:
     assert_exact(job)
 
 
+@pytest.mark.slow
 def test_signal_while_a_foreign_transaction_holds_the_run_up(job: Job) -> None:
     """Breaks when only the Spark job is interrupted, and not the waiting before it."""
     write_files(job, files=1, rows=100)
@@ -201,6 +206,7 @@ def test_signal_while_a_foreign_transaction_holds_the_run_up(job: Job) -> None:
     assert not topic_exists(job.servers, job.name)
 
 
+@pytest.mark.slow
 def test_signal_in_mid_run_while_a_foreign_transaction_hides_progress(job: Job) -> None:
     """Breaks when the verdict of an interrupted run waits for transactions that are not ours."""
     write_files(job, files=2, rows=8_000)
@@ -227,6 +233,7 @@ def _assert_held_up_by(done: Done, foreign: str) -> None:
 # ---- topics that are gone, or others than before -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_complete_job_and_its_topic_deleted_and_made_again(job: Job) -> None:
     """P6. Breaks when a finished run writes, or when "nothing to do" is said of a topic that does not hold the records."""
     write_files(job, files=2, rows=3_000)
@@ -254,6 +261,7 @@ def test_complete_job_and_its_topic_deleted_and_made_again(job: Job) -> None:
     assert job.run().data["records_sent"] == 0
 
 
+@pytest.mark.slow
 def test_topic_made_again_in_mid_run(job: Job) -> None:
     """P9. Breaks when the verdict does not ask whether the topic is still the one that the records went to."""
     write_files(job, files=1, rows=1_000)
@@ -267,6 +275,7 @@ def test_topic_made_again_in_mid_run(job: Job) -> None:
     _assert_refused(job.run(), "topic-recreated")
 
 
+@pytest.mark.slow
 def test_offsets_topic_deleted(job: Job) -> None:
     """Breaks when lost progress means "start at zero"."""
     write_files(job, files=2, rows=3_000)

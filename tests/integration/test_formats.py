@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as parquet
+import pytest
 from kafka.partitioner.default import murmur2
 
 from eosingest.records.checksum import metadata_hash, record_hash
@@ -231,6 +232,7 @@ def check_order(job: Job, files: dict[str, list[Row]], records: list[Record]) ->
         last[where] = number
 
 
+@pytest.mark.slow
 def test_csv_in_hive_folders(job: Job) -> None:
     """Header, quotes, a headers-only file, an inferred schema, folder columns in the value and in a filter that prunes."""
     tree = {
@@ -265,6 +267,7 @@ def test_csv_in_hive_folders(job: Job) -> None:
     assert_done(job.run(), 0)
 
 
+@pytest.mark.slow
 def test_csv_with_a_reordered_header(job: Job) -> None:
     """Columns in another order than the schema's would swap without a word: exit 7 naming the file, and none of it sent."""
     for number in range(3):
@@ -363,6 +366,7 @@ COLUMNAR = {
 }
 
 
+@pytest.mark.slow
 def test_parquet_with_empty_splits(job: Job) -> None:
     """Most splits hold no row group, and the filter's statistics spare whole files: empty is done all the same."""
     for folder, first, count in [("p=1", 0, 2000), ("p=2", 2000, 3000), ("p=ü 3", 5000, 1000)]:
@@ -380,6 +384,7 @@ def test_parquet_with_empty_splits(job: Job) -> None:
     assert again.data["splits_planned"] == 0
 
 
+@pytest.mark.slow
 def test_orc(job: Job) -> None:
     """As parquet; one file has no row at all. ORC times have no zone: this machine's must not shine through."""
     orc.write_table(make_table(1500, 2500, None), job.data / "a [x].orc", stripe_size=4096)

@@ -23,6 +23,8 @@ from tests.support.held_runs import start_held
 from tests.support.job_checks import OFFSETS_TOPIC, assert_exact, assert_positions, offsets_partition, write_files
 from tests.support.raw_kafka import RawKafka
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:

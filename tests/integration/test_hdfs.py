@@ -54,6 +54,8 @@ def expected(*, lines: bool) -> Counter[bytes]:
     return Counter(line(n) if lines else b"%d:u%d:%d" % (n, n % 7, n % 3) for n in range(_ROWS))
 
 
+@pytest.mark.slow
+@pytest.mark.in_turns("one moment each")
 @pytest.mark.parametrize("lines", [True, False], ids=["lines", "rows"])
 @pytest.mark.parametrize("node", list(hadoop.NODES))
 def test_a_node_that_is_killed_in_mid_run(job: Job, hdfs: Hdfs, folder: str, node: str, lines: bool) -> None:
@@ -74,6 +76,7 @@ def test_a_node_that_is_killed_in_mid_run(job: Job, hdfs: Hdfs, folder: str, nod
     assert_done(job.run(env=hdfs.environment), records_sent=0)
 
 
+@pytest.mark.slow
 def test_executors_of_a_cluster_read_files(job: Job, hdfs: Hdfs, folder: str, tmp_path: Path) -> None:
     write_spec(job, hdfs, folder, lines=False)
     on(job, LOCAL_CLUSTER)

@@ -31,6 +31,7 @@ from tests.support.processes import assert_gone, jvm_of, processes_below, signal
 MID_SPLIT = "task-before-commit=sleep:30@2"  # 2000 records are committed, 2000 more are in the open transaction
 
 
+@pytest.mark.slow
 def test_corrupt_rows_late_in_a_split_and_first_in_another(job: Job) -> None:
     """Breaks when a bad row ends the job, when its split is taken as ended there or as empty, or when it is named wrongly."""
     write_files(job, files=3, rows=8_000)
@@ -86,6 +87,15 @@ def _sigterm_to_all(process: subprocess.Popen[str]) -> None:
     signal_all([process.pid, *(child.pid for child in processes_below(process.pid))], signal.SIGTERM)
 
 
+@pytest.mark.slow_cases(
+    "_sigint-130-rows",
+    "_sigterm-143-lines",
+    "_sigterm-143-rows",
+    "_sigterm_to_all-143-lines",
+    "_sigterm_to_all-143-rows",
+    "_terminal_ctrl_c-130-rows",
+)
+@pytest.mark.in_turns("one signal each")
 @BOTH_INPUTS
 @pytest.mark.parametrize(
     ("send", "exit_code"), [(_sigint, 130), (_sigterm, 143), (_terminal_ctrl_c, 130), (_sigterm_to_all, 143)]
@@ -129,6 +139,7 @@ def test_signal_before_anything_is_sent(job: Job) -> None:
     assert open_transactions(job) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_behind_the_result(job: Job, number: signal.Signals) -> None:
     """Breaks when a run that has told its success dies of a signal, or complains of it: Python takes a while to end."""
@@ -160,6 +171,7 @@ def _start_trickling(job: Job, rows: int) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.slow
 def test_signal_while_rows_trickle(job: Job) -> None:
     """Breaks when the normal end that a cancelled job gives to its workers is taken for the end of the split."""
     process = _start_trickling(job, rows=8_000)
@@ -171,6 +183,7 @@ def test_signal_while_rows_trickle(job: Job) -> None:
     assert open_transactions(job) == []
 
 
+@pytest.mark.slow
 def test_jvm_killed_while_rows_trickle(job: Job) -> None:
     """Breaks when the end of the input that a dying JVM gives is taken for the end of the split."""
     process = _start_trickling(job, rows=3_000)
@@ -189,6 +202,7 @@ def test_jvm_killed_while_rows_trickle(job: Job) -> None:
     assert_exact(job)
 
 
+@pytest.mark.slow
 def test_expression_that_fails_late_in_a_split(job: Job) -> None:
     """Breaks when the input's end that a failing row leaves behind in the worker is taken for the end of the split."""
     write_files(job, files=1, rows=20_000)
@@ -203,6 +217,7 @@ def test_expression_that_fails_late_in_a_split(job: Job) -> None:
         assert_positions(job)
 
 
+@pytest.mark.slow_cases("rows")
 @BOTH_INPUTS
 def test_python_workers_killed_in_mid_split(job: Job) -> None:
     """Breaks when Spark's retry of the task starts from what was in flight instead of what was committed."""
@@ -221,6 +236,7 @@ def test_python_workers_killed_in_mid_split(job: Job) -> None:
     assert open_transactions(job) == []
 
 
+@pytest.mark.slow
 @BOTH_INPUTS
 def test_workers_that_always_die(job: Job) -> None:
     """Breaks when tries without end are made, or when it is called bad data or a bug, and not a run to be repeated."""

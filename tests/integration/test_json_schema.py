@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -77,6 +78,7 @@ def decoded(job: Job, registry: SchemaRegistry) -> list[dict[str, Any]]:
     return sorted(values, key=lambda value: value["id"])
 
 
+@pytest.mark.slow
 def test_each_row_once_and_nothing_by_a_rerun(job: Job, registry: SchemaRegistry) -> None:
     write(job, registry)
     shown = run_text(job, "preview")

@@ -15,6 +15,8 @@ from tests.support.held_runs import start_held
 from tests.support.job_checks import assert_exact, write_files
 from tests.support.processes import jvm_of
 
+pytestmark = pytest.mark.slow
+
 KILL_AND_START = """
 import sys
 from pathlib import Path

@@ -43,6 +43,10 @@ def test_the_chains_name_every_fail_point() -> None:
     assert killed_at == set(failpoints.NAMES)
 
 
+@pytest.mark.slow_cases(
+    "around commits-lines", "around commits-rows", "before the first commit-rows", "driver-lines", "driver-rows"
+)
+@pytest.mark.in_turns("one fail point each")
 @BOTH_INPUTS
 @pytest.mark.parametrize("chain", CHAINS)
 def test_killed_at_named_points(job: Job, chain: str) -> None:
@@ -66,6 +70,7 @@ def test_killed_at_named_points(job: Job, chain: str) -> None:
         assert done.data["records_sent"] == 0
 
 
+@pytest.mark.slow
 @BOTH_INPUTS
 def test_killed_at_random_moments(job: Job) -> None:
     """Breaks as the named moments do, and when a reader sees a record twice, or one that is not there later (P3).
@@ -119,6 +124,7 @@ def _kill_while_sending(job: Job, delay_s: float) -> None:
     print(f"killed {delay_s:.3f} s after the first record: {process.returncode}")
 
 
+@pytest.mark.slow_cases("rows")
 @BOTH_INPUTS
 def test_workers_killed_in_one_run(job: Job) -> None:
     """Breaks when a task's second attempt sends what the first one committed, or when the worker's end ends the run."""

@@ -114,6 +114,7 @@ def test_lines_are_spark_s(spark: SparkSession, tmp_path: Path, size: int, separ
     assert found == expected
 
 
+@pytest.mark.slow
 def test_a_job_goes_on_either_way(job: Job) -> None:
     """Breaks when rows that Spark counted are taken for bytes, or bytes for rows: bzip2 takes the whole job through Spark."""
     job.write_spec(LINES_SPEC)
@@ -139,6 +140,7 @@ def test_a_job_goes_on_either_way(job: Job) -> None:
     assert verified.exit_code == 0, verified
 
 
+@pytest.mark.slow
 def test_what_spark_sent_is_verified_by_another_reader(job: Job) -> None:
     """Breaks when rows of a .bz2 that Python's decoder read are held against single splits, or cut elsewhere than Spark's."""
     job.write_spec(LINES_SPEC)

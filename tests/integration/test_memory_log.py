@@ -28,6 +28,8 @@ from tests.support.harness import wait_for
 from tests.support.raw_kafka import RawKafka
 from tests.support.shared_broker import running_broker
 
+pytestmark = pytest.mark.slow
+
 REQUEST_WALKS = 40
 REQUEST_STEPS = 40
 CLIENT_WALKS = 40

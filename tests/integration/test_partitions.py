@@ -26,6 +26,7 @@ def write_rows(job: Job, file: str, rows: dict[int, int | None]) -> None:
     (job.data / file).write_text("".join(json.dumps({"n": n, "p": p}) + "\n" for n, p in rows.items()))
 
 
+@pytest.mark.slow_cases("each")
 @pytest.mark.parametrize("headers", ["", "headers = { h = \"'x'\" }"], ids=["columns", "each"])
 def test_rows_choose_their_partition(job: Job, headers: str) -> None:
     """Where a row does not, the partitioner does, as without the key."""
@@ -44,6 +45,7 @@ def test_rows_choose_their_partition(job: Job, headers: str) -> None:
     assert audit.exit_code == 0, audit
 
 
+@pytest.mark.slow
 def test_partitions_that_the_topic_does_not_have(job: Job) -> None:
     """Each is the end of its split, and of no other; -1 is none either, though librdkafka has a meaning for it."""
     write_job(job, "p")
@@ -77,6 +79,7 @@ def test_expressions_that_are_no_partition(job: Job, partition: str, words: tupl
         assert word in done.text, done
 
 
+@pytest.mark.slow
 def test_a_number_that_is_too_large_for_one(job: Job) -> None:
     write_job(job, "n + 4294967296")
     write_rows(job, "a.jsonl", {1: 0})

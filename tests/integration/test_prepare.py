@@ -17,6 +17,8 @@ from tests.support.harness import RUN_TIMEOUT_S, Job, assert_done, finish, wait_
 from tests.support.job_checks import assert_exact, write_files
 from tests.support.processes import jvm_of
 
+pytestmark = pytest.mark.slow
+
 FROM_ARCHIVE = "source: shared objects file (top)"
 
 

@@ -23,6 +23,8 @@ from tests.support.held_runs import Held
 from tests.support.job_checks import open_transactions
 from tests.support.processes import processes_below
 
+pytestmark = pytest.mark.in_turns("the same runs as on the command line")
+
 ROOT = Path(eosingest.__file__).parent.parent
 MID_SPLIT = "task-before-commit=sleep:30@2"  # 2000 records are committed, 2000 more are in the open transaction
 
@@ -132,6 +134,7 @@ def test_a_job_from_plan_to_verify(job: Job) -> None:
     assert (audit.verdict, audit.found["records"]) == ("verified", 5_000)
 
 
+@pytest.mark.slow
 def test_previews_and_errors_with_their_reports(job: Job) -> None:
     job.write_numbers("a.jsonl", range(100))
     spec = spec_of(job)
@@ -155,6 +158,7 @@ def test_previews_and_errors_with_their_reports(job: Job) -> None:
     assert after.records_sent == 100
 
 
+@pytest.mark.slow
 def test_an_audit_that_proves_nothing_raises_with_its_report(job: Job) -> None:
     job.write_numbers("a.jsonl", range(100))
     eosingest.run(spec_of(job))
@@ -189,6 +193,7 @@ class EndedError(Exception):
     """As Airflow's handler of SIGTERM raises one."""
 
 
+@pytest.mark.slow
 def test_a_handler_of_sigterm_that_raises_ends_the_run_in_order(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     def end(_number: int, _frame: object) -> None:
         raise EndedError
@@ -205,6 +210,7 @@ def test_a_handler_of_sigterm_that_raises_ends_the_run_in_order(job: Job, monkey
     assert_ended_in_order_and_goes_on(job, 20_000)
 
 
+@pytest.mark.slow
 def test_a_stop_ends_a_run_in_a_worker_thread_with_its_report(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     job.write_numbers("a.jsonl", range(20_000))
     stop = threading.Event()
@@ -232,6 +238,7 @@ def test_a_stop_ends_a_run_in_a_worker_thread_with_its_report(job: Job, monkeypa
     assert_ended_in_order_and_goes_on(job, 20_000)
 
 
+@pytest.mark.slow
 def test_a_second_exception_kills_the_run_and_the_next_one_goes_on(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run's driver is stopped (SIGSTOP), so that it cannot end in order."""
     job.write_numbers("a.jsonl", range(20_000))
@@ -259,6 +266,7 @@ def test_a_second_exception_kills_the_run_and_the_next_one_goes_on(job: Job, mon
     assert sorted(job.numbers()) == list(range(20_000))
 
 
+@pytest.mark.slow
 def test_two_runs_of_a_job_at_once(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is to be skipped is; one that fences takes the job over, and the earlier one raises FencedError."""
     job.write_numbers("a.jsonl", range(20_000))
@@ -284,6 +292,7 @@ def test_two_runs_of_a_job_at_once(job: Job, monkeypatch: pytest.MonkeyPatch) ->
     assert sorted(job.numbers()) == list(range(20_000))
 
 
+@pytest.mark.slow
 def test_two_jobs_at_once(make_job: Callable[[], Job]) -> None:
     jobs = [make_job(), make_job()]
     reports: list[eosingest.RunReport | None] = []
@@ -327,6 +336,7 @@ def script(code: str, job: Job) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_beside_a_session_of_the_callers_own(job: Job) -> None:
     """As in a notebook: the run has a Spark of its own, and the caller's goes on as it was."""
     job.write_numbers("a.jsonl", range(3_000))
@@ -335,6 +345,7 @@ def test_beside_a_session_of_the_callers_own(job: Job) -> None:
     assert sorted(job.numbers()) == list(range(3_000))
 
 
+@pytest.mark.slow
 def test_a_caller_that_is_killed_leaves_a_run_that_ends_in_order(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     job.write_numbers("a.jsonl", range(20_000))
     with held(job, monkeypatch) as points:
@@ -348,6 +359,7 @@ def test_a_caller_that_is_killed_leaves_a_run_that_ends_in_order(job: Job, monke
     assert_ended_in_order_and_goes_on(job, 20_000)
 
 
+@pytest.mark.slow
 def test_a_run_whose_process_is_killed(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     job.write_numbers("a.jsonl", range(20_000))
 

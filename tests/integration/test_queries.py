@@ -371,6 +371,7 @@ def test_the_sample_killed_and_run_again(job: Job, server: Postgres, sample: lis
     assert_verified(job)
 
 
+@pytest.mark.slow
 def test_emptied_while_a_run_reads(job: Job, server: Postgres, sample: list[str]) -> None:
     """The run reads its snapshot, or ends where it would stand behind who waits; the next one ends as the table is then."""
     run = start_held(job, "task-before-commit=sleep:8@2")

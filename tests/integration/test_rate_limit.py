@@ -7,6 +7,8 @@ import pytest
 from tests.support.harness import BOTH_INPUTS, Job, assert_done
 from tests.support.held_runs import run_killed_at
 
+pytestmark = pytest.mark.in_turns("waits for the limit that it measures")
+
 _VALUE_BYTES = 1_000
 _COUNT = 600
 
@@ -19,6 +21,7 @@ def write(job: Job) -> None:
         job.edit_spec('value = "CAST(n AS STRING)"', f"value = \"rpad(CAST(n AS STRING), {_VALUE_BYTES}, ' ')\"")
 
 
+@pytest.mark.slow_cases("rows")
 @BOTH_INPUTS
 def test_a_run_stays_below_the_limit(job: Job) -> None:
     """By the times at which records were made, in windows of two seconds, behind what goes at once; killed in the middle.

@@ -34,6 +34,7 @@ def test_a_login_that_is_refused(job: Job, registry: SchemaRegistry, login: str)
     assert registry.versions(f"{job.name}-value") == []
 
 
+@pytest.mark.slow
 def test_the_right_login(job: Job, registry: SchemaRegistry) -> None:
     """Breaks when a reference is not resolved where the registry is asked, or the password is shown by any command."""
     with guarded(registry, "ann", _PASSWORD) as url:
@@ -49,6 +50,7 @@ def test_the_right_login(job: Job, registry: SchemaRegistry) -> None:
     assert decoded(job, registry) == [row(n) for n in range(_ROWS)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", ["order.avsc", "latest"])
 def test_a_registry_that_is_set_up_anew(job: Job, registry: SchemaRegistry, schema: str) -> None:
     """It gives the job's id to another schema. Breaks when the job goes on by that one, or not by its own, once it is back."""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.support.harness import Job, assert_done, assert_refused, job_state, write_tables
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_column_that_comes_in_the_middle_of_a_job(job: Job) -> None:

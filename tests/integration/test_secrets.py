@@ -19,7 +19,7 @@ from tests.support.kafka_nodes import distinct_ports
 from tests.support.locked_broker import ENVIRONMENT, KEY_PASSWORD, PASSWORD, SECRET, LockedBroker
 from tests.support.processes import processes_below
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.in_turns("one login each")]
 # A line of the client's key, beside the passwords.
 Secrets = dict[str, str]
 
@@ -93,6 +93,7 @@ WAYS = {
 }
 
 
+@pytest.mark.slow_cases("OAUTHBEARER*", "mutual*")
 @pytest.mark.parametrize("way", WAYS)
 def test_no_secret_is_shown_while_a_run_works_or_left_behind(locked: LockedBroker, tmp_path: Path, way: str) -> None:
     """In output (also with -v), reports, logs, command lines, children's environment, Spark's UI, event log and plans."""

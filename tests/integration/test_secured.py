@@ -25,7 +25,7 @@ from tests.support.locked_broker import ENVIRONMENT, SECRETS, WAYS, LockedBroker
 from tests.support.spark_clusters import LOCAL_CLUSTER, environment, on, spark_home
 from tests.support.token_endpoint import AUDIENCE
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.in_turns("one login each")]
 RECORDS = 20
 
 
@@ -78,6 +78,7 @@ def locked_job(locked: LockedBroker, tmp_path: Path) -> Locked:
     return Locked(locked, tmp_path)
 
 
+@pytest.mark.slow_cases("spark*", "lines-tls*", "lines-mutual*", "lines-PLAIN*", "lines-SCRAM-SHA-256*")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("spec", [LINES_SPEC, SPEC], ids=["lines", "spark"])
 def test_a_job_from_its_check_to_its_audit(locked_job: Locked, spec: str, way: str) -> None:
@@ -94,6 +95,7 @@ def test_a_job_from_its_check_to_its_audit(locked_job: Locked, spec: str, way: s
     assert verified.exit_code == 0, verified
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["mutual, PEM", "OAUTHBEARER, https"])
 @pytest.mark.parametrize("spec", [LINES_SPEC, SPEC], ids=["lines", "spark"])
 def test_executors_come_in_by_the_same_properties(
@@ -116,6 +118,7 @@ WRONG_LOGINS = [
 ]
 
 
+@pytest.mark.slow_cases("SCRAM-SHA-256")
 @pytest.mark.parametrize(("way", "env"), WRONG_LOGINS, ids=[way for way, _ in WRONG_LOGINS])
 def test_a_wrong_password(locked_job: Locked, way: str, env: dict[str, str]) -> None:
     locked_job.come(way)

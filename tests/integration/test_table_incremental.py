@@ -198,6 +198,7 @@ split_rows = 10
 """
 
 
+@pytest.mark.slow
 def test_each_row_once_over_many_runs(job: Job, server: Postgres) -> None:
     """A run that finds an open writer is for later; killed in the middle it is taken up; the next one sends what is new."""
     write_table_spec(job, server, _SOURCE, partitions=1)

@@ -136,6 +136,7 @@ def sent(job: Job) -> list[str]:
     return sorted((record.value or b"").decode() for record in job.records())
 
 
+@pytest.mark.slow
 def test_killed_within_a_row(job: Job, server: Postgres, shops: list[str]) -> None:
     """Through Spark SQL: the position is the key and how many of its three records are sent. Then straight, in mid-job."""
     run_killed_at(job, "task-before-commit@2")
@@ -147,6 +148,7 @@ def test_killed_within_a_row(job: Job, server: Postgres, shops: list[str]) -> No
     assert_verified(job)
 
 
+@pytest.mark.slow
 def test_rows_that_change_between_kill_and_rerun(job: Job, server: Postgres, shops: list[str]) -> None:
     """Straight from the reader: what is inserted behind the committed key is sent, what is inserted before it is not."""
     job.edit_spec('select = ["*", "explode(sequence(1, 3)) as n"]', "")

@@ -84,6 +84,7 @@ def test_each_row_once_and_nothing_more_by_a_rerun(job: Job, orders: Postgres) -
     assert_done(again, records_sent=_ROWS + 1)
 
 
+@pytest.mark.slow
 def test_the_whole_row_as_json(job: Job, orders: Postgres) -> None:
     """Through Spark SQL, killed in the middle and run again; the key column is no column of the row twice."""
     job.edit_spec('value = "v"', 'key = "CAST(id AS STRING)"\nvalue = "to_json(struct(*))"')
@@ -94,6 +95,7 @@ def test_the_whole_row_as_json(job: Job, orders: Postgres) -> None:
     assert all(record.key == str(json.loads(record.value or b"")["id"]).encode() for record in job.records())
 
 
+@pytest.mark.slow
 def test_an_empty_table(job: Job, orders: Postgres) -> None:
     orders.execute("truncate public.orders")
     assert_done(job.run(), records_sent=0)
@@ -119,6 +121,7 @@ def test_a_run_reads_one_snapshot(job: Job, orders: Postgres) -> None:
     orders.execute("truncate public.orders")  # nobody holds it any more
 
 
+@pytest.mark.slow
 def test_somebody_waits_to_alter_the_table(job: Job, orders: Postgres) -> None:
     """Ranges that are not begun stand behind them in the queue for the lock: the run ends, and does not wait for ever."""
     run = start_held(job, _HELD)
@@ -132,6 +135,7 @@ def test_somebody_waits_to_alter_the_table(job: Job, orders: Postgres) -> None:
     assert sent(job) == values(EVEN)
 
 
+@pytest.mark.slow
 def test_the_connection_with_the_snapshot_is_lost(job: Job, orders: Postgres) -> None:
     """What has begun ends in its snapshot; what has not is for the next run; nothing is lost or sent twice."""
     job.edit_spec("split_rows = 40", "split_rows = 10")
@@ -143,6 +147,7 @@ def test_the_connection_with_the_snapshot_is_lost(job: Job, orders: Postgres) ->
     assert sent(job) == values(EVEN)
 
 
+@pytest.mark.slow
 def test_the_server_is_killed(job: Job) -> None:
     with running_postgres() as server:
         server.execute(
@@ -181,6 +186,7 @@ def test_rows_that_change_between_kill_and_rerun(job: Job, orders: Postgres) -> 
     assert_done(job.run(), records_sent=0)
 
 
+@pytest.mark.slow
 def test_truncated_between_kill_and_rerun(job: Job, orders: Postgres) -> None:
     """Rows that are gone are not sent; the job is complete with those that were."""
     run_killed_at(job, "task-before-commit@2")
@@ -189,6 +195,8 @@ def test_truncated_between_kill_and_rerun(job: Job, orders: Postgres) -> None:
     assert sent(job) == values(range(2, 21, 2))
 
 
+@pytest.mark.slow
+@pytest.mark.in_turns("one change of a table each")
 @pytest.mark.parametrize(
     "statement",
     [
@@ -205,6 +213,7 @@ def test_altered_between_kill_and_rerun(job: Job, orders: Postgres, statement: s
     assert sent(job) == before
 
 
+@pytest.mark.slow
 def test_recreated_between_kill_and_rerun_and_behind_the_end(job: Job, orders: Postgres) -> None:
     anew = (
         "drop table public.orders",
@@ -256,6 +265,8 @@ _REFUSED = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.in_turns("one refusal each")
 @pytest.mark.parametrize("case", _REFUSED)
 def test_refused_before_anything_is_sent(job: Job, orders: Postgres, case: str) -> None:
     statements, exit_code, code = _REFUSED[case]
@@ -267,6 +278,7 @@ def test_refused_before_anything_is_sent(job: Job, orders: Postgres, case: str) 
     assert not topic_exists(job.servers, job.name) or read_committed(job.servers, job.name) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["", "(id)"])
 def test_a_role_that_may_not_read(job: Job, orders: Postgres, column: str) -> None:
     """Nor may it where one column is not granted: that is known before the job is claimed."""
@@ -282,6 +294,7 @@ def test_a_role_that_may_not_read(job: Job, orders: Postgres, column: str) -> No
     orders.execute("drop owned by reader", "drop role reader")
 
 
+@pytest.mark.slow
 def test_rows_that_a_policy_hides(job: Job, orders: Postgres) -> None:
     """Breaks when the rows that a role may see are taken for the table."""
     orders.execute(
@@ -308,6 +321,7 @@ def test_a_wrong_password_is_not_shown(job: Job, orders: Postgres, monkeypatch: 
     assert refused.exit_code == 2 and "in-the-url" not in refused.text, refused
 
 
+@pytest.mark.slow
 def test_two_at_once(job: Job, orders: Postgres) -> None:
     """The second run fences the first: each row is sent once."""
     first = start_held(job, "task-before-commit=sleep:8@3")
@@ -317,6 +331,7 @@ def test_two_at_once(job: Job, orders: Postgres) -> None:
     assert sent(job) == values(EVEN)
 
 
+@pytest.mark.slow
 def test_a_server_without_free_connections_is_for_later(job: Job, orders: Postgres) -> None:
     """A server that refuses connections for want of slots is asked again by the next run: exit 5."""
     held = []
@@ -335,6 +350,8 @@ def test_a_server_without_free_connections_is_for_later(job: Job, orders: Postgr
 # ---- keys that are not to be shown -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
+@pytest.mark.in_turns("one key type each")
 @pytest.mark.parametrize("hidden", [True, False])
 def test_keys_are_hidden_in_all_output(job: Job, server: Postgres, hidden: bool) -> None:
     """In the middle of a job and at its end, in text, JSON and logs, also of bad rows and of differences."""

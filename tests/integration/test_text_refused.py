@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.harness import Job, assert_done, assert_refused, edited, write_tables
 
 
@@ -32,6 +34,7 @@ def test_quotes_and_lines_of_csv(job: Job) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_json_array(job: Job) -> None:
     (job.data / "a.json").write_text('[\n  {"n": 1},\n  {"n": 2}\n]\n')
     write_tables(

@@ -171,6 +171,8 @@ def assert_all_there(job: Job, records: int = FILES * ROWS) -> None:
 # ---- the faults ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("coordinator-rows", "leader-rows")
+@pytest.mark.in_turns("one broker each")
 @pytest.mark.parametrize(
     ("lost", "job"),
     [("leader", "lines"), ("coordinator", "rows"), ("leader", "rows")],
@@ -197,6 +199,7 @@ def test_a_broker_is_lost(cluster: Cluster, job: Job, lost: str) -> None:
     assert_all_there(job)
 
 
+@pytest.mark.slow
 @BOTH_INPUTS
 def test_leaders_move(job: Job) -> None:
     """Breaks when a moved leader or coordinator ends a run: replicas of the topic leave the brokers that led them."""
@@ -215,6 +218,7 @@ def test_leaders_move(job: Job) -> None:
     assert_all_there(job)
 
 
+@pytest.mark.slow
 @BOTH_INPUTS
 def test_partitions_are_added(job: Job) -> None:
     """Breaks when records of the new partitions are lost to a run, to its successor or to the audit."""
@@ -242,6 +246,7 @@ def test_partitions_are_added(job: Job) -> None:
     assert_all_there(job, FILES * ROWS + MORE)
 
 
+@pytest.mark.slow
 def test_two_brokers_are_lost(cluster: Cluster, job: Job) -> None:
     """Breaks when a run below min.insync.replicas waits for ever or does not say why, or when something is lost of it."""
     write_files(job, files=FILES, rows=ROWS)
@@ -313,6 +318,7 @@ def in_sync(servers: str, place: Place) -> list[int]:
     )
 
 
+@pytest.mark.slow
 def test_the_marker_of_a_partition_without_a_leader_is_not_passed_over_silently(cluster: Cluster) -> None:
     """Breaks when a broker may pass over a marker (Kafka 4.3 does), and a run would not see what is left open by it.
 

@@ -104,6 +104,7 @@ def test_a_range_of_nothing_but_aborted_records(job: Job, source: SourceTopic) -
     assert_done(job.run(), records_sent=2)
 
 
+@pytest.mark.slow_cases("by Spark")
 @pytest.mark.parametrize("way", ["straight", "by Spark"])
 def test_every_part_of_a_record_is_copied(job: Job, source: SourceTopic, way: str) -> None:
     """Breaks when a tombstone becomes an empty value, a null key an empty one, or a header or timestamp is changed or lost."""
@@ -118,6 +119,7 @@ def test_every_part_of_a_record_is_copied(job: Job, source: SourceTopic, way: st
     assert_verified(job)
 
 
+@pytest.mark.slow
 def test_filtered_and_with_another_key(job: Job, source: SourceTopic) -> None:
     """Through Spark SQL, killed in the middle and run again: the position is an offset, whatever `where` leaves out."""
     copy_job(
@@ -167,6 +169,7 @@ def test_a_record_that_the_sink_refuses_is_left_out(job: Job, source: SourceTopi
     assert copied(job) == plain(numbered(0, 8))
 
 
+@pytest.mark.slow
 def test_from_the_tasks_to_spark_in_the_middle_of_a_job(job: Job, source: SourceTopic) -> None:
     """The first records go straight, the others through Spark SQL, from the same offset on: byte for byte one copy."""
     copy_job(job, source, transaction='timeout = "10s"\nmax_records = 2', create="{ partitions = 1 }")
@@ -182,6 +185,7 @@ def test_from_the_tasks_to_spark_in_the_middle_of_a_job(job: Job, source: Source
     ]
 
 
+@pytest.mark.slow
 def test_times_from_and_to(job: Job, source: SourceTopic) -> None:
     """Breaks when a range begins or ends elsewhere than Kafka's own look-up by time says, or `from` counts a second time."""
     source.write(
@@ -196,6 +200,7 @@ def test_times_from_and_to(job: Job, source: SourceTopic) -> None:
     assert copied(job) == plain(numbered(3, 10))
 
 
+@pytest.mark.slow
 def test_partitions_that_are_added_and_what_comes_in_mid_run(job: Job, source: SourceTopic) -> None:
     """A run reads up to where the topic ended when it began; the next one goes on there, and begins new partitions."""
     copy_job(job, source, transaction='timeout = "10s"\nmax_records = 4')
@@ -211,6 +216,7 @@ def test_partitions_that_are_added_and_what_comes_in_mid_run(job: Job, source: S
     assert Counter(copied(job)) == Counter(plain(numbered(0, 25)))
 
 
+@pytest.mark.slow
 def test_a_scope_that_is_half_read_is_read_to_its_end(job: Job, source: SourceTopic) -> None:
     """Killed; then records come. Breaks when the rerun reads up to another end, or beyond what was frozen."""
     copy_job(job, source, transaction='timeout = "10s"\nmax_records = 4', create="{ partitions = 1 }")
@@ -240,6 +246,7 @@ def test_records_without_a_key_keep_their_partition(job: Job) -> None:
     assert len({found.partition for found in job.records() if found.key is not None}) > 1
 
 
+@pytest.mark.slow
 def test_records_without_a_key_through_spark(job: Job) -> None:
     """Filtered, and without their keys: those of a partition stay together there, too."""
     source = SourceTopic(job.servers, f"{job.name}-from", partitions=2)
@@ -282,6 +289,7 @@ def without_a_key(job: Job) -> dict[int, list[bytes | None]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_compacted_topic(job: Job, make_compacted: SourceTopic) -> None:
     """Breaks when holes end a read, or the audit takes what compaction removed for lost."""
     source = make_compacted
@@ -305,6 +313,7 @@ def make_compacted(job: Job) -> SourceTopic:
     return SourceTopic(job.servers, f"{job.name}-from", config=config)
 
 
+@pytest.mark.slow
 def test_another_cluster(job: Job, tmp_path: Path) -> None:
     """The source has servers of its own; its topic may have the name that the sink's has."""
     folder = tmp_path / "other"
@@ -326,6 +335,7 @@ def test_another_cluster(job: Job, tmp_path: Path) -> None:
 # ---- what is refused and noticed -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_sinks_own_topics(job: Job) -> None:
     """Breaks when a run reads what it writes: it would never end, or never be done."""
     source = SourceTopic(job.servers, job.name)
@@ -412,6 +422,7 @@ def test_nothing_goes_by_itself_from_a_file(job: Job) -> None:
     assert_refused(job.run("run", "--accept-gap"), 2, "no-gaps", "--accept-gap")
 
 
+@pytest.mark.slow
 def test_records_that_are_deleted_while_a_run_has_not_got_there(job: Job, source: SourceTopic) -> None:
     """Breaks when a reader begins at the first record that is left."""
     copy_job(job, source, transaction='timeout = "10s"\nmax_records = 4')
@@ -441,6 +452,7 @@ def test_a_topic_that_is_recreated(job: Job, source: SourceTopic) -> None:
     assert Counter(copied(job)) == Counter(plain(numbered(0, 12)))
 
 
+@pytest.mark.slow
 def test_an_open_transaction_holds_the_end_back(job: Job, source: SourceTopic) -> None:
     """Breaks when a run waits for it, passes over what lies behind it, or says nothing of it."""
     copy_job(job, source, create="{ partitions = 1 }")
@@ -464,6 +476,7 @@ def test_an_open_transaction_holds_the_end_back(job: Job, source: SourceTopic) -
 # ---- looks ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_preview_and_check(job: Job, source: SourceTopic) -> None:
     copy_job(job, source)
     source.write(ODD)

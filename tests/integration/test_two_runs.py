@@ -6,6 +6,8 @@ import signal
 import subprocess
 from itertools import pairwise
 
+import pytest
+
 from tests.support.harness import BOTH_INPUTS, Job, finish, kill_group, wait_for
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.job_checks import (
@@ -21,6 +23,7 @@ from tests.support.job_checks import (
 from tests.support.processes import processes_below, signal_all, stopped, workers_of
 
 
+@pytest.mark.slow_cases("rows")
 @BOTH_INPUTS
 def test_started_together(job: Job) -> None:
     """Breaks when a run does not look for its successor before it fences, sends, or gives its verdict."""
@@ -46,6 +49,7 @@ def test_started_together(job: Job) -> None:
     assert open_transactions(job) == []
 
 
+@pytest.mark.slow_cases("lines")
 @BOTH_INPUTS
 def test_frozen_in_mid_transaction_and_woken_after_its_successor(job: Job) -> None:
     """P7. Breaks when a successor does not fence the earlier task ids, or when a woken run writes before it looks."""
@@ -76,6 +80,7 @@ def test_frozen_in_mid_transaction_and_woken_after_its_successor(job: Job) -> No
     assert open_transactions(job) == []
 
 
+@pytest.mark.slow
 def test_if_running(job: Job) -> None:
     """Breaks when the lock is not held for the whole run, is not looked at, or outlives a kill -9."""
     write_files(job, files=1, rows=100)
@@ -92,6 +97,7 @@ def test_if_running(job: Job) -> None:
     assert_exact(job)
 
 
+@pytest.mark.slow
 @BOTH_INPUTS
 def test_another_master_in_the_middle_of_a_job(job: Job) -> None:
     """Breaks when a split's progress hangs on the task that sent it, or when only today's task ids are fenced."""
@@ -109,6 +115,7 @@ def test_another_master_in_the_middle_of_a_job(job: Job) -> None:
     assert_positions(job)
 
 
+@pytest.mark.slow
 @BOTH_INPUTS
 def test_another_split_size(job: Job) -> None:
     """Breaks when a half-done job is cut anew, or when pieces of the new size of done files count as pending."""

@@ -170,6 +170,7 @@ def test_looking_at_an_unfinished_job(job: Job) -> None:
     assert job_state(job).control == control
 
 
+@pytest.mark.slow
 def test_if_running(job: Job) -> None:
     """While a run is alive on this host: fail is exit 11, skip is exit 0 with nothing sent; the run itself is not disturbed."""
     job.write_numbers("a.jsonl", range(100))

@@ -136,6 +136,7 @@ def row(number: int) -> Record:
 # ---- nothing planted -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_job_with_a_history_is_verified_at_every_stop(make_job: MakeJob) -> None:
     """Breaks when receipts are not counted as far as they go, or when what is sent again is not counted twice."""
     job = make_job("history")
@@ -160,6 +161,7 @@ def test_a_job_with_a_history_is_verified_at_every_stop(make_job: MakeJob) -> No
     assert text.stderr == "note: reading the receipts, then topic and source with Spark\n"
 
 
+@pytest.mark.slow
 def test_what_was_sent_again_counts_twice_and_from_scratch_it_counts_anew(make_job: MakeJob) -> None:
     job = make_job("again")
     job.write_numbers("part-0.jsonl", range(1_000))
@@ -221,6 +223,7 @@ def test_how_much_is_read_is_said(sent: Sent) -> None:
 # ---- planted in the log itself -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_record_that_is_lost_is_found(sent: Sent) -> None:
     sent.plant(row(2_500), lambda record: None)
     assert len(sent.job.records()) == Sent.ROWS + 4
@@ -232,6 +235,7 @@ def test_a_record_that_is_lost_is_found(sent: Sent) -> None:
     assert example.startswith("row ")
 
 
+@pytest.mark.slow
 def test_one_of_several_equal_records_that_is_lost_is_found(sent: Sent) -> None:
     sent.plant(row(7), lambda record: None)
     (finding,) = mismatch(sent.job.run("verify", SOURCE), lost=1)
@@ -252,6 +256,7 @@ def test_a_changed_byte_is_found(sent: Sent) -> None:
 # ---- other producers -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_other_producers_are_told_from_doubles(make_job: MakeJob) -> None:
     """Breaks when what others write counts as success, or when a record of ours that they write again does not show."""
     job = make_job("others")
@@ -272,6 +277,7 @@ def test_other_producers_are_told_from_doubles(make_job: MakeJob) -> None:
     mismatch(job.run("verify", SOURCE), doubled=1, foreign=1)
 
 
+@pytest.mark.slow
 def test_a_record_doubled_between_two_runs_is_proven_without_the_source(make_job: MakeJob) -> None:
     job = make_job("between")
     write_files(job, files=1, rows=2_000)
@@ -284,6 +290,7 @@ def test_a_record_doubled_between_two_runs_is_proven_without_the_source(make_job
     assert finding["examples"] == [f"partition {partition}, offset {offset:,}"]
 
 
+@pytest.mark.slow
 def test_an_open_transaction_in_the_topic_is_named(sent: Sent) -> None:
     sent.plant()
     producer = Producer({"bootstrap.servers": sent.job.servers, "transactional.id": "holds-it-up"})
@@ -300,6 +307,7 @@ def test_an_open_transaction_in_the_topic_is_named(sent: Sent) -> None:
 # ---- what the brokers remove ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_retention_is_inconclusive(make_job: MakeJob) -> None:
     job = make_job("retention")
     write_files(job, files=1, rows=2_000)
@@ -313,6 +321,7 @@ def test_retention_is_inconclusive(make_job: MakeJob) -> None:
     assert (gone.exit_code, gone.codes) == (12, ["topic-recreated"]), gone
 
 
+@pytest.mark.slow
 def test_compaction_is_inconclusive(make_job: MakeJob) -> None:
     job = make_job("compacted")
     compacted = (
@@ -330,6 +339,7 @@ def test_compaction_is_inconclusive(make_job: MakeJob) -> None:
 # ---- several jobs, several days ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_daily_jobs_in_one_topic(make_job: MakeJob) -> None:
     """Breaks when what another job of ours wrote is a foreign record, or its equal row a double (D7)."""
     first, second = make_job("monday"), make_job("tuesday")
@@ -349,6 +359,7 @@ def test_daily_jobs_in_one_topic(make_job: MakeJob) -> None:
     inconclusive(first.run("verify"), second.name, "somebody-else")
 
 
+@pytest.mark.slow
 def test_a_job_that_sends_a_day_at_a_time(make_job: MakeJob) -> None:
     """Breaks when the days that `path` does not name now make every audit against the source inconclusive (D8)."""
     job = make_job("days")
@@ -367,6 +378,7 @@ def test_a_job_that_sends_a_day_at_a_time(make_job: MakeJob) -> None:
 # ---- a source or a job that moves ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_that_writes_is_inconclusive_for_now(make_job: MakeJob) -> None:
     job = make_job("live")
     write_files(job, files=2, rows=6_000)
@@ -378,6 +390,7 @@ def test_a_run_that_writes_is_inconclusive_for_now(make_job: MakeJob) -> None:
     assert "run 1 of job" in done.envelope["errors"][0]["message"]
 
 
+@pytest.mark.slow
 def test_a_source_that_is_not_what_was_sent(sent: Sent) -> None:
     sent.plant()
     job, part = sent.job, sent.job.data / "part-0.jsonl"

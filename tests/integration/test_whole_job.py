@@ -44,6 +44,7 @@ def seen(job: Job) -> int:
     return len(job.numbers())
 
 
+@pytest.mark.slow_cases("lines")
 @BOTH_INPUTS
 def test_all_at_once_and_nothing_by_a_rerun(whole: Job) -> None:
     assert_done(whole.run(), records_sent=_ALL)
@@ -57,6 +58,7 @@ def test_all_at_once_and_nothing_by_a_rerun(whole: Job) -> None:
     assert_verified(whole)
 
 
+@pytest.mark.slow_cases("task-after-produce*", "task-before-commit-lines", "task-before-offsets*")
 @BOTH_INPUTS
 @pytest.mark.parametrize("point", ["task-after-produce@3", "task-before-offsets", "task-before-commit"])
 def test_killed_before_its_commit_nothing_is_there(whole: Job, point: str) -> None:
@@ -67,6 +69,7 @@ def test_killed_before_its_commit_nothing_is_there(whole: Job, point: str) -> No
     assert_verified(whole)
 
 
+@pytest.mark.slow_cases("driver-before-verdict*", "task-after-commit-rows", "task-at-end*")
 @BOTH_INPUTS
 @pytest.mark.parametrize("point", ["task-after-commit", "task-at-end", "driver-before-verdict"])
 def test_killed_behind_its_commit_everything_is_there(whole: Job, point: str) -> None:
@@ -91,6 +94,7 @@ def test_a_jvm_that_dies_in_the_middle_is_no_end(whole: Job) -> None:
     assert_exact(whole)
 
 
+@pytest.mark.slow_cases("rows")
 @BOTH_INPUTS
 def test_a_row_that_cannot_be_sent_keeps_all_from_being_sent(whole: Job) -> None:
     """With dead letters it goes there, in the one transaction."""
@@ -112,6 +116,7 @@ def test_a_row_that_cannot_be_sent_keeps_all_from_being_sent(whole: Job) -> None
     assert_verified(whole)
 
 
+@pytest.mark.slow_cases("rows")
 @BOTH_INPUTS
 def test_above_its_limits_it_is_refused(whole: Job) -> None:
     limits(whole, _ALL - 1)
@@ -121,6 +126,7 @@ def test_above_its_limits_it_is_refused(whole: Job) -> None:
     assert_done(whole.run(), records_sent=_ALL)
 
 
+@pytest.mark.slow
 def test_one_that_takes_longer_than_its_transaction_may_be_open_is_refused(whole: Job) -> None:
     whole.edit_spec("[sink]", '[sink]\nrate_limit = "4KiB"')
     assert_refused(whole.run(), 7, "too-large-for-one-transaction", "time out (10 s)", "transaction.max.timeout.ms")
@@ -147,6 +153,7 @@ def test_what_was_sent_in_part_is_not_sent_at_once(whole: Job) -> None:
     assert_verified(whole)
 
 
+@pytest.mark.slow
 @BOTH_INPUTS
 def test_a_run_that_wakes_up_behind_its_successor_sends_nothing(whole: Job) -> None:
     process = start_held(whole, "task-before-commit=sleep:8")
@@ -156,6 +163,7 @@ def test_a_run_that_wakes_up_behind_its_successor_sends_nothing(whole: Job) -> N
     assert_verified(whole)
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_while_it_is_sent_keeps_all_from_being_sent(whole: Job) -> None:
     """Looked at behind the last row, before the commit: no later look could take the records back."""
     process = start_held(whole, "task-after-produce=sleep:4@2")

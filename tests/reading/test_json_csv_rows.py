@@ -195,6 +195,7 @@ def _as_python(data: bytes, columns: int, escape: str) -> list[tuple[str | None,
     return [tuple(field or None for field in row) if len(row) == columns else None for row in rows]
 
 
+@pytest.mark.slow_cases('"-1048576', "\\\\-1048576")
 @pytest.mark.parametrize("split_size", [1 << 20, 7])
 @pytest.mark.parametrize("escape", ['"', "\\"])
 def test_csv_as_pythons_reader_reads_it(lab: Lab, escape: str, split_size: int) -> None:  # noqa: F811

@@ -482,6 +482,8 @@ def test_without_spark(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     _finds(switch, tmp_path, monkeypatch, None)
 
 
+@pytest.mark.slow
+@pytest.mark.in_turns("one check of files each")
 @pytest.mark.parametrize("name", [switch.name for switch in SWITCHES if switch.spark])
 def test_with_spark(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lab: Lab) -> None:  # noqa: F811
     """Breaks when the table has no case any more that a check is for."""

@@ -91,6 +91,7 @@ def bz2_files(random: Random, text: bytes) -> Iterator[bytes]:
     yield bz2.compress(re.sub(rb"([^\n]{2})", rb"\1\n", text), 1)
 
 
+@pytest.mark.slow_cases("any end")
 @pytest.mark.parametrize("separator", [None, "7"], ids=["any end", "7"])
 def test_bzip2_is_cut_right(tmp_path: Path, spark: SparkSession, separator: str | None) -> None:
     """Breaks when a row at the border of a block or of a split is lost or doubled."""

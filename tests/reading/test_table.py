@@ -89,6 +89,8 @@ def test_every_twentieth(tmp_path: Path, lab: Lab) -> None:  # noqa: F811
     assert wrong(sample, tmp_path, lab) == []
 
 
+@pytest.mark.slow
+@pytest.mark.in_turns("one row of the reading table each")
 @pytest.mark.parametrize("part", _PARTS)
 def test_whole(tmp_path: Path, lab: Lab, part: str) -> None:  # noqa: F811
     """Breaks when Spark reads a file otherwise than the independent reader does, and says nothing."""

@@ -42,6 +42,7 @@ def test_a_few_schedules_keep_every_promise() -> None:
     check(FEW, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_every_promise_is_kept() -> None:
     check(SCHEDULES, 100)

@@ -57,6 +57,7 @@ class Objects(Contents):
             self.subject.store.put_in_parts(self.subject.bucket, self.subject.key(item), data, 8 << 20)
 
 
+@pytest.mark.in_turns("one change each")
 @pytest.mark.usefixtures("small_reads")
 @pytest.mark.parametrize("subject", ["text.s3", "json.s3"], indirect=True)
 @pytest.mark.parametrize("what", ["overwrite", "lengthen", "shorten", "delete", "put_again_in_parts"])

@@ -126,6 +126,7 @@ def _place(split: Any) -> str:
     return f"{split.item.rpartition('/')[2]}@{split.start}"
 
 
+@pytest.mark.in_turns("one format each")
 @pytest.mark.parametrize("case", _FORMATS)
 @pytest.mark.parametrize("tree", [False, True], ids=["flat", "tree"])
 def test_the_same_rows_as_on_a_disk(spark: Warm, store: Store, tmp_path: Path, case: str, tree: bool) -> None:

@@ -27,6 +27,37 @@ from tests.support.builders import place
 from tests.support.held_runs import run_killed_at
 from tests.support.ledger import PROCESSES
 
+pytestmark = [
+    pytest.mark.slow_cases(
+        "xml.to.avro",
+        "parquet.s3.to.avro",
+        "kafka.to.avro",
+        "postgres.to.avro",
+        "json.to.json-schema",
+        "postgres.to.json-schema",
+        "xml.to.dead",
+        "parquet.s3.to.dead",
+        "kafka.to.dead",
+        "postgres.to.dead",
+        "json.to.avro.to.dead",
+        "xml.whole",
+        "xml.sql.whole",
+        "parquet.whole",
+        "text.s3.whole",
+        "parquet.s3.whole",
+        "kafka.whole",
+        "kafka.sql.whole",
+        "postgres.whole",
+        "postgres.sql.whole",
+        "json.to.dead.whole",
+        "text.to.dead.whole",
+    ),
+    pytest.mark.in_turns("one destination of one kind each", cases="*.to.avro"),
+    pytest.mark.in_turns("one destination of one kind each", cases="*.to.json-schema"),
+    pytest.mark.in_turns("one destination of one kind each", cases="*.to.dead"),
+    pytest.mark.in_turns("one destination of one kind each", cases="*.whole"),
+]
+
 # For what a kind says of items that change: those of others never do.
 CHANGED = pytest.mark.parametrize("subject", CHANGING, indirect=True)
 # For what rests on transactions that end in the middle of a job; test_in_one_transaction.py has what takes its place.
@@ -104,6 +135,7 @@ def test_an_item_is_unchanged_while_its_content_is(life: Life) -> None:
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("json.multiLine", "kafka.sql", "json.to.avro", "json.to.dead")
 @IN_PARTS
 def test_each_split_gives_its_rows_and_goes_on_at_every_position(life: Life) -> None:
     """The rows of all splits are all rows, each once; behind each of a split's rows exactly its others follow, twice alike.
@@ -323,6 +355,8 @@ def test_killed_in_a_transaction_and_run_again(life: Life) -> None:
     assert life.audit() == []
 
 
+@pytest.mark.slow
+@pytest.mark.in_turns("one fail point of one kind each")
 @IN_PARTS
 @pytest.mark.parametrize("point", NAMES)
 def test_killed_at_every_point_and_run_again(life: Life, point: str) -> None:
@@ -338,6 +372,8 @@ def test_killed_at_every_point_and_run_again(life: Life, point: str) -> None:
     assert (life.run().rows_sent, life.kafka.written()) == (0, written)
 
 
+@pytest.mark.slow
+@pytest.mark.in_turns("one kind of source each")
 @pytest.mark.parametrize("kind", BY_PARTS)
 def test_with_real_processes(
     kind: str, servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

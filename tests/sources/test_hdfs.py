@@ -90,6 +90,7 @@ CHANGES = ["overwrite", "append", "cut_off", "cut_off_and_append", "delete", "re
 OF_EQUAL_BYTES = ("touch", "put_again")
 
 
+@pytest.mark.in_turns("one change each")
 @pytest.mark.usefixtures("small_reads")
 @pytest.mark.parametrize("subject", ["text.hdfs", "json.hdfs"], indirect=True)
 @pytest.mark.parametrize("what", CHANGES)

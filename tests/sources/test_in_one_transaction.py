@@ -21,6 +21,21 @@ from tests.sources.test_conformance import assert_exact, half_sent
 from tests.support.builders import place
 from tests.support.held_runs import run_killed_at
 
+pytestmark = [
+    pytest.mark.slow_cases(
+        "*xml.whole",
+        "*xml.sql.whole",
+        "*parquet.whole",
+        "*s3.whole",
+        "*kafka.whole",
+        "*kafka.sql.whole",
+        "*postgres.whole",
+        "*postgres.sql.whole",
+        "*json.to.dead.whole",
+    ),
+    pytest.mark.in_turns("one kind of source each"),
+]
+
 ALL = pytest.mark.parametrize("subject", WHOLE, indirect=True)
 FILES = pytest.mark.parametrize(
     "subject", [kind for kind in WHOLE if issubclass(KINDS[kind], FileSubject)], indirect=True
@@ -114,6 +129,8 @@ def test_an_item_without_rows_is_done_with_the_others(life: Life) -> None:
 # ---- what changes under a run --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("*.whole")
+@pytest.mark.in_turns("one change each")
 @CHANGED
 @pytest.mark.parametrize("what", ["edited", "removed"])
 @pytest.mark.parametrize("moment", _MOMENTS)
@@ -146,6 +163,8 @@ def test_what_changes_in_a_run_is_noticed(life: Life, moment: str, what: str) ->
 # ---- killed --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("driver-*", "*json.whole", "*.to.dead.whole")
+@pytest.mark.in_turns("one fail point of one kind each")
 @ALL
 @pytest.mark.parametrize("point", NAMES)
 def test_killed_at_every_point_and_run_again(life: Life, point: str) -> None:
@@ -168,6 +187,7 @@ def test_killed_at_every_point_and_run_again(life: Life, point: str) -> None:
     assert (life.run().rows_sent, life.kafka.written()) == (0, written)
 
 
+@pytest.mark.slow_cases("text.to.dead.whole")
 @CHANGED
 def test_touched_between_a_kill_and_the_next_run(life: Life) -> None:
     """Nothing is sent yet, so that it may be any other content as well."""
@@ -203,6 +223,7 @@ def test_what_is_half_sent_by_parts_is_refused_and_finished_by_parts(life: Life)
     assert (life.run().exit_code, life.run().launched) == (0, False)
 
 
+@pytest.mark.slow_cases("text.to.dead.whole")
 @CHANGED
 def test_what_comes_after_a_job_by_parts_goes_in_one_transaction(life: Life) -> None:
     life.configure(_BY_PARTS)
@@ -217,6 +238,7 @@ def test_what_comes_after_a_job_by_parts_goes_in_one_transaction(life: Life) -> 
     assert life.audit() == []
 
 
+@pytest.mark.slow_cases("text.to.dead.whole")
 @ALL
 def test_a_run_by_parts_goes_on_behind_one_that_sent_nothing(life: Life) -> None:
     life.run_killed_at("task-before-commit")
@@ -229,6 +251,8 @@ def test_a_run_by_parts_goes_on_behind_one_that_sent_nothing(life: Life) -> None
 # ---- real processes ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
+@pytest.mark.in_turns("one kind of source each")
 @pytest.mark.parametrize("kind", WHOLE)
 def test_with_real_processes(kind: str, servers: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """On a real broker: killed by SIGKILL twice before the commit, and behind it; run again, run once more, and verified."""

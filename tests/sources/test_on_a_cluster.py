@@ -18,6 +18,8 @@ from tests.support.harness import kill_group, wait_for
 from tests.support.job_checks import open_transactions
 from tests.support.spark_clusters import QUICK_EXECUTORS, Standalone, environment, standalone
 
+pytestmark = [pytest.mark.slow, pytest.mark.in_turns("one kind of source each")]
+
 _END_S = 240  # a cluster of four JVMs on a busy machine of two cores
 
 
