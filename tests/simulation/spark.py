@@ -396,6 +396,11 @@ class _TaskProducer(MemoryProducer):
             batch_records=world.batch_records,
         )
 
+    def init_transactions(self) -> None:
+        super().init_transactions()
+        assert self._who is not None
+        self._world.witness.inited(self._attempt, self._who)
+
     def close(self) -> None:
         super().close()
         self._attempt.began_at_stable = self._world.last_stable()

@@ -27,6 +27,8 @@ MENDED = [
     884_462,  # the same, by a run that failed behind the proof
     456_679,  # what a transaction told a lost offsets topic, the witness took for told to the new one
     7_351_332,  # three attempts killed, the last one fenced by its transaction timeout: exit 7 instead of 3
+    # A zombie that was about to ask for a producer id, and was taken for who had it: the witness's own (P11)
+    5_387_254_858,
 ]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, EXIT_FENCED, EXIT_INCOMPLETE, EXIT_TEMPORARY
 from eosingest.kafka.memory.cluster import State
-from eosingest.kafka.memory.log import Entry
+from eosingest.kafka.memory.log import Entry, Identity
 from eosingest.protocol.transactional_ids import task_id
 from tests.simulation.spark import DEAD, JOB, OFFSETS, PREFIXES, ROW_BYTES, TOPIC, Attempt, Run
 from tests.support.builders import Place
@@ -70,7 +70,7 @@ class Witness:
         self.by_an_orphan = False  # what is looked at is of a run that began before that
         self.lives = 1  # of the offsets topic: in each of them run numbers begin anew
         self.fenced_at = 0.0  # when the last run fenced in this life of the offsets topic
-        self.writers: dict[str, Attempt] = {}  # by transactional id: who was about to init it last
+        self.writers: dict[Identity, Attempt] = {}  # whom the coordinator gave a producer id and epoch
         self.by_parts = False  # since the job was last complete a run committed something that sends by parts
         self.completed: set[Place] = set()  # some run said 0: from here on nothing is to be sent of these
 
@@ -111,7 +111,7 @@ class Witness:
 
     def _check_whole(self, name: str, found: Mapping[Place, Any], told: set[Place]) -> None:
         """A task of a run that sends everything in one transaction commits all that the run has to send, or nothing."""
-        writer = self.writers.get(name)
+        writer = self._writer_of(name)
         if writer is None or not told or self.world.lost:
             return
         run = writer.job.run
@@ -126,6 +126,11 @@ class Witness:
                     "P11", f"{self.rows[split]} of {length} rows of {split} are committed by run {run.number}"
                 )
 
+    def _writer_of(self, name: str) -> Attempt | None:
+        """Return the attempt whose transaction an id has: an attempt that only asks for the id has written nothing yet."""
+        transaction = self.world.cluster.transactions[name]
+        return self.writers.get(Identity(name, transaction.producer_id, transaction.epoch))
+
     def _went_with_the_topic(self, entries: list[Entry]) -> bool:
         """Say whether these records were written to an offsets topic that was lost before their transaction was decided."""
         if self.world.lost != OFFSETS or not entries:
@@ -135,7 +140,7 @@ class Witness:
 
     def _outlived(self, name: str) -> bool:
         """Say whether a transaction was open when a run fenced that could not know of it: that went with the offsets topic."""
-        writer = self.writers.get(name)
+        writer = self._writer_of(name)
         if writer is None or self.world.lost != OFFSETS or writer.job.run.life == self.lives:
             return False
         return self.world.cluster.transactions[name].started < self.fenced_at
@@ -343,7 +348,6 @@ class Witness:
 
     def about_to_init(self, attempt: Attempt) -> None:
         """An attempt that began when anybody could read of a newer run must not even init its producer (The task, step 0)."""
-        self.writers[task_id(attempt.job.run.prefix, JOB, attempt.task)] = attempt
         if self.world.lost == OFFSETS:
             return  # what it could have read is gone, or was written to another topic of that name
         number = attempt.job.settings.run
@@ -353,6 +357,10 @@ class Witness:
         if claim.get("started") == attempt.job.settings.started and offset < attempt.began_at_stable:
             if claim["attempt"] > attempt.identity:
                 raise ViolationError("P7", f"{attempt.process} disturbs the newer attempt {claim['attempt']}")
+
+    def inited(self, attempt: Attempt, who: Identity) -> None:
+        """The coordinator gave an attempt this producer id and epoch: what is committed with them is the attempt's."""
+        self.writers[who] = attempt
 
     def claimed(self, run: Run) -> None:
         """The run passed its claim, perhaps a while ago."""
