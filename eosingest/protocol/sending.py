@@ -79,7 +79,8 @@ class Sending:
         result = JobResult([])
         if self._runtime.interruption.signal_number is None:
             self._launcher.start(self._task_settings(prepared, plan_end))
-            result = self._watch(plan_end)
+            found = self._watch(plan_end)
+            result = found.of_run(self._settings.job, self._log.mine.run, self._log.mine.started)
         return self._settle(prepared.tasks, result)
 
     def _commit_running(self, prepared: Prepared, digest: str) -> None:

@@ -97,7 +97,7 @@ class Task:
         """`attempt` is Spark's unique task attempt id, `attempt_number` counts this task's attempts from 0; clocks in s, ms."""
         self._settings = settings
         self._last_attempt = attempt_number + 1 >= settings.max_attempts
-        self._outcome = Outcome(number)
+        self._outcome = Outcome(number, settings.job, settings.run, settings.started)
         self._unsendable = Unsendable(settings, now_ms, self._outcome.bad_rows)
         self._ownership = Ownership(settings, number, attempt, kafka.reader())
         self._transaction = Transaction(settings, number, kafka, now)

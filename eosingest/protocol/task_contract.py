@@ -185,6 +185,8 @@ class TaskKafka(Protocol):
 class Outcome:
     """How a task ended, for the driver. `exit_code` as in errors.py, 0 where all went well.
 
+    `job`, `run` and `started` name the run of the task, as in `TaskSettings`: the driver ignores the outcomes of other runs.
+
     `error` is the class name of the error that ended the task, beside its code, message, hint and item; "" where none did: a
     bad row ends its split, not the task.
 
@@ -197,6 +199,9 @@ class Outcome:
     """
 
     task: int
+    job: str
+    run: int
+    started: str
     exit_code: int = EXIT_DONE
     code: str = ""
     error: str = ""

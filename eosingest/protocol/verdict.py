@@ -37,10 +37,19 @@ _MEND_IT = "what was committed is kept, nothing was sent twice; mend the cause a
 
 @dataclass(frozen=True)
 class JobResult:
-    """How the Spark job ended: outcomes of the tasks that Spark calls successful, and its error, None where it has none."""
+    """How the Spark job ended: outcomes of the tasks that Spark calls successful, and its error, None where it has none.
+
+    The outcomes may include those of another run: pyspark numbers accumulators from 0 in each driver, so a zombie's update may
+    reach the accumulator of a later driver of the same JVM. `of_run` drops them.
+    """
 
     outcomes: Sequence[Outcome]
     error: EosingestError | None = None
+
+    def of_run(self, job: str, run: int, started: str) -> JobResult:
+        """Return the result with the outcomes of one run alone, the last one of each task."""
+        own = (each for each in self.outcomes if (each.job, each.run, each.started) == (job, run, started))
+        return replace(self, outcomes=list({outcome.task: outcome for outcome in own}.values()))
 
 
 def proven_done(

@@ -157,7 +157,8 @@ class SparkLauncher:
     def poll(self, timeout_s: float) -> JobResult | None:
         """Wait `timeout_s` seconds for the job's end; None if it still runs.
 
-        The outcomes come from the accumulator, which has those of successful tasks also when the job failed.
+        The outcomes come from the accumulator, which has those of successful tasks also when the job failed, and may have
+        those of another run (`JobResult.of_run`).
         """
         assert self._thread is not None, "start comes first"
         self._thread.join(timeout_s)
@@ -167,10 +168,10 @@ class SparkLauncher:
         if self._thread.is_alive():
             self.cancel()
         told = self._outcomes.value if self._outcomes is not None else []
-        outcomes = {outcome.task: outcome for outcome in map(Outcome.from_json, map(loads, told))}
+        outcomes = [Outcome.from_json(loads(text)) for text in told]
         if lost is None and self._error is None and is_local(self._settings.master):
             self._spark.begin_to_stop()  # while the driver finds the verdict, which needs no Spark
-        return JobResult(list(outcomes.values()), lost or self._error)
+        return JobResult(outcomes, lost or self._error)
 
     def cancel(self) -> None:
         """Cancel the job, repeatedly for a few seconds: Spark ignores a cancellation before the job is submitted."""

@@ -205,6 +205,14 @@ RULES: dict[str, tuple[Edit, ...]] = {
             "result.error is None",
         ),
     ),
+    "an-outcome-of-another-run-is-ignored": (
+        Edit(
+            Sending,
+            "run",
+            "found.of_run(self._settings.job, self._log.mine.run, self._log.mine.started)",
+            "found",
+        ),
+    ),
     "a-scope-is-pinned": (
         Edit(scope, "listed", "whole(control.scope, state.scope) if", "None if"),
         Edit(scope, "listed", "if in_force and listing", "if False and listing"),

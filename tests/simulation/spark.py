@@ -229,7 +229,15 @@ class Launcher:
             self.poll_s = min(self.poll_s * 2, _LONGEST_POLL_S)
         if not job.finished:
             return None
-        return JobResult(list(job.outcomes.values()), job.error)
+        return JobResult([*job.outcomes.values(), *self._late_outcomes()], job.error)
+
+    def _late_outcomes(self) -> list[Outcome]:
+        """Return the outcomes of all earlier runs' tasks: those of zombies arrive when a later driver listens.
+
+        Accumulators have the same ids in each driver, and drivers of one JVM the same token.
+        """
+        earlier = self.world.runs[: self.run.index]
+        return [outcome for run in earlier if run.job is not None for outcome in run.job.outcomes.values()]
 
     def cancel(self) -> None:
         job = self.run.job

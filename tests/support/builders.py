@@ -208,7 +208,8 @@ def outcome(task: int = 0, last: tuple[SplitId, int] | None = None, *, read_all:
     """How a task ended; `last` is as `last_split` makes it. The error is the one of the exit code."""
     if more.get("code") != BAD_ROWS:
         more.setdefault("error", _ERROR_OF.get(more.get("exit_code", 0), ""))
-    return Outcome(task, last_split=last, read_all=read_all, **more)
+    named = {"job": "j", "run": 7, "started": "s", **more}
+    return Outcome(task, last_split=last, read_all=read_all, **named)
 
 
 def last_split(file: str, start: int, rows: int) -> tuple[SplitId, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from eosingest.errors import TemporaryError
 from eosingest.spark.job import SparkLauncher
+from tests.support.builders import outcome
 
 OTHER_PYTHON = (
     "An error occurred while calling o1.\n: org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
@@ -115,6 +117,18 @@ def test_a_job_whose_executors_are_gone_is_cancelled(monkeypatch: pytest.MonkeyP
     assert result is not None
     assert result.error is not None
     assert result.error.code == "no-executors"
+
+
+def test_an_outcome_of_another_run_hides_none_of_this_one() -> None:
+    """Breaks when the launcher keeps one outcome of each task, before the driver has dropped those of other runs."""
+    made = SparkLauncher(cast(Any, SimpleNamespace(log_file=None, master="spark://h:1")))
+    own, foreign = outcome(run=2), outcome(run=1)
+    made._outcomes = SimpleNamespace(value=[json.dumps(each.to_json()) for each in (own, foreign)])
+    made._thread = threading.Thread(target=lambda: None)
+    made._thread.start()
+    result = made.poll(5)
+    assert result is not None
+    assert result.of_run(own.job, own.run, own.started).outcomes == [own]
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ from tests.support.builders import (
 from tests.support.builders import outcome as ended
 
 JOB, RUN, STARTED, NUMBER, ATTEMPT = "job", 5, "this run", 3, 70
+NAMED: dict[str, Any] = {"job": JOB, "run": RUN, "started": STARTED}  # what an outcome says of its run
 CONTENT = fingerprint(300)
 A, B, C = 111, -222, 333  # the hashes of three splits of one file, at bytes 0, 100 and 200
 STARTS = {A: 0, B: 100, C: 200}
@@ -394,13 +395,13 @@ def test_protocol_step_order(world: World) -> None:
         "reader closed",
     ]
     assert world.sent == values(A, 0, 5)
-    assert outcome == ended(NUMBER, last_split("f", 0, 5), records=5, transactions=1)
+    assert outcome == ended(NUMBER, last_split("f", 0, 5), records=5, transactions=1, **NAMED)
 
 
 def test_nothing_to_read_begins_no_transaction(world: World) -> None:
     outcome = run(world)
     assert world.calls == ["stable", "producer", "init", "high watermark", "close", "reader closed"]
-    assert outcome == ended(NUMBER)
+    assert outcome == ended(NUMBER, **NAMED)
 
 
 def test_a_batch_without_rows_begins_no_transaction(world: World) -> None:
@@ -1180,7 +1181,8 @@ def test_an_outcome_survives_the_way_to_the_driver() -> None:
     bad = [bad_row("ü")]
     outcome = ended(3, ("f", 100, 5), exit_code=7, code="bad-rows", message="m", hint="h", bad_rows=bad, **rest)
     assert Outcome.from_json(json.loads(json.dumps(outcome.to_json()))) == outcome
-    assert Outcome.from_json(json.loads(json.dumps(Outcome(0).to_json()))) == Outcome(0)
+    plain = Outcome(0, "j", 1, "s")
+    assert Outcome.from_json(json.loads(json.dumps(plain.to_json()))) == plain
 
 
 def test_settings_travel_in_a_closure() -> None:

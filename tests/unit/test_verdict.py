@@ -66,6 +66,25 @@ def marked(state: JobState, *outcomes: Outcome, error: EosingestError | None = N
     return places(proven_done(plan_of(), state, result, tasks=tasks or len(outcomes) or 1, run=RUN))
 
 
+# ---- outcomes of other runs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("other", [{"job": "other"}, {"run": RUN - 1}, {"started": "earlier"}])
+def test_an_outcome_of_another_run_proves_nothing(other: dict[str, Any]) -> None:
+    """Breaks when a zombie's outcome, of another job, run or start, marks a split that no task of this run has read."""
+    own = {"job": "j", "run": RUN, "started": "s"}
+    foreign = outcome(("a", 0, 42), exit_code=7, code="x", **{**own, **other})
+    result = JobResult([outcome(read_all=False, **own), foreign], FatalError("e"))
+    found = result.of_run("j", RUN, "s")
+    assert (list(found.outcomes), found.error) == ([result.outcomes[0]], result.error)
+    assert proven_done(plan_of(), job_state(offset(0, 42)), found, tasks=1, run=RUN) == []
+
+
+def test_the_last_outcome_of_each_task_counts() -> None:
+    first, last = outcome(run=RUN, records=1), outcome(run=RUN, records=2)
+    assert JobResult([first, last]).of_run("j", RUN, "s").outcomes == [last]
+
+
 # ---- done marks --------------------------------------------------------------------------------------------------
 
 
