@@ -94,8 +94,10 @@ class SplitSequence:
             found = self._committed(progress.planned)
             moved = moved or found != progress.committed
             progress.committed = found
-            if progress.committed_rows > progress.rows:
-                progress.resume()
+            ahead = progress.committed_rows > progress.rows
+            if progress.committed_rows >= progress.rows:
+                progress.resume()  # of as many rows, too: another attempt may have made other ones dead letters
+            if ahead:
                 progress.caught_up = True  # not looked for in the input: `rows` above `seen` ends the attempt
         return moved
 

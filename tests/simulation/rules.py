@@ -320,6 +320,14 @@ RULES: dict[str, tuple[Edit, ...]] = {
         ),
     ),
     "dead-letters-are-carried-forward": (Edit(SplitProgress, "resume", "self.dead = self.committed.dead", "pass"),),
+    "a-receipt-is-that-of-the-log-not-of-memory": (
+        Edit(
+            SplitSequence,
+            "catch_up",
+            "if progress.committed_rows >= progress.rows:",
+            "if progress.committed_rows > progress.rows:",
+        ),
+    ),
     # ---- all in one transaction ------------------------------------------------------------------------------------
     "all-is-committed-behind-a-proof-of-the-end": (Edit(Task, "_end_all", "if not all_given:", "if False:"),),
     "what-is-half-sent-is-not-sent-as-one": (

@@ -268,6 +268,15 @@ class World:
         self.disconnected.clear()
         self._until_complete()
         self._until_complete()
+        self._after_late_runs()
+
+    def _after_late_runs(self) -> None:
+        """Go on where a run from scratch that woke up late began anew, and ended before it had sent everything at once."""
+        for run in [run for run in self.runs if run.whole and run.from_scratch and run.going_on]:
+            assert run.actor is not None
+            self.scheduler.wait_for(run.actor, _RUN_S)
+            if run.exit_code not in (EXIT_DONE, None) and self.witness.anew == run.number:
+                self._until_complete()
 
     def _until_complete(self) -> None:
         by_parts = False

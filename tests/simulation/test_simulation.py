@@ -29,6 +29,9 @@ MENDED = [
     7_351_332,  # three attempts killed, the last one fenced by its transaction timeout: exit 7 instead of 3
     # A zombie that was about to ask for a producer id, and was taken for who had it: the witness's own (P11)
     5_387_254_858,
+    3_141_619_167,  # another attempt committed as many rows, and other dead letters: the receipt was of neither
+    # Nobody ran the job again after a late run from scratch that was too large for one transaction: the operator's own (P1)
+    3_141_639_162,
 ]
 
 

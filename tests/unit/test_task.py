@@ -1089,6 +1089,20 @@ def test_a_letter_is_lost_with_its_transaction_and_sent_once_by_the_next(world: 
     assert [value for value, _ in world.letters] == [b"bad"] and len(world.sent) == 2
 
 
+def test_another_attempt_commits_as_many_rows_with_other_letters(world: World) -> None:
+    """Breaks when the receipt goes on from what this attempt had in memory: it is of rows that nobody committed so."""
+
+    def rival(_: Producer) -> None:
+        world.write_offset(committed(A, 3, run=RUN, task=NUMBER))
+        raise FENCED
+
+    world.will("commit", rival)
+    outcome = run(world, rows(A, 0, 3, corrupt=(1,)), rows(A, 3, 5), dead_letters=DEAD, max_records=3)
+    found = world.offset(A)
+    assert (outcome.exit_code, found.rows, found.records, found.dead.count) == (0, 5, 5, 0)
+    assert found.checksum == committed(A, 5).checksum
+
+
 def test_beyond_what_is_allowed_a_bad_row_ends_its_split(world: World) -> None:
     few = replace(DEAD, allowed=5, left=1)
     outcome = run(world, rows(A, 0, 5, corrupt=(1, 3)), rows(B, 0, 2, corrupt=(0,)), rows(C, 0, 1), dead_letters=few)
