@@ -7,13 +7,15 @@ try again until its time is over.
 from __future__ import annotations
 
 import contextlib
+import struct
 from collections.abc import Callable, Iterator
 
 import kafka.errors as kafka_errors
 
-from eosingest.errors import FatalError, TemporaryError
+from eosingest.errors import EosingestError, FatalError, TemporaryError
 from eosingest.host.waiting import in_thread
 from eosingest.kafka import tls
+from eosingest.kafka.broker_versions import TOO_OLD_HINT
 from eosingest.kafka.config import ClientSettings, kafka_python, mechanism_of
 from eosingest.kafka.librdkafka import refuses_login
 from eosingest.kafka.oauth import TokenProvider
@@ -86,12 +88,37 @@ def _login_refused(settings: ClientSettings) -> FatalError:
 
 def refused(doing: str, error: kafka_errors.KafkaError) -> FatalError:
     """Make the error for an answer that is no, and would be no again."""
+    if isinstance(error, kafka_errors.IncompatibleBrokerVersion):
+        return FatalError(
+            f"{doing}: the brokers do not know this request ({named_once(error)})",
+            code="broker-too-old",
+            hint=TOO_OLD_HINT,
+        )
     if not isinstance(error, kafka_errors.AuthorizationError):
         return FatalError(f"{doing}: {named_once(error)}", code="broker-refused")
     return FatalError(
         f"{doing}: the right to do so is missing ({named_once(error)})",
         code="broker-refused",
         hint="what was committed is kept; give the user that logs in the right (kafka-acls --add), then run again",
+    )
+
+
+# What kafka-python raises, beside its own errors, for an answer that it cannot read.
+NOT_UNDERSTOOD = (ValueError, LookupError, TypeError, AttributeError, AssertionError, struct.error, RuntimeError)
+
+
+def not_understood(doing: str, error: Exception) -> EosingestError:
+    """Make the error for an answer that kafka-python cannot read, as one of a newer Kafka may be."""
+    if isinstance(error, RuntimeError):  # no active controller was found, or the client was closed meanwhile
+        return TemporaryError(
+            f"{doing}: {named_once(error)}",
+            code="broker-unreachable",
+            hint="what was committed is kept; check that the brokers and controllers are up, then run again",
+        )
+    return FatalError(
+        f"{doing}: the brokers gave an answer that cannot be read ({named_once(error)})",
+        code="broker-not-understood",
+        hint="what was committed is kept; a newer Apache Kafka may need a newer eosingest: install it, then run again",
     )
 
 

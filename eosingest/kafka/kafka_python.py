@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -22,23 +22,17 @@ from kafka.protocol.consumer.offsets import IsolationLevel
 from eosingest.errors import EosingestError, FatalError, TemporaryError
 from eosingest.host.interruption import never
 from eosingest.host.waiting import in_thread
+from eosingest.kafka.broker_versions import read_unknown_names, refuse_unusable
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.connecting import configuration, named_once, refused, told_apart
+from eosingest.kafka.connecting import NOT_UNDERSTOOD, configuration, named_once, not_understood, refused, told_apart
 from eosingest.kafka.fencing import Fencing
 from eosingest.kafka.log_ends import ends_of_epochs, log_ends
 from eosingest.kafka.protocols import LogEnd, OffsetRange, OpenTransaction, TopicDescription
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors report it once, with a hint
 
-OLDEST = "3.3"  # the oldest that is tested (tests/integration/test_broker_versions.py)
-# Requests without which no run is safe, by API key: transactions, and who holds them open (KIP-664; Kafka 3.0).
-_NEEDED = {
-    22: "InitProducerId",
-    60: "DescribeCluster",
-    61: "DescribeProducers",
-    65: "DescribeTransactions",
-    66: "ListTransactions",
-}
+read_unknown_names()
+
 _BOOTSTRAP_S = 7.0
 _BOOTSTRAP_STEP_MS = 3_000
 _REQUEST_MS = 30_000
@@ -50,6 +44,7 @@ _GOING_ON = frozenset(
         TransactionState.PREPARE_COMMIT,
         TransactionState.PREPARE_ABORT,
         TransactionState.PREPARE_EPOCH_FENCE,
+        TransactionState.UNKNOWN,  # a state of a newer Kafka: never taken for the end of a transaction
     }
 )
 # What says that an id is not known, or that one may not know.
@@ -73,7 +68,7 @@ class KafkaPythonAdmin:
             if check is not never:
                 self._hear_signals(self._client._manager)
         try:
-            refuse_too_old(self._servers, set(self._client.api_versions()))
+            refuse_unusable(self._servers, self._client._manager.broker_version_data.api_versions)
         except FatalError:
             self.close()
             raise
@@ -112,14 +107,10 @@ class KafkaPythonAdmin:
                 code="broker-unreachable",
                 hint="check bootstrap_servers and that the brokers are up; nothing was sent, run again",
             ) from error
-        except kafka_errors.IncompatibleBrokerVersion as error:
-            raise FatalError(
-                f"{self._servers}: {doing}: the brokers do not know this request ({named_once(error)})",
-                code="broker-too-old",
-                hint=f"nothing was sent; eosingest needs Apache Kafka {OLDEST} or newer",
-            ) from error
         except kafka_errors.KafkaError as error:
             raise refused(f"{self._servers}: {doing}", error) from error
+        except NOT_UNDERSTOOD as error:
+            raise not_understood(f"{self._servers}: {doing}", error) from error
 
     def cluster_id(self) -> str:
         """Return the cluster's id."""
@@ -312,22 +303,11 @@ class KafkaPythonAdmin:
         self._client.close()
 
 
-def refuse_too_old(servers: str, known: Collection[int]) -> None:
-    """Raise FatalError where a needed request is not among the API keys that the brokers know (ApiVersions)."""
-    missing = [name for key, name in _NEEDED.items() if key not in known]
-    if missing:
-        raise FatalError(
-            f"{servers}: the brokers do not know {', '.join(missing)}",
-            code="broker-too-old",
-            hint=f"nothing was sent; eosingest needs Apache Kafka {OLDEST} or newer",
-        )
-
-
 def _described(client: KafkaAdminClient, name: str) -> dict[str, Any]:
     topics: list[dict[str, Any]] = client.describe_topics([name])
     entry = next((topic for topic in topics if topic["name"] == name), None)
-    if entry is None:
-        raise kafka_errors.UnknownTopicOrPartitionError(name)
+    if entry is None:  # brokers name each topic that they do not have: none is said to be missing
+        raise kafka_errors.UnknownError(f"the answer does not speak of topic {name}")
     if entry["error_code"]:
         raise kafka_errors.for_code(entry["error_code"])(name)
     return entry

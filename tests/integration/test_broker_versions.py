@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from eosingest import broker
+from eosingest.kafka.broker_versions import OLDEST
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.kafka_python import OLDEST, KafkaPythonAdmin
+from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from tests.integration import test_hanging, test_kills, test_two_runs
 from tests.support.harness import LINES_SPEC, Job, assert_refused, topic_exists
 from tests.support.held_runs import run_killed_at

@@ -99,6 +99,7 @@ class _Link:
     broker: tuple[asyncio.StreamReader, asyncio.StreamWriter]
     open: asyncio.Event = field(default_factory=asyncio.Event)
     lost: dict[int, Spoil] = field(default_factory=dict)
+    asked: dict[int, Frame] = field(default_factory=dict)
 
     def drop(self) -> None:
         """Close both sides at once."""
@@ -115,6 +116,7 @@ class Proxy:
         self.port = int(self._socket.getsockname()[1])
         self.requests: Counter[int] = Counter()
         self.faults: list[str] = []
+        self.rewrite: Callable[[Frame, bytes], bytes] | None = None  # makes another answer to a request
         self._rules: list[Rule] = []
         self._links: set[_Link] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -147,6 +149,7 @@ class Proxy:
 
         def clear() -> None:
             self._rules.clear()
+            self.rewrite = None
             self._cut = False
             for link in self._links:
                 link.open.set()
@@ -231,6 +234,7 @@ class Proxy:
             frame = Frame.parse(await _read(link.client[0]))
             self.requests[frame.api] += 1
             await link.open.wait()
+            link.asked[frame.correlation] = frame
             rule = next((rule for rule in self._rules if rule.takes(frame)), None)
             if rule is not None and rule.spoil is Spoil.LATE:
                 self._spawn(self._late(frame, rule))
@@ -253,7 +257,10 @@ class Proxy:
         while True:
             answer = await _read(link.broker[0])
             await link.open.wait()
-            spoil = link.lost.pop(correlation_of(answer), None)
+            request = link.asked.pop(correlation_of(answer))
+            spoil = link.lost.pop(request.correlation, None)
+            if self.rewrite is not None:
+                answer = self.rewrite(request, answer)
             if spoil is Spoil.CUT_ANSWER:
                 return
             if spoil is None:

@@ -12,8 +12,9 @@ from kafka import errors
 from eosingest.errors import FatalError, TemporaryError
 from eosingest.host.interruption import never
 from eosingest.kafka import kafka_python
+from eosingest.kafka.broker_versions import OLDEST, refuse_unusable
 from eosingest.kafka.fencing import Fencing
-from eosingest.kafka.kafka_python import OLDEST, KafkaPythonAdmin, refuse_too_old
+from eosingest.kafka.kafka_python import KafkaPythonAdmin
 
 
 def admin() -> KafkaPythonAdmin:
@@ -87,14 +88,54 @@ def test_a_broker_that_does_not_know_a_request_is_too_old() -> None:
 
 def test_what_a_broker_says_it_knows_tells_that_it_is_too_old() -> None:
     """Breaks when a run goes on to what fails in other words: 2.8 without ZooKeeper "needs 0.11", says librdkafka."""
-    newer = {22, 24, 26, 60, 61, 65, 66}
-    refuse_too_old("host:9092", newer)
+    newer = dict.fromkeys((22, 24, 26, 60, 61, 65, 66, 1000), (0, 99))
+    refuse_unusable("host:9092", newer)
     for key, name in ((22, "InitProducerId"), (65, "DescribeTransactions"), (66, "ListTransactions")):
         with pytest.raises(FatalError) as raised:
-            refuse_too_old("host:9092", newer - {key})
+            refuse_unusable("host:9092", {known: versions for known, versions in newer.items() if known != key})
         assert (raised.value.code, raised.value.exit_code) == ("broker-too-old", 7)
         assert name in raised.value.message
         assert f"Apache Kafka {OLDEST} or newer" in raised.value.hint
+
+
+def test_a_broker_that_dropped_what_we_speak_is_too_new() -> None:
+    """Breaks when the user of a newer Kafka is told that it is too old, or that it does not answer."""
+    known = dict.fromkeys((2, 3, 22, 60, 61, 65, 66), (0, 99))
+    with pytest.raises(FatalError) as raised:
+        refuse_unusable("host:9092", {**known, 2: (90, 99), 61: (90, 99)})
+    assert (raised.value.code, raised.value.exit_code) == ("broker-too-new", 7)
+    assert "DescribeProducers, ListOffsets" in raised.value.message
+    assert "newer eosingest" in raised.value.hint
+
+
+@pytest.mark.parametrize("raised_there", [ValueError("93"), KeyError("x"), AssertionError(), AttributeError("tags")])
+def test_an_answer_that_cannot_be_read_is_named(raised_there: Exception) -> None:
+    """Breaks when what kafka-python raises for it ends a command with a traceback and exit 1."""
+    with pytest.raises(FatalError) as raised, admin()._errors("describing topic t"):
+        raise raised_there
+    assert (raised.value.code, raised.value.exit_code) == ("broker-not-understood", 7)
+    assert "describing topic t" in raised.value.message
+    assert type(raised_there).__name__ in raised.value.message
+
+
+def test_no_controller_is_temporary() -> None:
+    with pytest.raises(TemporaryError), admin()._errors("creating topic t"):
+        raise RuntimeError("Failed to find active controller id!")
+
+
+def test_an_error_code_of_a_newer_broker_is_named() -> None:
+    with pytest.raises(FatalError) as raised, admin()._errors("describing topic t"):
+        raise errors.for_code(4321)("t")
+    assert (raised.value.code, raised.value.exit_code) == ("broker-refused", 7)
+    assert "4321" in raised.value.message
+
+
+def test_an_answer_without_the_topic_does_not_say_that_it_is_missing() -> None:
+    """Breaks when a topic is created because an answer of the cluster, with an error of its own, names no topic."""
+    made: Any = admin()
+    made._client = SimpleNamespace(describe_topics=lambda names: [])
+    with pytest.raises(FatalError):
+        made.describe_topic("t")
 
 
 def test_no_answer_is_temporary() -> None:
