@@ -61,14 +61,13 @@ class Parts:
         self,
         client: ClientSettings,
         note: Callable[[str], None],
-        generation: int | None = None,
         encodings: Mapping[str, Encoding] = MappingProxyType({}),
     ) -> SparkSettings:
-        """See `spark.settings.spark_settings`; with the defaults of a `generation`, None: the spec's own. Imports pyspark."""
+        """See `spark.settings.spark_settings`. Imports pyspark."""
         from eosingest.spark.settings import spark_settings
 
-        spec = self.spec if generation is None else self.spec.at_generation(generation)
-        return spark_settings(spec, client, scan_of(spec, encodings), self.check, self.log_file, note, encodings)
+        scan = scan_of(self.spec, encodings)
+        return spark_settings(self.spec, client, scan, self.check, self.log_file, note, encodings)
 
 
 def assemble(spec: Spec, observer: Observer, check: Callable[[], None] = never, *, asks_brokers: bool = True) -> Parts:

@@ -267,9 +267,7 @@ def _pinned_errors(spec: Spec, admin: Admin, look: _Look, settings: DriverSettin
         pins.refuse_lost_progress(state, control, found.topic_id if found is not None else "")
     if pins.in_force(control, state.offsets):
         with _collected(errors):
-            newest = max(settings.digests)
-            generation = pins.generation_of(control, sent=True, asked=settings.generation, newest=newest)
-            pins.refuse_other_digest(control, settings.digests[generation])
+            pins.refuse_other_digest(control, settings.digest)
     return errors
 
 

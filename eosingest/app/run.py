@@ -100,13 +100,13 @@ class _LazyLauncher:
         self._launcher: Any = None
         self.log: str | None = None
 
-    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool, encodings: str) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, same_items: bool, encodings: str) -> Prepared:
         # Shown to the user but not kept in the report: until records are committed there is no other progress.
         self._note_misspelt(plan)
         self._observer.note(f"starting Spark to read {plan.wording.count(len(plan.pending_items))}")
         spec = self._parts.spec
         found = in_thread(lambda: resolved(spec, encodings, unknown="register"), self._parts.check, "registry")
-        self._launcher = self._make(generation, found)
+        self._launcher = self._make(found)
         prepared: Prepared = self._launcher.prepare(plan, schema, same_items=same_items)
         return replace(prepared, encodings=pinned(found))
 
@@ -127,13 +127,13 @@ class _LazyLauncher:
         if found is not None:
             self._observer.note(found)
 
-    def prove(self, plan: Plan, generation: int) -> Proof:
+    def prove(self, plan: Plan) -> Proof:
         """Read what was sent again, under the spec as it is now, and compare it with the receipts, in a Spark of its own."""
         from eosingest.audit.session import SparkAuditor
 
         spec = self._parts.spec
         found = in_thread(lambda: resolved(spec, "", unknown="refuse"), self._parts.check, "registry")
-        spark = SparkAuditor(self._spark_settings(generation, found))
+        spark = SparkAuditor(self._spark_settings(found))
         try:
             spark.start(plan.split_size)
             sums = spark.read_source(plan, None)
@@ -160,12 +160,12 @@ class _LazyLauncher:
         """Say whether Spark was started."""
         return self._launcher is not None
 
-    def _make(self, generation: int, encodings: Mapping[str, Encoding]) -> Any:
+    def _make(self, encodings: Mapping[str, Encoding]) -> Any:
         from eosingest.spark.job import SparkLauncher
 
-        return SparkLauncher(self._spark_settings(generation, encodings))
+        return SparkLauncher(self._spark_settings(encodings))
 
-    def _spark_settings(self, generation: int, encodings: Mapping[str, Encoding]) -> Any:
-        settings = self._parts.spark_settings(self._client, self._observer.note, generation, encodings)
+    def _spark_settings(self, encodings: Mapping[str, Encoding]) -> Any:
+        settings = self._parts.spark_settings(self._client, self._observer.note, encodings)
         self.log = str(settings.log_file) if settings.log_file is not None else None
         return settings

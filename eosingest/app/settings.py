@@ -30,7 +30,7 @@ from eosingest.records.encoding import Encoding
 from eosingest.report.wording import Wording
 from eosingest.sources.registry import PlannedSource, kind_of
 from eosingest.spark import site
-from eosingest.spec import Spec, digest_parts, generations, resolve_properties
+from eosingest.spec import Spec, digest_parts, resolve_properties
 from eosingest.spec.model import Create, DeadLetters
 from eosingest.spec.tables import Beside, SourceTable
 
@@ -72,11 +72,10 @@ def wording_of(spec: Spec) -> Wording:
 
 def scan_of(spec: Spec, encodings: Mapping[str, Encoding] = MappingProxyType({})) -> Scan:
     """Return how the source is read. Imports pyspark."""
-    from eosingest.spark.settings import record_settings, spark_conf
+    from eosingest.spark.settings import record_settings
 
-    scan: Scan = kind_of(spec.source.format).scan(
-        _source_table(spec), record_settings(spec, encodings), spark_conf(spec)
-    )
+    records = record_settings(spec, encodings)
+    scan: Scan = kind_of(spec.source.format).scan(_source_table(spec), records, dict(spec.spark.conf))
     return scan
 
 
@@ -112,8 +111,7 @@ def driver_settings(
         create=_creation(spec.sink.create),
         offsets_topic=spec.sink.offsets_topic,
         prefix=spec.sink.transactional_id_prefix,
-        digests={known: {**_digest(spec.at_generation(known)), **of_versions} for known in generations.KNOWN},
-        generation=spec.generation,
+        digest={**_digest(spec), **of_versions},
         split_size=spec.source.split_size,
         on_change=spec.source.on_change,
         transaction_timeout_s=spec.transaction.timeout,

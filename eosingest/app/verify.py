@@ -40,7 +40,7 @@ from eosingest.protocol.offsets.state import JobState
 from eosingest.records.encoding import Encoding
 from eosingest.report.model import VerifyReport
 from eosingest.report.progress import AuditObserver, AuditProgress
-from eosingest.spec import Spec, generations
+from eosingest.spec import Spec
 
 _COUNTED = (receipts.LOST, receipts.DOUBLED, receipts.CHANGED, receipts.FOREIGN)
 
@@ -167,11 +167,8 @@ class _Verification:
             raise pins.written_topic_recreated(settings.topic)
         pins.refuse_lost_progress(state, control, self._offsets_topic.topic_id)
         if self._options.against_source and control.digest:
-            pins.refuse_other_meaning(control, settings.digests[self._spec_generation(control)])
+            pins.refuse_other_meaning(control, settings.digest)
         return sink
-
-    def _spec_generation(self, control: ControlRecord) -> int:
-        return pins.generation_of(control, sent=True, asked=self._spec.generation, newest=generations.NEWEST)
 
     def _wait_until_decided(self) -> None:
         """See `decided.wait_until_decided`, for the ranges to be read."""
@@ -188,9 +185,8 @@ class _Verification:
     def _audit(self, rows: AuditedSource | None) -> tuple[Found, Judgement]:
         from eosingest.audit.session import SparkAuditor
 
-        generation = self._spec_generation(self._control)
         encodings = self._encodings() if rows is not None else {}
-        settings = self._parts.spark_settings(self._kafka.client, self._observer.note, generation, encodings)
+        settings = self._parts.spark_settings(self._kafka.client, self._observer.note, encodings)
         spark = SparkAuditor(settings, self._tell)
         try:
             spark.start(self._control.split_size)

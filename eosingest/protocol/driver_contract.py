@@ -42,9 +42,8 @@ class DeadLetterOrder:
 class DriverSettings:
     """The settings of a run. Times in seconds, sizes in bytes.
 
-    `started` tells this run from any other of the same number. `digests` has one digest for each generation of defaults
-    (spec/generations.py): it maps the name of everything that shapes the bytes of records to a hash of its meaning, names that
-    begin with "version." to the version itself. `generation` is the one that the spec asks for, None for none.
+    `started` tells this run from any other of the same number. `digest` maps the name of everything that shapes the
+    bytes of records to a hash of its meaning, names that begin with "version." to the version itself.
     `accept_change`: accept a changed spec where what was sent is proven to stay. `accept_gap`: go on behind what was deleted
     from the source before it was read. `has_metadata`: records have headers or timestamps of their own.
     `keeps_partitions`: as in `TaskSettings`. `rate_limit` is that of all tasks together, in bytes a second. `dead_letters`
@@ -60,8 +59,7 @@ class DriverSettings:
     create: TopicCreation | None
     offsets_topic: str
     prefix: str
-    digests: Mapping[int, Mapping[str, str]]
-    generation: int | None
+    digest: Mapping[str, str]
     split_size: int
     on_change: str
     transaction_timeout_s: float
@@ -112,15 +110,15 @@ class Proof:
 class Launcher(Protocol):
     """Spark, as the driver sees it."""
 
-    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool, encodings: str) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, same_items: bool, encodings: str) -> Prepared:
         """Start Spark, make and check the DataFrame. Raises the errors of errors.py.
 
-        `generation` is that of the spec's defaults. `schema` is the pinned one, None for none. Where it was inferred, and not
-        from or checked against the `same_items`, raises ChangedError if the items have columns that it would drop.
+        `schema` is the pinned one, None for none. Where it was inferred, and not from or checked against the `same_items`,
+        raises ChangedError if the items have columns that it would drop.
         `encodings` are the pinned ones, "" where none are: schemas are registered then.
         """
 
-    def prove(self, plan: Plan, generation: int) -> Proof:
+    def prove(self, plan: Plan) -> Proof:
         """Read what was sent of the plan's splits, under the spec as it is now. Raises the errors of errors.py."""
 
     def start(self, settings: TaskSettings) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from eosingest.errors import ChangedError, FatalError, SpecError
+from eosingest.errors import ChangedError, SpecError
 from eosingest.protocol.offsets.record import Audit, ControlRecord, OffsetRecord, Pinned
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.source import SplitId
@@ -40,7 +40,6 @@ def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> Contr
         digest=settled.digest,
         split_size=settled.split_size,
         schema=settled.schema,
-        generation=settled.generation,
         schema_files=settled.schema_files,
         encodings=settled.encodings,
         records_total=settled.records_total,
@@ -66,21 +65,6 @@ def retired(audit: Audit, receipts: Iterable[OffsetRecord]) -> Audit:
             retired_checksum=(audit.retired_checksum + receipt.checksum) % MODULUS,
         )
     return audit
-
-
-def generation_of(control: ControlRecord, *, sent: bool, asked: int | None, newest: int) -> int:
-    """Return the generation of defaults: the one asked for, else the one the job has sent by, else the newest.
-
-    Raises FatalError where a newer release began the job, with defaults that are not known here.
-    """
-    found = asked or (control.generation if sent else newest)
-    if found > newest:
-        raise FatalError(
-            f"the job reads by the defaults of generation {found}; this eosingest knows them up to {newest}",
-            code="newer-format",
-            hint="upgrade eosingest; nothing was sent",
-        )
-    return found
 
 
 def in_force(control: ControlRecord, offsets: Mapping[SplitId, OffsetRecord]) -> bool:

@@ -27,8 +27,8 @@ class Planned:
     """What a run is going to do: the plan, our next control record, and what is committed with it.
 
     `tombstones` are keys of records to be tombstoned, `scope` the pieces of a new scope, `accepted` the gaps behind which the
-    run goes on. `sink` is the sink topic as it was found, `generation` that of the defaults by which the source is read
-    (spec/generations.py). `dead_letters` is what tasks must know of the dead-letter topic, None without one.
+    run goes on. `sink` is the sink topic as it was found. `dead_letters` is what tasks must know of the dead-letter topic, None
+    without one.
     """
 
     plan: Plan
@@ -37,7 +37,6 @@ class Planned:
     scope: tuple[str, ...]
     accepted: gaps.Accepted
     sink: TopicDescription
-    generation: int
     dead_letters: DeadLetterSettings | None = None
 
 
@@ -67,12 +66,8 @@ class Planning:
         tombstones = self._forget_progress() if settings.from_scratch else []
         pinned = self._check_life()
         in_force = pins.in_force(self._log.mine, state.offsets)
-        newest = max(settings.digests)
-        self._generation = pins.generation_of(
-            self._log.mine, sent=bool(state.offsets), asked=settings.generation, newest=newest
-        )
         if in_force and not settings.accept_change:
-            pins.refuse_other_digest(self._log.mine, settings.digests[self._generation])
+            pins.refuse_other_digest(self._log.mine, settings.digest)
         listing = scope.listed(self._source, self._log.mine, state)
         if in_force and settings.accept_change:
             self._accept_change(listing)
@@ -90,7 +85,7 @@ class Planning:
             state.offsets.pop(split, None)
         control, pieces = self._control(pinned, in_force, plan, listing)
         control = replace(control, audit=audit)
-        return Planned(plan, control, tombstones, pieces, accepted, self._sink, self._generation, dead_letters)
+        return Planned(plan, control, tombstones, pieces, accepted, self._sink, dead_letters)
 
     def _spread(self, plan: Plan) -> tuple[str, ...]:
         if not self._settings.keeps_partitions:
@@ -141,14 +136,14 @@ class Planning:
 
         The new pins are committed with our next control record: a run that is fenced before that has changed nothing.
         """
-        mine, digest = self._log.mine, self._settings.digests[self._generation]
+        mine, digest = self._log.mine, self._settings.digest
         changed = pins.changed_parts(mine.digest, digest)
         if not changed:
             return
         sent = acceptance.sent_since_pinned(mine, self._log.state.offsets)
         acceptance.refuse_unprovable(changed, sent.values(), has_metadata=self._settings.has_metadata)
         rows = audited_source(self._source, listing, sent, mine)
-        proof = self._launcher.prove(rows.plan, self._generation) if rows.plan.items else Proof({}, None)
+        proof = self._launcher.prove(rows.plan) if rows.plan.items else Proof({}, None)
         acceptance.refuse_unproven(rows, proof.sums)
         self._runtime.interruption.check()
         proven = sum(offset.records for offset in sent.values())
@@ -161,7 +156,6 @@ class Planning:
             schema=proof.schema,
             schema_files="",
             encodings=proof.encodings,
-            generation=self._generation,
         )
 
     def _split_size(self, in_force: bool) -> int:
@@ -217,10 +211,9 @@ class Planning:
         control = replace(
             mine,
             pinned_since=mine.run,
-            digest=dict(self._settings.digests[self._generation]),
+            digest=dict(self._settings.digest),
             split_size=plan.split_size,
             schema=None,
-            generation=self._generation,
             schema_files="",
             encodings="",
             scope=pin,

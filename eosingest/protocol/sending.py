@@ -66,7 +66,6 @@ class Sending:
         prepared = self._launcher.prepare(
             self._plan,
             self._planned.control.schema,
-            generation=self._planned.generation,
             same_items=digest == self._planned.control.schema_files,
             encodings=self._planned.control.encodings,
         )

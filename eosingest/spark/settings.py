@@ -12,7 +12,7 @@ from eosingest.spark import session, site
 from eosingest.spark.job import SparkSettings, to_nobody
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Scan
-from eosingest.spec import Spec, generations
+from eosingest.spec import Spec
 from eosingest.spec.encodings import Encoded
 
 
@@ -40,11 +40,6 @@ def _unresolved(part: Encoded) -> Encoding:
     return Encoding(part.by.subject, 0, "", part.by.expression, part.by.kind)
 
 
-def spark_conf(spec: Spec) -> dict[str, str]:
-    """Return the spec's Spark settings."""
-    return {**generations.spark_conf(spec.defaults_of), **spec.spark.conf}
-
-
 def spark_settings(
     spec: Spec,
     client: ClientSettings,
@@ -60,7 +55,7 @@ def spark_settings(
     return SparkSettings(
         job=spec.name,
         master=master,
-        conf=spark_conf(spec),
+        conf=dict(spec.spark.conf),
         records=record_settings(spec, encodings),
         scan=scan,
         client=client,

@@ -13,9 +13,8 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from eosingest.errors import SpecError
 from eosingest.records.encoding import AVRO, JSON
-from eosingest.spec import generations
 from eosingest.spec.tables import Table
-from eosingest.spec.values import TAGS, Expression, Text
+from eosingest.spec.values import ROW_AS_JSON, TAGS, Expression, Text
 
 LATEST = "latest"
 # Where they stand in a spec.
@@ -109,7 +108,7 @@ class JsonSchema(BySchema):
 
     json_: Expression = Field(
         alias="json",
-        default=generations.default_value(2),
+        default=ROW_AS_JSON,
         description="Spark SQL: the JSON text. By default the row, to_json(struct(*)), with times to the microsecond.",
     )
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from eosingest.errors import SpecError
-from eosingest.spec import generations, restricted
+from eosingest.spec import restricted
 from eosingest.spec.document import (
     Document,
     KeyPath,
@@ -91,8 +91,7 @@ def spec_of(
         problems += [problem for problem in more(resolved) if problem.path not in seen]
     if problems or spec is None:
         raise _all_problems(document, problems, table.hints)
-    attached = spec.attach(path, params, root_as_written, document.lines_by_key())
-    return attached.at_generation(spec.generation or generations.NEWEST)
+    return spec.attach(path, params, root_as_written, document.lines_by_key()).with_defaults()
 
 
 def spec_in_python(

@@ -14,12 +14,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
 from eosingest.errors import SpecError
-from eosingest.spec import generations
 from eosingest.spec.encodings import ExpressionOrEncoded
 from eosingest.spec.references import References, UnresolvedError
 from eosingest.spec.tables import SourceTable, Table, shown
 from eosingest.spec.units import MIB
 from eosingest.spec.values import (
+    ROW_AS_JSON,
     TAGS,
     Boundary,
     Count,
@@ -58,7 +58,7 @@ class Record(Table):
         description="The record's key, an expression for a string or binary, or a table: avro. None: records without a key.",
     )
     value: ExpressionOrEncoded = Field(
-        default=generations.default_value(generations.NEWEST),
+        default=ROW_AS_JSON,
         description="The record's value, an expression for a string or binary, or a table: avro. By default the row as JSON, "
         "to_json(struct(*)), with times to the microsecond; for format text the line: value.",
     )
@@ -184,13 +184,6 @@ class Spec(Table):
     """An eosingest job: read this source, send each row once to this topic."""
 
     name: Name = Field(description="The job: identity of its progress and transactional ids. May hold ${param:…}.")
-    generation: Count | None = Field(
-        default=None,
-        ge=generations.FIRST,
-        le=generations.NEWEST,
-        description="Which defaults the job goes by: 2 reads doubled quotes in csv and keeps microseconds in the default "
-        "value, 1 does neither. By default the newest, and for a job that has sent something the one that it began with.",
-    )
     if_running: Annotated[IfRunning, one_of(IfRunning)] = Field(
         default="fence",
         description="When an earlier run of the job is alive on this host: fence it off, fail, or skip this run.",
@@ -254,26 +247,13 @@ class Spec(Table):
     _params: dict[str, str] = PrivateAttr(default_factory=dict)
     _environ: Mapping[str, str] | None = PrivateAttr(default=None)
     _root_as_written: str | None = PrivateAttr(default=None)
-    _written: Spec | None = PrivateAttr(default=None)  # the spec before a generation's defaults were set
-    _defaults_of: int = PrivateAttr(default=generations.NEWEST)
     _lines: Mapping[str, int] = PrivateAttr(default_factory=dict)
 
-    def at_generation(self, generation: int) -> Spec:
-        """Return the spec as written, with the defaults of a generation (spec/generations.py) for keys that are not given."""
-        written = self._written or self
-        source, record = written.source.at_generation(generation), written.record
-        defaults = source.default_record(generation)
-        record = record.model_copy(
-            update={name: text for name, text in defaults.items() if name not in record.model_fields_set}
-        )
-        made = written.model_copy(update={"source": source, "record": record})
-        made._written, made._defaults_of = written, generation
-        return made
-
-    @property
-    def defaults_of(self) -> int:
-        """The generation whose defaults the spec has."""
-        return self._defaults_of
+    def with_defaults(self) -> Spec:
+        """Return the spec with the defaults that depend on the source, for keys that are not given."""
+        source, given = self.source.with_defaults(), self.record.model_fields_set
+        defaults = {name: text for name, text in source.default_record().items() if name not in given}
+        return self.model_copy(update={"source": source, "record": self.record.model_copy(update=defaults)})
 
     def attach(
         self,
@@ -318,8 +298,6 @@ class Spec(Table):
     def keep_environment(self, environ: Mapping[str, str]) -> None:
         """Have references to the environment resolved by this copy of it from now on (spec/late.py)."""
         self._environ = dict(environ)
-        if self._written is not None:  # of which the spec at another generation is made
-            self._written._environ = self._environ
 
     def __repr__(self) -> str:
         return f"Spec(name={self.name!r}, file={str(self.file)!r})"

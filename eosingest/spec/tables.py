@@ -12,11 +12,10 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from eosingest.spec import generations
 from eosingest.spec.columns import Columns
 from eosingest.spec.document import Problem
 from eosingest.spec.units import KIB, MIB
-from eosingest.spec.values import OnChange, Size, one_of
+from eosingest.spec.values import ROW_AS_JSON, OnChange, Size, one_of
 
 
 def shown(text: str) -> dict[str, Any]:
@@ -95,21 +94,21 @@ class SourceTable(Table):
         """Return a table that is complete enough to list the source, None if it cannot be."""
         return None
 
-    def at_generation(self, generation: int) -> SourceTable:
-        """Return the table with the defaults of a generation (spec/generations.py) for keys that are not given."""
+    def with_defaults(self) -> SourceTable:
+        """Return the table with the defaults of ours that depend on its keys."""
         return self
 
     def beside(self, others: Beside) -> SourceTable:
         """Return the table, told of the rest of its spec: for a source that needs the sink's cluster."""
         return self
 
-    def default_record(self, generation: int) -> Mapping[str, Any]:
+    def default_record(self) -> Mapping[str, Any]:
         """Return the defaults of the keys of `[record]` that depend on the source."""
-        return {"value": self.default_value(generation)}
+        return {"value": self.default_value()}
 
-    def default_value(self, generation: int) -> str:
+    def default_value(self) -> str:
         """Return the default of `record.value`."""
-        return generations.default_value(generation)
+        return ROW_AS_JSON
 
     @property
     def given_schema(self) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
@@ -22,6 +22,12 @@ IfRunning = Literal["fence", "fail", "skip"]
 Boundary = Literal["limits", "job"]
 OnChange = Literal["error", "reingest"]
 Partitioner = Literal["random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a", "fnv1a_random"]
+
+# The row as JSON, with times to the microsecond.
+ROW_AS_JSON: Final = (
+    "to_json(struct(*), map('timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss[.SSSSSS]XXX',"
+    " 'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss[.SSSSSS]'))"
+)
 
 _NAME_PATTERN = r"^[A-Za-z0-9._-]{1,100}$"
 _TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"

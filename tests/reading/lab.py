@@ -33,7 +33,6 @@ from eosingest.sources.files.source import FileSource
 from eosingest.spark import python_scan
 from eosingest.spark.direct import DirectInputs
 from eosingest.spark.record_columns import CORRUPT, SPLIT, RecordFrame, record_frame
-from eosingest.spec.generations import NEWEST
 from tests.reading.independent import plain
 from tests.support.warm_spark import cut_by, warm_spark
 
@@ -118,7 +117,7 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
 
 def _settings(asked: Asked) -> ReadSettings:
     options = dict(asked.options)
-    options.update(FORMATS[asked.format].defaults_of(options, NEWEST))
+    options.update(FORMATS[asked.format].defaults_of(options))
     return ReadSettings(
         format=asked.format,
         options=reader_options(asked.format, options, has_schema=asked.schema is not None),

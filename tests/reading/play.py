@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 
 from eosingest.errors import EosingestError
 from eosingest.sources.files.formats import FORMATS
-from eosingest.spec.generations import NEWEST, default_value
+from eosingest.spec.values import ROW_AS_JSON
 from tests.reading.independent import same
 from tests.reading.lab import Asked, Lab, Pending, without_spark
 from tests.reading.table import Case
@@ -39,7 +39,7 @@ def asked(case: Case) -> Asked:
     return Asked(
         case.format,
         case.files(),
-        case.value or FORMATS[case.format].value or default_value(NEWEST),
+        case.value or FORMATS[case.format].value or ROW_AS_JSON,
         case.options,
         case.ddl,
         case.where,

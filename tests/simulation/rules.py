@@ -123,7 +123,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(
             Planning,
             "run",
-            "pins.refuse_other_digest(self._log.mine, settings.digests[self._generation])",
+            "pins.refuse_other_digest(self._log.mine, settings.digest)",
             "pass",
         ),
     ),

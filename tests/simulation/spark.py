@@ -140,7 +140,7 @@ class Run:
             create=TopicCreation(world.sink_partitions, 1, {}),
             offsets_topic=OFFSETS,
             prefix=self.prefix,
-            digests={1: {"record.value": self.version}},
+            digest={"record.value": self.version},
             transaction_timeout_s=world.timeout_s,
             max_records=1_000_000 if self.whole else world.max_records,
             whole=self.whole,
@@ -190,7 +190,7 @@ class Launcher:
         self.parts: list[list[PlannedSplit]] = []
         self.poll_s = 0.1
 
-    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool, encodings: str) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, same_items: bool, encodings: str) -> Prepared:
         """Cut what is to be read into tasks, anew in each run: their number is Spark's choice."""
         random, hashes = self.world.random, self.world.source.hashes
         splits = sorted(
@@ -204,7 +204,7 @@ class Launcher:
         self.world.scheduler.pause(self.world.latency())
         return Prepared(tasks, schema or "schema", by_hash)
 
-    def prove(self, plan: Plan, generation: int) -> Proof:
+    def prove(self, plan: Plan) -> Proof:
         """Add up what is sent of the splits, as whoever reads them now finds their rows."""
         sums = {}
         for planned in plan.pending:

@@ -170,7 +170,6 @@ class _Launcher(SparkLauncher):
         plan: Plan,
         schema: str | None,
         *,
-        generation: int = 1,
         same_items: bool = False,
         encodings: str = "",
     ) -> Prepared:
@@ -221,7 +220,7 @@ class _Launcher(SparkLauncher):
     def cancel(self) -> None:
         """Nothing is at work."""
 
-    def prove(self, plan: Plan, generation: int) -> Any:
+    def prove(self, plan: Plan) -> Any:
         raise AssertionError("no spec changes here")
 
 

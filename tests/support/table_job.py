@@ -108,7 +108,7 @@ class _Launcher:
         self._parts: list[list[PlannedSplit]] = []
         self._result = JobResult([])
 
-    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool, encodings: str) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, same_items: bool, encodings: str) -> Prepared:
         self._job.launched = True
         splits = [split for file in plan.pending_items for split in (*file.pending, *file.skipped)]
         self._parts = [splits[task::_TASKS] for task in range(_TASKS)]
@@ -136,7 +136,7 @@ class _Launcher:
     def cancel(self) -> None:
         """Nothing is at work."""
 
-    def prove(self, plan: Plan, generation: int) -> Any:
+    def prove(self, plan: Plan) -> Any:
         raise AssertionError("no spec changes here")
 
 

@@ -100,7 +100,7 @@ class _Admin(MemoryAdmin):
 
 
 class _NoSpark:
-    def prepare(self, plan: Plan, schema: str | None, *, generation: int, same_items: bool, encodings: str) -> Prepared:
+    def prepare(self, plan: Plan, schema: str | None, *, same_items: bool, encodings: str) -> Prepared:
         raise AssertionError("there is nothing to send")
 
     def start(self, settings: TaskSettings) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eosingest.errors import ChangedError, FatalError
+from eosingest.errors import ChangedError
 from eosingest.protocol import pins
 from eosingest.protocol.offsets.record import CLAIMED, FAILED, RUNNING, Audit, OffsetRecord, ScopePin
 from tests.support.builders import control_record, job_state, offset_record, pinned
@@ -195,18 +195,3 @@ def test_receipts_of_files_that_are_sent_again_add_up() -> None:
     before = Audit(start=(7,), end=(9,), retired_records=10, retired_checksum=100)
     assert pins.retired(before, receipts) == replace(before, retired_records=15, retired_checksum=104)
     assert pins.retired(before, []) == before
-
-
-@pytest.mark.parametrize(
-    ("sent", "asked", "found"), [(False, None, 2), (True, None, 1), (True, 2, 2), (False, 1, 1), (True, 1, 1)]
-)
-def test_the_generation_of_defaults(sent: bool, asked: int | None, found: int) -> None:
-    """Breaks when a job that has sent something takes up other defaults than it began with, or a new one old ones."""
-    assert SETTLED.generation == 1
-    assert pins.generation_of(SETTLED, sent=sent, asked=asked, newest=2) == found
-
-
-def test_a_generation_of_a_later_release() -> None:
-    with pytest.raises(FatalError, match="generation 3") as raised:
-        pins.generation_of(replace(SETTLED, generation=3), sent=True, asked=None, newest=2)
-    assert raised.value.code == "newer-format"

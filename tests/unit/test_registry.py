@@ -11,7 +11,6 @@ from eosingest.errors import SpecError
 from eosingest.sources import registry
 from eosingest.sources.registry import IN_TASKS, KINDS, Kind, formats, kind_of
 from eosingest.spec import digest_parts, json_schema, load
-from eosingest.spec.generations import NEWEST
 from eosingest.spec.sources import source_tables
 from tests.support.ledger import LEDGERS
 from tests.support.ledger_table import LedgerTable
@@ -44,7 +43,7 @@ def test_a_kind_brings_its_own_table(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert (spec.source.folder, spec.source.split_size, spec.source.given_schema) == ("data", 2048, None)
     assert digest_parts(spec)["source.format"] == "ledger"
     assert not {"source.schema", "source.options"} & digest_parts(spec).keys()
-    assert spec.record.value == spec.source.default_value(NEWEST)
+    assert spec.record.value == spec.source.default_value()
     shapes = json_schema()["properties"]["source"]["oneOf"]
     assert ["folder" in shape["properties"] for shape in shapes] == [False, False, False, True]
 

@@ -12,7 +12,8 @@ import pytest
 
 from eosingest.errors import SpecError
 from eosingest.spark.site import spark_master
-from eosingest.spec import Spec, generations, load, resolve_properties
+from eosingest.spec import Spec, load, resolve_properties
+from eosingest.spec.values import ROW_AS_JSON
 
 MINIMAL = """\
 name = "j"
@@ -58,7 +59,7 @@ def test_defaults(loads: Loads, tmp_path: Path) -> None:
     assert (spec.source.ddl, spec.source.options, spec.source.on_change) == (None, {}, "error")
     assert (spec.source.split_size, spec.source.min_age) == (32 * 1024**2, 0.0)
     assert (spec.transform.where, spec.transform.select) == (None, ("*",))
-    assert (spec.record.key, spec.record.value) == (None, generations.default_value(generations.NEWEST))
+    assert (spec.record.key, spec.record.value) == (None, ROW_AS_JSON)
     assert (spec.record.headers, spec.record.timestamp) == ({}, None)
     assert (spec.sink.create, spec.sink.partitioner, spec.sink.properties) == (None, "murmur2_random", {})
     assert (spec.sink.offsets_topic, spec.sink.transactional_id_prefix) == ("eosingest-offsets", "eosingest.")
@@ -71,39 +72,21 @@ def test_text_sends_its_lines(loads: Loads) -> None:
     text = MINIMAL.replace('"json"', '"text"')
     assert loads(text).record.value == "value"
     assert loads(text + '[record]\nkey = "value"').record.value == "value"
-    assert loads(text).at_generation(1).record.value == "value"
     assert loads(text + '[record]\nvalue = "upper(value)"').record.value == "upper(value)"
 
 
-def test_generations_change_defaults_alone(loads: Loads) -> None:
-    """Breaks when a job that began under an earlier release would read by other rules, or a spec's own words do not count."""
+def test_defaults_that_depend_on_the_source(loads: Loads) -> None:
+    """Breaks when a spec's own words do not count."""
     csv = MINIMAL.replace('"json"', '"csv"') + "[source.options]\nheader = true\n"
-    spec = loads(csv)
-    assert spec.source.options == {"header": "true", "escape": '"'}
-    assert spec.at_generation(1).source.options == {"header": "true"}
-    assert spec.at_generation(1).record.value == "to_json(struct(*))"
-    assert spec.at_generation(1).at_generation(2) == spec
-    assert spec.at_generation(1).file == spec.file
-    assert (spec.defaults_of, spec.at_generation(1).defaults_of) == (2, 1)
-    assert list(generations.spark_conf(1)) == ["spark.sql.sources.partitionColumnTypeInference.enabled"]
-    assert loads("generation = 1\n" + csv) == loads("generation = 1\n" + csv).at_generation(1)
-
+    assert loads(csv).source.options == {"header": "true", "escape": '"'}
     own = loads(csv + "escape = '\\'\n[record]\nvalue = \"to_json(struct(*))\"")
-    for generation in generations.KNOWN:
-        assert own.at_generation(generation).source.options["escape"] == "\\"
-        assert own.at_generation(generation).record.value == "to_json(struct(*))"
+    assert (own.source.options["escape"], own.record.value) == ("\\", "to_json(struct(*))")
 
 
 @pytest.mark.parametrize(("quote", "escape"), [("'", "'"), ("", None)])
 def test_a_doubled_quote_is_the_quote_that_is_used(loads: Loads, quote: str, escape: str | None) -> None:
     spec = loads(MINIMAL.replace('"json"', '"csv"') + f'[source.options]\nheader = true\nquote = "{quote}"\n')
     assert spec.source.options.get("escape") == escape
-
-
-@pytest.mark.parametrize("generation", ["0", "3", '"x"', "true"])
-def test_generations_that_there_are_not(problems: Callable[..., list[str]], generation: str) -> None:
-    (problem,) = problems(f"generation = {generation}\n" + MINIMAL)
-    assert problem.startswith("job.toml:1: generation: ")
 
 
 def test_nested_tables_are_flattened_and_made_strings(loads: Loads) -> None:

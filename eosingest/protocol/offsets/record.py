@@ -272,7 +272,6 @@ class ScopePin:
 class ControlRecord:
     """The run that owns the job and how far it is. The last committed one says which run may write.
 
-    `generation` is that of the defaults by which the job reads (spec/generations.py); older records are of the first.
     `started` tells two runs of one number apart (UTC time and a random part). `tasks_alive` is how many task ids, from
     0, may still have a producer. `digest`, `split_size` (bytes) and `schema` (DDL) are pinned since run `pinned_since`; they
     bind while `pin_open` (from `running` until `complete`, also over runs that fail), once anything was committed.
@@ -296,7 +295,6 @@ class ControlRecord:
     digest: Mapping[str, str] = field(default_factory=dict)
     split_size: int = 0
     schema: str | None = None
-    generation: int = 1
     schema_files: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     host: str = ""

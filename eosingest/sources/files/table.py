@@ -172,9 +172,9 @@ class FileTable(SourceTable):
             allow_empty=None,
         )
 
-    def at_generation(self, generation: int) -> FileTable:
-        """Return the table with the reader options of a generation."""
-        ours = FORMATS[self.format].defaults_of(self.options, generation)
+    def with_defaults(self) -> FileTable:
+        """Return the table with the reader options that the format has by default here."""
+        ours = FORMATS[self.format].defaults_of(self.options)
         return self.model_copy(update={"options": {**self.options, **ours}}) if ours else self
 
     def beside(self, others: Beside) -> FileTable:
@@ -190,10 +190,10 @@ class FileTable(SourceTable):
         resolve = self._others.resolve if self._others is not None else lambda properties, key: dict(properties)
         return {**given, **resolve(texts, "source.storage")}
 
-    def default_value(self, generation: int) -> str:
+    def default_value(self) -> str:
         """Return the format's own value, or the row as JSON."""
         own = FORMATS[self.format].value
-        return super().default_value(generation) if own is None else own
+        return super().default_value() if own is None else own
 
     @property
     def given_schema(self) -> str | None:

@@ -100,7 +100,7 @@ class TopicTable(SourceTable):
         made._others = others
         return made
 
-    def default_record(self, generation: int) -> Mapping[str, Any]:
+    def default_record(self) -> Mapping[str, Any]:
         """Return the defaults by which a record is copied."""
         return {"key": "key", "value": "value", "headers": "headers", "timestamp": "timestamp"}
 

@@ -60,10 +60,10 @@ def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, s
     return {**options, **ours}
 
 
-def _defaults_of(options: Mapping[str, str], generation: int) -> dict[str, str]:
-    """Since generation 2 a quote within quotes is doubled, as RFC 4180 has it, where anything is quoted at all."""
+def _defaults_of(options: Mapping[str, str]) -> dict[str, str]:
+    """A quote within quotes is doubled, as RFC 4180 has it, where anything is quoted; Spark's default is a backslash."""
     quote = options.get("quote", '"')
-    return {"escape": quote} if generation > 1 and quote and "escape" not in options else {}
+    return {"escape": quote} if quote and "escape" not in options else {}
 
 
 CSV = FileFormat(

@@ -59,7 +59,7 @@ def _as_given(options: Mapping[str, str], has_schema: bool) -> Mapping[str, str]
     return options
 
 
-def _none_of_ours(options: Mapping[str, str], generation: int) -> Mapping[str, str]:
+def _none_of_ours(options: Mapping[str, str]) -> Mapping[str, str]:
     return {}
 
 
@@ -105,7 +105,7 @@ class FileFormat:
     is_whole: whether, with these options, a file is always one split, since no reader can begin inside of it.
     refused: the options, by names in lower case, that are refused for reasons other than the shape of their values.
     reader_options: the options for Spark's reader, made of those of the spec.
-    defaults_of: the options that a generation (spec/generations.py) sets where the spec does not.
+    defaults_of: the options that are set where the spec does not.
     """
 
     name: str
@@ -127,4 +127,4 @@ class FileFormat:
     is_whole: Callable[[Mapping[str, str]], bool] = _cut_where_it_can_be
     refused: Callable[[Mapping[str, str], bool], Refusals] = _nothing_refused
     reader_options: Callable[[Mapping[str, str], bool], Mapping[str, str]] = _as_given
-    defaults_of: Callable[[Mapping[str, str], int], Mapping[str, str]] = _none_of_ours
+    defaults_of: Callable[[Mapping[str, str]], Mapping[str, str]] = _none_of_ours
