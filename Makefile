@@ -51,8 +51,8 @@ test-reading test-sources test-integration test-simulation test-chaos: $(READY)
 	$(FETCHED)
 	$(PYTEST) tests/$(@:test-%=%)
 
-test-brokers: $(READY) ## run tests/integration on Kafka 3.3.2 and 3.9.1, or on KAFKA="versions"
-	for version in $(or $(KAFKA),3.3.2 3.9.1); do \
+test-brokers: $(READY) ## run tests/integration on Kafka 3.3.2, 3.9.1 and 4.3.1, or on KAFKA="versions"
+	for version in $(or $(KAFKA),3.3.2 3.9.1 4.3.1); do \
 		KAFKA_HOME=$$($(BIN)/python -m tests.support.older_kafka $$version) \
 		$(PYTEST) $(OF_SPARK_ALONE:%=--ignore tests/integration/test_%.py) tests/integration || exit 1; done
 

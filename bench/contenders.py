@@ -18,7 +18,7 @@ from bench.environments import jars, python_with
 from bench.works import Work
 
 ROOT = Path(__file__).parent.parent
-KAFKA = "4.3.1"
+KAFKA = "4.4.0"
 FLINK = "2.0.1"
 SPARK = "4.0.0"  # the newest one that Spark's Kafka sink resolves for
 # The same for every producer that has the property; the rest is each one's own default.
@@ -170,7 +170,7 @@ def spark_sink() -> list[list[str]]:
     return [[str(python), str(ROOT / "bench/spark_rounds.py"), str(libs)]]
 
 
-LOG4J = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
+LOG4J = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.5"
 
 
 def _connect(boundary: str) -> Callable[[], list[list[str]]]:

@@ -10,10 +10,10 @@ from eosingest.errors import FatalError
 from eosingest.host import ivy
 from eosingest.host.paths import cache_directory
 
-KAFKA_VERSION = "4.3.1"
+KAFKA_VERSION = "4.4.0"
 _PINS = Path(__file__).parent.parent / "kafka_jars.sha256"
 # Kafka's pom has no logging backend: without log4j-slf4j-impl the broker would log nothing.
-_LOGGING = 'org="org.apache.logging.log4j" name="log4j-slf4j-impl" rev="2.25.4"'
+_LOGGING = 'org="org.apache.logging.log4j" name="log4j-slf4j-impl" rev="2.25.5"'
 
 
 def kafka_libs(deadline: float) -> tuple[Path, str]:

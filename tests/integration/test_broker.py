@@ -168,7 +168,7 @@ def test_pid_of_another_program_is_left_alone(folder: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         folder.mkdir()
         (folder / "broker.pid").write_text(f"{other.pid}\n")
-        (folder / "state.json").write_text(json.dumps({"port": 20001, "controller_port": 20002, "version": "4.3.1"}))
+        (folder / "state.json").write_text(json.dumps({"port": 20001, "controller_port": 20002, "version": "4.4.0"}))
         assert not broker.status(directory=folder).running
         broker.down(directory=folder)
         assert other.poll() is None
@@ -184,7 +184,7 @@ def test_taken_port_is_given_up_when_it_was_kept_and_an_error_when_it_was_asked_
         with pytest.raises(FatalError) as caught:
             broker.up(directory=folder, port=port)
         assert caught.value.code == "port-taken"
-        (folder / "state.json").write_text(json.dumps({"port": port, "controller_port": port, "version": "4.3.1"}))
+        (folder / "state.json").write_text(json.dumps({"port": port, "controller_port": port, "version": "4.4.0"}))
         status = broker.up(directory=folder)
         assert status.bootstrap_servers != f"127.0.0.1:{port}"
         assert topics(status) is not None
@@ -336,13 +336,13 @@ class TestFetch:
         return folder
 
     def test_jars_that_are_not_the_pinned_ones_are_refused(self, mirror: Path, tmp_path: Path) -> None:
-        for name in (f"kafka_2.13-{jars.KAFKA_VERSION}.jar", "log4j-slf4j-impl-2.25.4.jar"):
+        for name in (f"kafka_2.13-{jars.KAFKA_VERSION}.jar", "log4j-slf4j-impl-2.25.5.jar"):
             (mirror / name).write_bytes(b"not what was pinned")
-        with pytest.raises(FatalError, match=r"kafka_2\.13-4\.3\.1\.jar is not the file that was pinned") as caught:
+        with pytest.raises(FatalError, match=r"kafka_2\.13-4\.4\.0\.jar is not the file that was pinned") as caught:
             jars.kafka_libs(time.monotonic() + 60)
         assert caught.value.code == "kafka-jars"
         assert "zstd-jni" in caught.value.message, "what is missing is named, too"
-        assert [file.name for file in (tmp_path / "cache" / "kafka-4.3.1").iterdir()] == ["lock"]
+        assert [file.name for file in (tmp_path / "cache" / "kafka-4.4.0").iterdir()] == ["lock"]
 
     def test_mirror_without_kafka_is_a_temporary_error(self, mirror: Path) -> None:
         with pytest.raises(TemporaryError, match=r"kafka_2\.13") as caught:

@@ -320,7 +320,7 @@ def in_sync(servers: str, place: Place) -> list[int]:
 
 @pytest.mark.slow
 def test_the_marker_of_a_partition_without_a_leader_is_not_passed_over_silently(cluster: Cluster) -> None:
-    """Breaks when a broker may pass over a marker (Kafka 4.3 does), and a run would not see what is left open by it.
+    """Breaks when a run does not see what a skipped marker leaves open (KAFKA-20734: Kafka 4.3.1 and 4.4.0 skip it).
 
     Two partitions without a copy elsewhere, led by a broker that is lost and by another; a transaction writes to both, and is
     aborted by the next producer of its id while one of them has no leader.

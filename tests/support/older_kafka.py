@@ -16,7 +16,7 @@ from eosingest.host.folder_lock import locked
 from eosingest.host.ivy import ivy_command
 from eosingest.host.paths import cache_directory
 
-VERSIONS = ("3.3.2", "3.9.1")
+VERSIONS = ("3.3.2", "3.9.1", "4.3.1")
 TOO_OLD = "2.8.2"
 _PATIENCE_S = 600.0
 _LOGGING = 'org="org.slf4j" name="slf4j-reload4j" rev="1.7.36"'

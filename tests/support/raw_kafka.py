@@ -81,6 +81,8 @@ class RawKafka:
 
     def init_often(self, transactional_id: str, times: int) -> int:
         """InitProducerId so many times, hundreds in flight at once, over a plain socket; return the last epoch."""
+        self.init_producer_id(transactional_id, 60.0)  # waits until the coordinator has loaded its log
+        times -= 1
         name = transactional_id.encode()
         body = struct.pack(f">hhihh{len(name)}si", 22, 1, 0, -1, len(name), name, 60_000)
         request, batch = struct.pack(">i", len(body)) + body, 500
