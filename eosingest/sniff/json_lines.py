@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from eosingest.errors import FatalError
@@ -14,6 +16,7 @@ from eosingest.sniff.opened import Opened
 
 _NULL = "null"
 _DIGITS = re.compile(r"[0-9]")
+_DEEPEST = 100  # levels of nesting that a schema describes; a deeper value is the STRING of its JSON
 
 
 class _Struct(dict[str, Any]):
@@ -94,10 +97,10 @@ def why_not_lines(data: Opened) -> FatalError | None:
 
 
 def _refuse_other_forms(data: Opened, text: str) -> None:
-    file = shlex.quote(str(data.file))
+    file = _argument(str(data.file))
     tool = {"gzip": "gzip", "bz2": "bzip2", "zstd": "zstd", "lz4": "lz4"}.get(data.codec or "")
     start, given = f"{tool} -dc {file} | " if tool else "", "" if data.codec else f" {file}"
-    name = shlex.quote(f"{data.file.name.split('.')[0]}.jsonl")
+    name = _argument(_unused_name(data.file.name.split(".")[0]))
     if text.lstrip().startswith("["):
         raise FatalError(
             f"{data.file} is one JSON array; records are read one a line",
@@ -108,10 +111,12 @@ def _refuse_other_forms(data: Opened, text: str) -> None:
     first = next((line for line in text.split("\n") if line.strip()), "")
     try:
         json.loads(first)
+    except RecursionError:
+        return  # `_parsed` reports it with the line
     except ValueError:
         try:
             json.JSONDecoder().raw_decode(text.lstrip())
-        except ValueError:
+        except (ValueError, RecursionError):
             return  # not JSON at all: `_parsed` reports it with the line
         raise FatalError(
             f"{data.file} has records over several lines; they are read one a line",
@@ -121,10 +126,27 @@ def _refuse_other_forms(data: Opened, text: str) -> None:
         ) from None
 
 
+def _unused_name(stem: str) -> str:
+    """Return a name for the output of a command: no file of this folder has it, so the command overwrites nothing."""
+    names = itertools.chain([f"{stem}.jsonl"], (f"{stem}-{number}.jsonl" for number in itertools.count(1)))
+    return next(name for name in names if not Path(name).exists())
+
+
+def _argument(name: str) -> str:
+    """Quote a file name for a shell; a name that begins with `-` is no option of the command."""
+    return shlex.quote(f"./{name}" if name.startswith("-") else name)
+
+
 def _parsed(data: Opened, number: int, line: str) -> dict[str, Any]:
     try:
         value = json.loads(line, parse_float=_Number, parse_int=_Number)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise FatalError(
+            f"{data.file}: line {number} is nested too deep to be read",
+            code="corrupt-row",
+            hint='remove the line, or send the lines as they are: format = "text"',
+        ) from None
+    except ValueError as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise FatalError(
             f"{data.file}: line {number} is not JSON: {reason}", code="corrupt-row", hint="correct the line"
@@ -144,7 +166,7 @@ class _Number(str):
     __slots__ = ()
 
 
-def _type_of(value: Any) -> Any:
+def _type_of(value: Any, level: int = 0) -> Any:
     if value is None:
         return _NULL
     if isinstance(value, _Number):
@@ -153,13 +175,15 @@ def _type_of(value: Any) -> Any:
         return "BOOLEAN"
     if isinstance(value, float):
         return "DOUBLE"  # NaN, Infinity
+    if isinstance(value, list | dict) and level > _DEEPEST:
+        return "STRING"
     if isinstance(value, list):
         merged: Any = _NULL
         for each in value:
-            merged = _merged(merged, _type_of(each))
+            merged = _merged(merged, _type_of(each, level + 1))
         return _Array([merged])
     if isinstance(value, dict):
-        return _Struct({name: _type_of(inner) for name, inner in value.items()})
+        return _Struct({name: _type_of(inner, level + 1) for name, inner in value.items()})
     return "STRING"
 
 

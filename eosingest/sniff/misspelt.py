@@ -91,7 +91,7 @@ def _fields(data: Opened) -> tuple[list[str], str]:
     for line in lines:
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
             names |= dict.fromkeys(row)

@@ -6,6 +6,7 @@ import bz2
 import datetime
 import gzip
 import json
+import subprocess
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +22,9 @@ from pyarrow import orc, parquet
 from eosingest.cli import main as cli
 from eosingest.errors import FatalError
 from eosingest.sniff import Found, sniff
+from eosingest.sniff.misspelt import misspelt
 from eosingest.spec import load
+from tests.support.programs import find_program
 
 
 def gzipped(data: bytes) -> bytes:
@@ -315,6 +318,46 @@ def test_data_in_the_place_of_a_spec_is_told(verb: str, capsys: pytest.CaptureFi
     said = capsys.readouterr().err
     assert "or ders.csv is data, not a spec" in said
     assert "eosingest init --from 'or ders.csv'" in said
+
+
+@pytest.mark.parametrize(
+    "name", ["a.jsonl", "a.json", "a b.jsonl", "it's.jsonl", "$HOME.jsonl", "-a.jsonl", "a.b.jsonl"]
+)
+@pytest.mark.parametrize(
+    "content", ['{"id":1}{"id":2}\n{"id":3}{"id":4}\n', '[\n{"id":1},\n{"id":2}\n,3]\n', '{\n"id":1}\n{"id":2}']
+)
+def test_the_command_of_a_hint_overwrites_no_file(name: str, content: str) -> None:
+    """Breaks when the command writes to its own input, to another file that exists, or makes no file that `init` reads."""
+    jq = find_program("jq")
+    Path(name).write_text(content)
+    others = {other: f"of the user: {other}" for other in ("a.jsonl", "a-1.jsonl") if other != name}
+    for other, text in others.items():
+        Path(other).write_text(text)
+    with pytest.raises(FatalError) as caught:
+        sniff(Path(name))
+    command = str(caught.value.hint).partition(", then: ")[0]
+    environment = {"PATH": f"{Path(jq).parent}:/usr/bin:/bin", "HOME": "/nowhere"}
+    done = subprocess.run(command, shell=True, env=environment, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert Path(name).read_text() == content
+    assert {other: Path(other).read_text() for other in others} == others
+    (made,) = {path.name for path in Path().iterdir()} - {name, *others}
+    rows = [json.loads(line) for line in Path(made).read_text().splitlines()]
+    assert [row for row in rows if isinstance(row, dict)][:2] == [{"id": 1}, {"id": 2}]
+
+
+@pytest.mark.parametrize("opened,closed", [('{"a":', "}"), ("[", "]")])
+@pytest.mark.parametrize("levels", [150, 600, 1_200, 100_000])
+def test_values_that_are_nested_deep(levels: int, opened: str, closed: str) -> None:
+    """Breaks with a RecursionError: what Python cannot parse is a corrupt row, what a schema cannot describe a STRING."""
+    text = f'{{"id":1,"d":{opened * levels}1{closed * levels}}}\n'
+    try:
+        assert found("a.jsonl", text).schema.startswith("id BIGINT, d ")
+    except FatalError as error:
+        assert (error.code, levels > 600) == ("corrupt-row", True)
+        assert "line 1 is nested too deep" in error.message
+    Path("a.jsonl").write_text(text)
+    assert misspelt(Path("a.jsonl"), "json", ["id", "d"]) is None
 
 
 @pytest.mark.parametrize(

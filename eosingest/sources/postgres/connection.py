@@ -1,13 +1,17 @@
-"""How the database is reached, by the driver (psycopg) and by tasks (ADBC): one conninfo, with the session settings fixed.
+"""Reaches the database, for the driver (psycopg) and for tasks (ADBC), and fixes the settings of each transaction.
 
-Below source.py and the reader; between the table of the spec and libpq, which both clients use.
+    opening(): a session as it began, its isolation level ─▶ locks ─▶ SETTLE: the settings, set and read back
+
+Below source.py and the reader; between the table of the spec and libpq, which both clients use. Settings are those of a
+transaction, and none travels in libpq's `options`: a pooler may drop or refuse those, and a session that it gives to several
+clients has what others have set.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
@@ -15,23 +19,46 @@ from urllib.parse import parse_qsl, urlsplit
 from eosingest.errors import EosingestError, FatalError, SpecError, TemporaryError
 
 INSTALL = "pip install 'eosingest[postgres]'"
-# Texts of values must not depend on what a server, database or role is set to; and a holder of a snapshot sits idle.
+# Texts of values must not depend on what a pooler, server, database or role sets; and a holder of a snapshot sits idle.
 _SETTINGS = {
     "TimeZone": "UTC",
-    "DateStyle": "ISO,YMD",
+    "DateStyle": "ISO, YMD",
     "IntervalStyle": "postgres",
     "extra_float_digits": "1",
     "bytea_output": "hex",
     "xmlbinary": "base64",
+    "xmloption": "content",
     "lc_monetary": "C",
-    "search_path": "pg_catalog",
+    "lc_numeric": "C",
+    "lc_time": "C",
     "standard_conforming_strings": "on",
-    "statement_timeout": "0",
-    "lock_timeout": "30s",  # who alters the table for long is waited for by a later run
+    "quote_all_identifiers": "off",
+    "transform_null_equals": "off",
+    "gin_fuzzy_search_limit": "0",  # otherwise an index gives some of the rows
     "row_security": "off",  # an error, in place of rows that a policy hides
     "idle_in_transaction_session_timeout": "0",
-    "idle_session_timeout": "0",
+    "transaction_timeout": "0",  # since PostgreSQL 17
+    "application_name": "eosingest",
 }
+_REQUIRED = {"zero_damaged_pages": "off", "ignore_checksum_failure": "off"}  # only a superuser may set them
+# What must hold before there is a snapshot. RESET undoes what other clients of a pooler have left in the session.
+_OPENING = (
+    "RESET SESSION AUTHORIZATION",
+    "RESET ROLE",
+    "RESET ALL",
+    "SET LOCAL client_encoding = 'UTF8'",
+    "SET LOCAL search_path = pg_catalog, pg_temp",  # temporary tables of others come last
+    "SET LOCAL statement_timeout = 0",
+    "SET LOCAL lock_timeout = '30s'",  # who alters the table for long is waited for by a later run
+)
+_SET = ", ".join(f"('{name}', '{value}', true)" for name, value in _SETTINGS.items())
+_READ = ", ".join(f"('{name}', '{value}', false)" for name, value in _REQUIRED.items())
+# The first query of a transaction: it takes the snapshot. Returns each setting with the value wanted and the one in force.
+SETTLE = f"""
+select w.name, w.value, case when w.ours then set_config(w.name, w.value, true) else current_setting(w.name) end
+from (values {_SET}, {_READ}) as w (name, value, ours)
+where exists (select from pg_settings s where s.name = w.name)
+"""
 _LIBPQ = {
     "client_encoding": "UTF8",
     "application_name": "eosingest",
@@ -40,6 +67,7 @@ _LIBPQ = {
     "keepalives_interval": "10",
     "keepalives_count": "6",
     "tcp_user_timeout": "60000",
+    "options": "",  # not those of PGOPTIONS, which executors may not have
 }
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 # What a run sets itself, what would name another server beside the first one, and what must not be shown.
@@ -50,8 +78,18 @@ _HOSTS = re.compile(r"(?:(?:\[[^\]]*\]|[^:,\[\]]*)(?::\d*)?(?:,|$))*")
 LATER_STATES = ("08", "40", "53", "55", "57", "58")
 # The server answered, and will answer otherwise in a moment.
 _LATER = ("starting up", "shutting down", "recovery", "too many", "reserved")
-READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
-LOCKING = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ ONLY"  # the next statement has a snapshot of its own
+READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY, NOT DEFERRABLE"
+LOCKING = (
+    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE"  # each statement has its own snapshot
+)
+# What pgbouncer says (class 08) where no later try helps.
+_POOLER = {
+    "statement pooling mode": "a pooler in statement mode has no transaction, which holds the snapshot: name in source.url"
+    " PostgreSQL itself, or a pool with pool_mode = transaction or session",
+    "unsupported startup parameter": "the pooler takes only some parameters: unset PGGEQO and the like in the environment,"
+    " leave such parameters out of source.url, or name them in its ignore_startup_parameters",
+}
+_NO_CONNECTION = "query_wait_timeout"
 
 
 class Others(Protocol):
@@ -118,9 +156,8 @@ def conninfo(table: Table) -> str:
 def conninfo_of(url: str, given: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return libpq's connection string for a URL, with parameters beside it; raises as `conninfo`."""
     psycopg = _psycopg()
-    options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
     try:
-        made: str = psycopg.conninfo.make_conninfo(url, **given, **_LIBPQ, options=options)
+        made: str = psycopg.conninfo.make_conninfo(url, **given, **_LIBPQ)
     except psycopg.Error as error:
         raise SpecError(
             f"source.url: libpq does not take it: {one_line(error)}",
@@ -144,11 +181,58 @@ def connect(info: str) -> Any:
     """Return a psycopg connection. Raises TemporaryError where nobody answers, FatalError where the server refuses."""
     psycopg = _psycopg()
     with explained("the database could not be reached"):
-        return psycopg.connect(info)
+        return psycopg.connect(info, prepare_threshold=None)  # names of prepared statements may be others' in a pool
+
+
+def opening(isolation: str) -> tuple[str, ...]:
+    """Return the statements that come first in a transaction. They take no snapshot, so locks can precede it."""
+    return (isolation, *_OPENING)
+
+
+def begin(connection: Any, isolation: str) -> None:
+    """Begin a transaction, without a snapshot yet. Raises psycopg's errors."""
+    connection.execute("; ".join(opening(isolation)).encode())
+
+
+def settle(connection: Any) -> None:
+    """Fix the settings of the transaction, with its first query. Raises FatalError where one is not in force."""
+    refuse_settings(connection.execute(SETTLE.encode()).fetchall())
+
+
+@contextlib.contextmanager
+def transaction(info: str, isolation: str) -> Iterator[Any]:
+    """Give a connection in a transaction that is rolled back: it leaves a pooled session as it was. Raises as `connect`."""
+    with contextlib.closing(connect(info)) as connection:
+        begin(connection, isolation)
+        yield connection
+        connection.rollback()
+
+
+def refuse_settings(rows: Iterable[tuple[str, str, str]]) -> None:
+    """Raise FatalError where a setting that SETTLE returns is not as wanted: rows could be lost, or values changed."""
+    wrong = [f"{name} is {found}, not {wanted}" for name, wanted, found in rows if wanted != found]
+    if wrong:
+        raise FatalError(
+            f"the session of PostgreSQL has settings with which rows are lost or values change: {'; '.join(wrong)}",
+            code="postgres-settings",
+            hint="what was committed is kept; ALTER ROLE … RESET and ALTER DATABASE … RESET undo what a role or a database sets"
+            "; if a proxy changes settings, name PostgreSQL itself in source.url",
+        )
 
 
 def _error(what: str, error: Any) -> EosingestError:
     text = one_line(error)
+    if hint := next((hint for words, hint in _POOLER.items() if words in text), None):
+        return FatalError(
+            f"{what}: the pooler refused: {text}", code="pooler-refused", hint=f"nothing was sent; {hint}"
+        )
+    if _NO_CONNECTION in text:
+        return TemporaryError(
+            f"{what}: the pooler had no connection to PostgreSQL to give: {text}",
+            code="source-unreadable",
+            hint="what was committed is kept, nothing was sent twice; a run needs two connections and one for each task at a"
+            " time: raise the pooler's pool_size, then run again",
+        )
     refused = "FATAL:" in text and not any(word in text for word in _LATER)
     state = error.sqlstate
     if (state is None and not refused) or (state or "")[:2] in LATER_STATES:

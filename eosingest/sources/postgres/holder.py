@@ -9,9 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 from eosingest.sources.postgres.catalogue import Found, find
-from eosingest.sources.postgres.connection import LOCKING, READ_ONLY, Table, connect, conninfo, explained
+from eosingest.sources.postgres.connection import (
+    LOCKING,
+    READ_ONLY,
+    Table,
+    conninfo,
+    explained,
+    settle,
+    transaction,
+)
+from eosingest.sources.postgres.connection import begin as begin_transaction
 from eosingest.sources.postgres.incremental import sequence_of
-from eosingest.sources.postgres.query import find_query, lock, locked
+from eosingest.sources.postgres.query import backend_of, find_query, lock, locked
 from eosingest.sources.postgres.ranges import Snapshot
 
 WAIT_S = 10  # for transactions that write to the table: as long as this lasts others that want to write wait, too
@@ -22,16 +31,19 @@ select pg_export_snapshot(), pg_current_snapshot()::text,
 
 
 def look(connection: Any, table: Table) -> Found:
-    """Look up what is read, and ask for no row of it, which needs the right to read it. Raises SpecError, psycopg's errors."""
+    """Look up what is read, in a transaction that has begun; ask for no row of it, which needs the right to read it.
+
+    Raises SpecError, FatalError, psycopg's errors.
+    """
+    settle(connection)
     if table.query is None:
         found = find(connection, str(table.table), table.key)
         connection.execute(f"select * from {found.relation.name} limit 0".encode())
         if table.incremental:
             sequence_of(connection, found.relation)
         return found
-    connection.execute(READ_ONLY)
     lock(connection, table.query)
-    return find_query(connection, table.query, table.key, locked(connection, connection.info.backend_pid))
+    return find_query(connection, table.query, table.key, locked(connection, backend_of(connection)))
 
 
 def begin(connection: Any, table: Table, *, behind_writers: bool) -> Found:
@@ -45,17 +57,19 @@ def begin(connection: Any, table: Table, *, behind_writers: bool) -> Found:
         if table.query is None:
             return _begin_table(connection, table)
         # What a query reads the server finds out by planning it, for which it takes a snapshot: so another one locks it first.
-        with connect(conninfo(table)) as first:
-            first.execute(LOCKING)
+        with transaction(conninfo(table), LOCKING) as first:
+            settle(first)
             lock(first, table.query)
-            connection.execute(READ_ONLY)
-            held = locked(connection, first.info.backend_pid)
+            begin_transaction(connection, READ_ONLY)
+            settle(connection)
+            held = locked(connection, backend_of(first))
             return find_query(connection, table.query, table.key, held)
 
 
 def _begin_table(connection: Any, table: Table) -> Found:
-    connection.execute(READ_ONLY)
+    begin_transaction(connection, READ_ONLY)
     connection.execute(f"LOCK TABLE {table.table} IN ACCESS SHARE MODE".encode())
+    settle(connection)
     return find(connection, str(table.table), table.key)
 
 
@@ -64,8 +78,7 @@ def _begin_behind_writers(connection: Any, table: Table) -> Found:
 
     Raises TemporaryError where a transaction that writes to the table stays open.
     """
-    with connect(conninfo(table)) as first:
-        first.execute(LOCKING)
+    with transaction(conninfo(table), LOCKING) as first:
         with explained(
             f"{table.table}: transactions that write to it were open for {WAIT_S} s, and may commit lower keys"
         ):

@@ -20,10 +20,11 @@ from eosingest.sources.postgres.catalogue import KEYS_MAY_BE, Found, find
 from eosingest.sources.postgres.connection import (
     READ_ONLY,
     check_url,
-    connect,
     conninfo_of,
     explained,
     gives_password,
+    settle,
+    transaction,
 )
 from eosingest.sources.postgres.incremental import sequence_of
 from eosingest.sources.postgres.ranges import Relation
@@ -117,9 +118,9 @@ def look(address: Address) -> Look:
     with (
         _with_hint(),
         explained(f"{address} could not be looked up"),
-        connect(conninfo_of(address.url)) as connection,
+        transaction(conninfo_of(address.url), READ_ONLY) as connection,
     ):
-        connection.execute(READ_ONLY)
+        settle(connection)
         found = _keyed(connection, _table(connection, address))
         connection.execute(f"select * from {found.relation.name} limit 0".encode())  # which needs the right to read it
         return Look(found.relation, _may_go_on(connection, found), tuple(_notes(found)))

@@ -94,12 +94,17 @@ def lock(connection: Any, query: str) -> Any:
         alone = connection.pgconn.prepare(b"", query.encode())
         if alone.error_message:
             raise _errors().error_from_result(alone)
-        return connection.execute(f"select * from (\n{query}\n) as t limit 0".encode(), prepare=True).pgresult
+        return connection.execute(f"select * from (\n{query}\n) as t limit 0".encode(), binary=True).pgresult
 
 
 def locked(connection: Any, pid: int) -> list[Locked]:
     """Return what the connection with this process has locked, asked by another one or by itself."""
     return [Locked(*row) for row in connection.execute(_LOCKED, (pid,)).fetchall()]
+
+
+def backend_of(connection: Any) -> int:
+    """Return the process that serves the connection: behind a pooler libpq knows another number."""
+    return int(connection.execute("select pg_backend_pid()").fetchone()[0])
 
 
 def find_query(connection: Any, query: str, key: Sequence[str], held: Sequence[Locked]) -> Found:
@@ -108,7 +113,7 @@ def find_query(connection: Any, query: str, key: Sequence[str], held: Sequence[L
     Raises SpecError for what cannot be read, TemporaryError where it reads something else by now.
     """
     result = lock(connection, query)
-    own = locked(connection, connection.info.backend_pid)
+    own = locked(connection, backend_of(connection))
     if [one.oid for one in own] != [one.oid for one in held]:
         raise TemporaryError(
             f"source.query: what the query reads has changed while it was locked: {_names(held)}, and then {_names(own)}",

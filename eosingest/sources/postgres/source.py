@@ -14,7 +14,7 @@ from typing import Any
 from eosingest.protocol.source import Fold, Item, Json, Listing, Scope, SplitId, Version
 from eosingest.sources.postgres import changed
 from eosingest.sources.postgres.catalogue import Found
-from eosingest.sources.postgres.connection import Table, connect, conninfo, explained
+from eosingest.sources.postgres.connection import READ_ONLY, Table, connect, conninfo, explained, transaction
 from eosingest.sources.postgres.holder import begin, exported, look
 from eosingest.sources.postgres.incremental import folds, last_sent, refuse_keys_ahead
 from eosingest.sources.postgres.query import NAME
@@ -53,7 +53,10 @@ class TableSource:
 
     def check(self) -> None:
         """Connect, look the table, its key and its columns up, and ask for no row of it: which needs the right to read it."""
-        with explained(f"{self._name} could not be looked up"), connect(conninfo(self._table)) as connection:
+        with (
+            explained(f"{self._name} could not be looked up"),
+            transaction(conninfo(self._table), READ_ONLY) as connection,
+        ):
             look(connection, self._table)
 
     def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:

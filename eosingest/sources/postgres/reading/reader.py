@@ -18,7 +18,15 @@ import pyarrow.compute as pc
 from eosingest.errors import FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import POSITION_KIND_ROWS
-from eosingest.sources.postgres.connection import INSTALL, LATER_STATES, READ_ONLY, one_line
+from eosingest.sources.postgres.connection import (
+    INSTALL,
+    LATER_STATES,
+    READ_ONLY,
+    SETTLE,
+    one_line,
+    opening,
+    refuse_settings,
+)
 from eosingest.sources.postgres.ranges import KEY_COLUMN, KeyValue, TableRange, as_range, key_of
 from eosingest.sources.postgres.walk import rows_query
 from eosingest.spark.python_scan import PythonSplit
@@ -69,7 +77,8 @@ def _begin(committed: OffsetRecord | None) -> tuple[KeyValue | None, bool]:
 
 def _enter(cursor: Any, item: TableRange, query: str) -> None:
     """Enter the run's snapshot, with locks on what is read that were taken while the holder had its own."""
-    cursor.execute(READ_ONLY)
+    for statement in opening(READ_ONLY):
+        cursor.execute(statement)
     if item.relation.query is None:
         _lock(cursor, item, f"LOCK TABLE {item.relation.name} IN ACCESS SHARE MODE NOWAIT")
     try:
@@ -79,6 +88,8 @@ def _enter(cursor: Any, item: TableRange, query: str) -> None:
             f"{item.split.label}: the snapshot of this run is gone: it ended with the driver's connection to PostgreSQL"
             f" ({one_line(error)})"
         ) from error
+    cursor.execute(SETTLE)
+    refuse_settings(cursor.fetchall())
     _prove(cursor, item)
     if item.relation.query is not None:
         cursor.execute("SET LOCAL lock_timeout = '1ms'")
