@@ -1,6 +1,15 @@
-"""`python -m eosingest`: the same as the command `eosingest`."""
+"""The command `eosingest`, and `python -m eosingest`."""
 
-from eosingest.cli.main import main
+from eosingest.host.library_warnings import keep_off_the_terminal
+
+
+def main() -> None:
+    """Run this process's command line and exit with its exit code."""
+    keep_off_the_terminal()
+    from eosingest.cli.main import main as command_line  # imports libraries
+
+    command_line()
+
 
 if __name__ == "__main__":
     main()

@@ -23,6 +23,7 @@ from typing import Any
 
 from eosingest.api.messages import Answer, Call, Logged, Message, Note
 from eosingest.errors import REPORT_A_BUG, EosingestError, InterruptedRunError
+from eosingest.host.library_warnings import keep_off_the_terminal
 from eosingest.report.progress import AuditProgress, Progress
 from eosingest.spec.late import keep_from_children
 
@@ -148,6 +149,7 @@ def _answer(call: Call, caller: _Caller) -> Answer:
 
 def main(descriptor: int) -> None:
     """Receive one Call on the connection with this file descriptor, perform it, and send its Answer."""
+    keep_off_the_terminal()
     os.set_inheritable(descriptor, False)
     for number in _HANDLED:  # a verb that writes nothing ends at once
         signal.signal(number, signal.SIG_DFL)

@@ -34,7 +34,8 @@ _TICK_S = 0.1
 _ORDERLY_END_S = 30.0  # a run ends within 10 s of its signal, its JVM within 5 s more
 _EXIT_S = 10.0
 _STDERR_LINES = 20
-_OF_SPARK_SUBMIT = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
+# PYTHONWARNINGS: the process imports libraries before it can set filters of its own (host/library_warnings.py).
+_NOT_PASSED_ON = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "PYTHONWARNINGS")
 
 
 def perform(
@@ -216,7 +217,7 @@ def _environment() -> dict[str, str]:
     for entry in sys.path:
         if entry and str(Path(entry).resolve()) not in own:
             found.append(entry)
-    environment = {name: value for name, value in os.environ.items() if name not in _OF_SPARK_SUBMIT}
+    environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON}
     environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(found))
     environment.setdefault("EOSINGEST_PREPARE", "off")
     return environment

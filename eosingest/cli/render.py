@@ -130,16 +130,18 @@ class LogHandler(logging.Handler):
 
 @contextlib.contextmanager
 def logging_to(renderer: Renderer, *, verbose: bool) -> Iterator[None]:
-    """Context manager: show the package's log on stderr."""
+    """Context manager: show the package's log on stderr, and with `verbose` the libraries' warnings."""
     logger, handler = logging.getLogger("eosingest"), LogHandler(renderer, verbose=verbose)
     level = logger.level
-    logger.addHandler(handler)
+    for each in (logger, logging.getLogger()):
+        each.addHandler(handler)
     logger.setLevel(logging.DEBUG if verbose else logging.INFO)
     try:
         yield
     finally:
         logger.setLevel(level)
-        logger.removeHandler(handler)
+        for each in (logger, logging.getLogger()):
+            each.removeHandler(handler)
 
 
 def _envelope(result: Result) -> str:

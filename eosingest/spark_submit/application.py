@@ -6,6 +6,10 @@ import sys
 from collections.abc import Callable
 
 try:
+    from eosingest.host.library_warnings import keep_off_the_terminal
+
+    keep_off_the_terminal()  # before the command line imports libraries
+
     from eosingest.cli.main import main
     from eosingest.cli.signals import relay_by
 except ModuleNotFoundError as error:

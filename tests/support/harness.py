@@ -354,7 +354,18 @@ def run_text(job: Job, verb: str = "run", *arguments: str, env: Mapping[str, str
     return finish(process)
 
 
-_NOISE = ("Traceback", " WARN ", "\tat ", "Py4J", "py4j", "org.apache.spark", "java.lang", "java.io", "Exception:")
+_NOISE = (
+    "Traceback",
+    " WARN ",
+    "Warning:",
+    "\tat ",
+    "Py4J",
+    "py4j",
+    "org.apache.spark",
+    "java.lang",
+    "java.io",
+    "Exception:",
+)
 
 
 def assert_quiet(done: Done) -> None:

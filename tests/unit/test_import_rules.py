@@ -48,9 +48,9 @@ ROOMS: dict[str, set[str]] = {
     },
     "cli": {"app", "broker", "errors", "host", "report", "sniff", "spec"},
     # The Python API lies beside the command line: it asks app/, in a process of its own, which ends its JVMs before it ends.
-    "api": {"app", "errors", "report", "spec", "spark.session"},
-    "spark_submit": {"cli", "spark.submitted"},
-    "__main__": {"cli"},
+    "api": {"app", "errors", "host", "report", "spec", "spark.session"},
+    "spark_submit": {"cli", "host", "spark.submitted"},
+    "__main__": {"cli", "host"},
     # The names of the Python API, imported when they are first used. Whatever is in the package imports this module, too.
     "__init__": {"api", "errors", "report", "spec"},
 }
