@@ -46,7 +46,7 @@ def counting_java(folder: Path) -> tuple[dict[str, str], Path]:
 
 
 def test_a_job_from_first_plan_to_nothing_to_do(job: Job, tmp_path: Path) -> None:
-    """plan, status and check before and after a run; then five runs with nothing to do: no JVM, at most 1.5 s each."""
+    """plan, status and check before and after a run; then five runs with nothing to do: no JVM, at most 3 s each."""
     job.write_numbers("a.jsonl", range(3000))
     job.write_numbers("b.jsonl", range(3000, 3010))
     (job.data / "empty.jsonl").touch()
@@ -72,7 +72,7 @@ def test_a_job_from_first_plan_to_nothing_to_do(job: Job, tmp_path: Path) -> Non
     assert not log.exists(), log.read_text()
     assert end_offsets(job.servers, job.name) == before
     print(f"nothing to do: {sorted(times)}")
-    assert statistics.median(times) <= 1.5, times
+    assert statistics.median(times) <= 3.0, times
 
     text = run_text(job, env=environment)
     assert text.exit_code == 0

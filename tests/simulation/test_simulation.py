@@ -17,7 +17,7 @@ from tests.simulation.schedule import run_schedule
 
 SCHEDULES = 20_000
 FEW = 1_500  # what `make test` plays
-# Once violations; each is told in docs/verification.md.
+# Once violations; docs/lab/simulation.md describes each.
 MENDED = [
     665_644,  # the control record compacted away while a run with another prefix read it: it claimed as the job's first
     790_515,  # an attempt that looked while compaction took the control record, and inited beside a newer one
