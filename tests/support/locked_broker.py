@@ -23,7 +23,7 @@ from tests.support.certificates import KEY_PASSWORD, Certificates
 from tests.support.guarded_broker import EVERY_ACL, OFFSETS, USER, binding
 from tests.support.harness import wait_for
 from tests.support.kafka_nodes import HEAP, Node, distinct_ports
-from tests.support.token_endpoint import AUDIENCE, CLIENT, SCOPE, SECRET, TokenEndpoint
+from tests.support.token_endpoint import AUDIENCE, CLIENT, ISSUER, SCOPE, SECRET, TokenEndpoint
 
 PASSWORD = "password-not-to-be-shown"
 SECRETS = (PASSWORD, SECRET, KEY_PASSWORD)
@@ -157,6 +157,8 @@ def _logins(tokens: TokenEndpoint) -> dict[str, str]:
         f"{at}.oauthbearer.sasl.server.callback.handler.class": _VALIDATOR,
         f"{at}.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": tokens.keys_url,
         f"{at}.oauthbearer.sasl.oauthbearer.expected.audience": AUDIENCE,
+        f"{at}.oauthbearer.sasl.oauthbearer.expected.issuer": ISSUER,
         "sasl.oauthbearer.jwks.endpoint.url": tokens.keys_url,
         "sasl.oauthbearer.expected.audience": AUDIENCE,
+        "sasl.oauthbearer.expected.issuer": ISSUER,  # required since 4.4.0
     }

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 from tests.support.certificates import openssl
 
 CLIENT, SECRET = "loader", "client+secret/not-to-be-shown"
-SCOPE, AUDIENCE = "kafka", "the-brokers"
+SCOPE, AUDIENCE, ISSUER = "kafka", "the-brokers", "the-tests"
 _LASTS_S = 300
 
 
@@ -58,7 +58,14 @@ class TokenEndpoint:
     def token(self, subject: str) -> str:
         """Return a signed token for a user."""
         now = int(time.time())
-        claims = {"sub": subject, "aud": self.audience, "iat": now, "exp": now + self.lasts_s, "scope": SCOPE}
+        claims = {
+            "iss": ISSUER,
+            "sub": subject,
+            "aud": self.audience,
+            "iat": now,
+            "exp": now + self.lasts_s,
+            "scope": SCOPE,
+        }
         head = {"alg": "RS256", "typ": "JWT", "kid": "test"}
         signed = ".".join(_base64(json.dumps(part).encode()) for part in (head, claims))
         signature = openssl("dgst", "-sha256", "-sign", "jwt.key", folder=self.folder, data=signed.encode())
