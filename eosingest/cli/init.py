@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shlex
@@ -54,7 +55,8 @@ def init(
             raise SpecError(
                 f"{spec} is there already; it was left as it is",
                 code="exists",
-                hint="name another file, or overwrite it: eosingest init --force",
+                hint=f"name another file: eosingest init{_from_option(from_)} {shlex.quote(str(_unused(spec)))};"
+                " or give --force, which overwrites it",
             )
         schema_text = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
         wrote_schema = _write(schema, schema_text, force=force)
@@ -77,6 +79,16 @@ def init(
         )  # fmt: skip
 
     return Action("init", perform, output, verbose, quiet)
+
+
+def _from_option(named: str | None) -> str:
+    return "" if named is None else f" --from {shlex.quote(named)}"
+
+
+def _unused(spec: Path) -> Path:
+    """Return a file next to the spec that does not exist."""
+    others = (spec.with_name(f"{spec.stem}-{number}{spec.suffix}") for number in itertools.count(2))
+    return next(other for other in others if not other.exists())
 
 
 def _spec_file(path: str) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -157,7 +158,7 @@ class KafkaPythonAdmin:
                 self._client.create_topics({name: wanted}, wait_for_metadata=True)
             self._created.add(name)
         except FatalError as error:
-            settings = "".join(f" --config {key}={value}" for key, value in config.items())
+            settings = "".join(f" --config {shlex.quote(f'{key}={value}')}" for key, value in config.items())
             replication = f" --replication-factor {replication_factor}" if replication_factor > 0 else ""
             raise FatalError(
                 error.message,

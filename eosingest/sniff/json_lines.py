@@ -16,6 +16,7 @@ from eosingest.sniff.opened import Opened
 
 _NULL = "null"
 _DIGITS = re.compile(r"[0-9]")
+_JQ_VERSION = "jq 1.7 or later: earlier versions round numbers of more than 15 digits"
 _DEEPEST = 100  # levels of nesting that a schema describes; a deeper value is the STRING of its JSON
 
 
@@ -38,7 +39,9 @@ def look(data: Opened) -> Found:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise FatalError(
-            f"{data.file} is not UTF-8 text (byte {error.start})", code="encoding", hint="convert it: iconv -t UTF-8 …"
+            f"{data.file} is not UTF-8 text (byte {error.start})",
+            code="encoding",
+            hint="convert it: iconv -f ENCODING -t UTF-8 FILE > NEW.jsonl",
         ) from None
     document = _document(data, text) if whole else None
     if document is not None:
@@ -105,8 +108,8 @@ def _refuse_other_forms(data: Opened, text: str) -> None:
         raise FatalError(
             f"{data.file} is one JSON array; records are read one a line",
             code="json-array",
-            hint=f"{start}jq -c '.[]'{given} > {name}, then: eosingest init --from {name}; or say in the spec that each file is"
-            " one document: options = { multiLine = true }",
+            hint=f"{start}jq -c '.[]'{given} > {name}, then: eosingest init --from {name} ({_JQ_VERSION});"
+            " or say in the spec that each file is one document: options = { multiLine = true }",
         )
     first = next((line for line in text.split("\n") if line.strip()), "")
     try:
@@ -121,8 +124,8 @@ def _refuse_other_forms(data: Opened, text: str) -> None:
         raise FatalError(
             f"{data.file} has records over several lines; they are read one a line",
             code="json-lines",
-            hint=f"{start}jq -c .{given} > {name}, then: eosingest init --from {name}; or, where each file is one record, say"
-            " in the spec: options = { multiLine = true }",
+            hint=f"{start}jq -c .{given} > {name}, then: eosingest init --from {name} ({_JQ_VERSION});"
+            " or, where each file is one record, say in the spec: options = { multiLine = true }",
         ) from None
 
 

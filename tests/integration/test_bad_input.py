@@ -26,6 +26,7 @@ from tests.support.harness import (
     topic_exists,
     write_tables,
 )
+from tests.support.kafka_tools import commands_in, run_command
 
 SECRET = "hunter2-secret"
 SOURCE = 'format = "json"\npath = "data/*.jsonl"\nschema = "n BIGINT, s STRING"'
@@ -92,6 +93,10 @@ def test_topics_that_cannot_be_used(job: Job) -> None:
         done = job.run("run", "--set", f"sink.offsets_topic={offsets}")
         assert_refused(done, 7, "offsets-topic-policy", offsets, "kafka-configs", "cleanup.policy=compact")
         assert set(end_offsets(job.servers, offsets).values()) == {0}
+    (command,) = commands_in(done.envelope["errors"][0]["hint"])
+    run_command(command, job.servers)
+    other = job.run("run", "--set", f"sink.offsets_topic={offsets}", "--set", f"name={job.name}-2")
+    assert_refused(other, 7, "topic-missing", job.name)
 
 
 # ---- Spark starts, and no job ------------------------------------------------------------------------------------------

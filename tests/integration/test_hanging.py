@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient, TopicPartition
-from kafka.admin import AbortTransactionSpec
 
 from eosingest import broker
 from eosingest.broker.server import Server
@@ -21,6 +19,7 @@ from eosingest.kafka.protocols import LogRecord
 from tests.support.harness import Done, Job, kill_group, wait_for
 from tests.support.held_runs import start_held
 from tests.support.job_checks import OFFSETS_TOPIC, assert_exact, assert_positions, offsets_partition, write_files
+from tests.support.kafka_tools import commands_in, run_command
 from tests.support.raw_kafka import RawKafka
 
 pytestmark = pytest.mark.slow
@@ -117,22 +116,10 @@ def _lose_the_transaction_log(folder: Path) -> None:
 
 
 def _abort_as_told(job: Job, done: Done, topic: str) -> None:
-    """Do what `kafka-transactions abort` does, with the arguments that the hint gives."""
+    """Run the command of the hint, and again for each further partition that the hint names."""
     hint = done.envelope["errors"][0]["hint"]
-    assert f"abort --topic {topic} --partition" in hint, done
-    places = re.findall(r"--partition (\d+) --start-offset (\d+)[,;]", hint)
-    assert places, done
-    admin = KafkaAdminClient(bootstrap_servers=job.servers)
-    try:
-        for partition, start_offset in places:
-            at = TopicPartition(topic, int(partition))
-            (held,) = [
-                producer
-                for producer in admin.describe_producers([at])[at].active_producers
-                if producer.current_transaction_start_offset == int(start_offset)
-            ]
-            admin.abort_transaction(
-                AbortTransactionSpec(at, held.producer_id, held.producer_epoch, held.coordinator_epoch)
-            )
-    finally:
-        admin.close()
+    (command,) = commands_in(hint)
+    assert f"abort --topic {topic} --partition" in command, done
+    first, *others = re.findall(r"--partition \d+ --start-offset \d+", hint)
+    for place in (first, *others):
+        run_command(command.replace(first, place), job.servers)

@@ -107,6 +107,22 @@ def test_what_is_refused(server: Postgres, rows: None, case: str) -> None:
     assert server.execute("select count(*) from public.customers") == [(10,)]
 
 
+def test_the_command_for_a_volatile_function(server: Postgres, rows: None) -> None:
+    """Runs the command of the hint. None is given for a function of the system, which other queries use."""
+    body = "returns int language plpgsql volatile as 'begin return $1; end'"
+    server.execute(f'create function public."Twice ""or"" more"(a int) {body}')
+    server.execute(f'create function public."Twice ""or"" more"(a int, b int) {body}')
+    asked = source(server, """select public."Twice ""or"" more"(id::int) as id from public.orders""")
+    for _ in range(2):  # the plan does not say which one of the two is called
+        with pytest.raises(EosingestError) as caught:
+            asked.check()
+        server.execute(caught.value.hint.partition("it does not: ")[2].partition(";")[0])
+    asked.check()
+    with pytest.raises(EosingestError) as caught:
+        source(server, "select id, random() as r from public.orders").check()
+    assert "ALTER" not in caught.value.hint
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AclOperation, ResourceType
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
 
 from tests.integration.test_verbs import command
 from tests.support.guarded_broker import OFFSETS, PASSWORD, USER, Allowed, GuardedBroker, of_a_job, serving
@@ -24,6 +24,7 @@ from tests.support.harness import (
     wait_for,
 )
 from tests.support.held_runs import Held
+from tests.support.kafka_tools import commands_in, run_command
 from tests.support.source_topics import SourceTopic, copy_job, numbered
 
 pytestmark = pytest.mark.timeout(900)
@@ -144,9 +145,21 @@ def test_a_topic_that_the_user_may_not_create(job_of_user: Guarded) -> None:
     others = [each for each in job.needed if each[1] != job.job.name]
     topics = [(ResourceType.TOPIC, new, AclOperation.WRITE)]
     job.broker.allow_only([*others, *topics])
-    assert_refused(job.run(), 7, "topic-not-created", "kafka-topics", f"--create --topic {new}")
+    refused = job.run()
+    assert_refused(refused, 7, "topic-not-created", "kafka-topics", f"--create --topic {new}")
     job.broker.allow_only([*others, *topics, (ResourceType.TOPIC, new, AclOperation.CREATE)])
     assert_done(job.run(), records_sent=10)
+    (command,) = commands_in(refused.envelope["errors"][0]["hint"])
+    run_command(command.replace(new, f"{new}er"), job.broker.direct)
+    assert topic_settings(job.broker.direct, f"{new}er") == topic_settings(job.broker.direct, new)
+
+
+def topic_settings(servers: str, topic: str) -> tuple[int, dict[str, str]]:
+    """Return a topic's number of partitions and its configuration."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    (entries,) = [each.result(20) for each in admin.describe_configs([ConfigResource("topic", topic)]).values()]
+    partitions = admin.list_topics(topic, timeout=20).topics[topic].partitions
+    return len(partitions), {name: entry.value for name, entry in entries.items()}
 
 
 def with_dead_letters(job: Guarded) -> tuple[str, list[Allowed]]:

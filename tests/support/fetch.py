@@ -8,14 +8,14 @@ from collections.abc import Callable
 from eosingest.errors import TemporaryError
 from eosingest.sources.files.reading import hadoop_s3
 from eosingest.spark import avro_jar
-from tests.support import registry
+from tests.support import kafka_tools, registry
 
 _TRIES = 3
 
 
 def main() -> None:
     """Fetch it, each part in three tries; nothing where it is there."""
-    for fetch in (lambda: hadoop_s3.jars({}), lambda: avro_jar.jars({}), registry.home):
+    for fetch in (lambda: hadoop_s3.jars({}), lambda: avro_jar.jars({}), registry.home, kafka_tools.tools_jar):
         _tried(fetch)
 
 

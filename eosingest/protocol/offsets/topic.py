@@ -54,7 +54,8 @@ def ensure_topic(admin: Admin, name: str) -> tuple[TopicDescription, list[str]]:
         raise FatalError(
             f'the offsets topic {name} has cleanup.policy "{policy}": it must be "compact", or progress would be deleted',
             code="offsets-topic-policy",
-            hint=f"kafka-configs --alter --entity-type topics --entity-name {name} --add-config cleanup.policy=compact",
+            hint="nothing was sent; correct it, then run again: kafka-configs --bootstrap-server SERVERS --alter"
+            f" --entity-type topics --entity-name {name} --add-config cleanup.policy=compact",
         )
     return found, []
 

@@ -30,7 +30,12 @@ _NOTHING_BUT_COMMENTS = re.compile(rf"(?:[ \t\r\n]|{_COMMENT})*(?://.*)?", re.DO
 _TOKEN_OR_COMMENT = re.compile(
     rf"""{_COMMENT}|//.*|[^"'{{}}\[\]/]++|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|.""", re.DOTALL
 )
-_ONE_A_LINE = "set source.options.multiLine = true, or write one record a line: jq -c '.[]' FILE > FILE.jsonl"
+# The copy is made outside of the source: a run that finds both files sends each record twice.
+_BY_JQ = (
+    "write one record a line to a folder that source.path does not match, then move the copy in FILE's place:"
+    " jq -c {} FILE > FOLDER/COPY (jq 1.7 or later: earlier versions round numbers of more than 15 digits)"
+)
+_MULTI_LINE = f"set source.options.multiLine = true, or {_BY_JQ}"
 
 
 class JsonScan:
@@ -66,10 +71,12 @@ class JsonScan:
             self._begun = True
             if text.startswith("[") and not text.endswith("]"):
                 raise BadTextError(
-                    "this is a JSON array over several lines", line=block.line + number, hint=_ONE_A_LINE
+                    "this is a JSON array over several lines",
+                    line=block.line + number,
+                    hint=_MULTI_LINE.format("'.[]'"),
                 )
             if text.startswith("{") and "}" not in text:
-                hint = _ONE_A_LINE.replace("'.[]'", "'.'")
+                hint = _MULTI_LINE.format(".")
                 raise BadTextError("this is a JSON document over several lines", line=block.line + number, hint=hint)
             return
 
@@ -99,7 +106,7 @@ class JsonScan:
                 raise BadTextError(
                     f"text behind the line's first value, which Spark drops: {rest[:40]}",
                     line=block.line + number,
-                    hint="write one record a line: jq -c . FILE > FILE.jsonl",
+                    hint=_BY_JQ.format("."),
                 )
 
 

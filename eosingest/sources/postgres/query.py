@@ -44,7 +44,9 @@ where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname not in ('pg_catalog',
 order by c.oid
 """
 _VOLATILE = """
-select format('%%s.%%s', n.nspname, p.proname) from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+select format('%%s.%%s', n.nspname, p.proname), n.nspname = 'pg_catalog',
+  format('%%I.%%I(%%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid))
+from pg_proc p join pg_namespace n on n.oid = p.pronamespace
 where p.provolatile = 'v' and (n.nspname, p.proname) in (select * from unnest(%s::text[], %s::text[])) limit 1
 """
 _IDENTIFIER = r'(?:"(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)'
@@ -165,7 +167,9 @@ def _refuse_unstable(connection: Any, query: str) -> None:
     calls = {tuple(_bare(part) for part in (call[1] or "pg_catalog", call[2])) for call in _CALL.finditer(text)}
     schemas, names = [schema for schema, _ in calls], [name for _, name in calls]
     if found := connection.execute(_VOLATILE, (schemas, names)).fetchone():
-        raise _unstable(f"{found[0]}()", f"leave it out, or, if it does not: ALTER FUNCTION {found[0]} STABLE")
+        name, of_the_system, signature = found
+        own = "" if of_the_system else f", or, if it does not: ALTER FUNCTION {signature} STABLE"
+        raise _unstable(f"{name}()", f"leave it out{own}")
 
 
 def _bare(name: str) -> str:
