@@ -133,3 +133,21 @@ assert eosingest.run(spec).complete
 assert eosingest.verify(spec, against_source=True).verdict == "verified"
 assert state() == before, (before, state())
 """
+
+
+@pytest.mark.slow
+def test_python_api(job: Job) -> None:
+    """The caller keeps its filters, and a verb warns nobody; with -W error, which ends the caller at its own warnings."""
+    job.write_numbers("a.jsonl", range(3))
+    done = finish(
+        subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", OF_THE_API, str(job.spec)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=job.folder,
+            start_new_session=True,
+        ),
+        LONG_S,
+    )
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
