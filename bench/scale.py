@@ -154,11 +154,11 @@ def offset_records(plan: Plan, sequence: int = 0) -> Iterator[OffsetRecord]:
             570_000,
             570_000,
             2**63 + number,
+            0,
             each.version,
             1,
             number % TASKS,
             sequence,
-            metadata_checksum=0,
         )
 
 
@@ -231,7 +231,7 @@ def write_offsets(servers: str, plan: Plan) -> int:
         if number % _RECORDS_A_COMMIT == _RECORDS_A_COMMIT - 1:
             producer.commit_transaction(60)
             producer.begin_transaction()
-    control = ControlRecord(1, "now", record.RUNNING, TASKS, Pinned("json", "", "t", "i", "c", 5, "p"), 1)
+    control = ControlRecord(1, "now", record.RUNNING, TASKS, Pinned("json", "", "t", "i", "c", 5, "p", "o"), 1)
     producer.produce(TOPIC, control.encode(), record.control_key(JOB), partition)
     producer.commit_transaction(60)
     return partition
@@ -285,7 +285,7 @@ def control_bytes(partitions: int, columns: int) -> int:
     """Return how long a control record is, of a sink topic with so many partitions and a schema of so many columns."""
     ends = tuple(10**9 + number for number in range(partitions))
     schema = ", ".join(f"a_column_of_a_table_{number:04} STRING" for number in range(columns))
-    pinned = Pinned("json", "/mnt/lake/events", "events", "i" * 36, "c" * 22, 5, "eosingest-")
+    pinned = Pinned("json", "/mnt/lake/events", "events", "i" * 36, "c" * 22, 5, "eosingest-", "o" * 22)
     control = ControlRecord(1, "now", record.COMPLETE, 0, pinned, 1, schema=schema, audit=Audit(ends, ends))
     return len(control.encode())
 

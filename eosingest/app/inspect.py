@@ -301,7 +301,6 @@ def _item_line(entry: PlannedItem, made: Plan) -> dict[str, Any]:
     return {
         "name": entry.item.name,
         "size": entry.item.size,
-        "length": entry.item.size,  # the older name of the size
         "splits": entry.splits,
         "splits_pending": len(entry.pending),
         "state": state,

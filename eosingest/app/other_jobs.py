@@ -39,7 +39,7 @@ class OtherJobs:
                 with self._log.kafka_errors("reading the offsets topic"):
                     bounds = reader.log_start(), reader.high_watermark()
                     records = reader.read(*bounds, committed=True, deadline_s=self._patience_s)
-                    states += fold_jobs(records).values()
+                    states += fold_jobs(records, reader.place).values()
             finally:
                 reader.close()
         ranges = list(self._kafka.admin.offset_ranges(self._sink.name, self._sink.partitions))

@@ -123,7 +123,6 @@ def driver_settings(
         from_scratch=options.from_scratch,
         accept_change=options.accept_change,
         accept_gap=options.accept_gap,
-        has_metadata=bool(spec.record.headers) or spec.record.timestamp is not None,
         host=socket.gethostname(),
         pid=os.getpid(),
         versions=versions,

@@ -235,7 +235,6 @@ class _Verification:
         writers = self._kafka.admin.writers(self._sink.name, self._sink.partitions)
         return Circumstances(
             removed=tuple(findings.removed(self._sink, self._extents)),
-            start_known=self._control.audit.start is not None,
             writers=tuple(sorted(name for name in writers if not ours.fullmatch(name))),
             others=tuple(job.name for job in self._sisters),
         )

@@ -27,7 +27,6 @@ from eosingest.audit.receipts import (
 )
 from eosingest.records.checksum import Totals
 
-_NO_START = "the job began under a release that kept no start positions, so they may be older"
 _ASK_THE_SOURCE = "--against-source tells which"
 
 
@@ -62,10 +61,7 @@ def _judge_late(judgement: Judgement, found: Found, copies: Copies, circumstance
 
 def _judge_surplus(judgement: Judgement, surplus: Totals, copies: Copies, circumstances: Circumstances) -> None:
     number = surplus.records
-    if not circumstances.start_known:
-        text = f"more than the receipts speak of; {_NO_START}"
-        judgement.add(INCONCLUSIVE, Finding(SURPLUS, text, number))
-    elif circumstances.others:
+    if circumstances.others:
         text = (
             f"more than this job and {', '.join(circumstances.others)} have sent: doubled, of another producer, or left by"
             " a run --from-scratch of one of them"
@@ -106,7 +102,9 @@ def by_source(
     """Return the verdict for a topic that was compared with the source, record by record."""
     judgement = Judgement()
     if compared.whole:
-        _judge_doubled(judgement, compared, circumstances)
+        for entry in compared.of(DOUBLED):
+            text = "in the topic more often than in the source"
+            judgement.add(MISMATCH, Finding(DOUBLED, text, entry.records, entry.split, entry.examples))
         changed = _judge_lost(judgement, compared, circumstances)
         _judge_unknown(judgement, changed, compared, circumstances)
     elif found.total != expected:  # surplus records may be of rows that could not be read: the sums decide
@@ -126,16 +124,6 @@ def by_source(
     if judgement.verdict == INCONCLUSIVE and found.total != expected:
         _name_removed(judgement, circumstances)
     return judgement
-
-
-def _judge_doubled(judgement: Judgement, compared: Compared, circumstances: Circumstances) -> None:
-    for entry in compared.of(DOUBLED):
-        text = "in the topic more often than in the source"
-        if circumstances.start_known:
-            judgement.add(MISMATCH, Finding(DOUBLED, text, entry.records, entry.split, entry.examples))
-        else:
-            text += f"; {_NO_START}"
-            judgement.add(INCONCLUSIVE, Finding(SURPLUS, text, entry.records, entry.split, entry.examples))
 
 
 def _judge_lost(judgement: Judgement, compared: Compared, circumstances: Circumstances) -> int:
@@ -167,12 +155,8 @@ def _judge_lost(judgement: Judgement, compared: Compared, circumstances: Circums
 def _judge_unknown(judgement: Judgement, changed: int, compared: Compared, circumstances: Circumstances) -> None:
     foreign = compared.unknown - changed
     if foreign:
-        text = (
-            "that the source does not have"
-            if circumstances.start_known
-            else "that the source does not have; they may be older"
-        )
-        finding = Finding(FOREIGN, text + _named(circumstances), foreign, examples=compared.unknown_examples)
+        text = "that the source does not have" + _named(circumstances)
+        finding = Finding(FOREIGN, text, foreign, examples=compared.unknown_examples)
         judgement.add(INCONCLUSIVE, finding)
 
 

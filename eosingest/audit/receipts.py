@@ -84,7 +84,7 @@ def extents(audit: Audit, ranges: Sequence[OffsetRange]) -> list[Extent]:
     """Return what to read of each partition. A partition that was added after the job began is read from offset 0."""
     found = []
     for partition, held in enumerate(ranges):
-        begins = audit.start[partition] if audit.start is not None and partition < len(audit.start) else 0
+        begins = audit.start[partition] if partition < len(audit.start) else 0
         end = audit.end[partition] if audit.end is not None and partition < len(audit.end) else held.end
         found.append(Extent(partition, begins, max(begins, held.start), end, held.end))
     return found
@@ -171,13 +171,11 @@ class Compared:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What else may explain a difference. `removed`: sentences on records that brokers may have removed. `start_known`: the
-    offsets where the job began are known. `writers`: producers in the topic that are not known as the job's. `others`: the
-    eosingest jobs whose receipts were counted too.
+    """What else may explain a difference. `removed`: sentences on records that brokers may have removed. `writers`:
+    producers in the topic that are not known as the job's. `others`: the eosingest jobs whose receipts were counted too.
     """
 
     removed: tuple[str, ...] = ()
-    start_known: bool = True
     writers: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
 

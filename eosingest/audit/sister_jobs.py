@@ -6,13 +6,13 @@ jobs; the jobs whose extents (offset ranges) overlap are counted together.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from eosingest.audit.receipts import Extent, expected_of, extents
 from eosingest.errors import FatalError
 from eosingest.kafka.protocols import LogRecord, OffsetRange
+from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.state import JobState
 from eosingest.records.checksum import Totals
 
@@ -27,30 +27,37 @@ class SisterJob:
     extents: tuple[Extent, ...]
 
 
-def fold_jobs(records: Iterable[LogRecord]) -> dict[str, JobState]:
-    """Return the state of every job that has records, by name. A job written by a newer release is left out."""
+def fold_jobs(records: Iterable[LogRecord], place: str) -> dict[str, JobState]:
+    """Return the state of every job that has a control record, by name; other records are strangers', and ignored.
+
+    Raises FatalError as `JobState.fold` does: what a job has sent is not known where one of its records cannot be read.
+    """
     states: dict[str, JobState] = {}
-    newer = set()
+    refused: dict[str, FatalError] = {}
+    jobs = set()
     for entry in records:
-        job = str(json.loads(entry.key.decode())[0])
+        job = record.job_of(entry.key)
+        if job is None:
+            continue
+        if entry.key in (record.control_key(job), record.settled_key(job)):
+            jobs.add(job)
         try:
-            states.setdefault(job, JobState(job)).fold([entry])
-        except FatalError:
-            newer.add(job)
-    return {job: state for job, state in states.items() if job not in newer}
+            states.setdefault(job, JobState(job)).fold([entry], place)
+        except FatalError as error:
+            refused.setdefault(job, error)
+    for job in sorted(jobs & refused.keys()):
+        raise refused[job]
+    return {job: states[job] for job in jobs}
 
 
 def sister_jobs(
     states: Iterable[JobState], mine: str, topic_id: str, ranges: Sequence[OffsetRange]
 ) -> tuple[SisterJob, ...]:
-    """Return the jobs except `mine` that wrote to the topic with this id, sorted by name.
-
-    A job that began under a release that kept no start offsets is left out: it is not known where its records begin.
-    """
+    """Return the jobs except `mine` that wrote to the topic with this id, sorted by name."""
     found = []
     for state in states:
         control = state.settled
-        if control is None or state.job == mine or control.pinned.topic_id != topic_id or control.audit.start is None:
+        if control is None or state.job == mine or control.pinned.topic_id != topic_id:
             continue
         expected = expected_of(state.offsets.values(), control.audit)
         own = tuple(extents(control.audit, ranges))

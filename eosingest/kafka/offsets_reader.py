@@ -66,6 +66,11 @@ class LibrdkafkaOffsetsReader:
         self._consumers: dict[str, confluent_kafka.Consumer] = {}
         self._admin: AdminClient | None = None
 
+    @property
+    def place(self) -> str:
+        """The partition's name."""
+        return f"{self._topic}-{self._partition}"
+
     def topic_id(self) -> str:
         """Return the topic's id."""
         with failures():

@@ -135,6 +135,10 @@ class Producer(Protocol):
 class OffsetsReader(Protocol):
     """Reads one partition of the offsets topic. Raises KafkaFailure."""
 
+    @property
+    def place(self) -> str:
+        """The partition's name for messages, as Kafka writes it: topic-number."""
+
     def topic_id(self) -> str:
         """Return the id of the topic that is there now, as in `TopicDescription`."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from eosingest.errors import ChangedError, listed
-from eosingest.protocol.audited_source import AuditedSource, covers_metadata
+from eosingest.protocol.audited_source import AuditedSource
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
 from eosingest.protocol.pins import from_scratch_hint
 from eosingest.protocol.source import SplitId
@@ -17,8 +17,6 @@ from eosingest.records.checksum import Totals
 
 # What decides a record's partition, which no receipt covers.
 _BEYOND_RECEIPTS = frozenset({"record.partition", "sink.partitioner"})
-# What receipts of earlier releases do not cover.
-_METADATA = frozenset({"record.headers", "record.timestamp"})
 _NAMED_AT_MOST = 5
 
 
@@ -27,19 +25,11 @@ def sent_since_pinned(control: ControlRecord, offsets: Mapping[SplitId, OffsetRe
     return {split: offset for split, offset in offsets.items() if offset.run >= control.pinned_since}
 
 
-def refuse_unprovable(changed: Iterable[str], sent: Iterable[OffsetRecord], *, has_metadata: bool) -> None:
-    """Raise ChangedError where the receipts of what was sent cannot prove that it stays as it is.
-
-    `has_metadata`: records have headers or timestamps of their own.
-    """
-    old = not all(covers_metadata(receipt) for receipt in sent)
-    beyond = sorted((_BEYOND_RECEIPTS | _METADATA if old else _BEYOND_RECEIPTS) & set(changed))
+def refuse_unprovable(changed: Iterable[str]) -> None:
+    """Raise ChangedError where receipts cannot prove that the records in the topic stay as they are."""
+    beyond = sorted(_BEYOND_RECEIPTS & set(changed))
     if beyond:
         raise _refused(f"{', '.join(beyond)} cannot be changed in the middle of a job: receipts say nothing of it")
-    if old and has_metadata:
-        raise _refused(
-            "the records have headers or timestamps, and receipts that an earlier release wrote say nothing of those"
-        )
 
 
 def refuse_unproven(rows: AuditedSource, sums: Mapping[SplitId, Totals]) -> None:

@@ -19,19 +19,17 @@ from eosingest.records.checksum import Totals
 class Unit:
     """What is compared with a receipt: a split, or a whole item where it is cut in another way today.
 
-    `run` is the first one that sent any of it. `covers_metadata`: the receipt covers headers and timestamps, too.
+    `run` is the first one that sent any of it.
     """
 
     name: str
     splits: tuple[SplitId, ...]
     receipt: Totals
     run: int
-    covers_metadata: bool = True
 
     def is_given_by(self, rows: Mapping[SplitId, Totals]) -> bool:
         """Say whether the sums over its splits' rows equal the receipt."""
-        found = sum((rows[split] for split in self.splits), Totals())
-        return (found if self.covers_metadata else replace(found, metadata=0)) == self.receipt
+        return sum((rows[split] for split in self.splits), Totals()) == self.receipt
 
 
 @dataclass(frozen=True)
@@ -110,21 +108,14 @@ def _units(
 
 
 def _unit(name: str, splits: tuple[SplitId, ...], receipts: list[OffsetRecord]) -> Unit:
-    covers = all(covers_metadata(receipt) for receipt in receipts)
-    sums = [_of_all_rows(receipt, covers) for receipt in receipts]
-    return Unit(name, splits, sum(sums, Totals()), min(receipt.run for receipt in receipts), covers)
+    sums = sum((_of_all_rows(receipt) for receipt in receipts), Totals())
+    return Unit(name, splits, sums, min(receipt.run for receipt in receipts))
 
 
-def _of_all_rows(receipt: OffsetRecord, covers: bool) -> Totals:
+def _of_all_rows(receipt: OffsetRecord) -> Totals:
     """Return the sums over a split's rows: those that were sent, and those that became dead letters."""
-    sent = Totals(receipt.records, receipt.checksum, (receipt.metadata_checksum or 0) if covers else 0)
-    dead = receipt.dead
-    return sent + Totals(dead.count, dead.rows, dead.metadata if covers else 0)
-
-
-def covers_metadata(receipt: OffsetRecord) -> bool:
-    """Say whether a receipt covers headers and timestamps: those of earlier releases do not, unless they are empty."""
-    return receipt.metadata_checksum is not None or not receipt.records
+    sent, dead = Totals(receipt.records, receipt.checksum, receipt.metadata_checksum), receipt.dead
+    return sent + Totals(dead.count, dead.rows, dead.metadata)
 
 
 def _why(name: str, plan: Plan, listing: Listing) -> str:

@@ -17,6 +17,7 @@ from eosingest.protocol.offsets import record, scope_piece, topic
 from eosingest.protocol.offsets.blocking import blocked_read
 from eosingest.protocol.offsets.gap import GapRecord
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord, RunRecord
+from eosingest.protocol.offsets.scope_piece import ScopePiece
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.refusals import hint_of
 from eosingest.protocol.transactional_ids import control_id, sharing
@@ -119,9 +120,11 @@ class ControlLog:
             with contextlib.closing(self._kafka.reader(partition)) as reader, self.kafka_errors("claiming the job"):
                 bounds = reader.log_start(), reader.high_watermark()
                 for entry in reader.read(*bounds, committed=False, deadline_s=self._deadline_s()):
-                    found = prefixes.get(entry.key)
-                    if found and entry.value and record.decode_control(entry.value).pinned.prefix == found[0]:
-                        return found
+                    if found := prefixes.get(entry.key):
+                        state = JobState(found[1])
+                        state.fold([entry], reader.place)
+                        if state.control is not None and state.control.pinned.prefix == found[0]:
+                            return found
         return None
 
     def read_back(self) -> None:
@@ -194,7 +197,9 @@ class ControlLog:
 
     def _scope_entries(self, control: ControlRecord, pieces: Sequence[str]) -> list[tuple[bytes, bytes | None]]:
         """Return the pieces of a new scope, and tombstones for those that the control record's scope does not have."""
-        written = [(scope_piece.key(self._job, number), scope_piece.encode(text)) for number, text in enumerate(pieces)]
+        written = [
+            (scope_piece.key(self._job, number), ScopePiece(text).encode()) for number, text in enumerate(pieces)
+        ]
         kept = control.scope.pieces if control.scope is not None else 0
         return [
             *written,

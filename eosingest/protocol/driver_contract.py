@@ -45,7 +45,7 @@ class DriverSettings:
     `started` tells this run from any other of the same number. `digest` maps the name of everything that shapes the
     bytes of records to a hash of its meaning, names that begin with "version." to the version itself.
     `accept_change`: accept a changed spec where what was sent is proven to stay. `accept_gap`: go on behind what was deleted
-    from the source before it was read. `has_metadata`: records have headers or timestamps of their own.
+    from the source before it was read.
     `keeps_partitions`: as in `TaskSettings`. `rate_limit` is that of all tasks together, in bytes a second. `dead_letters`
     None: a bad row ends its split and the run. `whole`: everything is sent in one transaction, or nothing.
     """
@@ -68,7 +68,6 @@ class DriverSettings:
     from_scratch: bool
     accept_change: bool
     accept_gap: bool
-    has_metadata: bool
     host: str
     pid: int
     versions: Mapping[str, str]

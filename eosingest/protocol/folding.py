@@ -36,8 +36,6 @@ def _joined(fold: Fold, parts: Sequence[OffsetRecord]) -> OffsetRecord:
 
     `run` is the lowest: what an audit says of it holds for all of them.
     """
-    covered = all(part.metadata_checksum is not None or not part.records for part in parts)
-    metadata = sum(part.metadata_checksum or 0 for part in parts) % MODULUS
     return replace(
         parts[-1],
         split=fold.splits[0],
@@ -45,7 +43,7 @@ def _joined(fold: Fold, parts: Sequence[OffsetRecord]) -> OffsetRecord:
         rows=sum(part.rows for part in parts),
         records=sum(part.records for part in parts),
         checksum=sum(part.checksum for part in parts) % MODULUS,
-        metadata_checksum=metadata if covered else None,
+        metadata_checksum=sum(part.metadata_checksum for part in parts) % MODULUS,
         dead=sum((part.dead for part in parts), NO_DEAD_LETTERS),
         run=min(part.run for part in parts),
         sequence=max(part.sequence for part in parts) + 1,

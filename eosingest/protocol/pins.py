@@ -131,8 +131,8 @@ def _what(changed: Iterable[str], old: Mapping[str, str], new: Mapping[str, str]
 
 
 def of_another_offsets_topic(pinned: Pinned, offsets_topic_id: str) -> bool:
-    """Say whether a control record was made for an offsets topic of another id; no for older records, which have no id."""
-    return pinned.offsets_topic_id not in ("", offsets_topic_id)
+    """Say whether a control record was made for an offsets topic of another id."""
+    return pinned.offsets_topic_id != offsets_topic_id
 
 
 def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_id: str) -> None:

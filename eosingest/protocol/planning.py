@@ -141,7 +141,7 @@ class Planning:
         if not changed:
             return
         sent = acceptance.sent_since_pinned(mine, self._log.state.offsets)
-        acceptance.refuse_unprovable(changed, sent.values(), has_metadata=self._settings.has_metadata)
+        acceptance.refuse_unprovable(changed)
         rows = audited_source(self._source, listing, sent, mine)
         proof = self._launcher.prove(rows.plan) if rows.plan.items else Proof({}, None)
         acceptance.refuse_unproven(rows, proof.sums)

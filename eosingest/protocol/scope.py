@@ -13,8 +13,8 @@ from typing import Final
 
 from eosingest.errors import ChangedError, SpecError
 from eosingest.protocol import pins
-from eosingest.protocol.offsets import scope_piece
 from eosingest.protocol.offsets.record import ControlRecord, ScopePin
+from eosingest.protocol.offsets.scope_piece import ScopePiece
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.source import Listing, Rereadable, Scope, Source
 
@@ -60,23 +60,16 @@ def pinned(scope: Scope | None) -> tuple[ScopePin | None, tuple[str, ...]]:
     return ScopePin(_hash(text), len(pieces)), pieces
 
 
-def whole(pin: ScopePin, pieces: Mapping[int, bytes]) -> Scope:
+def whole(pin: ScopePin, pieces: Mapping[int, ScopePiece]) -> Scope:
     """Return the scope that was pinned, from its pieces. Raises ChangedError where they are not what was written."""
     missing = [number for number in range(pin.pieces) if number not in pieces]
     if missing:
         raise _lost(f"piece {missing[0]} of {pin.pieces} is missing (they count from 0)")
-    if _hash(text := _joined(pin, pieces)) != pin.hash:
+    text = "".join(pieces[number].text for number in range(pin.pieces))
+    if _hash(text) != pin.hash:
         raise _lost("its pieces are not those that were written with the control record")
     scope: Scope = json.loads(text)
     return scope
-
-
-def _joined(pin: ScopePin, pieces: Mapping[int, bytes]) -> str:
-    """Return the text of all pieces, "" where a piece is not in our format."""
-    try:
-        return "".join(scope_piece.decode(pieces[number]) for number in range(pin.pieces))
-    except (ValueError, LookupError, AttributeError, TypeError):
-        return ""
 
 
 def _hash(text: str) -> str:

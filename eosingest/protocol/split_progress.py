@@ -31,8 +31,7 @@ class SplitProgress:
     record. `caught_up`: the input has passed all that was committed before this attempt.
     `checksum` covers the `records` handed over, `dead` the rows that went to the dead-letter topic, `seen_checksum` all rows
     that came in: when `seen` reaches `rows` the first two together must equal it, or the split's rows are not those that were
-    sent. `metadata` and `seen_metadata` are the same over headers and timestamps; `metadata` is None where the receipt of an
-    earlier release does not cover them.
+    sent. `metadata` and `seen_metadata` are the same over headers and timestamps.
     """
 
     planned: PlannedSplit
@@ -46,7 +45,7 @@ class SplitProgress:
     records: int = 0
     checksum: int = 0
     seen_checksum: int = 0
-    metadata: int | None = 0
+    metadata: int = 0
     seen_metadata: int = 0
     dead: DeadLetters = NO_DEAD_LETTERS
     ended: bool = False
@@ -93,7 +92,7 @@ class SplitProgress:
             self.row_records = self.committed.row_records
             self.records = self.committed.records
             self.checksum = self.committed.checksum
-            self.metadata = self.committed.metadata_checksum if self.committed.rows else 0
+            self.metadata = self.committed.metadata_checksum
             self.dead = self.committed.dead
 
     def take(self, rows: Batch, letters: Letters = NO_LETTERS) -> None:
@@ -104,14 +103,14 @@ class SplitProgress:
         self.rows += len(rows.splits)
         self.records += len(rows.splits) - len(letters)
         self.checksum = checksum.add(self.checksum, letters.without(rows.hashes))
-        if rows.metadata is not None and self.metadata is not None:
+        if rows.metadata is not None:
             self.metadata = checksum.add(self.metadata, letters.without(rows.metadata))
         self.dead += letters.receipt(rows)
         self.seen_checksum, self.seen_metadata = self._all_rows()
 
     def _all_rows(self) -> tuple[int, int]:
         """Return the sums over all rows handed over, records and dead letters."""
-        return (self.checksum + self.dead.rows) % MODULUS, ((self.metadata or 0) + self.dead.metadata) % MODULUS
+        return (self.checksum + self.dead.rows) % MODULUS, (self.metadata + self.dead.metadata) % MODULUS
 
     def _go_to(self, positions: Positions | None, count: int) -> None:
         """Take the position of the last of `count` rows that are handed over now."""
@@ -139,8 +138,7 @@ class SplitProgress:
         self.seen_checksum = checksum.add(self.seen_checksum, rows.hashes)
         if rows.metadata is not None:
             self.seen_metadata = checksum.add(self.seen_metadata, rows.metadata)
-        both, metadata = self._all_rows()
-        given = self.seen_checksum == both and (self.metadata is None or self.seen_metadata == metadata)
+        given = (self.seen_checksum, self.seen_metadata) == self._all_rows()
         return self.seen < self.rows or (self.seen == self.rows and given)
 
     def offset_record(self, run: int, task: int) -> OffsetRecord:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from eosingest.protocol.offsets.record import decode_offset
+from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.source import Json, Split, SplitId
 
@@ -66,7 +66,7 @@ class SplitTable(Mapping[int, PlannedSplit]):
         return PlannedSplit(
             self._restore(split, json.loads(self._bounds[at])),
             json.loads(self._versions[int(self._version_of[at])]),
-            decode_offset(split, value) if value else None,
+            OffsetRecord.decode(value, split=split) if value else None,
         )
 
     def __iter__(self) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""The transactional ids: derived from prefix, job and task number, and from nothing else (their format has a version).
+"""The transactional ids: derived from prefix, job and task number, and from nothing else.
 
 What follows an id's last dot is a task's number or "control". What stands before it is the id's *stem*: the prefix and the
 job's name, joined. Jobs of one stem share all of their ids. Two jobs have the same stem only if their prefixes differ: the

@@ -88,8 +88,8 @@ def _start_process() -> None:
     """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for decode in (record.decode_key, record.decode_claim, record.decode_control):
-        setattr(record, decode.__name__, lru_cache(_DECODED)(decode))
+    for owner, name in ((record, "key_of"), (record.Claim, "decode"), (record.ControlRecord, "decode")):
+        setattr(owner, name, lru_cache(_DECODED)(getattr(owner, name)))
     gc.freeze()
 
 

@@ -134,12 +134,12 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(Driver, "_run_read", "pins.carried_forward(log.mine, log.state.settled)", "log.mine"),
     ),
     "pins-outlive-compaction": (
-        Edit(JobState, "_take", "self.settled = record", "later_only = record"),
+        Edit(JobState, "_take", "self.settled = _decoded", "later_only = _decoded"),
         Edit(
             JobState,
             "_take_control",
-            "self.control = record.decode_control(entry.value) if entry.value else None",
-            "self.control = record.decode_control(entry.value) if entry.value else None\n"
+            "self.control = _decoded(ControlRecord, entry)",
+            "self.control = _decoded(ControlRecord, entry)\n"
             "    if self.control is None or self.control.state != record.CLAIMED: self.settled = self.control",
         ),
     ),

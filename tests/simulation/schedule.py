@@ -243,7 +243,7 @@ class World:
         log = topic.logs[self.offsets_partition] if topic is not None else None
         for entry in log.fetch(log.start, committed=False)[0] if log is not None else ():
             if entry.key == record.control_key(JOB) and entry.value:
-                found = record.decode_control(entry.value).pinned.prefix
+                found = record.ControlRecord.decode(entry.value).pinned.prefix
         return found
 
     def run_started(self, started: str) -> Run:
@@ -295,7 +295,7 @@ class World:
         if self.files is not None:
             self.files.gone.clear()
             for (name, _), offset in self.witness.offsets.items():
-                self.files.mtimes_ms[name] = Fingerprint.from_json(offset["fingerprint"]).mtime_ms
+                self.files.mtimes_ms[name] = Fingerprint.from_json(offset["version"]).mtime_ms
 
     def _run_to_end(self, by_parts: bool) -> Run:
         self._restore()

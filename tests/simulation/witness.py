@@ -187,7 +187,7 @@ class Witness:
         if entry.value is None:
             self.offsets.pop(split, None)
             return [split]
-        parts = KeyRange(*split, value["bounds"]["end"]).parts if "bounds" in value else [split]
+        parts = KeyRange(*split, value["bounds"]["end"]).parts if "end" in value["bounds"] else [split]
         if self._is_fold(split, value):
             self._take_fold(KeyRange(*split, value["bounds"]["end"]), value)
             return parts
@@ -198,7 +198,7 @@ class Witness:
 
     def _is_fold(self, split: Place, new: dict[str, Any]) -> bool:
         old = self._ever_told().get(split)
-        return old is not None and "bounds" in new and new["bounds"] != old["bounds"]
+        return old is not None and "end" in new["bounds"] and new["bounds"] != old["bounds"]
 
     def _ever_told(self) -> dict[Place, Any]:
         """Return the offset records, for a run that began before the offsets topic was lost also those: it may fold them."""
@@ -492,7 +492,7 @@ def _agrees(told: dict[str, Any], rows: int) -> bool:
 
 def _letters_in(offset: dict[str, Any]) -> int:
     """Return how many dead letters an offset record tells of."""
-    return int(offset["dead"]["count"]) if "dead" in offset else 0
+    return int(offset["dead"]["count"]) if offset.get("dead") else 0
 
 
 def _moves(offset: dict[str, Any]) -> bool:

@@ -361,9 +361,11 @@ class Life:
 
     def history(self) -> list[OffsetRecord]:
         """Return every offset record that was ever committed, in order."""
-        others = record.other_key_prefixes(JOB)
-        entries = [entry for entry in self.kafka.committed(OFFSETS) if entry.value and not entry.key.startswith(others)]
-        return [record.decode_offset(record.split_id_of(JOB, entry.key), entry.value or b"") for entry in entries]
+        return [
+            OffsetRecord.decode(entry.value, split=record.split_id_of(JOB, entry.key))
+            for entry in self.kafka.committed(OFFSETS)
+            if entry.value and len(record.key_of(JOB, entry.key)) > 1
+        ]
 
     def audit(self) -> list[str]:
         """Compare receipts, topic and source by the parts of `verify --against-source`; return what is unlike."""

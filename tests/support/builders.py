@@ -97,7 +97,7 @@ def offset_record(
     task: int = 0,
     sequence: int = 0,
     position_kind: str = POSITION_KIND_ROWS,
-    metadata_checksum: int | None = None,
+    metadata_checksum: int = 0,
 ) -> OffsetRecord:
     """A split after `rows` rows; position and records are as many unless said otherwise. `read` is what the file was."""
     return OffsetRecord(
@@ -144,6 +144,7 @@ def pinned(**changes: Any) -> Pinned:
         cluster_id="cluster-id",
         offsets_partitions=5,
         prefix="eosingest.",
+        offsets_topic_id="id-1",
     )
     return replace(base, **changes)
 
@@ -256,7 +257,6 @@ def driver_settings(**changes: Any) -> DriverSettings:
         from_scratch=False,
         accept_change=False,
         accept_gap=False,
-        has_metadata=False,
         host="host",
         pid=1,
         versions={},

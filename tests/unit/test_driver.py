@@ -54,8 +54,8 @@ class World:
     def decided(self, name: str, committed: bool, partitions: Mapping[tuple[str, int], list[Entry]]) -> None:
         for entries in partitions.values():
             for entry in entries:
-                if record.decode_key(entry.key or b"").get("control") == "run":
-                    self.told.append(record.decode_control(entry.value or b"").state)
+                if entry.key == record.control_key(SETTINGS.job):
+                    self.told.append(record.ControlRecord.decode(entry.value or b"").state)
 
     def control_producer(self, transactional_id: str) -> MemoryProducer:
         return MemoryProducer(transactional_id, self.cluster, self, timeout_s=10)
@@ -68,6 +68,7 @@ class World:
         here = pinned(
             topic="sink", topic_id="", cluster_id="memory", offsets_partitions=partitions, prefix=SETTINGS.prefix
         )
+        here = replace(here, offsets_topic_id=self.cluster.topic("offsets").topic_id)
         control = control_record(1, record.RUNNING, tasks_alive=tasks, pinned=here, dead_letters=letters)
         producer = self.control_producer("p.a.1.control")
         producer.init_transactions()

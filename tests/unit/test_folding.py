@@ -51,14 +51,6 @@ def test_a_fold_is_the_sum_of_its_parts() -> None:
     assert (record.metadata_checksum, record.run, record.sequence) == (8, 4, 6)
 
 
-@pytest.mark.parametrize(("records", "sums", "whole"), [(1, None, None), (0, None, 4), (1, 3, 7)])
-def test_a_receipt_without_a_second_sum(records: int, sums: int | None, whole: int | None) -> None:
-    first = replace(offset_record(rows=1, done=True), split="a", records=records, metadata_checksum=sums)
-    second = replace(offset_record(rows=1, done=True), split="b", metadata_checksum=4)
-    found = folded(Told(Fold(("a", "b"), {})), {"a": first, "b": second})  # type: ignore[arg-type]
-    assert found.records[0].metadata_checksum == whole
-
-
 def test_a_source_that_folds_nothing() -> None:
     assert folded(object(), {"a": offset_record(rows=1, done=True)}).records == ()  # type: ignore[arg-type]
 

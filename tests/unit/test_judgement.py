@@ -113,12 +113,6 @@ class TestByReceipts:
     def test_retention_does_not_excuse_a_double(self, source: list[Record]) -> None:
         assert judged(source, [*source, source[0]], circumstances=RETENTION).verdict == MISMATCH
 
-    def test_without_a_start_a_surplus_may_be_older_but_a_loss_is_a_loss(self, source: list[Record]) -> None:
-        circumstances = Circumstances(start_known=False)
-        judgement = judged(source, [*source, source[0]], circumstances=circumstances)
-        assert (judgement.verdict, kinds(judgement)) == (INCONCLUSIVE, [(SURPLUS, 1)])
-        assert judged(source, source[1:], circumstances=circumstances).verdict == MISMATCH
-
 
 def test_several_doubled_are_proven_where_the_source_has_no_equal_rows() -> None:
     judgement = judged(OURS, [*OURS, *OURS[:7]])
@@ -222,11 +216,6 @@ def test_retention_explains_what_is_missing_and_nothing_else() -> None:
     assert lines(judgement) == [(LOST, 2, A), (FOREIGN, 1, None), (REMOVED, 0, None)], (
         "no pairing: it need not be that row"
     )
-
-
-def test_without_a_start_doubled_may_be_older() -> None:
-    judgement = against(Missing(DOUBLED, A, 2), circumstances=Circumstances(start_known=False))
-    assert (judgement.verdict, lines(judgement)) == (INCONCLUSIVE, [(SURPLUS, 2, A)])
 
 
 def test_a_split_that_does_not_give_its_receipt_is_a_mismatch_though_the_topic_agrees_with_the_receipts() -> None:

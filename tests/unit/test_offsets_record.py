@@ -1,17 +1,19 @@
-"""The wire form of the offsets topic's records: what is written is read again, by later and earlier releases too."""
+"""The wire form of the offsets topic's records: what is written is read again, and nothing else is."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from eosingest.errors import FatalError
-from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets import record, wire
+from eosingest.protocol.offsets.dead_letters import DeadLetterPin, DeadLetters
+from eosingest.protocol.offsets.gap import GapRecord
 from eosingest.protocol.offsets.record import (
     CLAIMED,
     COMPLETE,
@@ -24,16 +26,14 @@ from eosingest.protocol.offsets.record import (
     ControlRecord,
     OffsetRecord,
     RunRecord,
-    decode_claim,
-    decode_control,
-    decode_key,
-    decode_offset,
-    decode_run,
+    ScopePin,
+    key_of,
     run_key,
     split_id_of,
 )
-from eosingest.protocol.source import Json
-from tests.support.builders import control_record, fingerprint, offset_record, pinned, split_id
+from eosingest.protocol.offsets.scope_piece import ScopePiece
+from eosingest.protocol.source import POSITION_KINDS
+from tests.support.builders import fingerprint, offset_record, pinned, split_id
 
 PINNED = pinned(root="/däta")
 CONTROL = ControlRecord(
@@ -70,10 +70,6 @@ OFFSET = offset_record(
 CLAIM = Claim(3, "2026-11-20T00:00:00Z-1a2b", 12)
 
 
-def read_offset(written: OffsetRecord, job: str = "job") -> OffsetRecord:
-    return decode_offset(split_id_of(job, written.key(job)), written.encode())
-
-
 # ---- keys --------------------------------------------------------------------------------------------------------
 
 
@@ -86,9 +82,10 @@ def test_keys_have_the_form_of_connects_own_offsets_topic() -> None:
 
 
 def test_keys_are_read_again() -> None:
-    assert decode_key(record.control_key("job")) == {"control": "run"}
-    assert decode_key(record.claim_key("job", 3)) == {"task": 3}
-    assert decode_key(OFFSET.key("job")) == {"file": NAME, "start": START}
+    assert key_of("job", record.control_key("job")) == {"control": "run"}
+    assert key_of("job", record.claim_key("job", 3)) == {"task": 3}
+    assert key_of("job", OFFSET.key("job")) == {"file": NAME, "start": START}
+    assert split_id_of("job", OFFSET.key("job")) == OFFSET.split
 
 
 def test_no_key_is_4_bytes_long() -> None:
@@ -117,63 +114,66 @@ def test_the_prefix_is_the_jobs_alone() -> None:
 
 # ---- values ------------------------------------------------------------------------------------------------------
 
-
-def test_control_record_round_trip() -> None:
-    assert decode_control(CONTROL.encode()) == CONTROL
-    bare = control_record(1, CLAIMED)
-    assert decode_control(bare.encode()) == bare
-
-
-def test_claim_round_trip() -> None:
-    assert decode_claim(CLAIM.encode()) == CLAIM
-
-
-@pytest.mark.parametrize("checksum", [0, 1, (1 << 63), (1 << 64) - 1])
-@pytest.mark.parametrize("done", [True, False])
-def test_offset_record_round_trip(checksum: int, done: bool) -> None:
-    for metadata in (None, 0, checksum):
-        written = replace(OFFSET, checksum=checksum, done=done, metadata_checksum=metadata)
-        assert read_offset(written) == written
+LETTERS = DeadLetters(2, 3, 4, (1 << 64) - 1)
+PIN = DeadLetterPin("dead", "dead-id", (7, 0), 5, LETTERS)
+RECORDS: dict[str, wire.Record] = {
+    "control": CONTROL,
+    "control with all": replace(
+        CONTROL, scope=ScopePin("ab", 2), encodings='{"value":{}}', dead_letters=PIN, schema=None
+    ),
+    "claim": CLAIM,
+    "run": RunRecord(7, "today", ended=True),
+    "offset": OFFSET,
+    "offset with letters": replace(OFFSET, dead=LETTERS, position_kind="key", position=["k", 3], row_records=3),
+    "scope": ScopePiece('{"ä":1}'),
+    "gap": GapRecord("orders-0@1500", "offsets 3 to 9", 6, 2, "today"),
+}
 
 
-def test_offset_record_as_it_is_on_the_wire() -> None:
-    """A golden value: what is in topics out there must be read for ever."""
+def key_fields(record: wire.Record) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.in_key}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_what_is_written_is_read_again(kind: str) -> None:
+    written = RECORDS[kind]
+    assert type(written).decode(written.encode(), **key_fields(written)) == written
+
+
+@pytest.mark.parametrize("position_kind", sorted(POSITION_KINDS))
+@pytest.mark.parametrize("checksum", [0, (1 << 63), (1 << 64) - 1])
+def test_offset_records_of_every_kind_of_position_are_read_again(checksum: int, position_kind: str) -> None:
+    written = replace(OFFSET, checksum=checksum, metadata_checksum=checksum, position_kind=position_kind)
+    assert OffsetRecord.decode(written.encode(), split=OFFSET.split) == written
+
+
+def test_an_offset_record_as_it_is_on_the_wire() -> None:
     assert json.loads(OFFSET.encode()) == {
         "v": 1,
-        "length": 1000,
+        "bounds": {"length": 1000},
         "position": 42,
         "done": False,
         "rows": 42,
         "records": 41,
         "checksum": "fffffffffffffffe",
-        "fingerprint": {"length": 5000, "mtime": 1_700_000_000_123, "content": "00ff"},
+        "metadata_checksum": "0000000000000000",
+        "version": {"length": 5000, "mtime": 1_700_000_000_123, "content": "00ff"},
         "run": 3,
         "task": 7,
         "sequence": 9,
         "position_kind": "rows",
+        "row_records": None,
+        "dead": None,
     }
-    assert json.loads(replace(OFFSET, metadata_checksum=254).encode())["metadata_checksum"] == "fe"
 
 
 def test_claim_and_control_record_as_they_are_on_the_wire() -> None:
     assert json.loads(CLAIM.encode()) == {"v": 1, "run": 3, "started": CLAIM.started, "attempt": 12}
     control = json.loads(CONTROL.encode())
+    assert control.keys() == {"v", *ControlRecord.__dataclass_fields__}
     assert (control["v"], control["run"], control["state"], control["tasks_alive"]) == (1, 3, "running", 8)
-    assert control["pinned"] == {
-        "format": "json",
-        "root": "/däta",
-        "topic": "orders",
-        "topic_id": "topic-id",
-        "cluster_id": "cluster-id",
-        "offsets_partitions": 5,
-        "prefix": "eosingest.",
-        "id_format": 1,
-        "offsets_topic_id": "",
-    }
-
-
-def test_what_an_audit_needs_as_it_is_on_the_wire() -> None:
-    assert json.loads(CONTROL.encode())["audit"] == {
+    assert control["pinned"] == vars(PINNED)
+    assert control["audit"] == {
         "start": [7, 0, 1 << 40],
         "end": [9, 0, 1 << 41],
         "retired_records": 3,
@@ -181,87 +181,84 @@ def test_what_an_audit_needs_as_it_is_on_the_wire() -> None:
     }
 
 
-def test_encodings_as_they_are_on_the_wire() -> None:
-    """A control record of a job without them has no such field, as those of earlier releases."""
-    assert "encodings" not in json.loads(CONTROL.encode())
-    encoded = replace(CONTROL, encodings='{"value":{}}')
-    assert json.loads(encoded.encode())["encodings"] == '{"value":{}}'
-    assert decode_control(encoded.encode()) == encoded
-
-
-def test_a_control_record_of_a_release_that_kept_no_audit_is_read() -> None:
-    before = json.loads(CONTROL.encode())
-    del before["audit"]
-    found = decode_control(json.dumps(before).encode())
-    assert found == replace(CONTROL, audit=Audit(start=None, end=None, retired_records=0, retired_checksum=0))
-
-
 def edited(value: bytes, **more: Any) -> bytes:
     return json.dumps({**json.loads(value), **more}).encode()
 
 
-def test_fields_of_a_later_release_are_passed_over() -> None:
-    assert decode_claim(edited(CLAIM.encode(), later="x")) == CLAIM
-    pinned = {**json.loads(CONTROL.encode())["pinned"], "later": 1}
-    assert decode_control(edited(CONTROL.encode(), later=["x"], pinned=pinned)) == CONTROL
-    assert decode_offset(OFFSET.split, edited(OFFSET.encode(), later={})) == OFFSET
-
-
-@pytest.mark.parametrize("version", [6, 99, None, "1"])
-def test_a_newer_format_is_refused(version: object) -> None:
-    for value, decode in (
-        (CLAIM.encode(), decode_claim),
-        (CONTROL.encode(), decode_control),
-        (OFFSET.encode(), lambda value: decode_offset(split_id("f", 0), value)),
-    ):
-        with pytest.raises(FatalError) as caught:
-            decode(edited(value, v=version))
-        assert (caught.value.exit_code, caught.value.code) == (7, "newer-format")
-        assert str(version) in caught.value.message
-        assert "upgrade" in caught.value.hint
-
-
-def test_an_older_format_is_read() -> None:
-    assert decode_claim(edited(CLAIM.encode(), v=0)) == CLAIM
-
-
-@pytest.mark.parametrize("kind", ["rows", "bytes", "offset", "row-index", "key"])
-@pytest.mark.parametrize("bounds", [{"length": 5}, {"end": 7}, {"upper": "z", "length": 2}])
-def test_records_of_other_sources_are_not_read_by_releases_that_know_files_alone(
-    kind: str, bounds: dict[str, Json]
-) -> None:
-    """Breaks when an earlier release could take a position, or bounds, for what it knows."""
-    written = replace(OFFSET, position_kind=kind, bounds=bounds, position=["k", 3] if kind == "key" else 3)
-    assert read_offset(written) == written
-    value = json.loads(written.encode())
-    known = bounds.keys() == {"length"}
-    assert value["v"] == ({"rows": 1, "bytes": 2}.get(kind, 3) if known else 3)
-    assert ("length" in value) is known
-
-
-@pytest.mark.parametrize("kind", ["bytes", "offset"])
-def test_a_position_within_a_source_row(kind: str) -> None:
-    """Breaks when what was sent of a source row is lost on the wire, or read as a whole row by an earlier release."""
-    written = replace(OFFSET, position_kind=kind, position=[17, 4], row_records=3)
-    assert read_offset(written) == written
-    value = json.loads(written.encode())
-    assert (value["v"], value["position"], value["row_records"]) == (3, [17, 4], 3)
-    assert "row_records" not in json.loads(replace(written, row_records=None).encode())
-
-
-def test_an_unknown_kind_of_position_is_refused() -> None:
-    with pytest.raises(FatalError) as caught:
-        decode_offset(OFFSET.split, edited(OFFSET.encode(), position_kind="days"))
+@pytest.mark.parametrize("version", [wire.VERSION - 1, wire.VERSION + 1, 99])
+@pytest.mark.parametrize("kind", RECORDS)
+def test_another_version_is_refused(kind: str, version: int) -> None:
+    written = RECORDS[kind]
+    with pytest.raises(wire.VersionError, match=f"is {version}") as caught:
+        type(written).decode(edited(written.encode(), v=version), **key_fields(written))
     assert caught.value.code == "newer-format"
+    assert ("upgrade" in caught.value.hint) is (version > wire.VERSION)
+
+
+MAY_BE: dict[str, tuple[type, ...]] = {  # types of a field beside the one that it has in a record above
+    "schema": (str, type(None)),
+    "position": (int, str, list),
+    "row_records": (int, type(None)),
+    **dict.fromkeys(("end", "scope", "dead_letters", "dead", "retired"), (type(None),)),
+}
+
+
+def damages(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the value with a field more, without each of its fields, and with each field of each other type."""
+    yield {**value, "later": 1}
+    for name, found in value.items():
+        yield {other: kept for other, kept in value.items() if other != name}
+        if isinstance(found, dict) and name not in ("bounds", "version", "digest", "versions"):
+            yield from ({**value, name: part} for part in damages(found))
+        for wrong in (None, True, 1, 1.5, "x", ["x"], {"x": []}):
+            if type(wrong) is not type(found) and type(wrong) not in MAY_BE.get(name, ()):
+                yield {**value, name: wrong}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_a_record_with_a_field_missing_too_many_or_of_another_type_is_damaged(kind: str) -> None:
+    written = RECORDS[kind]
+    for damaged in damages(json.loads(written.encode())):
+        with pytest.raises(wire.RecordError) as caught:
+            type(written).decode(json.dumps(damaged).encode(), **key_fields(written))
+        assert caught.value.code == "damaged-record", damaged
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"\xff", b"no JSON", b"[1]", b"1", b"null", b"{}", b'{"v":null}', b'{"v":"1"}', b'{"v":true}', b'{"v":1.0}',
+     b'{"v":1}', b"[" * 100_000, b'{"v":1,"run":' + b"9" * 5_000 + b"}"],
+)  # fmt: skip
+def test_what_is_no_record_is_damaged(value: bytes) -> None:
+    for written in RECORDS.values():
+        with pytest.raises(wire.RecordError) as caught:
+            type(written).decode(value, **key_fields(written))
+        assert caught.value.code == "damaged-record"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("state", "ended"),
+        ("position_kind", "days"),
+        ("position", "five"),
+        ("rows", -1),
+        ("task", -2),
+        ("checksum", "5"),
+        ("checksum", "0x00000000000000"),
+        ("metadata_checksum", None),
+    ],
+)
+def test_a_field_that_cannot_be_is_damaged(field: str, value: object) -> None:
+    written = CONTROL if field == "state" else OFFSET
+    with pytest.raises(wire.RecordError, match=field):
+        type(written).decode(edited(written.encode(), **{field: value}), **key_fields(written))
 
 
 def test_a_run_record_keeps_its_number_in_the_key() -> None:
     assert run_key("job", 7) == b'["job",{"run":7}]'
     assert run_key("job", 7, ended=True) == b'["job",{"ended":7}]'
-    for mine in (RunRecord(7, "today", ended=True), RunRecord(7, "today", ended=False)):
-        assert decode_run(decode_key(mine.key("job")), mine.encode()) == mine
-        # What the key says is not asked of the value: other releases may have written it there.
-        assert decode_run(decode_key(mine.key("job")), edited(mine.encode(), ended=not mine.ended, run=8)) == mine
+    assert json.loads(RunRecord(7, "today", ended=True).encode()) == {"v": 1, "started": "today"}
 
 
 # ---- transitions -------------------------------------------------------------------------------------------------

@@ -79,6 +79,8 @@ class Reader:
     start: int = 0
     calls: list[tuple[int, int, bool, float]] = field(default_factory=list)
 
+    place = "offsets-2"
+
     def topic_id(self) -> str:
         raise AssertionError("reads do not ask for it")
 

@@ -149,10 +149,10 @@ def test_progress_that_is_gone(records: int, lost: bool) -> None:
     state = job_state(*([offset(4, records)] if records else []))
     control = replace(SETTLED, state=RUNNING)
     if not lost:
-        pins.refuse_lost_progress(state, control, "offsets-id")
+        pins.refuse_lost_progress(state, control, PINNED.offsets_topic_id)
         return
     with pytest.raises(ChangedError) as caught:
-        pins.refuse_lost_progress(state, control, "offsets-id")
+        pins.refuse_lost_progress(state, control, PINNED.offsets_topic_id)
     assert caught.value.code == "progress-lost"
     assert f"{records} records" in caught.value.message
     assert "100" in caught.value.message

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from eosingest.audit.receipts import Extent
 from eosingest.audit.sister_jobs import SisterJob, fold_jobs, sister_jobs, together
+from eosingest.errors import FatalError
 from eosingest.kafka.protocols import LogRecord, OffsetRange
 from eosingest.protocol.offsets.record import (
     COMPLETE,
@@ -33,24 +36,41 @@ def log_of(job: str, control: ControlRecord, records: int = 3) -> list[LogRecord
 
 
 def test_every_job_is_folded_by_itself() -> None:
-    states = fold_jobs([*log_of("a", CONTROL), *log_of("b", CONTROL, 4)])
+    states = fold_jobs([*log_of("a", CONTROL), *log_of("b", CONTROL, 4)], "offsets-2")
     assert {job: state.records_total for job, state in states.items()} == {"a": 3, "b": 4}
 
 
-def test_a_job_of_a_newer_release_is_left_out() -> None:
-    newer = LogRecord(9, control_key("new"), b'{"v":99}')
-    assert list(fold_jobs([newer, *log_of("a", CONTROL)])) == ["a"]
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(control_key("b"), b'{"v":99}'), (offset_record().key("b"), b"no JSON"), (b'["b",{"later":1}]', b'{"v":1}')],
+    ids=["newer", "damaged", "unknown"],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_job_with_a_record_that_cannot_be_read_is_refused(key: bytes, value: bytes, first: bool) -> None:
+    """Breaks when its records in the topic count as another producer's: an audit would judge by half of the receipts."""
+    bad = LogRecord(9, key, value)
+    records = [bad, *log_of("b", CONTROL)] if first else [*log_of("b", CONTROL), bad]
+    with pytest.raises(FatalError, match=r'^offsets-2, offset 9, key \["b",'):
+        fold_jobs([*log_of("a", CONTROL), *records], "offsets-2")
+
+
+def test_records_of_strangers_are_ignored() -> None:
+    """Breaks when a record that somebody else keeps in the offsets topic, as Kafka Connect does there, ends an audit."""
+    keys = [b"", b"\xff\xfe", b"no JSON", b"{}", b"[]", b'["a"]', b"[1,{}]", b"[" * 100_000, b'["connector",{"x":1}]']
+    keys += [b'["connector",{"server":"s","db":"d"}]', b'["connector",{"control":"x"}]']
+    strangers = [LogRecord(9, key, value) for key in keys for value in (b"\xff", b'{"v":99}', None)]
+    assert list(fold_jobs([*strangers, *log_of("a", CONTROL), *strangers], "offsets-2")) == ["a"]
 
 
 def test_jobs_that_wrote_to_this_topic() -> None:
-    """Breaks when the audited job, one of another topic, or one whose start nobody knows is counted."""
+    """Breaks when the audited job, or one of another topic, is counted."""
     states = fold_jobs(
         [
             *log_of("mine", CONTROL),
             *log_of("other-topic", replace(CONTROL, pinned=replace(PINNED, topic_id="made again"))),
-            *log_of("no-start", replace(CONTROL, audit=Audit())),
             *log_of("sister", CONTROL),
-        ]
+        ],
+        "offsets-2",
     )
     (found,) = sister_jobs(states.values(), "mine", "topic-id", RANGES)
     assert (found.name, found.prefix, found.expected) == ("sister", "p.", Totals(4, 7))

@@ -40,8 +40,8 @@ def test_jobs_of_one_prefix_share_nothing() -> None:
         assert all(other != prefix for other, _ in sharing(prefix, job))
 
 
-def test_the_wire_form_stays() -> None:
-    """Breaks when a run would not fence the run of an earlier release."""
+def test_ids_as_brokers_see_them() -> None:
+    """Breaks when ids change their form: a run would fence none of the producers of the run before."""
     assert (control_id("eosingest.", "orders"), task_id("eosingest.", "orders", 3)) == (
         "eosingest.orders.control",
         "eosingest.orders.3",

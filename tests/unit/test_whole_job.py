@@ -12,7 +12,7 @@ import pytest
 from eosingest.errors import ChangedError
 from eosingest.kafka.protocols import FailureKind, KafkaFailure
 from eosingest.protocol import whole_job
-from eosingest.protocol.offsets.record import OffsetRecord, decode_control
+from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.task import AttemptLostError
 from eosingest.protocol.task_contract import Outcome, Signal, SplitEnd
 from eosingest.protocol.verdict import outcome_errors
@@ -171,10 +171,3 @@ def test_what_was_sent_in_part_is_not_sent_at_once() -> None:
         whole_job.refuse_half_sent(nothing_stands_against_it, pending, sent)
     whole_job.refuse_half_sent(control, pending, left(offset_record("b", rows=0, run=2))[1])
     whole_job.refuse_half_sent(control, plan(), sent)  # nothing is left
-
-
-def test_the_control_record_says_it_only_where_it_is_so() -> None:
-    """An earlier release passes over the field, and drops it: it sends by parts."""
-    made = control_record(3)
-    assert b"whole" not in made.encode()
-    assert decode_control(replace(made, whole=True).encode()).whole and not decode_control(made.encode()).whole

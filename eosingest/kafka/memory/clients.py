@@ -190,6 +190,11 @@ class MemoryReader(_Client):
         self._topic = topic
         self._partition = partition
 
+    @property
+    def place(self) -> str:
+        """The partition's name."""
+        return f"{self._topic}-{self._partition}"
+
     def topic_id(self) -> str:
         """Return the topic's id."""
         return self._ask(f"DescribeTopic {self._topic}", lambda: self._cluster.topic(self._topic).topic_id)

@@ -5,15 +5,17 @@ Part of record.py's wire form; split_progress.py adds it up, an audit holds the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
+from eosingest.protocol.offsets import wire
+from eosingest.protocol.offsets.wire import Checksum
 from eosingest.records.checksum import MODULUS
 
 
 @dataclass(frozen=True)
-class DeadLetters:
+class DeadLetters(wire.Part):
     """The rows of a split that went to the dead-letter topic: how many (`count`), and what proves which they were.
 
     `rows` and `metadata` are the sums of the rows' own hashes, as those of records that were sent: together with these they
@@ -22,9 +24,9 @@ class DeadLetters:
     """
 
     count: int = 0
-    rows: int = 0
-    metadata: int = 0
-    checksum: int = 0
+    rows: Checksum = 0
+    metadata: Checksum = 0
+    checksum: Checksum = 0
 
     def __add__(self, other: DeadLetters) -> DeadLetters:
         return DeadLetters(
@@ -34,24 +36,22 @@ class DeadLetters:
             (self.checksum + other.checksum) % MODULUS,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the form that goes into an offset record."""
-        sums = {name: f"{value:016x}" for name, value in vars(self).items() if name != "count"}
-        return {"count": self.count, **sums}
+    def to_json(self) -> dict[str, Any] | None:
+        """Return the wire form, None where there is none: most splits have none, and their records stay short."""
+        return super().to_json() if self.count else None
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any] | None) -> DeadLetters:
-        """Read what `to_json` wrote; none where there is nothing."""
-        if value is None:
-            return cls()
-        return cls(value["count"], *(int(value[name], 16) for name in ("rows", "metadata", "checksum")))
+    def from_json(cls, loaded: Any, **key: Any) -> Self:
+        """Read what `to_json` wrote."""
+        return cls() if loaded is None else super().from_json(loaded, **key)
 
 
+wire.FORMS["DeadLetters"] = wire.FORMS["DeadLetters"]._replace(what="an object or null", types=(dict, type(None)))
 NO_DEAD_LETTERS = DeadLetters()
 
 
 @dataclass(frozen=True)
-class DeadLetterPin:
+class DeadLetterPin(wire.Part):
     """What the control record says of the dead-letter topic, and of the letters that the job has written to it.
 
     They lie from `start` on, by partition; one that was added later has them from 0. `before` of them were written until the
@@ -75,18 +75,3 @@ class DeadLetterPin:
     def retiring(self, receipts: Iterable[DeadLetters]) -> DeadLetterPin:
         """Return the pin with letters added whose offset records are tombstoned while they stay in the topic."""
         return replace(self, retired=self.total(receipts))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the form that goes into a control record."""
-        return {**vars(self), "retired": self.retired.to_json()}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> DeadLetterPin:
-        """Read what `to_json` wrote."""
-        return cls(
-            value["topic"],
-            value["topic_id"],
-            tuple(value["start"]),
-            value["before"],
-            DeadLetters.from_json(value["retired"]),
-        )

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from eosingest.protocol.offsets import wire
 
-_WRITTEN = 1
-
 
 @dataclass(frozen=True)
-class GapRecord:
+class GapRecord(wire.Record):
     """A gap. `name` tells it from the job's others, `text` says what is missing, `size` how much in the source's unit.
 
     `run` is the run that went on behind it, `time` when (UTC, as text).
     """
+
+    in_key = ("name",)
 
     name: str
     text: str
@@ -28,13 +28,3 @@ class GapRecord:
     def key(self, job: str) -> bytes:
         """Return the key. A gap that has grown before anything behind it was read has the same one."""
         return wire.encode([job, {"gap": self.name}])
-
-    def encode(self) -> bytes:
-        """Return the wire form of the value; the name is in the key."""
-        value = {name: found for name, found in vars(self).items() if name != "name"}
-        return wire.encode({"v": _WRITTEN, **value})
-
-
-def decode_gap(name: str, value: bytes) -> GapRecord:
-    """Parse a gap's record from its name and its value. Raises FatalError for a newer format version."""
-    return GapRecord(**{**wire.known(GapRecord, wire.load(value, "gap")), "name": name})

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from eosingest.protocol.offsets import wire
 
-_WRITTEN = 1
+
+@dataclass(frozen=True)
+class ScopePiece(wire.Record):
+    """A piece of the text of a scope."""
+
+    text: str
 
 
 def key(job: str, piece: int) -> bytes:
     """Return the key of a piece, by its number from 0."""
     return wire.encode([job, {"scope": piece}])
-
-
-def encode(text: str) -> bytes:
-    """Return the wire form of a piece."""
-    return wire.encode({"v": _WRITTEN, "text": text})
-
-
-def decode(value: bytes) -> str:
-    """Return the text of a piece. Raises FatalError for a newer format version."""
-    return str(wire.load(value, "scope")["text"])

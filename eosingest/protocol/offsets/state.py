@@ -6,15 +6,23 @@ progress display from the offset that it has reached.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from eosingest.errors import FatalError
 from eosingest.kafka.protocols import LogRecord
-from eosingest.protocol.offsets import record
+from eosingest.protocol.offsets import record, wire
 from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS, DeadLetterPin, DeadLetters
-from eosingest.protocol.offsets.gap import GapRecord, decode_gap
+from eosingest.protocol.offsets.gap import GapRecord
+from eosingest.protocol.offsets.record import Claim, ControlRecord, OffsetRecord, RunRecord
+from eosingest.protocol.offsets.scope_piece import ScopePiece
 from eosingest.protocol.source import SplitId
+
+_Kind = TypeVar("_Kind", bound=wire.Record)
+_Name = TypeVar("_Name", int, str)
+_NO_SPLIT = re.compile(rb'\{"(control|run|ended|task|scope|gap)":')  # how keys begin that are not of a split
 
 
 @dataclass
@@ -26,102 +34,102 @@ class JobState:
     has a key of its own, or compaction would leave claims only, whose pins may come from an aborted record.
     `control_at` is the offset of `control`, -1 where there is none.
     `newest` is the one with the highest run number: another one than `control` only where uncommitted records were read.
-    `newest_run` is the run record of the highest run number. `scope` has the encoded pieces of the source's scope, by number,
+    `newest_run` is the run record of the highest run number. `scope` has the pieces of the source's scope, by number,
     `gaps` what was deleted from the source before it was read, by name.
-    `forgotten` says that some claim has it set (see ControlRecord). Without `with_offsets` offset records are left out: a
-    claim needs none, and those of 100,000 files take seconds.
+    `forgotten` says that some claim has it set (see ControlRecord). Without `with_offsets` offset records are left out, but
+    for their version: a claim needs none, and those of 100,000 files take seconds.
     """
 
     job: str
-    control: record.ControlRecord | None = None
+    control: ControlRecord | None = None
     control_at: int = -1
-    settled: record.ControlRecord | None = None
-    newest: record.ControlRecord | None = None
+    settled: ControlRecord | None = None
+    newest: ControlRecord | None = None
     forgotten: bool = False
-    newest_run: record.RunRecord | None = None
-    claims: dict[int, record.Claim] = field(default_factory=dict)
-    offsets: dict[SplitId, record.OffsetRecord] = field(default_factory=dict)
-    scope: dict[int, bytes] = field(default_factory=dict)
+    newest_run: RunRecord | None = None
+    claims: dict[int, Claim] = field(default_factory=dict)
+    offsets: dict[SplitId, OffsetRecord] = field(default_factory=dict)
+    scope: dict[int, ScopePiece] = field(default_factory=dict)
     gaps: dict[str, GapRecord] = field(default_factory=dict)
     end: int = 0
     last_ms: int = 0
     with_offsets: bool = True
 
-    def fold(self, records: Iterable[LogRecord]) -> None:
-        """Take in records in log order. Raises FatalError where a split's sequence goes back (P5)."""
-        prefix, others = record.key_prefix(self.job), record.other_key_prefixes(self.job)
+    def fold(self, records: Iterable[LogRecord], place: str = "the offsets topic") -> None:
+        """Take in records in log order, of a partition that errors call `place`. Records of others are ignored.
+
+        Raises FatalError for a record of the job, of any kind, that is damaged or of another format version, and where a
+        split's sequence goes back (P5).
+        """
+        prefix = record.key_prefix(self.job)
         for entry in records:
             if entry.key.startswith(prefix):
                 self.last_ms = max(self.last_ms, entry.timestamp_ms)
-                if entry.key.startswith(others):
-                    self._take(record.decode_key(entry.key), entry)
-                elif self.with_offsets:
-                    split = record.split_id_of(self.job, entry.key)
-                    if record.is_split_id(split):  # else a kind of record that only a later release has
-                        self._take_offset(split, entry)
+                try:
+                    self._take(entry)
+                except wire.RecordError as error:
+                    key = entry.key.decode(errors="backslashreplace")
+                    what = f"{place}, offset {entry.offset}, key {key:.300}: this record cannot be read: {error}"
+                    raise FatalError(what, code=error.code, hint=error.hint) from None
 
-    def _take(self, key: dict[str, object], entry: LogRecord) -> None:
-        if key.get("control") == "settled":
-            self.settled = record.decode_control(entry.value) if entry.value else None
-        elif "control" in key:
-            self._take_control(entry)
-        elif "run" in key or "ended" in key:
-            self._take_run(key, entry.value)
-        elif "task" in key:
-            self._take_claim(key, entry.value)
-        elif "scope" in key:
-            self._take_scope(key, entry.value)
-        elif "gap" in key:
-            self._take_gap(str(key["gap"]), entry.value)
+    def _take(self, entry: LogRecord) -> None:
+        if entry.value is not None:
+            wire.check_version(entry.value)
+        if not (self.with_offsets or _NO_SPLIT.match(entry.key, len(record.key_prefix(self.job)))):
+            return
+        key = record.key_of(self.job, entry.key)
+        if len(key) > 1:
+            self._take_offset(entry)
+            return
+        match key:
+            case {"control": "run"}:
+                self._take_control(entry)
+            case {"control": "settled"}:
+                self.settled = _decoded(ControlRecord, entry)
+            case {"run": int(run)} | {"ended": int(run)}:
+                self._take_run(_decoded(RunRecord, entry, run=run, ended="ended" in key))
+            case {"task": int(task)}:
+                _keep(self.claims, task, _decoded(Claim, entry))
+            case {"scope": int(piece)}:
+                self._take_scope(piece, _decoded(ScopePiece, entry))
+            case {"gap": str(name)}:
+                _keep(self.gaps, name, _decoded(GapRecord, entry, name=name))
+            case _ if entry.value is not None:
+                raise wire.RecordError("its key is of no kind that this eosingest knows")
 
     def _take_control(self, entry: LogRecord) -> None:
-        self.control = record.decode_control(entry.value) if entry.value else None
-        self.control_at = entry.offset if entry.value else -1
+        self.control = _decoded(ControlRecord, entry)
+        self.control_at = entry.offset if self.control is not None else -1
         if self.control is not None and self.control.state == record.CLAIMED:
             self.forgotten = self.forgotten or self.control.forgotten
         if self.control is not None and (self.newest is None or self.control.run >= self.newest.run):
             self.newest = self.control
 
-    def _take_run(self, key: dict[str, object], value: bytes | None) -> None:
-        new = record.decode_run(key, value) if value else None
+    def _take_run(self, new: RunRecord | None) -> None:
         if new is not None:
             self.newest_run = max(self.newest_run or new, new, key=lambda found: (found.run, found.ended))
 
-    def _take_claim(self, key: dict[str, object], value: bytes | None) -> None:
-        task = int(str(key["task"]))
-        if value is None:
-            self.claims.pop(task, None)
-        else:
-            self.claims[task] = record.decode_claim(value)
+    def _take_scope(self, piece: int, new: ScopePiece | None) -> None:
+        _keep(self.scope, piece, new)
 
-    def _take_scope(self, key: dict[str, object], value: bytes | None) -> None:
-        piece = int(str(key["scope"]))
-        if value is None:
-            self.scope.pop(piece, None)
-        else:
-            self.scope[piece] = value
-
-    def _take_gap(self, name: str, value: bytes | None) -> None:
-        if value is None:
-            self.gaps.pop(name, None)
-        else:
-            self.gaps[name] = decode_gap(name, value)
-
-    def _take_offset(self, split: SplitId, entry: LogRecord) -> None:
+    def _take_offset(self, entry: LogRecord) -> None:
+        split = record.split_id_of(self.job, entry.key)
         if entry.value is None:
             self.offsets.pop(split, None)
-            return
-        new = record.decode_offset(split, entry.value)
-        old = self.offsets.get(split)
+        else:
+            self._keep_offset(entry, OffsetRecord.decode(entry.value, split=split))
+
+    def _keep_offset(self, entry: LogRecord, new: OffsetRecord) -> None:
+        old = self.offsets.get(new.split)
         # That of a newer run may begin at 0 again, after a tombstone (`--from-scratch`, reingest) that was compacted away.
         if old is not None and new.sequence < old.sequence and new.run <= old.run:
             raise FatalError(
-                f"the offset record of {split} went back from sequence {old.sequence} to"
+                f"the offset record of {new.split} went back from sequence {old.sequence} to"
                 f" {new.sequence} (offset {entry.offset} of the offsets topic)",
                 code="sequence-went-back",
                 hint="something other than eosingest wrote to the offsets topic; nothing more was sent",
             )
-        self.offsets[split] = new
+        self.offsets[new.split] = new
 
     @property
     def records_total(self) -> int:
@@ -150,19 +158,30 @@ class TaskState(JobState):
     task: int = 0
     writers: dict[int, int] = field(default_factory=dict)  # tasks by the hash of the split's key
 
-    def _take_offset(self, split: SplitId, entry: LogRecord) -> None:
-        writer = record.writer_of(entry.value) if entry.value is not None else None
-        if writer is not None and self._is_of_another_task(*writer):
-            self.writers[hash(entry.key)] = writer[1]
+    def _keep_offset(self, entry: LogRecord, new: OffsetRecord) -> None:
+        if self._is_of_another_task(new.run, new.task):
+            self.writers[hash(entry.key)] = new.task
         else:
-            super()._take_offset(split, entry)
+            super()._keep_offset(entry, new)
 
     def _is_of_another_task(self, run: int, task: int) -> bool:
         return run == self.run and task not in (self.task, record.DRIVER)
 
-    def _take_scope(self, key: dict[str, object], value: bytes | None) -> None:
+    def _take_scope(self, piece: int, new: ScopePiece | None) -> None:
         """Ignore it: a task gets its splits from the driver."""
 
     def elsewhere(self, split: SplitId) -> int | None:
         """Return which other task of the run wrote an offset record of the split, None where none did."""
         return self.writers.get(hash(record.split_key(self.job, split)))
+
+
+def _decoded(kind: type[_Kind], entry: LogRecord, **key: Any) -> _Kind | None:
+    """Return the record of an entry, None for a tombstone. Raises RecordError."""
+    return kind.decode(entry.value, **key) if entry.value is not None else None
+
+
+def _keep(kept: dict[_Name, _Kind], name: _Name, new: _Kind | None) -> None:
+    if new is None:
+        kept.pop(name, None)
+    else:
+        kept[name] = new

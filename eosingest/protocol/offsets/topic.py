@@ -99,5 +99,6 @@ def _read(reader: OffsetsReader, state: JobState, end: int, *, committed: bool, 
             "log-truncated",
             f"the offsets topic holds offsets {log_start} to {end}, and it was read up to {state.end}: records are gone",
         )
-    state.fold(reader.read(max(state.end, log_start), end, committed=committed, deadline_s=deadline_s))
+    records = reader.read(max(state.end, log_start), end, committed=committed, deadline_s=deadline_s)
+    state.fold(records, reader.place)
     state.end = end

@@ -1,16 +1,43 @@
-"""The JSON of the offsets topic: how keys and values are written and parsed, and which format versions are read.
+"""The JSON of the offsets topic: how records are written, and the checks with which each of them is read.
 
-Below record.py and gap.py, whose records these are. Pure.
+A value is an object with the format version `v` and exactly the fields of its kind of record. A record of another version, or
+one that is damaged, is refused and never skipped: what it says is progress, or the claim of a run. Pure.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import partial
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
-from eosingest.errors import FatalError
+VERSION: Final = 1  # of all records; it grows with every change of a field
+_BEGIN: Final = f'{{"v":{VERSION},'.encode()
+Checksum: TypeAlias = Annotated[int, "16 hex digits"]  # not every reader of JSON keeps a number above 2^53
+_KEPT: Final = "committed records are kept, nothing was sent twice"
 
-FORMAT_VERSION: Final = 5  # the newest that is read
+
+class RecordError(ValueError):
+    """A record that is not as eosingest writes it. Its text says what is wrong, without saying where the record is."""
+
+    code: ClassVar[str] = "damaged-record"
+    hint = (
+        f"{_KEPT}; eosingest topic peek TOPIC --last shows the newest records of the topic: find what wrote this one, and"
+        " restore the topic from a backup, or take a new job name, under which everything is sent again"
+    )
+
+
+class VersionError(RecordError):
+    """A record of another format version than ours: its fields may mean something else."""
+
+    code = "newer-format"
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"its format version is {version}, and this eosingest reads version {VERSION} alone")
+        what = "upgrade eosingest to" if version > VERSION else "finish the job with"
+        self.hint = f"{_KEPT}; {what} the release that wrote the record, and repeat the command"
 
 
 def encode(value: object) -> bytes:
@@ -18,22 +45,127 @@ def encode(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def load(value: bytes, what: str) -> dict[str, Any]:
-    """Parse a value. Raises FatalError, which says `what` it is, for a newer format version: it may mean something else."""
-    loaded: dict[str, Any] = json.loads(value.decode())
+def load(value: bytes) -> dict[str, Any]:
+    """Return the fields of a value without its version. Raises RecordError, VersionError where it is another one than ours."""
+    try:
+        loaded = json.loads(value.decode())
+    except (ValueError, RecursionError):
+        raise RecordError("its value is not JSON") from None
+    if type(loaded) is not dict:
+        raise RecordError("its value is no JSON object")
     version = loaded.pop("v", None)
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise FatalError(
-            f"a {what} in the offsets topic has format version {version}; this eosingest reads up to {FORMAT_VERSION}",
-            code="newer-format",
-            hint="upgrade eosingest; nothing was sent",
-        )
+    if type(version) is not int:
+        raise RecordError("its value has no format version (v)")
+    if version != VERSION:
+        raise VersionError(version)
     return loaded
 
 
-def known(cls: type, loaded: dict[str, Any]) -> dict[str, Any]:
-    """Drop fields that a later release of the same format version added."""
-    names = cls.__dataclass_fields__  # type: ignore[attr-defined]
-    if loaded.keys() <= names.keys():
-        return loaded
-    return {name: value for name, value in loaded.items() if name in names}
+def check_version(value: bytes) -> None:
+    """Raise as `load` does; of a value that begins as we write it nothing is parsed."""
+    if not value.startswith(_BEGIN):
+        load(value)
+
+
+class Form(NamedTuple):
+    """How a field is written, in JSON: `what` names that. It is of one of these types, `fits`, and is read and written so."""
+
+    what: str
+    types: tuple[type, ...]
+    fits: Callable[[Any], object] | None = None
+    read: Callable[[Any], Any] | None = None
+    write: Callable[[Any], Any] | None = None
+
+
+def _is_texts(value: dict[str, Any]) -> bool:
+    return all(type(text) is str for text in value.values())
+
+
+def _is_numbers(value: list[Any]) -> bool:
+    return all(type(number) is int and number >= 0 for number in value)
+
+
+FORMS: Final[dict[str, Form]] = {  # by annotation
+    "int": Form("a number", (int,), (0).__le__),
+    "bool": Form("true or false", (bool,)),
+    "str": Form("a text", (str,)),
+    "Checksum": Form(
+        "16 hex digits", (str,), re.compile("[0-9a-f]{16}").fullmatch, partial(int, base=16), "{:016x}".format
+    ),
+    "tuple[int, ...]": Form("a list of numbers", (list,), _is_numbers, tuple, list),
+    "Mapping[str, str]": Form("an object of texts", (dict,), _is_texts),
+    "Mapping[str, Json]": Form("an object", (dict,)),
+}
+
+
+class Part:
+    """A dataclass with a wire form: a JSON object of exactly its fields, each as its annotation says.
+
+    Fields in `in_key` are said by the key of the record.
+    """
+
+    in_key: ClassVar[tuple[str, ...]] = ()
+    _forms: ClassVar[Mapping[str, Form]]
+
+    @classmethod
+    def forms(cls) -> Mapping[str, Form]:
+        """Return the form of each field."""
+        if "_forms" not in cls.__dict__:
+            names = (field for field in fields(cls) if field.name not in cls.in_key)  # type: ignore[arg-type]
+            cls._forms = {field.name: _form(str(field.type)) for field in names}
+        return cls._forms
+
+    def __init_subclass__(cls) -> None:
+        FORMS[cls.__name__] = Form("an object", (dict,), None, cls.from_json, cls.to_json)
+
+    def to_json(self) -> dict[str, Any] | None:
+        """Return the wire form."""
+        return {
+            name: getattr(self, name) if form.write is None else form.write(getattr(self, name))
+            for name, form in self.forms().items()
+        }
+
+    @classmethod
+    def from_json(cls, loaded: Any, **key: Any) -> Self:
+        """Read what `to_json` wrote; `key` are the fields of the key. Raises RecordError for anything else."""
+        forms = cls.forms()
+        if loaded.keys() != forms.keys():
+            missing, unknown = sorted(forms.keys() - loaded.keys()), sorted(loaded.keys() - forms.keys())
+            raise RecordError(f"fields are missing ({', '.join(missing)}) or unknown ({', '.join(unknown):.100})")
+        for name, (what, types, fits, read, _) in forms.items():
+            value = loaded[name]
+            if type(value) not in types or (fits is not None and not fits(value)):
+                raise RecordError(f"{name} is {value!r:.40}, and not {what}")
+            try:
+                key[name] = value if read is None else read(value)
+            except RecordError as error:
+                raise RecordError(f"{name}: {error}") from None
+        return cls(**key)
+
+
+class Record(Part):
+    """A record of the offsets topic, as far as its value is concerned."""
+
+    def encode(self) -> bytes:
+        """Return the wire form of the value."""
+        return encode({"v": VERSION, **(self.to_json() or {})})
+
+    @classmethod
+    def decode(cls, value: bytes, **key: Any) -> Self:
+        """Read what `encode` wrote; `key` are the fields of the key. Raises RecordError for anything else."""
+        return cls.from_json(load(value), **key)
+
+
+def _form(annotation: str) -> Form:
+    """Return the form of a field."""
+    name, _, or_none = annotation.partition(" | ")
+    what, types, fits, read, write = FORMS[name]
+    if not or_none:
+        return FORMS[name]
+    return Form(
+        f"{what} or null",
+        (*types, type(None)),
+        fits and (lambda value: value is None or fits(value)),
+        read and (lambda value: None if value is None else read(value)),
+        write and (lambda value: None if value is None else write(value)),
+    )

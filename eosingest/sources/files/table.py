@@ -223,8 +223,7 @@ class FileTable(SourceTable):
         meant = options.meaningful_options(self.format, self.options, has_schema=self.ddl is not None)
         return {
             "format": self.format,
-            # Left out where it is false, so that the digest equals that of earlier releases.
-            **({"recursive": "true"} if self.recursive else {}),
+            "recursive": json.dumps(self.recursive),
             "schema": normalise_ddl(self.ddl or ""),
             "options": json.dumps(meant, sort_keys=True, ensure_ascii=False),
         }
