@@ -130,7 +130,10 @@ class Sending:
         )
 
     def _watch(self, plan_end: int) -> JobResult:
-        """Wait for the Spark job, showing progress from the offsets topic; cancel it on a signal, or if another run claims."""
+        """Wait for the Spark job, showing progress from the offsets topic.
+
+        Cancels it on a signal, when another run claims, and when the offsets topic cannot be read any more.
+        """
         seen, progress = JobState(self._settings.job, end=plan_end), RunProgress(self._plan)
         looked = self._runtime.now()
         while True:
@@ -141,7 +144,13 @@ class Sending:
                 self._launcher.cancel()
                 return JobResult([])
             if self._runtime.now() - looked >= _LOOK_EVERY_S:
-                self._look(seen, progress)
+                try:
+                    self._look(seen, progress)
+                except (FatalError, FencedError) as error:
+                    self._launcher.cancel()
+                    if isinstance(error, FencedError):
+                        raise
+                    return JobResult([], error)  # `_settle` fences the tasks, and reads the record again
                 looked = self._runtime.now()
                 dead = self._planned.dead_letters
                 if dead is not None and progress.dead_letters > dead.left:
@@ -153,11 +162,7 @@ class Sending:
         with contextlib.suppress(KafkaFailure, InterruptedRunError), self._runtime.interruption.armed(True):
             topic.read_to_last_stable_offset(self._log.reader, seen, deadline_s=_LOOK_DEADLINE_S)
         if seen.control is not None:
-            try:
-                self._log.refuse_other_run(seen)
-            except FencedError:
-                self._launcher.cancel()
-                raise
+            self._log.refuse_other_run(seen)
         progress.take(seen.offsets.values())
         seen.offsets.clear()  # so that each look handles only what is new since the last one
         self._observer.progress(progress.after(self._runtime.now() - self._began))

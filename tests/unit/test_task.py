@@ -1318,6 +1318,22 @@ def test_headers_and_timestamps_have_a_sum_of_their_own(world: World) -> None:
     assert same.state().offsets[split_id("f", 0)].metadata_checksum == checksum.add(0, whole.metadata)
 
 
+@pytest.mark.parametrize(("value", "code"), [(b'{"v":2}', "newer-format"), (b'{"v":1}', "damaged-record")])
+@pytest.mark.parametrize("place", [b'{"control":"run"}]', b'{"task":99}]', b'{"file":"f","start":5}]', b'{"later":1}]'])
+def test_a_record_that_cannot_be_read_ends_a_task_that_sends(
+    world: World, place: bytes, value: bytes, code: str
+) -> None:
+    """Breaks when it is skipped: it may be a newer release's claim, and what comes next would be sent beside that run."""
+
+    def stranger() -> Batch:
+        world.append(record.key_prefix(JOB) + place, value)
+        return rows(A, 2, 4)
+
+    world.will("commit", None, FENCED)
+    outcome = run(world, rows(A, 0, 2), stranger, max_records=2)
+    assert (outcome.exit_code, outcome.code, world.sent) == (7, code, values(A, 0, 2))
+
+
 def test_rows_behind_the_prefix_may_be_any(world: World) -> None:
     """Breaks when more is compared than the receipt covers, or where a batch ends in the middle of the prefix."""
     outcome = run(world, rows(A, 0, 1), rows(A, 1, 3), rows(A, 3, 5), known=(committed(A, 2),))
