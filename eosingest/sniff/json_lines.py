@@ -192,7 +192,8 @@ def _type_of(value: Any, level: int = 0) -> Any:
 
 def _number_type(text: str) -> str:
     if not set(text) & set(".eE"):
-        return "BIGINT" if -(2**63) <= int(text) < 2**63 else "STRING"
+        # By the length first: Python's int() takes no more than 4,300 digits (sys.set_int_max_str_digits).
+        return "BIGINT" if len(text) <= 20 and -(2**63) <= int(text) < 2**63 else "STRING"
     mantissa = re.split("[eE]", text)[0]
     digits = "".join(_DIGITS.findall(mantissa)).strip("0")
     return "DOUBLE" if len(digits) <= 15 else "STRING"  # a string keeps it as it is written

@@ -191,6 +191,13 @@ def test_a_number_that_a_double_would_change_stays_as_it_is_written() -> None:
     )
 
 
+@pytest.mark.parametrize("digits", [20, 4_300, 4_301, 100_000])
+@pytest.mark.parametrize("form", ['{{"a": -{}}}', '[{{"a": {}}}]'])
+def test_whole_numbers_of_any_length_are_kept_as_texts(digits: int, form: str) -> None:
+    """Breaks when Python makes an integer of them, which it refuses above 4,300 digits."""
+    assert found("a.json", form.format("9" * digits) + "\n").schema == "a STRING"
+
+
 def test_fields_that_differ_by_case_alone_are_left_to_spark() -> None:
     what = found("a.jsonl", '{"a": 1, "A": 2}\n')
     assert (what.columns, len(what.notes)) == (None, 1)
