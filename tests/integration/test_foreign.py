@@ -122,6 +122,23 @@ def _open_transaction(job: Job, offsets_topic: str) -> Iterator[str]:
         producer.abort_transaction(30)
 
 
+def test_a_record_that_this_eosingest_cannot_read(job: Job) -> None:
+    """Breaks when a verb skips what a newer release wrote, or trips over a stranger's record that lies before it."""
+    write_files(job, files=1, rows=10)
+    offsets_topic = _with_own_offsets_topic(job)
+    producer, key = _foreign(job, f"foreign-{job.name}"), f'["{job.name}",{{"later":1}}]'
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for written, value in ((b"\xff", b"\xff"), (key.encode(), b'{"v":2}')):
+        producer.produce(offsets_topic, value, written, partition=offsets_partition(job))
+    producer.commit_transaction(30)
+    for verb in ("plan", "status", "verify", "run"):
+        done = job.run(verb)
+        assert (done.exit_code, done.codes) == (7, ["newer-format"]), done
+        assert f"{offsets_topic}-{offsets_partition(job)}, offset 1, key {key}: " in done.envelope["errors"][0]["message"], done
+    assert not topic_exists(job.servers, job.name)
+
+
 def _with_own_offsets_topic(job: Job, partitions: int = 5) -> str:
     """Give the job an offsets topic of its own, which is there already, and a short transaction timeout; return its name."""
     name = f"offsets-{job.name}"

@@ -27,7 +27,6 @@ from eosingest.protocol.transactional_ids import task_id
 from eosingest.protocol.verdict import JobResult
 from eosingest.records.checksum import Totals
 from eosingest.report.model import RunReport
-from eosingest.report.progress import Progress
 from eosingest.sources.files.positions import BytePositions
 from eosingest.spark.positions import OffsetPositions
 from tests.simulation.network import SimulatedNetwork
@@ -36,6 +35,7 @@ from tests.support.builders import Place, driver_settings, place
 from tests.support.changing_files import ChangingFiles
 from tests.support.expiring_table import ExpiringTables, first_unread, gone_in, source_row
 from tests.support.frozen_table import FrozenTables, KeyRange
+from tests.support.memory_kafka import Unheard
 from tests.support.simulated_source import SimulatedSource
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Run:
             utc=lambda: "now",
             interruption=Interruption(lambda: self.signal),
         )
-        driver = Driver(self._settings(), clients, self.source, Launcher(self), _Unheard(), runtime)
+        driver = Driver(self._settings(), clients, self.source, Launcher(self), Unheard(), runtime)
         try:
             self.report = driver.run()
         except EosingestError as error:
@@ -156,14 +156,6 @@ def _source_of(world: World) -> SimulatedSource | FrozenTables | ChangingFiles:
     if world.tables is not None:
         return ExpiringTables(world.tables) if world.expires else FrozenTables(world.tables)
     return ChangingFiles(world.files) if world.files is not None else world.source
-
-
-class _Unheard:
-    def note(self, text: str) -> None:
-        pass
-
-    def progress(self, progress: Progress) -> None:
-        pass
 
 
 class DriverClients:

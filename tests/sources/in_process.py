@@ -31,7 +31,7 @@ from eosingest.kafka.protocols import LogRecord
 from eosingest.protocol import scope
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver import Driver
-from eosingest.protocol.driver_contract import Prepared, Runtime
+from eosingest.protocol.driver_contract import Prepared
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
@@ -45,7 +45,6 @@ from eosingest.records.checksum import Totals, record_hash
 from eosingest.records.encoding import Encoding, pinned
 from eosingest.records.limits import topic_limits
 from eosingest.report.model import RunReport
-from eosingest.report.progress import Progress
 from eosingest.spark import session
 from eosingest.spark.direct import DirectInputs
 from eosingest.spark.end_row import with_end_row
@@ -57,7 +56,7 @@ from eosingest.spark.worker import ArrowInputs, JsonFit, SplitsCheck
 from eosingest.spec import Spec, load
 from tests.sources.subject import SPLIT_SIZE, Subject, on_error, sink_creation, transaction
 from tests.support.builders import control_record, task_settings
-from tests.support.memory_kafka import MemoryKafka, MemoryTaskKafka, killed_at
+from tests.support.memory_kafka import MemoryKafka, MemoryTaskKafka, Unheard, killed_at
 from tests.support.warm_spark import cut_by
 
 JOB, TOPIC, DEAD, OFFSETS = "job", "sink", "dead", "eosingest-offsets"
@@ -224,14 +223,6 @@ class _Launcher(SparkLauncher):
         raise AssertionError("no spec changes here")
 
 
-class _Unheard:
-    def note(self, text: str) -> None:
-        pass
-
-    def progress(self, progress: Progress) -> None:
-        pass
-
-
 @dataclass(frozen=True)
 class Ended:
     """How a run ended: a report, or an error before its job."""
@@ -323,17 +314,11 @@ class Life:
 
     def _run(self) -> Ended:
         interruption = Interruption(lambda: None)
-        runtime = Runtime(
-            now=self.kafka.now,
-            sleep=self.kafka.wait,
-            now_ms=lambda: int(self.kafka.time * 1000),
-            utc=lambda: "now",
-            interruption=interruption,
-        )
+        runtime = self.kafka.runtime(interruption)
         settings = driver_settings(self.spec, "memory:1", self.source)
         launcher = self.launcher()
         try:
-            report = Driver(settings, self.kafka, self.source, launcher, _Unheard(), runtime).run()
+            report = Driver(settings, self.kafka, self.source, launcher, Unheard(), runtime).run()
         except EosingestError as error:
             return Ended(None, error, launched=launcher._spark is not None)
         return Ended(report, launched=launcher._spark is not None)

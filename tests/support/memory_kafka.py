@@ -8,19 +8,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from eosingest.host import failpoints
+from eosingest.host.interruption import Interruption
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.memory.cluster import Cluster
 from eosingest.kafka.protocols import LogRecord
+from eosingest.protocol.driver_contract import Runtime
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.transactional_ids import task_id
+from eosingest.report.progress import Progress
 
 
 class MemoryKafka:
     """Such a Kafka, and a clock that only waiting moves (`control_log.DriverKafka`)."""
 
-    def __init__(self, offsets_topic: str) -> None:
+    def __init__(self, offsets_topic: str, decided: Callable[..., None] = lambda *_: None) -> None:
+        """`decided` is called as `Cluster` says."""
         self.time = 1_800_000_000.0
-        self.cluster = Cluster(self.now)
+        self.cluster = Cluster(self.now, decided=decided)
         self.admin = MemoryAdmin(self.cluster, self)
         self._offsets_topic = offsets_topic
 
@@ -38,6 +42,19 @@ class MemoryKafka:
 
     def reader(self, partition: int) -> MemoryReader:
         return MemoryReader(self._offsets_topic, partition, self.cluster, self)
+
+    def task(self, settings: TaskSettings) -> MemoryTaskKafka:
+        return MemoryTaskKafka(self, settings, "p.")
+
+    def runtime(self, interruption: Interruption | None = None) -> Runtime:
+        """Return the clock and the signals of a run: none unless said otherwise."""
+        return Runtime(
+            now=self.now,
+            sleep=self.wait,
+            now_ms=lambda: int(self.now() * 1000),
+            utc=lambda: "now",
+            interruption=interruption or Interruption(lambda: None),
+        )
 
     def committed(self, topic: str) -> list[LogRecord]:
         """Return the committed records of a topic, each partition in order."""
@@ -59,6 +76,16 @@ class MemoryTaskKafka:
 
     def reader(self) -> MemoryReader:
         return self.kafka.reader(self.settings.offsets_partition)
+
+
+class Unheard:
+    """An observer of a run that nobody watches."""
+
+    def note(self, text: str) -> None:
+        pass
+
+    def progress(self, progress: Progress) -> None:
+        pass
 
 
 class KilledError(BaseException):

@@ -19,10 +19,9 @@ from eosingest.protocol.task import Task
 from eosingest.protocol.task_contract import Batch, Signal, TaskKafka, TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.report.model import RunReport
-from eosingest.report.progress import Progress
 from tests.support.builders import driver_settings, place
 from tests.support.frozen_table import FrozenTables, KeyRange, Tables
-from tests.support.memory_kafka import killed_at
+from tests.support.memory_kafka import Unheard, killed_at
 
 _VERSION = "one"
 _TASKS = 2
@@ -60,7 +59,7 @@ class TableJob:
         )
         self.launched = False
         settings = replace(self.settings, started=f"start {next(_attempts)}", **changes)
-        return Driver(settings, self.kafka, source, _Launcher(self), _Unheard(), runtime).run()
+        return Driver(settings, self.kafka, source, _Launcher(self), Unheard(), runtime).run()
 
     def run_killed_at(self, point: str, hit: int = 1) -> None:
         with killed_at(point, hit):
@@ -162,11 +161,3 @@ class _Rows:
 
     def stop(self) -> None:
         """Nothing reads on."""
-
-
-class _Unheard:
-    def note(self, text: str) -> None:
-        pass
-
-    def progress(self, progress: Progress) -> None:
-        pass

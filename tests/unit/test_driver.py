@@ -5,63 +5,44 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from eosingest.errors import ChangedError, EosingestError, SpecError, TemporaryError
-from eosingest.host.interruption import Interruption
-from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
-from eosingest.kafka.memory.cluster import Cluster
+from eosingest.kafka.memory.clients import MemoryAdmin
 from eosingest.kafka.memory.log import Entry
 from eosingest.kafka.protocols import OpenTransaction
 from eosingest.protocol.driver import Driver
-from eosingest.protocol.driver_contract import DeadLetterOrder, DriverSettings, Prepared, Runtime
+from eosingest.protocol.driver_contract import DeadLetterOrder, DriverSettings, Prepared
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.dead_letters import DeadLetterPin
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.report.model import RunReport
-from eosingest.report.progress import Progress
 from tests.support.builders import control_record, driver_settings, pinned
 from tests.support.made_up_files import MadeUpFiles
+from tests.support.memory_kafka import MemoryKafka, Unheard
 
 SETTINGS = driver_settings(job="a.1", max_bytes=1000)
 
 
-class World:
-    """A Kafka in memory with an offsets topic, whose network loses nothing, and what was asked of it in order."""
+class World(MemoryKafka):
+    """A Kafka in memory with an offsets topic, and what was asked of it in order."""
 
     def __init__(self, partitions: int) -> None:
-        self.time = 1_000.0
+        super().__init__("offsets", self.decided)
         self.told: list[str] = []
         self.fence_timeouts: list[float] = []
         self.hanging = ""  # the topic in which a transaction of the job hangs
-        self.cluster = Cluster(self.now, decided=self.decided)
         self.cluster.create_topic("offsets", partitions, {"cleanup.policy": "compact"})
         self.admin = _Admin(self)
-
-    def now(self) -> float:
-        return self.time
-
-    def wait(self, seconds: float) -> None:
-        self.time += seconds
-
-    def send(self, request: str, apply: Any) -> Any:
-        return apply()
 
     def decided(self, name: str, committed: bool, partitions: Mapping[tuple[str, int], list[Entry]]) -> None:
         for entries in partitions.values():
             for entry in entries:
                 if entry.key == record.control_key(SETTINGS.job):
                     self.told.append(record.ControlRecord.decode(entry.value or b"").state)
-
-    def control_producer(self, transactional_id: str) -> MemoryProducer:
-        return MemoryProducer(transactional_id, self.cluster, self, timeout_s=10)
-
-    def reader(self, partition: int) -> MemoryReader:
-        return MemoryReader("offsets", partition, self.cluster, self)
 
     def has_run(self, *, partitions: int, tasks: int = 2, letters: DeadLetterPin | None = None) -> None:
         """Leave the control record of a run, in an offsets topic that had so many partitions."""
@@ -79,10 +60,7 @@ class World:
         self.told.clear()
 
     def run(self, settings: DriverSettings) -> RunReport:
-        runtime = Runtime(
-            now=self.now, sleep=self.wait, now_ms=lambda: 0, utc=lambda: "now", interruption=Interruption(lambda: None)
-        )
-        return Driver(settings, self, MadeUpFiles(), _NoSpark(), _Unheard(), runtime).run()
+        return Driver(settings, self, MadeUpFiles(), _NoSpark(), Unheard(), self.runtime()).run()
 
 
 class _Admin(MemoryAdmin):
@@ -112,14 +90,6 @@ class _NoSpark:
 
     def cancel(self) -> None:
         raise AssertionError("there is nothing to send")
-
-
-class _Unheard:
-    def note(self, text: str) -> None:
-        pass
-
-    def progress(self, progress: Progress) -> None:
-        pass
 
 
 def test_tasks_under_another_prefix_are_fenced_behind_the_claim() -> None:

@@ -33,25 +33,16 @@ from eosingest.protocol.offsets.record import (
 )
 from eosingest.protocol.offsets.scope_piece import ScopePiece
 from eosingest.protocol.source import POSITION_KINDS
-from tests.support.builders import fingerprint, offset_record, pinned, split_id
+from tests.support.builders import control_record, fingerprint, offset_record, pinned, split_id
 
 PINNED = pinned(root="/däta")
-CONTROL = ControlRecord(
-    run=3,
-    started="2026-11-20T00:00:00Z-1a2b",
-    state=RUNNING,
+CONTROL = control_record(
+    3,
     tasks_alive=8,
     pinned=PINNED,
-    pinned_since=2,
     pin_open=True,
     digest={"transform": "0f", "version.spark": "4.0"},
-    split_size=32 << 20,
     schema="id BIGINT, `ünï` STRING",
-    versions={"eosingest": "0.1"},
-    host="host",
-    pid=77,
-    time="2026-11-20T00:00:01Z",
-    records_total=12_345_678_901,
     audit=Audit(start=(7, 0, 1 << 40), end=(9, 0, 1 << 41), retired_records=3, retired_checksum=(1 << 64) - 2),
 )
 NAME, START = '2026/ä "quoted" \\ 1.jsonl', 33_554_432
@@ -141,9 +132,8 @@ def test_what_is_written_is_read_again(kind: str) -> None:
 
 
 @pytest.mark.parametrize("position_kind", sorted(POSITION_KINDS))
-@pytest.mark.parametrize("checksum", [0, (1 << 63), (1 << 64) - 1])
-def test_offset_records_of_every_kind_of_position_are_read_again(checksum: int, position_kind: str) -> None:
-    written = replace(OFFSET, checksum=checksum, metadata_checksum=checksum, position_kind=position_kind)
+def test_offset_records_of_every_kind_of_position_are_read_again(position_kind: str) -> None:
+    written = replace(OFFSET, position_kind=position_kind)
     assert OffsetRecord.decode(written.encode(), split=OFFSET.split) == written
 
 

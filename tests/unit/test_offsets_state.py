@@ -8,18 +8,15 @@ import pytest
 
 from eosingest.errors import FatalError
 from eosingest.kafka.protocols import LogRecord
-from eosingest.protocol.offsets import record, scope_piece
-from eosingest.protocol.offsets.gap import GapRecord
+from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import (
     CLAIMED,
     COMPLETE,
     FAILED,
     RUNNING,
     Claim,
-    RunRecord,
 )
 from eosingest.protocol.offsets.state import JobState, TaskState
-from eosingest.protocol.offsets.wire import VERSION
 from tests.support.builders import control_record, offset_record, place, places, split_id
 
 
@@ -202,78 +199,3 @@ def test_a_task_keeps_its_own_offset_records_and_of_others_who_wrote_last() -> N
 def written(task: int, start: int, run: int = 1) -> LogRecord:
     record = offset_record("f", start, rows=7, done=True, run=run, task=task)
     return LogRecord(0, record.key("job"), record.encode())
-
-
-# ---- records that cannot be read -----------------------------------------------------------------------------------
-
-OURS = {
-    "control": control(1, RUNNING),
-    "settled": settled(1, RUNNING),
-    "claim": claim(3, 5),
-    "run": LogRecord(0, record.run_key("job", 1), RunRecord(1, "s", ended=False).encode()),
-    "ended": LogRecord(0, record.run_key("job", 1, ended=True), RunRecord(1, "s", ended=True).encode()),
-    "offset": offset(5, sequence=0),
-    "scope": LogRecord(0, scope_piece.key("job", 0), scope_piece.ScopePiece("{}").encode()),
-    "gap": LogRecord(0, GapRecord("g", "t", 1, 1, "now").key("job"), GapRecord("g", "t", 1, 1, "now").encode()),
-    "unknown": LogRecord(0, b'["job",{"later":1}]', b'{"v":1}'),
-}
-STATES = {
-    "driver": lambda: JobState("job"),
-    "claim": lambda: JobState("job", with_offsets=False),
-    "task": lambda: TaskState("job", run=1, task=7),
-}
-
-
-def refused(entry: LogRecord, state: str) -> FatalError:
-    with pytest.raises(FatalError) as caught:
-        STATES[state]().fold([entry._replace(offset=77)], "offsets-2")
-    assert caught.value.exit_code == 7
-    assert f"offsets-2, offset 77, key {entry.key.decode(errors='backslashreplace')}: " in caught.value.message
-    assert "nothing was sent twice" in caught.value.hint
-    return caught.value
-
-
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
-@pytest.mark.parametrize("kind", OURS)
-def test_a_record_of_another_version_is_refused_of_whatever_kind(kind: str, version: int, state: str) -> None:
-    """Breaks when what a newer release wrote is skipped: it may be a claim, or rows that were sent."""
-    entry = OURS[kind]
-    assert entry.value is not None
-    again = entry._replace(value=entry.value.replace(b'"v":1', b'"v":%d' % version))
-    assert refused(again, state).code == "newer-format"
-
-
-@pytest.mark.parametrize("state", ["driver", "task"])
-@pytest.mark.parametrize("value", [b"", b"\xff", b"no JSON", b"[]", b"{}", b'{"v":1}', b'{"v":1,"later":1}'])
-@pytest.mark.parametrize("kind", OURS)
-def test_a_damaged_record_is_refused_of_whatever_kind(kind: str, value: bytes, state: str) -> None:
-    assert refused(OURS[kind]._replace(value=value), state).code == "damaged-record"
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        b'{"later":1}]',
-        b'{"control":"later"}]',
-        b'{"control":1}]',
-        b'{"task":"3"}]',
-        b'{"task": 3}]',
-        b'{"task":3}',
-        b'{"task":null}]',
-        b'{"gap":7}]',
-        b"{}]",
-        b"[1,2]]",
-        b"7]",
-        b"\xff]",
-        b"",
-        b'{"file":"a","start":0}',
-        b"[" * 100_000,
-    ],
-)
-def test_a_key_of_no_kind_that_is_known_is_refused_unless_its_record_is_a_tombstone(key: bytes) -> None:
-    entry = LogRecord(3, record.key_prefix("job") + key, b'{"v":1}')
-    with pytest.raises(FatalError) as caught:
-        folded(entry)
-    assert (caught.value.exit_code, caught.value.code, len(caught.value.message) < 600) == (7, "damaged-record", True)
-    folded(tombstone(entry))

@@ -14,28 +14,20 @@ from eosingest.protocol.offsets.record import COMPLETE, FAILED
 from eosingest.protocol.offsets.scope_piece import ScopePiece
 from eosingest.protocol.offsets.state import TaskState
 from eosingest.protocol.source import Json, Scope
-from eosingest.protocol.task_contract import TaskSettings
 from tests.support.builders import control_record, job_state, offset_record, split_id
 from tests.support.frozen_table import FrozenTables, Tables
-from tests.support.memory_kafka import MemoryKafka, MemoryTaskKafka
+from tests.support.memory_kafka import MemoryKafka
 from tests.support.simulated_source import template
 from tests.support.table_job import TableJob, table_job
 
 LARGE: Scope = {"uppers": [f'"{number:07}\\ä€\n' for number in range(60_000)]}
 
 
-class Kafka(MemoryKafka):
-    """A Kafka in memory with the tasks of a job."""
-
-    def task(self, settings: TaskSettings) -> MemoryTaskKafka:
-        return MemoryTaskKafka(self, settings, "p.")
-
-
 @pytest.fixture
 def job() -> TableJob:
     """A job over several tables."""
     rows = next(made for made in map(template, range(24)) if len(made.files) > 1 and len(made.lengths) > 5)
-    return table_job(Kafka("offsets"), Tables(rows, Random("scope")))
+    return table_job(MemoryKafka("offsets"), Tables(rows, Random("scope")))
 
 
 def pieces(texts: tuple[str, ...]) -> dict[int, ScopePiece]:

@@ -16,16 +16,17 @@ from eosingest.app import assemble
 from eosingest.cli import main as cli
 from eosingest.errors import FatalError
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.protocols import Records
+from eosingest.kafka.protocols import LogRecord, Records
 from eosingest.protocol.offsets import record, scope_piece, topic
 from eosingest.protocol.offsets.gap import GapRecord
+from eosingest.protocol.offsets.state import JobState, TaskState
 from eosingest.protocol.offsets.wire import VERSION
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.verdict import JobResult
 from tests.support import table_job as table_jobs
 from tests.support.builders import control_record, offset_record
 from tests.support.frozen_table import Tables
-from tests.support.memory_kafka import MemoryKafka, MemoryTaskKafka
+from tests.support.memory_kafka import MemoryKafka
 from tests.support.simulated_source import template
 from tests.support.table_job import TableJob, table_job
 
@@ -43,24 +44,16 @@ RECORDS = {
 VERBS = (["run"], ["run", "--from-scratch"], ["plan"], ["status"], ["verify"])
 
 
-class Kafka(MemoryKafka):
-    """A Kafka in memory, as a spec names it, and with the tasks of a job."""
-
-    client = ClientSettings("memory:9092", {})
-
-    def task(self, settings: TaskSettings) -> MemoryTaskKafka:
-        return MemoryTaskKafka(self, settings, "p.")
-
-
 @pytest.fixture
-def kafka(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kafka:
+def kafka(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MemoryKafka:
     """A cluster that a spec in the working directory names, and that holds no record of its job."""
-    found = Kafka(OFFSETS)
+    found: Any = MemoryKafka(OFFSETS)
+    found.client = ClientSettings("memory:9092", {})
     found.cluster.create_topic(OFFSETS, topic.PARTITIONS, {"cleanup.policy": "compact"})
     found.cluster.create_topic("t", 1, {})
 
     @contextlib.contextmanager
-    def connected(*_: object, **__: object) -> Iterator[Kafka]:
+    def connected(*_: object, **__: object) -> Iterator[MemoryKafka]:
         yield found
 
     monkeypatch.setattr(assemble, "connected", connected)
@@ -79,7 +72,7 @@ def write(kafka: MemoryKafka, *entries: tuple[bytes, bytes]) -> None:
 @pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
 @pytest.mark.parametrize("kind", RECORDS)
 def test_every_verb_refuses_a_record_of_another_version(
-    kafka: Kafka, kind: str, version: int, capsys: pytest.CaptureFixture[str]
+    kafka: MemoryKafka, kind: str, version: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Breaks when a verb skips it: rows that a newer release sent would be sent again, or a verdict be half of one."""
     key, written = RECORDS[kind]
@@ -93,13 +86,41 @@ def test_every_verb_refuses_a_record_of_another_version(
     assert kafka.committed("t") == []
 
 
-def test_records_of_strangers_are_in_nobodys_way(kafka: Kafka, capsys: pytest.CaptureFixture[str]) -> None:
+def test_records_of_strangers_are_in_nobodys_way(kafka: MemoryKafka, capsys: pytest.CaptureFixture[str]) -> None:
     """Breaks when a record that is not ours ends a verb: with binary keys, Kafka Connect's keys, or without a key."""
     write(
         kafka, *((key, b"\xff") for key in (b"", b"\xff", b"no JSON", b'["connector",{"a":1,"b":2}]', b'["jobs",{}]'))
     )
     for verb, code in (("plan", 0), ("status", 10), ("verify", 10)):
         assert cli.exit_code_of([verb, "job.toml", "--output", "json"]) == code, capsys.readouterr().out
+
+
+# ---- folding -------------------------------------------------------------------------------------------------------
+
+
+def refused(key: bytes, value: bytes, state: JobState) -> FatalError:
+    with pytest.raises(FatalError) as caught:
+        state.fold([LogRecord(77, key, value)], "offsets-2")
+    assert (caught.value.exit_code, caught.value.code, len(caught.value.message) < 600) == (7, "damaged-record", True)
+    assert "offsets-2, offset 77, key " in caught.value.message
+    return caught.value
+
+
+@pytest.mark.parametrize("value", [b"", b"\xff", b"no JSON", b"[]", b"{}", b'{"v":1}', b'{"v":1,"later":1}'])
+@pytest.mark.parametrize("kind", RECORDS)
+def test_a_damaged_record_is_refused_of_whatever_kind(kind: str, value: bytes) -> None:
+    for state in (JobState("job"), TaskState("job", run=1, task=7)):
+        assert "nothing was sent twice" in refused(RECORDS[kind][0], value, state).hint
+
+
+@pytest.mark.parametrize(
+    "key",
+    [b'{"later":1}]', b'{"control":"later"}]', b'{"control":1}]', b'{"task":"3"}]', b'{"task": 3}]', b'{"task":3}',
+     b'{"task":null}]', b'{"gap":7}]', b"{}]", b"[1,2]]", b"7]", b"\xff]", b"", b'{"file":"a","start":0}', b"[" * 100_000],
+)  # fmt: skip
+def test_a_key_of_no_kind_that_is_known_is_refused_unless_its_record_is_a_tombstone(key: bytes) -> None:
+    refused(record.key_prefix("job") + key, b'{"v":1}', JobState("job"))
+    JobState("job").fold([LogRecord(3, record.key_prefix("job") + key, None)])
 
 
 # ---- while tasks send ----------------------------------------------------------------------------------------------
@@ -134,7 +155,7 @@ def test_a_record_that_comes_while_tasks_send_ends_the_run(
 ) -> None:
     """Breaks when Spark goes on and sends, or when the run ends without a fence for what its tasks have begun."""
     rows = next(made for made in map(template, range(24)) if len(made.files) > 1)
-    job = table_job(Kafka("offsets"), Tables(rows, Random("scope")))
+    job = table_job(MemoryKafka("offsets"), Tables(rows, Random("scope")))
     monkeypatch.setattr(table_jobs, "_Launcher", Sending)
     monkeypatch.setattr(Sending, "entry", (RECORDS[kind][0], value), raising=False)
     monkeypatch.setattr(Sending, "cancelled", False)
