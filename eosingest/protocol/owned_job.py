@@ -117,7 +117,7 @@ class OwnedJob:
         pin = control.dead_letters
         pin = None if pin is None else pin.completed(self.log.state.dead_letters(pin))
         closed = replace(control, state=record.COMPLETE, tasks_alive=0, pin_open=False, forgotten=False, audit=audit)
-        return replace(closed, scope=None, dead_letters=pin)
+        return replace(closed, scope=None, dead_letters=pin, by_parts_since=0)
 
     def pinned_now(self, *, topic_id: str, cluster_id: str) -> Pinned:
         """Return what this run would pin for the job's life."""

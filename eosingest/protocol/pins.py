@@ -47,7 +47,7 @@ def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> Contr
         audit=settled.audit,
         scope=settled.scope,
         dead_letters=settled.dead_letters,
-        whole=settled.whole,
+        by_parts_since=settled.by_parts_since,
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from eosingest.errors import EosingestError, FatalError, FencedError, InterruptedRunError
 from eosingest.host.failpoints import fail_point
 from eosingest.kafka.protocols import KafkaFailure
-from eosingest.protocol import folding, verdict
+from eosingest.protocol import folding, verdict, whole_job
 from eosingest.protocol.driver_contract import Launcher, Prepared, Runtime
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.state import JobState
@@ -94,7 +94,7 @@ class Sending:
             schema=prepared.schema,
             schema_files=digest,
             encodings=prepared.encodings,
-            whole=self._settings.whole,
+            by_parts_since=whole_job.by_parts_since(control, whole=self._settings.whole),
             audit=replace(control.audit, end=None),
         )
         self._job.commit(

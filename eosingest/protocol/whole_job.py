@@ -24,8 +24,8 @@ def refuse_half_sent(control: ControlRecord, plan: Plan, offsets: Iterable[Offse
     A run that sent everything in one transaction may have ended before its verdict: what came to the source since then goes in
     a transaction of its own.
     """
-    by_parts = control.pin_open and not control.whole
-    if plan.pending and by_parts and any(offset.rows and offset.run >= control.pinned_since for offset in offsets):
+    first = control.by_parts_since
+    if plan.pending and first and any(offset.rows and offset.run >= first for offset in offsets):
         left = "1 split is" if len(plan.pending) == 1 else f"{len(plan.pending):,} splits are"
         raise ChangedError(
             f"{left} left of what earlier runs have sent in part, in transactions of their own",
@@ -33,6 +33,11 @@ def refuse_half_sent(control: ControlRecord, plan: Plan, offsets: Iterable[Offse
             hint='nothing was sent; finish with transaction.boundary = "limits", and set "job" again once the job is complete;'
             f" or take a new job name{from_scratch_hint()}",
         )
+
+
+def by_parts_since(control: ControlRecord, *, whole: bool) -> int:
+    """Return what `running` says of runs by parts. A `whole` run that may send follows none that has sent a row."""
+    return 0 if whole else control.by_parts_since or control.run
 
 
 def too_large(settings: TaskSettings) -> FatalError:

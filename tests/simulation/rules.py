@@ -339,7 +339,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
         ),
     ),
     "a-run-that-sends-by-parts-says-so": (
-        Edit(Sending, "_commit_running", "whole=self._settings.whole,", "whole=True,"),
+        Edit(Sending, "_commit_running", "whole=self._settings.whole)", "whole=True)"),
     ),
     "nothing-is-sent-where-a-row-cannot-be": (
         Edit(Task, "_consume_all", "while not self._sends_nothing:", "while True:"),

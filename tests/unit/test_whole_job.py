@@ -12,7 +12,8 @@ import pytest
 from eosingest.errors import ChangedError
 from eosingest.kafka.protocols import FailureKind, KafkaFailure
 from eosingest.protocol import whole_job
-from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
+from eosingest.protocol.pins import carried_forward
 from eosingest.protocol.task import AttemptLostError
 from eosingest.protocol.task_contract import Outcome, Signal, SplitEnd
 from eosingest.protocol.verdict import outcome_errors
@@ -158,16 +159,25 @@ def left(*sent: OffsetRecord) -> tuple[object, list[OffsetRecord]]:
 
 
 def test_what_was_sent_in_part_is_not_sent_at_once() -> None:
-    control = control_record(3, pin_open=True, pinned_since=2)
+    control = control_record(3, pin_open=True, pinned_since=1, by_parts_since=2)
     pending, sent = left(offset_record("b", rows=1, run=2))
     with pytest.raises(ChangedError, match="1 split is left") as refusal:
         whole_job.refuse_half_sent(control, pending, sent)
     assert refusal.value.code == "half-sent" and '"limits"' in refusal.value.hint
-    for nothing_stands_against_it in (
-        replace(control, pin_open=False),  # complete since
-        replace(control, whole=True),  # each run sent all that it had
-        replace(control, pinned_since=3),  # sent before the job was last complete
-    ):
-        whole_job.refuse_half_sent(nothing_stands_against_it, pending, sent)
+    for no_run_by_parts in (0, 3):  # or none that has sent a row
+        whole_job.refuse_half_sent(replace(control, by_parts_since=no_run_by_parts), pending, sent)
     whole_job.refuse_half_sent(control, pending, left(offset_record("b", rows=0, run=2))[1])
     whole_job.refuse_half_sent(control, plan(), sent)  # nothing is left
+
+
+@pytest.mark.parametrize(
+    ("since", "whole", "expected"), [(0, False, 5), (3, False, 3), (0, True, 0), (3, True, 0), (5, False, 5)]
+)
+def test_which_run_is_the_first_by_parts(since: int, whole: bool, expected: int) -> None:
+    assert whole_job.by_parts_since(control_record(5, by_parts_since=since), whole=whole) == expected
+
+
+def test_a_control_record_keeps_the_first_run_by_parts() -> None:
+    made = control_record(3, by_parts_since=2)
+    assert ControlRecord.decode(made.encode()) == made
+    assert carried_forward(control_record(4), made).by_parts_since == 2
