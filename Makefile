@@ -56,8 +56,8 @@ test-brokers: $(READY) ## run tests/integration on Kafka 3.3.2, 3.9.1 and 4.3.1,
 		KAFKA_HOME=$$($(BIN)/python -m tests.support.older_kafka $$version) \
 		$(PYTEST) $(OF_SPARK_ALONE:%=--ignore tests/integration/test_%.py) tests/integration || exit 1; done
 
-simulate: $(READY) ## run SCHEDULES=n simulated schedules of driver and tasks, from SEED=s on
-	$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),1000) --seed $(or $(SEED),0)
+simulate: $(READY) ## run SCHEDULES=n simulated schedules of driver and tasks, from SEED=s on (each STEP=n seeds)
+	$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),1000) --seed $(or $(SEED),0) --step $(or $(STEP),1)
 
 chaos: $(READY) ## play ROUNDS=n rounds of faults on real brokers and Spark, SEED=s repeats them, on KAFKA=version
 	$(if $(KAFKA),KAFKA_HOME=$$($(BIN)/python -m tests.support.older_kafka $(KAFKA))) $(BIN)/python -m tests.chaos --rounds $(or $(ROUNDS),10) $(if $(SEED),--seed $(SEED))

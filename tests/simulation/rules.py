@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eosingest.kafka.memory.clients import MemoryAdmin
-from eosingest.protocol import control_log, folding, gaps, pins, scope, split_sequence, verdict
+from eosingest.protocol import control_log, folding, gaps, pins, scope, split_sequence, verdict, whole_job
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.offsets import topic
@@ -341,6 +341,16 @@ RULES: dict[str, tuple[Edit, ...]] = {
     "a-run-that-sends-by-parts-says-so": (
         Edit(Sending, "_commit_running", "whole=self._settings.whole)", "whole=True)"),
     ),
+    "rows-of-runs-before-the-first-by-parts-are-no-part": (
+        Edit(whole_job, "refuse_half_sent", "offset.run >= first", "offset.run >= control.pinned_since"),
+    ),
+    "the-first-run-by-parts-counts": (
+        Edit(whole_job, "by_parts_since", "control.by_parts_since or control.run", "control.run"),
+    ),
+    "one-transaction-for-all-ends-what-was-by-parts": (
+        Edit(whole_job, "by_parts_since", "0 if whole else", "control.by_parts_since if whole else"),
+    ),
+    "complete-ends-what-was-by-parts": (Edit(OwnedJob, "_completed", ", by_parts_since=0", ""),),
     "nothing-is-sent-where-a-row-cannot-be": (
         Edit(Task, "_consume_all", "while not self._sends_nothing:", "while True:"),
         Edit(Task, "run", "if not self._sends_nothing:", "if True:"),

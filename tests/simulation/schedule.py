@@ -20,7 +20,7 @@ from eosingest.sources.files.fingerprint import Fingerprint
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler
 from tests.simulation.spark import DEAD, JOB, OFFSETS, PREFIXES, Run
-from tests.simulation.themes import CLAIM_IN_ANOTHER_TOPIC, NO_THEME, OTHER_OFFSETS_TOPIC, THEMES
+from tests.simulation.themes import CLAIM_IN_ANOTHER_TOPIC, MIXED_THEMES, NO_THEME, OTHER_OFFSETS_TOPIC, THEMES
 from tests.simulation.witness import NotCoveredError, ViolationError, Witness
 from tests.support.builders import Place, place
 from tests.support.changing_files import Files
@@ -42,6 +42,12 @@ _LETTERS_EVERY, _LETTERS = 7, 1
 # In every eighth, by number as well, most runs send everything in one transaction.
 _WHOLE_EVERY, _WHOLE = 8, 2
 _BY_PARTS = 0.2  # part of the runs of such a schedule that send by parts all the same
+# In every nineteenth each run does one or the other with even odds, and sources grow. No kept seed is one of these.
+_MIXED_EVERY, _MIXED = 19, 15
+_MIXED_FREEZING = 0.4  # in place of _FREEZING
+_MIXED_APPEARING = 0.9  # part of the others in which files appear between runs
+_MIXED_RUNS = 6
+_MIXED_THEMED = 0.75  # part of them that have one of their own themes
 _REFUSED = {"half-sent", "too-large-for-one-transaction"}  # where an operator who reads goes on by parts
 _THEMED = 0.4  # part of the schedules that have a theme
 _OTHER_TOPIC = 0.04  # part of the schedules that have one of these themes, which are drawn apart
@@ -79,11 +85,19 @@ class World:
         other_topic = Random(f"other topic {seed}")
         if other_topic.random() < _OTHER_TOPIC:
             self.theme = THEMES[other_topic.choice(_OTHER_TOPICS)]
+        self.mixed = seed % _MIXED_EVERY == _MIXED
+        mixing = Random(f"mixed {seed}")
+        if self.mixed and mixing.random() < _MIXED_THEMED:
+            self.theme = mixing.choice(MIXED_THEMES)
+        if self.mixed:
+            several = [made for made in map(template, range(TEMPLATES)) if len(made.files) > 1]
+            self.source = mixing.choice(several)
         self.slow_input = random.random() < self.theme.slow_input
         # Drawn apart: what is drawn of the other schedules stays as it is.
         self.reads_bytes = Random(f"bytes {seed}").random() < _READING_BYTES
         self.explodes = not self.reads_bytes and Random(f"explodes {seed}").random() < _EXPLODING
-        freezes = Random(f"scope {seed}").random() < _FREEZING
+        freezes = Random(f"scope {seed}").random() < (_MIXED_FREEZING if self.mixed else _FREEZING)
+        freezes = freezes and not (self.mixed and self.theme.in_order)
         self._expiring = Random(f"expiring {seed}")
         self.expires = freezes and not self.theme.in_order and self._expiring.random() < _EXPIRING
         if self.expires:
@@ -102,7 +116,8 @@ class World:
         self.edited: set[Place] = set()
         changing = Random(f"files {seed}")
         changes = changing.random() < _CHANGING and not (freezes or self.explodes or self.theme.in_order)
-        self.files = Files(self.source, self.edited) if changes else None
+        appear = self.mixed and mixing.random() < _MIXED_APPEARING and not (freezes or self.explodes)
+        self.files = Files(self.source, self.edited, mixing if appear else None) if changes or appear else None
         # When, in points that are passed, and whether a file is saved with other content, or is not there (any more).
         self.file_changes = [
             (changing.randint(1, 300), changing.choice(("save-file", "take-file")))
@@ -114,7 +129,7 @@ class World:
         self._accepts = self._accepting.choice((0.0, 0.0, 0.0, 0.5))
         self._judging = Random(f"letters {seed}")
         self.letters = seed % _LETTERS_EVERY == _LETTERS
-        self.whole = seed % _WHOLE_EVERY == _WHOLE
+        self.whole = self.mixed or seed % _WHOLE_EVERY == _WHOLE
         self._bounding = Random(f"whole {seed}")
         self.disconnected: set[Process] = set()
         self.runs: list[Run] = []
@@ -208,7 +223,7 @@ class World:
         accept_gap = self.expires and (not self.faults.going_on or self._expiring.random() < 0.5)
         run = Run(self, len(self.runs), version, self._prefix(from_scratch), from_scratch, accept_change, accept_gap)
         if self.whole:
-            run.whole = not (by_parts or self._bounding.random() < _BY_PARTS)
+            run.whole = not (by_parts or self._bounding.random() < (0.5 if self.mixed else _BY_PARTS))
             if run.whole and self.faults.going_on:
                 run.most_letters = self._bounding.choice((1, 2, run.most_letters))
         self.runs.append(run)
@@ -258,7 +273,8 @@ class World:
         """Start runs as people and cron lines do: one after another, or before the last one has ended."""
         random = self.random
         restarts = self.theme.restarts
-        for _ in range(4 if restarts or self.theme.many_runs else random.choice((1, 1, 2, 2, 3))):
+        runs = 4 if restarts or self.theme.many_runs else random.choice((1, 1, 2, 2, 3))
+        for _ in range(_MIXED_RUNS if self.mixed else runs):
             version = random.choice(("one", "two") if restarts else ("one", "one", "one", "two"))
             scratch = 0.4 if self.moves else 0.3 if restarts else 0.1
             run = self.start_run(version, from_scratch=random.random() < scratch)

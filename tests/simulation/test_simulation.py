@@ -32,6 +32,9 @@ MENDED = [
     3_141_619_167,  # another attempt committed as many rows, and other dead letters: the receipt was of neither
     # Nobody ran the job again after a late run from scratch that was too large for one transaction: the operator's own (P1)
     3_141_639_162,
+    # Refused as sent in part, where a run by parts had sent nothing behind one that sent all in one transaction
+    2_960,
+    3_929,
 ]
 
 

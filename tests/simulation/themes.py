@@ -132,3 +132,38 @@ THEMES = {
         many_runs=True,
     ),
 }
+
+# Of schedules that mix runs by parts and runs that send everything in one transaction.
+MIXED_THEMES = (
+    # A run ends between its commit and its verdict, and the next one before it sends.
+    Theme(
+        (("kill-driver", "task-after-commit"), ("kill-driver", "driver-after-running")), in_order=True, many_runs=True
+    ),
+    Theme(
+        (("kill-driver", "driver-before-verdict"), ("kill-driver", "task-after-begin")), in_order=True, many_runs=True
+    ),
+    Theme(
+        (("kill-driver", "driver-after-running"), ("kill-driver", "task-after-commit")), in_order=True, many_runs=True
+    ),
+    # Wherever runs end, also `--from-scratch`, and where gaps are accepted.
+    Theme(
+        (
+            ("kill-driver", "task-after-commit"),
+            ("kill-driver", "driver-after-running"),
+            ("kill-driver", "driver-after-settling"),
+            (KILL_BEFORE_COMMIT, "task: EndTxn"),
+            ("job-fails", "task-after-commit"),
+            ("second-driver", "task-after-commit"),
+        ),
+        many_runs=True,
+    ),
+    Theme(
+        (
+            ("kill-driver", "task-after-commit"),
+            ("kill-driver", "driver-after-running"),
+            (KILL_BEFORE_COMMIT, ""),
+            ("job-fails", ""),
+        ),
+        restarts=True,
+    ),
+)

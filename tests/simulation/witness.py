@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, EXIT_FENCED, EXIT_INCOMPLETE, EXIT_TEMPORARY
@@ -22,6 +23,8 @@ from tests.support.simulated_source import EDITED, Rows
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import World
+
+_DECODED = 10_000  # keys and values whose parsed form is kept
 
 Partitions = Mapping[tuple[str, int], list[Entry]]
 
@@ -175,8 +178,7 @@ class Witness:
 
     def _take(self, entry: Entry) -> list[Place]:
         """Take a record of the offsets topic; return the splits that it speaks of: of a table's range, all its parts."""
-        key = json.loads(entry.key or b"")[1]
-        value = json.loads(entry.value or b"{}")
+        key, value = _key_of(entry), _value_of(entry)
         if key.get("control") == "run":
             self._take_control(value, entry.offset)
         if "task" in key:
@@ -206,9 +208,7 @@ class Witness:
 
     def _is_by_an_orphan(self, entries: list[Entry]) -> bool:
         """Say whether a driver wrote this that claimed the job in an offsets topic that is lost."""
-        controls = [
-            json.loads(entry.value or b"{}") for entry in entries if "control" in json.loads(entry.key or b"")[1]
-        ]
+        controls = [_value_of(entry) for entry in entries if "control" in _key_of(entry)]
         return any(self.run_of(control).life < self.lives for control in controls if "started" in control)
 
     def _take_fold(self, whole: KeyRange, new: dict[str, Any]) -> None:
@@ -259,9 +259,9 @@ class Witness:
 
     def _check_gaps(self, entries: list[Entry]) -> None:
         """Every position that is moved has the record of a gap beside it."""
-        values = [json.loads(entry.value or b"{}") for entry in entries]
+        values = map(_value_of, entries)
         moved = sum(map(_moves, values))
-        told = sum("gap" in json.loads(entry.key or b"")[1] and entry.value is not None for entry in entries)
+        told = sum("gap" in _key_of(entry) and entry.value is not None for entry in entries)
         if moved != told:
             raise ViolationError("P1", f"{moved} positions were moved behind gaps, and {told} gaps are recorded")
 
@@ -480,6 +480,20 @@ class Witness:
             for row, value in enumerate(self._sent_rows(split).values[:count]):
                 if row not in gone and value not in found[DEAD if row in dead else TOPIC]:
                     raise ViolationError("P9", f"exit 0, and {value.decode()} is not in the topic")
+
+
+@lru_cache(_DECODED)
+def _loaded(text: bytes) -> Any:
+    """Parse a key or a value of the offsets topic. Nobody changes what is returned."""
+    return json.loads(text.decode())
+
+
+def _key_of(entry: Entry) -> dict[str, Any]:
+    return _loaded(entry.key or b"")[1]  # type: ignore[no-any-return]
+
+
+def _value_of(entry: Entry) -> dict[str, Any]:
+    return _loaded(entry.value or b"{}")  # type: ignore[no-any-return]
 
 
 def _agrees(told: dict[str, Any], rows: int) -> bool:

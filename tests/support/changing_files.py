@@ -1,9 +1,10 @@
-"""The files of a simulated job while somebody edits them, takes them away and puts them back; and how one run finds them."""
+"""The files of a simulated job: somebody edits, removes and restores them, and new ones appear between runs."""
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Collection, Iterable
+from random import Random
 
 from eosingest.protocol.source import Listing, Scope, Split
 from eosingest.sources.files.fingerprint import Fingerprint
@@ -16,12 +17,16 @@ BEFORE_MS, AFTER_MS = 1, 2  # modification times of a file as it was, and as som
 
 
 class Files:
-    """What is there now. `edited` are the splits that have other rows than at first; whoever edits one by `save` is seen."""
+    """What is there now. `edited` are the splits that have other rows than at first; whoever edits one by `save` is seen.
 
-    def __init__(self, rows: SimulatedSource, edited: Collection[Place]) -> None:
+    With `appearing` only some files are there at first, and each listing may find more of them.
+    """
+
+    def __init__(self, rows: SimulatedSource, edited: Collection[Place], appearing: Random | None = None) -> None:
         self._edited = edited
+        self._appearing = appearing
         self.rows = rows
-        self.gone: set[str] = set()
+        self.gone = {name for name in self.names if appearing is not None and appearing.random() < 0.7}
         self.mtimes_ms = {file.name: BEFORE_MS for file in rows.files}
 
     @property
@@ -31,6 +36,11 @@ class Files:
     def save(self, name: str) -> None:
         """Save the other content of a file, and then the first one again, with its modification time."""
         self.mtimes_ms[name] = AFTER_MS if self.mtimes_ms[name] == BEFORE_MS else BEFORE_MS
+
+    def appear(self) -> None:
+        """Let some of the files that are not there appear."""
+        if self._appearing is not None:
+            self.gone = {name for name in sorted(self.gone) if self._appearing.random() < 0.7}
 
     def as_listed(self, name: str) -> SourceFile | None:
         """Return a file as a listing finds it, None where it is not there."""
@@ -55,6 +65,7 @@ class ChangingFiles(VersionsOfFiles):
         """Nothing is wrong."""
 
     def list(self, scope: Scope | None = None, done: object = ()) -> Listing:
+        self._files.appear()
         found = [file for name in self._files.names if (file := self._files.as_listed(name)) is not None]
         self.listed = {file.name for file in found}
         return listing(*found)
