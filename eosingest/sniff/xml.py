@@ -6,6 +6,7 @@ The rows are the elements that are most often there beside each other; the schem
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
@@ -32,37 +33,23 @@ class _Element:
 
     count: int = 0
     most_beside: int = 0  # in one parent
-    children: dict[str, _Element] = field(default_factory=dict)
-    attributes: dict[str, _Text] = field(default_factory=dict)
-    text: _Text = field(default_factory=lambda: _Text())
-    beside: dict[str, int] = field(default_factory=dict)  # how many children of each name the open element has
+    children: defaultdict[str, _Element] = field(default_factory=lambda: defaultdict(_Element))
+    attributes: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # the types of their texts
+    text: set[str] = field(default_factory=set)
+    beside: Counter[str] = field(default_factory=Counter)  # how many children of each name the open element has
 
 
-@dataclass
-class _Text:
-    """The texts of one place: the narrowest type that they all have, and how many there are."""
-
-    kinds: set[str] = field(default_factory=set)
-    count: int = 0
-
-    def add(self, text: str) -> None:
-        self.count += 1
-        if text:
-            self.kinds.add(_kind(text))
-
-    @property
-    def type(self) -> str:
-        if self.kinds == {"BIGINT", "DOUBLE"}:
-            return "DOUBLE"
-        return self.kinds.copy().pop() if len(self.kinds) == 1 else "STRING"
+def _type(kinds: set[str]) -> str:
+    """Return the narrowest type of texts of several types."""
+    return "DOUBLE" if kinds == {"BIGINT", "DOUBLE"} else next(iter(kinds)) if len(kinds) == 1 else "STRING"
 
 
-def _kind(text: str) -> str:
+def _kinds(text: str) -> set[str]:
+    """Return the type of a text; nothing for an empty one."""
+    text = text.strip(_WHITE)
     if _WHOLE.fullmatch(text):
-        return "BIGINT"
-    if _NUMBER.fullmatch(text):
-        return "DOUBLE"
-    return "BOOLEAN" if text in _WORDS else "STRING"
+        return {"BIGINT"}
+    return {"DOUBLE" if _NUMBER.fullmatch(text) else "BOOLEAN" if text in _WORDS else "STRING"} if text else set()
 
 
 def look(data: Opened) -> Found:
@@ -119,13 +106,13 @@ def _rows(document: _Element) -> tuple[str, _Element]:
 
 def _fields(element: _Element) -> list[tuple[str, str]]:
     """Return the columns, or fields of a struct, of an element: attributes, text, and elements."""
-    said = ((name, text) for name, text in element.attributes.items() if not name.startswith(_OF_XML_ITSELF))
-    fields = [(f"_{name}", text.type) for name, text in said]
-    if element.text.count and element.text.kinds:
-        fields.append(("_VALUE", element.text.type))
+    said = ((name, kinds) for name, kinds in element.attributes.items() if not name.startswith(_OF_XML_ITSELF))
+    fields = [(f"_{name}", _type(kinds)) for name, kinds in said]
+    if element.text:
+        fields.append(("_VALUE", _type(element.text)))
     for name, child in element.children.items():
         inner = _fields(child)
-        kind = child.text.type
+        kind = _type(child.text)
         if child.children or any(each.startswith("_") and each != "_VALUE" for each, _ in inner):
             kind = f"STRUCT<{', '.join(f'{quoted(each)}: {of_it}' for each, of_it in inner)}>"
         fields.append((name, f"ARRAY<{kind}>" if child.most_beside > 1 else kind))
@@ -174,13 +161,13 @@ class _Reader:
         if len(self._open) > _DEEPEST:
             raise _StopError("its elements are nested too deep")
         outer = self._open[-1]
-        element = outer.children.setdefault(name, _Element())
-        outer.beside[name] = outer.beside.get(name, 0) + 1
+        element = outer.children[name]
+        outer.beside[name] += 1
         element.count += 1
         element.most_beside = max(element.most_beside, outer.beside[name])
-        element.beside = {}
+        element.beside.clear()
         for key, value in attributes.items():
-            element.attributes.setdefault(key, _Text()).add(value.strip(_WHITE))
+            element.attributes[key] |= _kinds(value)
         self._open.append(element)
         self._texts.append([])
 
@@ -188,5 +175,4 @@ class _Reader:
         self._texts[-1].append(text)
 
     def _end(self, name: str) -> None:
-        element, text = self._open.pop(), "".join(self._texts.pop()).strip(_WHITE)
-        element.text.add(text)
+        self._open.pop().text |= _kinds("".join(self._texts.pop()))
