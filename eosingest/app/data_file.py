@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from eosingest import broker
-from eosingest.app.connection import EMBEDDED, embedded_is_down
 from eosingest.sniff.found import Found, quoted
 from eosingest.sources import registry
 from eosingest.spec import spec_for_table, spec_for_topic
@@ -34,6 +32,8 @@ def spec_of_address(text: str) -> tuple[str, tuple[str, ...]] | None:
 
     Raises TemporaryError where nobody answers, SpecError for what is not there, FatalError where it may not be read.
     """
+    if "://" not in text:  # Kafka's clients take half a second to load
+        return None
     return _spec_of_topic(text) or _spec_of_table(text)
 
 
@@ -42,6 +42,9 @@ def _spec_of_topic(text: str) -> tuple[str, tuple[str, ...]] | None:
     address = kind.address_of(text)
     if address is None:
         return None
+    from eosingest import broker
+    from eosingest.app.connection import EMBEDDED, embedded_is_down
+
     is_embedded = address.servers == EMBEDDED
     servers = broker.status().bootstrap_servers if is_embedded else address.servers
     if not servers:

@@ -1,4 +1,4 @@
-"""Detects a CSV file's encoding, delimiter, quotes, header, and the types that all rows fit, with Python's csv."""
+"""Detects a CSV file's encoding, dialect and header with Python's csv, and types that keep all values with pyarrow."""
 
 from __future__ import annotations
 
@@ -6,37 +6,50 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
-from itertools import islice, pairwise
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from decimal import Decimal
+from functools import partial
+from itertools import islice, pairwise, product
+from operator import itemgetter
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
 
 from eosingest.errors import FatalError, listed
 from eosingest.sniff.found import Column, Found, same_but_for_case
 from eosingest.sniff.opened import Opened
 
-_SAMPLE_ROWS = 2_000
+_CSV: Any = pyarrow.csv
+_COMPUTE: Any = pyarrow.compute  # without its scalars: they import pandas, which takes half a second
+_SAMPLE_ROWS, _SAMPLE_CHARACTERS, _HEADER_ROWS = 2_000, 1 << 20, 200
+_FEW = 1_000  # values that are judged one by one
 _NAMED_AT_MOST = 5
 _DELIMITERS = (",", ";", "\t", "|")
 _SHOWN = ", ".join(json.dumps(delimiter) for delimiter in _DELIMITERS)
 _NUMERIC = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_LEADING_ZERO = re.compile(r"-?0[0-9]")
+_NUMBER = re.compile(f"(?!-?0[0-9]){_NUMERIC.pattern}")  # no type would restore a leading zero
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+# Numbers, among texts that pyarrow takes for doubles, of at most 15 digits: a double keeps them.
+_SHORT = re.compile(r"^-?(?:[1-9](?:[0-9.]{0,13}[0-9])?|0(?:\.[0-9]{1,14})?)(?:[eE][+-]?[0-9]{1,2})?$")
 _NAME = re.compile(r"[^\W\d][^\r\n]{0,99}")
+_TYPED = re.compile(f"{_NUMERIC.pattern}|true|false")
 _MARKS = ("NA", "N/A", "n/a", "NULL", "null", "\\N", "None", "NaN", "nan")
-# Dates and times stay strings: they are strings in JSON anyway.
-# A type fits only values whose text can be restored from it: no leading zeros, no plus sign, no spaces.
-_TYPES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("BIGINT", re.compile(r"-?(?:0|[1-9][0-9]{0,17})")),
-    ("DOUBLE", re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,10})?(?:[eE][+-]?[0-9]{1,2})?")),
-    ("BOOLEAN", re.compile(r"true|false")),
-)
+_IS_MARK = f"^(?:{'|'.join(map(re.escape, _MARKS))})$"
 
 
 def look(data: Opened) -> Found:
     """Detect options and schema of a CSV file. Raises FatalError for one that this version cannot read."""
     raw, whole = data.bytes()
     text, encoding, notes = _decoded(data, raw)
-    delimiter, escape = _dialect(data, text)
-    first = next(_rows(text, delimiter, escape), [])
-    header, sure = _has_header(first, text, delimiter, escape)
+    sample = text[: text.find("\n", _SAMPLE_CHARACTERS) + 1 or None]
+    delimiter, escape, (first, *rest) = _dialect(data, sample, cut=len(sample) < len(text))
+    header, sure = _has_header(first, rest[:_HEADER_ROWS])
+    lines = io.StringIO(sample, newline="")
+    next(_rows(lines, delimiter, escape), [])
+    end = lines.tell()
     options: dict[str, str | bool] = {"header": header}
     if delimiter != ",":
         options["sep"] = delimiter
@@ -45,13 +58,13 @@ def look(data: Opened) -> Found:
     if encoding != "UTF-8":
         options["encoding"] = encoding
     names = first if header else [f"column_{number}" for number in range(1, len(first) + 1)]
-    tallies = _tallied(data, names, text, delimiter, escape, header=header)
-    columns = tuple(tally.column() for tally in tallies)
-    notes += [*_notes_of_marks(tallies), *_notes_of_digits(tallies)]
-    over_lines = [tally.name for tally in tallies if tally.over_lines]
+    table = _read(data, text[end * header :], len(first), (delimiter, escape), int(header), whole=whole)
+    columns, over_lines = _judged(names, table, notes, quotes='"' in text)
+    if any("\n" in name or "\r" in name for name in names):
+        over_lines.insert(0, "the header")
     if over_lines:
         options["multiLine"] = True
-        if text.partition("\n")[0].endswith("\r"):
+        if text[:end].endswith("\r\n"):
             options["lineSep"] = "\r\n"  # without it Spark would take the end of a row for part of its last field
         notes.append(
             f"there are values of several lines ({listed(over_lines, _NAMED_AT_MOST)}): each file is read by one task"
@@ -59,20 +72,16 @@ def look(data: Opened) -> Found:
     if header and (same_but_for_case(names) or not all(name.strip() for name in names)):
         notes.append("a name in the header is empty or there twice: Spark names the columns; look at them with preview")
         return Found("csv", options, None, notes=tuple(notes), whole=whole)
-    if not header:
-        notes.append(
-            "the first row looks like data: the columns are named column_1, column_2, …; rename them in the schema. If it is"
-            " a header, write header = true and leave the schema out: preview shows the one that is inferred"
-        )
-    if header and not sure:
-        notes.append(
-            "the first row is taken for a header, though the rows below look alike: if it is data, header = false"
-        )
-    if len(names) == 1:
-        notes.append(
-            f"there is one column: if there should be more, say what stands between them, sep = … (not one of {_SHOWN})"
-        )
-    return Found("csv", options, columns, notes=tuple(notes), whole=whole)
+    guesses = (
+        (not header, "the first row looks like data: the columns are named column_1, column_2, …; rename them in the schema. If"
+         " it is a header, write header = true and leave the schema out: preview shows the one that is inferred"),
+        (header and not sure, "the first row is taken for a header, though the rows below look alike: if it is data, header ="
+         " false"),
+        (len(names) == 1, "there is one column: if there should be more, say what stands between them, sep = … (not one of"
+         f" {_SHOWN})"),
+    )  # fmt: skip
+    notes += [note for was_made, note in guesses if was_made]
+    return Found("csv", options, tuple(columns), notes=tuple(notes), whole=whole)
 
 
 def _decoded(data: Opened, raw: bytes) -> tuple[str, str, list[str]]:
@@ -91,147 +100,151 @@ def _decoded(data: Opened, raw: bytes) -> tuple[str, str, list[str]]:
         return raw.decode("cp1252" if windows else "latin-1", errors="replace"), encoding, [note]
 
 
-def _rows(text: str, delimiter: str, escape: str) -> Iterator[list[str]]:
+def _rows(lines: Iterable[str], delimiter: str, escape: str, *, strict: bool = False) -> Iterator[list[str]]:
     """Yield the rows except empty ones: Spark ignores empty lines."""
     backslash = {"escapechar": "\\", "doublequote": False} if escape == "\\" else {}
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=False, **backslash)  # type: ignore[arg-type]
+    reader = csv.reader(lines, delimiter=delimiter, strict=strict, **backslash)  # type: ignore[arg-type]
     return (row for row in reader if row)
 
 
-def _dialect(data: Opened, text: str) -> tuple[str, str]:
-    """Return the delimiter and escape with which all rows have the same number of columns, and the most."""
-    escapes = ('"', "\\") if '\\"' in text else ('"',)
-    wanted = (
-        ("\t",) if data.inner_suffix in (".tsv", ".tab") else ("|",) if data.inner_suffix == ".psv" else _DELIMITERS
-    )
-    best = (0, wanted[0], '"')
+def _dialect(data: Opened, sample: str, *, cut: bool) -> tuple[str, str, list[list[str]]]:
+    """Return the delimiter and escape by which all rows of a sample have as many fields, the most; and these rows.
+
+    Of two with as many, the one is taken by which no text stands between a closing quote and the next delimiter.
+    """
+    escapes = ('"', "\\") if '\\"' in sample else ('"',)
+    wanted = {".tsv": "\t", ".tab": "\t", ".psv": "|"}.get(data.inner_suffix, _DELIMITERS)
     csv.field_size_limit(1 << 30)
-    for delimiter in wanted:
-        for escape in escapes:
-            widths = [len(row) for row in islice(_rows(text, delimiter, escape), _SAMPLE_ROWS)]
-            even = len(set(widths)) == 1
-            score = widths[0] if widths and even and widths[0] > 1 else 0
-            if score > best[0]:
-                best = (score, delimiter, escape)
-    return best[1], best[2]
+    best: Any = ((-1, False), wanted[0], '"', [[""]])
+    for delimiter, escape, strict in product(wanted, escapes, (True, False)):
+        with suppress(csv.Error):
+            rows = list(islice(_rows(io.StringIO(sample, newline=""), delimiter, escape, strict=strict), _SAMPLE_ROWS))
+            rows = (rows[:-1] if cut else rows) or rows or [[""]]
+            width = len(rows[0]) if len(set(map(len, rows))) == 1 and len(rows[0]) > 1 else 0
+            best = max(best, ((width, strict and width > 0), delimiter, escape, rows), key=itemgetter(0))
+    return best[1:]  # type: ignore[no-any-return]
 
 
-def _has_header(first: list[str], text: str, delimiter: str, escape: str) -> tuple[bool, bool]:
+def _has_header(first: list[str], rest: list[list[str]]) -> tuple[bool, bool]:
     """Return whether the first row is a header, and whether that is certain: words above values that are not words.
 
     A header consists of words, perhaps followed by consecutive years or numbers.
     """
     cells = [cell.strip() for cell in first]
-    if not any(cells) or all(_TYPES[2][1].fullmatch(cell) for cell in cells):
+    if not any(cells) or all(cell in ("true", "false") for cell in cells):
         return False, False
-    numbers = [cell for cell in cells if _is_typed(cell)]
+    numbers = [cell for cell in cells if _TYPED.fullmatch(cell)]
     if numbers and not _counts_up(numbers):
         return False, False
-    words = [cell for cell in cells if cell and not _is_typed(cell)]
-    like_names = bool(words) and all(_NAME.fullmatch(word) for word in words)
-    rest = list(islice(_rows(text, delimiter, escape), 1, 200))
     columns = [
-        [row[at] for row in rest if at < len(row) and row[at] and row[at] not in _MARKS] for at in range(len(first))
+        (cell, [row[at] for row in rest if at < len(row) and row[at] and row[at] not in _MARKS])
+        for at, cell in enumerate(cells)
+        if cell and not _TYPED.fullmatch(cell)
     ]
-    if any(cell and not _is_typed(cell) and cell in column for cell, column in zip(first, columns, strict=True)):
+    if any(cell in values for cell, values in columns):
         return False, False
+    words = [cell for cell, _ in columns]
+    like_names = bool(words) and all(map(_NAME.fullmatch, words))
     over_values = [
-        cell
-        for cell, column in zip(cells, columns, strict=True)
-        if cell and cell not in _MARKS and not _is_typed(cell) and column and all(map(_is_typed, column))
+        cell for cell, values in columns if cell not in _MARKS and values and all(map(_TYPED.fullmatch, values))
     ]
     header = like_names or (len(over_values) > 1 and len(set(words)) == len(words))
     return header, header and bool(over_values or numbers or not rest)
 
 
-def _is_typed(cell: str) -> bool:
-    return _NUMERIC.fullmatch(cell) is not None or any(pattern.fullmatch(cell) for _, pattern in _TYPES)
-
-
 def _counts_up(numbers: list[str]) -> bool:
     """Say whether numbers look like column names: consecutive years, or ten or more consecutive numbers."""
-    if len(numbers) < 3 or not all(_TYPES[0][1].fullmatch(number) for number in numbers):
+    if len(numbers) < 3 or not all(_WHOLE.fullmatch(number) for number in numbers):
         return False
     years = all(1500 <= int(number) <= 2500 for number in numbers)
     return (years or len(numbers) >= 10) and all(int(after) == int(before) + 1 for before, after in pairwise(numbers))
 
 
-def _fits(type_: str, pattern: re.Pattern[str], cell: str) -> bool:
-    """Say whether a cell fits a type. DOUBLE also fits a number of many digits if it is exactly how a double is written."""
-    if pattern.fullmatch(cell):
-        return True
-    return type_ == "DOUBLE" and _NUMERIC.fullmatch(cell) is not None and repr(float(cell)) == cell
+def _read(data: Opened, text: str, width: int, dialect: tuple[str, str], above: int, *, whole: bool) -> Iterable[Any]:
+    """Return each column of all rows, as pyarrow infers it without marks, and as texts; an empty text is null in both.
 
+    Raises FatalError for a row of another number of fields, unless the end of the data cuts it; `above` rows are not in `text`.
+    """
+    uneven: list[Any] = []
 
-class _Tally:
-    """What a column's values have in common. `marked` counts words that mean "no value", such as R's NA."""
+    def skip(row: Any) -> Literal["skip"]:
+        uneven.append(row)
+        return "skip"
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.left = list(_TYPES)
-        self.values = self.empty = 0
-        self.marked: dict[str, int] = {}
-        self.numeric = True
-        self.long = ""
-        self.over_lines = False
-
-    def take(self, cell: str) -> None:
-        self.over_lines = self.over_lines or "\n" in cell or "\r" in cell
-        if not cell:
-            self.empty += 1
-        elif cell in _MARKS:
-            self.marked[cell] = self.marked.get(cell, 0) + 1
-        else:
-            self.values += 1
-            if self.left:
-                self.left = [(type_, pattern) for type_, pattern in self.left if _fits(type_, pattern, cell)]
-            self.numeric = self.numeric and _NUMERIC.fullmatch(cell) is not None and not _LEADING_ZERO.match(cell)
-            if self.numeric and not self.long and not _fits(*_TYPES[1], cell):
-                self.long = cell
-
-    @property
-    def type(self) -> str:
-        """The narrowest type that fits all values except marks; STRING if none does."""
-        return self.left[0][0] if self.values and self.left else "STRING"
-
-    def column(self) -> Column:
-        return Column(self.name, "STRING" if self.marked else self.type, not self.empty and not self.marked)
-
-
-def _tallied(data: Opened, names: list[str], text: str, delimiter: str, escape: str, *, header: bool) -> list[_Tally]:
-    """Go through all rows. Raises FatalError for one that has more or fewer fields than the first."""
-    tallies = [_Tally(name) for name in names]
-    for number, row in enumerate(islice(_rows(text, delimiter, escape), int(header), None), start=1 + int(header)):
-        if len(row) != len(names):
-            raise FatalError(
-                f"{data.file}: row {number} has {len(row)} fields, the first one {len(names)}",
-                code="corrupt-row",
-                hint="correct the row; is the delimiter another one? Then write the spec by hand: eosingest init",
-            )
-        for tally, cell in zip(tallies, row, strict=True):
-            tally.take(cell)
-    return tallies
-
-
-def _notes_of_digits(tallies: list[_Tally]) -> Iterator[str]:
-    """Yield a note on numbers with more digits than a type keeps exactly: only the user knows whether that matters."""
-    columns = [tally for tally in tallies if tally.values and tally.numeric and tally.long]
-    if columns:
-        named = listed([f"{tally.name} ({tally.long})" for tally in columns], _NAMED_AT_MOST)
-        yield (
-            f"there are numbers of more digits than DOUBLE is sure to keep, which stay text: {named}; where that does not"
-            " matter, write DOUBLE, or a DECIMAL of enough digits, into the schema"
+    raw, names = text.encode() or b"\n", [str(at) for at in range(width)]
+    read = _CSV.ReadOptions(use_threads=False, column_names=names, block_size=len(raw) + 1)
+    parse = _CSV.ParseOptions(delimiter=dialect[0], newlines_in_values=True, invalid_row_handler=skip)
+    if dialect[1] == "\\":
+        parse.escape_char, parse.double_quote = "\\", False
+    convert = partial(_CSV.ConvertOptions, strings_can_be_null=True, true_values=["true"], false_values=["false"])
+    as_texts = convert(null_values=[""], column_types=dict.fromkeys(names, pa.string()))
+    as_typed = convert(null_values=["", *_MARKS])
+    typed, texts = (_CSV.read_csv(pa.BufferReader(raw), read, parse, to).columns for to in (as_typed, as_texts))
+    if uneven and (whole or uneven[0].number <= len(texts[0])):
+        raise FatalError(
+            f"{data.file}: row {uneven[0].number + above} has {uneven[0].actual_columns} fields, the first one {width}",
+            code="corrupt-row",
+            hint="correct the row; is the delimiter another one? Then write the spec by hand: eosingest init",
         )
+    return zip(typed, texts, strict=True)
 
 
-def _notes_of_marks(tallies: list[_Tally]) -> Iterator[str]:
-    """Yield a note for each mark because of which a column stays a string: only the user knows what the mark means."""
-    for mark in _MARKS:
-        columns = [
-            f"{tally.name} {tally.type}" for tally in tallies if list(tally.marked) == [mark] and tally.type != "STRING"
-        ]
-        if columns:
-            yield (
-                f'"{mark}" stands among the values of {len(columns)} columns, which stay text; where it means null, write'
-                f" nullValue = {json.dumps(mark)} into options, and into the schema: {', '.join(columns)}"
-            )
+def _judged(
+    names: list[str], table: Iterable[Any], notes: list[str], *, quotes: bool
+) -> tuple[list[Column], list[str]]:
+    """Return the columns, and the names of those whose values have several lines; add notes on what only the user knows."""
+    columns: list[Column] = []
+    over_lines, long = [], []
+    marked: dict[str, list[str]] = {}
+    for name, (typed, texts) in zip(names, table, strict=True):
+        always, marks = typed.null_count == 0, []
+        if typed.null_count > texts.null_count:
+            is_mark = _COMPUTE.match_substring_regex(texts, _IS_MARK)
+            marks, texts = texts.filter(is_mark).unique().to_pylist(), texts.filter(_COMPUTE.invert(is_mark))
+            typed = typed.drop_null()
+        type_, number = _type(typed, texts)
+        if number:
+            long.append(f"{name} ({number})")
+        if type_ != "STRING" and len(marks) == 1:
+            marked.setdefault(marks[0], []).append(f"{name} {type_}")
+        if type_ == "STRING" and quotes and _COMPUTE.any(_COMPUTE.match_substring_regex(texts, "[\r\n]")).as_py():
+            over_lines.append(name)
+        columns.append(Column(name, "STRING" if marks else type_, always))
+    notes += [
+        f'"{mark}" stands among the values of {len(named)} columns, which stay text; where it means null, write'
+        f" nullValue = {json.dumps(mark)} into options, and into the schema: {', '.join(named)}"
+        for mark, named in marked.items()
+    ]
+    if long:
+        notes.append(
+            f"there are numbers of more digits than DOUBLE is sure to keep, which stay text: {listed(long, _NAMED_AT_MOST)};"
+            " where that does not matter, write DOUBLE, or a DECIMAL of enough digits, into the schema"
+        )
+    return columns, over_lines
+
+
+def _type(typed: Any, texts: Any) -> tuple[str, str]:
+    """Return the type that keeps all texts, by the one that pyarrow takes them for; and the first number that none keeps.
+
+    Dates and times stay strings: they are strings in JSON anyway.
+    """
+    if typed.type not in (pa.int64(), pa.float64()):
+        return ("BOOLEAN" if typed.type == pa.bool_() else "STRING"), ""
+    if len(texts) > _FEW and _COMPUTE.all(_COMPUTE.is_finite(typed)).as_py():  # drop those that the type restores
+        if typed.type == pa.float64():
+            is_long = _COMPUTE.invert(_COMPUTE.match_substring_regex(texts, _SHORT.pattern))
+            typed, texts = typed.filter(is_long), texts.filter(is_long)
+        texts = texts.filter(_COMPUTE.not_equal(typed.cast(pa.string()), texts))
+    numbers = [text for text in texts.unique().to_pylist() if text is not None]
+    if typed.type == pa.int64() and all(map(_WHOLE.fullmatch, numbers)):
+        return "BIGINT", ""
+    if not all(map(_NUMBER.fullmatch, numbers)):
+        return "STRING", ""
+    long = next((number for number in numbers if not _is_kept(number)), "")
+    return ("STRING", long) if long else ("DOUBLE", "")
+
+
+def _is_kept(number: str) -> bool:
+    """Say whether the double that is nearest to a number has its value. Whole numbers of many digits are ids, not doubles."""
+    is_id = number.lstrip("-").isdigit()
+    return bool(_SHORT.fullmatch(number)) or (not is_id and Decimal(repr(float(number))) == Decimal(number))

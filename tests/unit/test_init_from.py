@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import datetime
 import gzip
 import json
+import random
 import subprocess
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -77,11 +80,93 @@ KEY = "CAST(id AS STRING)"
         ("a.csv", "big,n\n12345678901234567890,+5\n", {"header": True}, "big STRING, n STRING", None),
         ("a.csv", "user_id,n\nu1,\n,2\n", {"header": True}, "user_id STRING, n BIGINT", None),
         ("a.csv", "user,order\nu1,1\n", {"header": True}, "`user` STRING, `order` BIGINT", None),
+        ("a.csv", '"1","say \\"hi\\" now"\n', {"header": False, "escape": "\\"}, "column_1 BIGINT, column_2 STRING", None),
+        ("a.csv", '"a\nb",c\r\n1,2\r\n', {"header": True, "escape": '"', "multiLine": True, "lineSep": "\r\n"},
+         "`a\nb` BIGINT, c BIGINT", None),
     ],
 )  # fmt: skip
 def test_csv(name: str, content: str, options: dict[str, Any], schema: str, key: str | None) -> None:
     what = found(name, content)
     assert (what.format, what.options, what.schema, what.key) == ("csv", options, schema, key)
+
+
+VALUES = {
+    "BIGINT": [str(number) for number in range(-1_500, 1_500)],
+    "DOUBLE": [f"{number / 7:.{number % 13}f}" for number in range(1, 3_000)],
+    "BOOLEAN": ["true", "false"] * 1_500,
+}
+DECIMALS = ("-0", "7.0", "5.00e-7", "1e300", "0.30000000000000004")
+FITS = {"": tuple(VALUES), "7": ("BIGINT", "DOUBLE"), "9223372036854775807": ("BIGINT",), "true": ("BOOLEAN",)}
+FITS |= dict.fromkeys(DECIMALS, ("DOUBLE",))
+ODD = [
+    "007",
+    "+7",
+    "7.",
+    ".5",
+    "0x7",
+    "inf",
+    "nan",
+    "1e999",
+    "1e-400",
+    "9223372036854775808",
+    " 7",
+    "True",
+    "7\n",
+    "１",
+]
+FITS |= dict.fromkeys([*ODD, "0.1000000000000000055", "12345678901234567000", "2026-01-01"], ())
+
+
+@pytest.mark.parametrize(("last", "fits"), FITS.items())
+def test_a_type_restores_each_value(last: str, fits: tuple[str, ...]) -> None:
+    """Breaks when a type changes one value far from the first rows, or when few values are judged by other rules than many."""
+    for kind, values in VALUES.items():
+        for texts in (values, values[:900]):
+            with Path("a.csv").open("w", newline="") as file:
+                csv.writer(file).writerows([["x", "y"], *([text, "t"] for text in [*texts, last])])
+            column = (sniff(Path("a.csv")).columns or ())[0]
+            expected = kind if kind in fits else "DOUBLE" if kind == "BIGINT" and "DOUBLE" in fits else "STRING"
+            assert (column.type, column.always) == (expected, last not in ("", "nan"))
+
+
+def test_python_reads_no_value_that_a_type_does_not_restore() -> None:
+    """Breaks when pyarrow and Python's csv see other rows, or a double is not the decimal in the file."""
+    digits = random.Random(34)
+    texts = [
+        f"{digits.random() * 10 ** digits.randrange(-6, 6):.{places}{form}}"
+        for places in range(1, 20)
+        for form in "fge"
+    ]
+    for at, text in enumerate(texts):
+        with Path("a.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([["x", "y"], *([text, 'say "hi",\r\n'] for text in texts[at : at + 3])])
+        with Path("a.csv").open(newline="") as file:
+            exact = all(Decimal(repr(float(row["x"]))) == Decimal(row["x"]) for row in csv.DictReader(file))
+        assert (text, sniff(Path("a.csv")).columns[0].type) == (text, "DOUBLE" if exact else "STRING")  # type: ignore[index]
+
+
+def test_the_cost_of_a_large_csv() -> None:
+    """Breaks when Python judges each value, or when pandas or a client of Kafka, which take as long, is imported."""
+    rows = "".join(f'{row},name {row},{row / 100:.2f},"a ""b"" {row}",true,2026-01-01\n' for row in range(80_000))
+    Path("a.csv").write_text("id,name,price,note,ok,day\n" + rows)
+    program = """if True:
+        import sys, time
+        from pathlib import Path
+        from eosingest.cli import main
+        import pyarrow.csv
+        from eosingest.sniff import csv, sniff
+        def cost(call):
+            start = time.process_time()
+            call()
+            return time.process_time() - start
+        parsed = min(cost(lambda: pyarrow.csv.read_csv("a.csv")) for _ in range(5))
+        assert main.exit_code_of(["init", "--from", "a.csv"]) == 0
+        assert not {"pandas", "kafka", "confluent_kafka"} & set(sys.modules)
+        print(min(cost(lambda: sniff(Path("a.csv"))) for _ in range(5)) / parsed)
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.split()[-1]) < 12
 
 
 def test_a_word_for_no_value_is_said_and_left_as_it_is() -> None:
