@@ -14,6 +14,8 @@ from eosingest.cli.signals import HANDLED
 
 # No run of a test leaves a JVM behind that archives Spark's classes; tests of just that say otherwise.
 os.environ["EOSINGEST_PREPARE"] = "off"
+# Nor does one use the warm JVM of the person who runs the tests; tests of a warm JVM have one of their own.
+os.environ["EOSINGEST_SPARK"] = "off"
 
 
 @pytest.fixture(autouse=True)

@@ -27,6 +27,7 @@ from eosingest.cli import (
     preview,
     run,
     schema,
+    spark,
     status,
     submit_script,
     verify,
@@ -59,6 +60,9 @@ _EXAMPLES = {
     "broker up": ("broker up",),
     "broker down": ("broker down --remove-data",),
     "broker status": ("broker status --output json",),
+    "spark up": ("spark up --idle 2h", "spark up orders.toml --param date=2026-11-20"),
+    "spark down": ("spark down",),
+    "spark status": ("spark status --output json",),
     "topic peek": ("topic peek orders.toml --last -n 3", "topic peek orders --bootstrap-servers localhost:9092"),
 }
 _EXIT_CODES = """\b
@@ -207,6 +211,11 @@ def _app() -> typer.Typer:
     brokers.command("down", epilog=_example("broker down"))(broker.down)
     brokers.command("status", epilog=_example("broker status"))(broker.status)
     app.add_typer(brokers, name="broker")
+    warm = typer.Typer(help="A JVM that stays warm, so that local runs begin sooner.", **_GROUP_SETTINGS)
+    warm.command("up", epilog=_example("spark up"))(spark.up)
+    warm.command("down", epilog=_example("spark down"))(spark.down)
+    warm.command("status", epilog=_example("spark status"))(spark.status)
+    app.add_typer(warm, name="spark")
     topics = typer.Typer(help="The topics that runs write to.", **_GROUP_SETTINGS)
     topics.callback()(_topics)
     topics.command("peek", epilog=_example("topic peek"))(peek.peek)

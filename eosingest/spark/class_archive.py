@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import time
 from collections.abc import Iterable
@@ -70,6 +71,11 @@ def folder() -> Path:
     return cache_directory() / "spark"
 
 
+def stem() -> str:
+    """Return what the archive's name begins with: it changes with Java, pyspark, and Spark's jars."""
+    return _place()[1]
+
+
 def failure() -> str | None:
     """Return why an attempt to write the archive failed within the last 24 hours; None if none failed."""
     file = _failure()
@@ -127,3 +133,9 @@ def option_to_use(given: Iterable[str]) -> str:
 def is_named(given: Iterable[str]) -> bool:
     """Say whether JVM options already name an archive to write or to use."""
     return any(option in text for text in given for option in (_WRITE, _USE))
+
+
+def without(options: str) -> str:
+    """Return JVM options without our archive."""
+    ours = re.escape(f"{_USE}{folder()}{os.sep}")
+    return re.sub(rf" ?(?:'{ours}[^']*'|{ours}\S*)", "", options)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import os
 import sys
 from importlib import import_module
 from importlib.machinery import PathFinder
@@ -16,6 +17,7 @@ from pathlib import Path
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 _KEPT_BYTES = 64 << 20
+WORKING_FOLDER = "EOSINGEST_WORKING_FOLDER"  # the driver's, if the JVM was started in another one
 
 
 def forget_archives() -> None:
@@ -46,7 +48,15 @@ def keep_freed_memory() -> None:
         mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES // 2)
 
 
+def enter_working_folder() -> None:
+    """Change to the driver's working folder, which relative paths of Kafka's settings refer to."""
+    if (folder := os.environ.get(WORKING_FOLDER)) is not None:
+        with contextlib.suppress(OSError):  # it was deleted meanwhile
+            os.chdir(folder)
+
+
 if __name__ == "__main__":
+    enter_working_folder()
     keep_freed_memory()
     forget_archives()
 

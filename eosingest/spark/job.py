@@ -52,6 +52,11 @@ class SparkSettings:
     note: Callable[[str], None] = to_nobody
     whole: bool = False
 
+    def boot(self, split_size: int) -> dict[str, str]:
+        """Return the settings that its JVM is started with."""
+        jars = avro_jar.jars(self.conf) if self.records.is_avro else ()
+        return session.settings_of(self.master, self.conf, self.scan.spark_conf(split_size), jars)
+
     def start(self, split_size: int) -> session.Spark:
         """Start Spark, for a source that is cut by `split_size`; see `session.start`."""
         return session.start(
@@ -62,6 +67,7 @@ class SparkSettings:
             jars=avro_jar.jars(self.conf) if self.records.is_avro else (),
             log_file=self.log_file,
             wait_s=self.executor_wait_s,
+            note=self.note,
         )
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
-from pyspark import SparkConf
 
 import eosingest
 from eosingest.host.paths import unusable
@@ -114,7 +113,9 @@ def prepare_environment(master: str, conf: Mapping[str, str]) -> None:
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ.pop("SPARK_HOME", None)  # pyspark's own jars are the ones that were tested with it
         package_folder = str(Path(eosingest.__file__).parent.parent)
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (package_folder, os.environ.get("PYTHONPATH"))))
+        path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        if path[0] != package_folder:
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (package_folder, *path)))
         os.environ.setdefault(_LAUNCHER_OPTIONS, _launcher_options())
     else:
         python = {**site.spark_defaults(), **conf}.get(_PYTHON)
@@ -136,13 +137,9 @@ def _launcher_options() -> str:
     return f"-Xbootclasspath/a:{jars[0]}" if fits else ""
 
 
-def for_the_command_line(conf: SparkConf) -> SparkConf:
+def for_the_command_line(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that must be on the JVM's command line, which `ps` shows. The others, secrets too, go over py4j."""
-    boot = SparkConf(loadDefaults=False)
-    for key, value in conf.getAll():
-        if key.startswith(_AT_START):
-            boot.set(key, value)
-    return boot
+    return {key: value for key, value in settings.items() if key.startswith(_AT_START)}
 
 
 def folder_that_exists() -> str:

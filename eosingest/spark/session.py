@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import subprocess
 import time
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,9 @@ from eosingest.errors import FatalError
 from eosingest.host.java import find_java
 from eosingest.host.waiting import begin
 from eosingest.spark import cluster, failures, jvm, required_settings, site
+from eosingest.spark.warm import attach
+from eosingest.spark.warm import key as warm_key
+from eosingest.spark.warm.channel import UnusableError
 from eosingest.spec.masters import is_local
 
 _START_S = 60.0  # for a JVM on a busy machine, and three attempts, 20 s apart, to reach a standalone cluster's masters
@@ -75,9 +79,9 @@ class Spark:
             self.stopping.append(begin(self._stop_quietly, "spark-stop"))
 
     def stop(self) -> None:
-        """Stop Spark within a few seconds; a JVM that does not answer is killed."""
+        """Stop Spark within a few seconds; a JVM that does not answer is killed, a warm one by its holder."""
         self.begin_to_stop()
-        if not wait(self.stopping, timeout=_STOP_S).done and self.process is not None:
+        if not wait(self.stopping, timeout=_STOP_S).done and isinstance(self.process, subprocess.Popen):
             self.process.kill()
         for file in self.zips:
             file.unlink(missing_ok=True)
@@ -100,13 +104,17 @@ def start(
     log_file: Path | None,
     wait_s: float = 120.0,
     jars: Sequence[str] = (),
+    note: Callable[[str], None] = lambda line: None,
+    gateway: Any = None,
 ) -> Spark:
     """Start Spark, without a session. Its output goes to `log_file`; None: stderr.
 
     `of_source` are the settings that reading the source requires (`scan.Scan.spark_conf`); its jars, and `jars` (small ones),
-    come beside the user's. Do not call it in the main thread, where pyspark would replace the SIGINT handler. Raises FatalError
-    if Java is missing, the JVM does not start, or a required setting has another value; IncompleteError if a signal ended the
-    JVM; TemporaryError if a cluster does not accept the application within `wait_s` seconds, plus the time that a start takes.
+    are added to the user's. A local Spark starts in the warm JVM (warm/) if there is one that fits; `note` takes the reason why
+    it is not used. `gateway`: that of a warm JVM that is attached already. Do not call it in the main thread, where pyspark
+    would replace the SIGINT handler. Raises FatalError if Java is missing, the JVM does not start, or a required setting has
+    another value; IncompleteError if a signal ended the JVM; TemporaryError if a cluster does not accept the application within
+    `wait_s` seconds, plus the time that a start takes.
     """
     find_java()
     cluster.refuse_unready(master)
@@ -117,28 +125,24 @@ def start(
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_of_py4j)
     required = {**required_settings.REQUIRED, **{key: value for key, value in of_source.items() if key != jvm.JARS}}
-    spark_conf = SparkConf(loadDefaults=False)
     jvm.prepare_environment(master, conf)
-    settings = {
-        **required_settings.DEFAULTS,
-        **jvm.local_settings(master),
-        **conf,
-        **required,
-        **jvm.with_jars(master, conf, of_source.get(jvm.JARS, ""), jars),
-        **jvm.java_options(master, conf, site.spark_defaults(pip_only=is_local(master))),
-    }
-    for key, value in {**settings, "spark.master": master, "spark.app.name": f"eosingest {job}"}.items():
-        spark_conf.set(key, value)
-    gateway, bound = None, None
+    settings = settings_of(master, conf, of_source, jars)
+    named = {**settings, "spark.master": master, "spark.app.name": f"eosingest {job}"}
+    spark_conf, boot = conf_of(named), jvm.for_the_command_line(named)
+    bound = None
     with jvm.output(log_file) as output:
         try:
-            gateway = launch_gateway(  # type: ignore[no-untyped-call]
-                jvm.for_the_command_line(spark_conf),
-                popen_kwargs={"stdout": output, "stderr": output, "cwd": jvm.folder_that_exists()},
-            )
-            if gateway.proc is not None:
+            if gateway is None and is_local(master):
+                gateway = _warm_gateway(boot, conf, log_file, note)
+            if gateway is not None:
+                spark_conf.setAll([*warm_key.for_workers().items()])
+            else:
+                gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                    conf_of(boot), popen_kwargs={"stdout": output, "stderr": output, "cwd": jvm.folder_that_exists()}
+                )
+            if isinstance(gateway.proc, subprocess.Popen):
                 _started.append(gateway.proc)
-            else:  # spark-submit's JVM, not started by us
+            elif gateway.proc is None:  # spark-submit's JVM, not started by us
                 jvm.same_everywhere(gateway.jvm)
             bound = cluster.Bound(None if is_local(master) else gateway.proc, _START_S + wait_s)
             with bound.running():
@@ -156,6 +160,40 @@ def start(
             raise failures.not_started(
                 master, log_file, error, gateway.proc if gateway is not None else None
             ) from error
+
+
+def conf_of(settings: Mapping[str, str]) -> SparkConf:
+    """Return the settings as pyspark takes them, before there is a JVM."""
+    conf = SparkConf(loadDefaults=False)
+    return conf.setAll([*settings.items()])
+
+
+def settings_of(
+    master: str, conf: Mapping[str, str], of_source: Mapping[str, str], jars: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return the settings that `start` starts Spark with; its arguments are those of `start`."""
+    return {
+        **required_settings.DEFAULTS,
+        **jvm.local_settings(master),
+        **conf,
+        **required_settings.REQUIRED,
+        **{key: value for key, value in of_source.items() if key != jvm.JARS},
+        **jvm.with_jars(master, conf, of_source.get(jvm.JARS, ""), jars),
+        **jvm.java_options(master, conf, site.spark_defaults(pip_only=is_local(master))),
+    }
+
+
+def _warm_gateway(
+    boot: Mapping[str, str], conf: Mapping[str, str], log_file: Path | None, note: Callable[[str], None]
+) -> Any:
+    """Return the gateway of the warm JVM; None if there is none, or none that fits."""
+    if site.is_submitted() or os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
+        return None
+    try:
+        return attach.attach(lambda: warm_key.key(boot, conf), log_file)
+    except UnusableError as error:
+        note(f"starting a JVM for this command; the warm one is not used: {error}")
+        return None
 
 
 def end_jvms(within_s: float) -> None:

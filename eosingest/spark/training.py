@@ -91,16 +91,24 @@ class Training:
     def _train(self, folder: Path, fresh: Path) -> None:
         conf = {"spark.driver.extraJavaOptions": class_archive.option_to_write(fresh), **_PATIENCE}
         self._spark = spark = session.start(
-            job="prepare", master=_MASTER, conf=conf, of_source=self._read.spark_conf(), log_file=self._log_file
+            job="prepare",
+            master=_MASTER,
+            conf=conf,
+            of_source=self._read.spark_conf(),
+            log_file=self._log_file,
         )
-        spark.context.parallelize(range(2), 2).mapPartitions(_no_outcome).collect()
-        sql = spark.sql()
-        for records in self._read.records(sql, folder):
-            records.coalesce(2).mapInArrow(_no_outcome, OUTPUT_SCHEMA).collect()
+        exercise(spark, self._read, folder)
         spark.stop()
         spark.process.stdin.close()  # makes it exit; the archive is written at exit
         with contextlib.suppress(subprocess.TimeoutExpired):
             spark.process.wait(_WRITTEN_S)
+
+
+def exercise(spark: session.Spark, read: Rehearsal, folder: Path) -> None:
+    """Do what a run does, over a few rows, which are written into the folder."""
+    spark.context.parallelize(range(2), 2).mapPartitions(_no_outcome).collect()
+    for records in read.records(spark.sql(), folder):
+        records.coalesce(2).mapInArrow(_no_outcome, OUTPUT_SCHEMA).collect()
 
 
 def _clear_away(folder: Path) -> None:

@@ -1,0 +1,1 @@
+"""A warm JVM: started by `eosingest spark up`, in which each run makes and stops its SparkContext."""
