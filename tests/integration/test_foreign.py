@@ -135,7 +135,9 @@ def test_a_record_that_this_eosingest_cannot_read(job: Job) -> None:
     for verb in ("plan", "status", "verify", "run"):
         done = job.run(verb)
         assert (done.exit_code, done.codes) == (7, ["newer-format"]), done
-        assert f"{offsets_topic}-{offsets_partition(job)}, offset 1, key {key}: " in done.envelope["errors"][0]["message"], done
+        assert (
+            f"{offsets_topic}-{offsets_partition(job)}, offset 1, key {key}: " in done.envelope["errors"][0]["message"]
+        ), done
     assert not topic_exists(job.servers, job.name)
 
 
