@@ -315,8 +315,8 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(
             SplitProgress,
             "pass_over",
-            "both, metadata = self._all_rows()",
-            "both, metadata = self.checksum, self.metadata",
+            "== self._all_rows()",
+            "== (self.checksum, self.metadata)",
         ),
     ),
     "dead-letters-are-carried-forward": (Edit(SplitProgress, "resume", "self.dead = self.committed.dead", "pass"),),
