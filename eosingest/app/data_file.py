@@ -22,7 +22,7 @@ def notes_on(data: Any, found: Found) -> tuple[str, ...]:
     if found.format in ("text", "xml") or not str(data).startswith("s3://"):
         return ()
     return (
-        f"of a bucket, Spark reads {found.format} by Hadoop's client of S3, which the first run fetches (558 MB, once);"
+        f"of a bucket, Spark reads {found.format} by Hadoop's client of S3, which the first run fetches (some 690 MB, once);"
         ' lines of format = "text", and xml, need none',
     )
 

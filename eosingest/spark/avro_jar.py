@@ -14,8 +14,14 @@ from eosingest.host.paths import cache_directory
 from eosingest.spark import site
 
 _FETCH_S = 120.0
-# By Spark's minor version: the newest that Maven Central has of it, and its SHA-256.
-_JARS = {"4.0": ("4.0.2", "fd102b6c6754f72f53a01ac882f0da2b1a6f9f02127647ac3e1f0ca951d4433b")}
+_OF_4_2 = ("4.2.0", "4c186cedc03cbe4ee356a94b32232b347ef48611c3209400b3a77e4fe4abff4f")
+# By Spark's minor version: the newest that Maven Central has for it, and its SHA-256.
+_JARS = {
+    "4.0": ("4.0.2", "fd102b6c6754f72f53a01ac882f0da2b1a6f9f02127647ac3e1f0ca951d4433b"),
+    "4.1": ("4.1.1", "6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d"),
+    "4.2": _OF_4_2,
+    "4.3": _OF_4_2,  # there was no 4.3.0 yet
+}
 _PACKAGES = (
     '[spark] conf = { "spark.jars.packages" = "org.apache.spark:spark-avro_2.13:VERSION" }, with the VERSION of Spark'
 )

@@ -1,4 +1,4 @@
-"""`python -m tests.support.fetch`: what tests need is fetched before them, once; Hadoop's client of S3 alone has 558 MB."""
+"""`python -m tests.support.fetch`: what tests need is fetched before them, once; Hadoop's client of S3 alone is some 690 MB."""
 
 from __future__ import annotations
 

@@ -42,13 +42,26 @@ def test_under_spark_submit_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) 
     assert hadoop_s3.jars({}) == []
 
 
-def test_the_client_is_that_of_sparks_hadoop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("hadoop", "sdk"), [("3.4.1", "2.24.6"), ("3.4.2", "2.29.52"), ("3.5.0", "2.35.4")])
+def test_the_client_is_that_of_sparks_hadoop(
+    hadoop: str, sdk: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     asked = []
     monkeypatch.setattr(ivy, "fetched", lambda jars, folder, deadline: asked.append(jars) or tmp_path)
-    assert hadoop_s3.jars({}) == [f"{tmp_path}/bundle-2.24.6.jar", f"{tmp_path}/hadoop-aws-3.4.1.jar"]
-    assert 'name="hadoop-aws" rev="3.4.1"' in asked[0].dependencies[0]
-    monkeypatch.setattr(ivy, "spark_jars", named("/j/hadoop-client-api-3.5.0.jar"))
-    with pytest.raises(FatalError, match=r"Hadoop 3\.5\.0, for which") as refused:
+    monkeypatch.setattr(ivy, "spark_jars", named(f"/j/hadoop-client-api-{hadoop}.jar"))
+    wanted = {f"{tmp_path}/bundle-{sdk}.jar", f"{tmp_path}/hadoop-aws-{hadoop}.jar"}
+    assert wanted <= set(hadoop_s3.jars({}))
+    assert f'name="hadoop-aws" rev="{hadoop}"' in asked[0].dependencies[0]
+
+
+def test_pyspark_has_a_hadoop_whose_client_is_pinned() -> None:
+    (jar,) = ivy.spark_jars("hadoop-client-api-*.jar")
+    assert jar.stem.rpartition("-")[2] in hadoop_s3._JARS
+
+
+def test_a_hadoop_of_which_no_client_is_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ivy, "spark_jars", named("/j/hadoop-client-api-9.9.9.jar"))
+    with pytest.raises(FatalError, match=r"Hadoop 9\.9\.9, for which") as refused:
         hadoop_s3.jars({})
     assert refused.value.code == "s3a-missing"
 
@@ -80,6 +93,7 @@ def test_it_reaches_the_store_that_was_listed() -> None:
         "access.key": "a",
     }
     assert found["aws.credentials.provider"].endswith("SimpleAWSCredentialsProvider")
+    assert found["input.stream.type"] == "classic", "change detection is tested with this stream"
     for_a_time = hadoop_s3._settings(
         S3Storage(region="eu-west-1", access_key="a", secret_key="s", session_token="t"), None
     )

@@ -24,24 +24,43 @@ from eosingest.spark.causes import innermost
 
 _FETCH_S = 1800.0
 _CLIENT = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_SDK = "software.amazon.awssdk", "bundle"
+# Named by the client's classes, though the stream that it is given (`_settings`) does not read by it.
+_STREAMS = "software.amazon.s3.analyticsaccelerator", "analyticsaccelerator-s3"
 # For each version of Hadoop that a pyspark may have, the jars of its client, with the AWS SDK that it names: group, artifact,
 # version, SHA-256.
 _JARS = {
-    "3.4.1": (
+    "3.4.1": (  # of Spark 4.0
         (
             "org.apache.hadoop",
             "hadoop-aws",
             "3.4.1",
             "01334a07e179cae2b7e251f24857f11e3759108c9d6a79dcbe362a4295227da2",
         ),
+        (*_SDK, "2.24.6", "890bf9f2a80488f7a8aa8277d64d13a9ea3a3cdff8607ef3b63a878d8b467b41"),
+    ),
+    "3.4.2": (  # of Spark 4.1
         (
-            "software.amazon.awssdk",
-            "bundle",
-            "2.24.6",
-            "890bf9f2a80488f7a8aa8277d64d13a9ea3a3cdff8607ef3b63a878d8b467b41",
+            "org.apache.hadoop",
+            "hadoop-aws",
+            "3.4.2",
+            "d2d24e6b715b5656b9d238bf13b6682a07e2004dd36aad74a73aeb854319f4d9",
         ),
-    )
+        (*_SDK, "2.29.52", "62638f33045690c6bc5e496b54b0b2e89a9ad38cbedacdf6e017fea6bc85f55c"),
+        (*_STREAMS, "1.2.1", "11029552e37408e41e689b20150f4b372e0b4f232de321ccafd0fcf443cdfb5a"),
+    ),
+    "3.5.0": (  # of Spark 4.2 and 4.3
+        (
+            "org.apache.hadoop",
+            "hadoop-aws",
+            "3.5.0",
+            "66bd9eefb938b1a1657487324b63c13df2d8b17164a1dd24e0ef37b905bc5baa",
+        ),
+        (*_SDK, "2.35.4", "db4b55f24ad1b4e70f17eb1717a4de76a8dadc5a27d764be7c44ff67b2c1c677"),
+        (*_STREAMS, "1.3.1", "4959a9747cbb479c73c3ffbcd479bee5b014f8b2880994585a8693fb9d24675e"),
+    ),
 }
+_SIZES = {"3.4.1": "558 MB", "3.4.2": "645 MB", "3.5.0": "690 MB"}
 _PACKAGES = (
     '[spark] conf = { "spark.jars.packages" = "org.apache.hadoop:hadoop-aws:VERSION" }, with the VERSION of its Hadoop'
 )
@@ -58,7 +77,7 @@ _AS_THE_SDK_FINDS_IT = "software.amazon.awssdk.auth.credentials.DefaultCredentia
 
 
 def jars(conf: Mapping[str, str]) -> list[str]:
-    """Return the paths of the jars that Spark needs beside its own; they are fetched once, 558 MB.
+    """Return the paths of the jars that Spark needs in addition to its own; they are fetched once, 558 to 690 MB.
 
     None where the spec's `conf` names a hadoop-aws, or says that s3a is there (`spark.hadoop.fs.s3a.impl`), or pyspark's own
     jars have one; nor under spark-submit, whose JVM has its class path already. Raises the errors of `ivy.fetched`, and
@@ -89,7 +108,7 @@ def spark_conf(conf: Mapping[str, str]) -> dict[str, str]:
 def _jars(hadoop: str) -> ivy.Jars:
     return ivy.Jars(
         what=f"Hadoop's client of S3 {hadoop}",
-        size="558 MB",
+        size=_SIZES[hadoop],
         dependencies=tuple(
             f'<dependency org="{group}" name="{name}" rev="{version}" transitive="false" conf="default->default"/>'
             for group, name, version, _ in _JARS[hadoop]
@@ -159,6 +178,8 @@ def _settings(storage: S3Storage, provider: str | None) -> dict[str, str]:
         # A stream that was begun goes on with the same object, or ends.
         "change.detection.source": "etag",
         "change.detection.mode": "server",
+        # These two are settings of the classic stream. The default since Hadoop 3.4.3 (HADOOP-19559) reads by another library.
+        "input.stream.type": "classic",
         # Spark tries a task four times: a store that is gone ends a run within a minute or two, not ten.
         "retry.limit": "4",
         "attempts.maximum": "3",

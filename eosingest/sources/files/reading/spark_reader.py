@@ -118,7 +118,8 @@ class _Index:
         columns = self._columns(format, options, index, folders)
         for schema in (columns, folders):
             self._jvm.org.apache.spark.sql.util.SchemaUtils.checkSchemaColumnNameDuplication(schema, self._sensitive)
-        self._class(f"{_DATASOURCES}.DataSourceUtils").verifySchema(format, columns)
+        for_reading = () if self._reader.spark.version.startswith("4.0.") else (True,)  # a parameter since Spark 4.1
+        self._class(f"{_DATASOURCES}.DataSourceUtils").verifySchema(format, columns, *for_reading)
         relation = self._class(f"{_DATASOURCES}.HadoopFsRelation")(
             index, folders, columns.asNullable(), self._none, format, options, self._session
         )
