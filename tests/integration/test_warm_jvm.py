@@ -193,7 +193,7 @@ def test_a_jvm_frozen_in_mid_run_is_ended_by_spark_down(warm: WarmJvm, job: Job)
     assert_exact(job)
 
 
-@pytest.mark.slow_cases("holder", "holder-killed")
+@pytest.mark.slow
 @pytest.mark.parametrize("frozen", ["holder", "both", "holder-killed"])
 def test_spark_down_ends_what_does_not_answer(warm: WarmJvm, frozen: str) -> None:
     holder, jvm = warm.pids
@@ -250,56 +250,47 @@ def _ended(terminal: int, pid: int) -> bool:
     return False
 
 
-HEAP = """
+NEXT_DRIVER = """
 import sys
 from pathlib import Path
 from eosingest.app import warm
-from eosingest.host.interruption import never
 from eosingest.cli.options import load_spec
+from eosingest.host.interruption import never
 from eosingest.spark.warm import attach
 
 class Quiet:
     notes = []
-    def note(self, line): pass
     def __getattr__(self, name): return lambda *a, **k: None
 
 wanted = warm._wanted(load_spec(Path(sys.argv[1]), None, None), Quiet(), never)
-gateway = attach.attach(lambda: wanted.key, Path(sys.argv[2]).with_suffix(".log"))
-jvm = gateway.jvm
-beans = jvm.java.lang.management.ManagementFactory
-server = beans.getPlatformMBeanServer()
-name = jvm.javax.management.ObjectName("com.sun.management:type=HotSpotDiagnostic")
-args, types = gateway.new_array(jvm.java.lang.Object, 2), gateway.new_array(jvm.java.lang.String, 2)
-args[0], args[1] = sys.argv[2], True
-types[0], types[1] = "java.lang.String", "boolean"
-server.invoke(name, "dumpHeap", args, types)
+jvm = attach.attach(lambda: wanted.key, Path(sys.argv[2])).jvm
+print("properties", jvm.java.lang.System.getProperties().toString())
+print("settings", jvm.SparkConf(True).toDebugString())
+print("hadoop", jvm.org.apache.hadoop.conf.Configuration().get("fs.s3a.secret.key"))
+print("context", getattr(getattr(jvm.org.apache.spark, "SparkContext$"), "MODULE$").getActive().isDefined())
+print("session", jvm.org.apache.spark.sql.classic.SparkSession.getDefaultSession().isDefined())
 """
 
 
-def test_no_secret_of_a_run_is_left(warm: WarmJvm, job: Job, tmp_path: Path) -> None:
+def test_the_next_driver_reads_no_setting_of_a_run(warm: WarmJvm, job: Job) -> None:
     """Breaks when settings of a run stay in the JVM, its folders, or its workers' environment."""
     write_files(job, files=1, rows=100)
+    scratch = job.folder / "scratch"
+    clean = job.folder / "clean.toml"
+    clean.write_text(job.spec.read_text())
     job.edit_spec(
-        "conf = { ", 'conf = { "spark.hadoop.fs.s3a.secret.key" = "s3cret-of-a-run", "spark.x.y" = "s3cret-of-a-run", '
+        "conf = { ",
+        f'conf = {{ "spark.hadoop.fs.s3a.secret.key" = "s3cret-of-a-run", "spark.local.dir" = "{scratch}", ',
     )
     before = warm.status(job.spec)
     assert_done(job.run())
     assert_warm(warm, job, before, 1)
-    heap = tmp_path / "heap.hprof"
-    other = job.folder / "other.toml"
-    other.write_text(job.spec.read_text().replace("s3cret-of-a-run", "s3cret-of-another"))
 
-    done = subprocess.run(
-        [sys.executable, "-c", HEAP, str(other), str(heap)],
-        capture_output=True,
-        text=True,
-        env=dict(os.environ),
-        timeout=120,
-    )
+    command = [sys.executable, "-c", NEXT_DRIVER, str(clean), str(job.folder / "log")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
 
-    assert done.returncode == 0 and heap.stat().st_size > 1_000_000, done
-    found = heap.read_bytes()
-    assert b"fs.s3a.secret.key" in found  # of Hadoop's own: the dump has strings
-    assert b"s3cret-of-a-run" not in found
+    assert done.returncode == 0 and "s3cret-of-a-run" not in done.stdout, done
+    assert done.stdout.endswith("hadoop None\ncontext False\nsession False\n"), done.stdout
+    assert scratch.is_dir() and not list(scratch.iterdir())
     for pid in (*warm.pids, *warm.workers()):
         assert b"s3cret-of-a-run" not in Path(f"/proc/{pid}/environ").read_bytes()
