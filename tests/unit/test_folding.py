@@ -13,9 +13,9 @@ from eosingest.sources.topics import ranges
 from eosingest.sources.topics.ranges import RangeSplit, folds
 from tests.support.builders import offset_record
 from tests.support.frozen_table import FrozenTables, Tables
+from tests.support.memory_kafka import MemoryKafka
 from tests.support.simulated_source import template
 from tests.support.table_job import table_job
-from tests.unit.test_scope import Kafka
 
 
 class Told:
@@ -74,7 +74,7 @@ def test_which_ranges_of_a_topic_are_folded(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_job_that_folds_goes_on_and_sends_nothing_twice() -> None:
     """Breaks when what was folded is sent again, or a kill behind `complete` leaves less than what was there."""
     rows = next(made for made in map(template, range(24)) if len(made.files) > 1 and len(made.lengths) > 5)
-    job = table_job(Kafka("offsets"), Tables(rows, Random("folding")))
+    job = table_job(MemoryKafka("offsets"), Tables(rows, Random("folding")))
     job.tables.folds = True
     for number in range(8):
         if not number:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import subprocess
 import threading
 import zipfile
 from pathlib import Path
@@ -173,7 +174,13 @@ def test_stopping_waits_for_no_accumulator(monkeypatch: pytest.MonkeyPatch) -> N
     held, stopped = threading.Event(), list[str]()
     accumulators = SimpleNamespace(shutdown=held.wait)
     context = SimpleNamespace(_accumulatorServer=accumulators, stop=lambda: stopped.append("context"))
-    process = SimpleNamespace(kill=lambda: stopped.append("killed"))
+
+    class OwnJvm(subprocess.Popen[bytes]):
+        def __init__(self) -> None: ...
+        def kill(self) -> None:
+            stopped.append("killed")
+
+    process = OwnJvm()
     spark = Spark(cast(Any, context), process, "local[2]", None, {}, frozenset())
     spark.begin_to_stop()
     spark.stop()
