@@ -97,6 +97,7 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
         errors = _pinned_errors(spec, kafka.admin, look, settings)
         control = state.settled
         in_force = control is not None and pins.in_force(control, state.offsets)
+        pins.refuse_other_format(state, settings.format)
         split_size = control.split_size if control is not None and in_force else spec.source.split_size
         made = make_plan(source, state.offsets, split_size, scope.listed(source.listed_only(), control, state))
         with _collected(errors):
@@ -139,6 +140,7 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
                 f"{spec.sink.offsets_topic} on {kafka.client.bootstrap_servers} holds nothing about job {spec.name}",
                 hint="it has not run there yet: eosingest run SPEC",
             )
+        pins.refuse_other_format(state, spec.source.format)
         ours = {control_id(control.pinned.prefix, spec.name)} | {
             task_id(control.pinned.prefix, spec.name, task) for task in range(control.tasks_alive)
         }

@@ -84,6 +84,13 @@ def refuse_other_life(old: Pinned, new: Pinned) -> None:
             )
 
 
+def refuse_other_format(state: JobState, format: str) -> None:
+    """Raise ChangedError where the job's offset records are of another format: its source cannot read them."""
+    control = state.settled
+    if control is not None and state.offsets:
+        refuse_other_life(control.pinned, replace(control.pinned, format=format))
+
+
 def written_topic_recreated(topic: str) -> ChangedError:
     """Make the error for a topic, the sink or that of dead letters, that is not the one that earlier runs wrote to."""
     return ChangedError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -41,6 +42,7 @@ RECORDS = {
     "gap": (b'["job",{"gap":"g"}]', GapRecord("g", "t", 1, 1, "now")),
     "unknown": (b'["job",{"later":1}]', record.Claim(1, "now", 5)),
 }
+CONTROL_KEYS = (record.control_key, record.settled_key)
 VERBS = (["run"], ["run", "--from-scratch"], ["plan"], ["status"], ["verify"])
 
 
@@ -93,6 +95,20 @@ def test_records_of_strangers_are_in_nobodys_way(kafka: MemoryKafka, capsys: pyt
     )
     for verb, code in (("plan", 0), ("status", 10), ("verify", 10)):
         assert cli.exit_code_of([verb, "job.toml", "--output", "json"]) == code, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("split", ['{"topic":"t","partition":0,"start":0}', '{"table":"1","after":null}'])
+def test_records_of_another_kind_of_source(kafka: MemoryKafka, split: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Breaks when a verb takes a split of a topic or a table for one of a file (exit 1)."""
+    offset = replace(offset_record(), split=split)
+    control = control_record(state=record.COMPLETE)
+    control = replace(control, pinned=replace(control.pinned, format="kafka"))
+    write(kafka, (offset.key("job"), offset.encode()), *((key("job"), control.encode()) for key in CONTROL_KEYS))
+    for verb in ("plan", "status"):
+        found = cli.exit_code_of([verb, "job.toml", "--output", "json"])
+        (error,) = json.loads(capsys.readouterr().out)["errors"]
+        assert (found, error["code"]) == (12, "pinned"), verb
+        assert "source.format: was 'kafka'" in error["message"]
 
 
 # ---- folding -------------------------------------------------------------------------------------------------------
