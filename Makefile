@@ -35,7 +35,7 @@ quickstart: $(READY) sample_configs/data/flights.csv ## ingest 336,776 flights i
 	@echo; echo "And again: what is sent is sent."; echo
 	$(BIN)/eosingest run sample_configs/flights.toml
 
-test: $(READY) ## run the tests of a quarter of an hour, against a real Kafka and a real Spark, two files at a time
+test: $(READY) ## run the tests that are not marked slow, against a real Kafka and a real Spark, two files at a time
 	$(FETCHED)
 	$(PREPARED)
 	$(PYTEST) -m "not slow"
