@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from decimal import Decimal
 from functools import partial
 from itertools import islice, pairwise, product
 from operator import itemgetter
@@ -19,7 +18,7 @@ import pyarrow.compute
 import pyarrow.csv
 
 from eosingest.errors import FatalError, listed
-from eosingest.sniff.found import Column, Found, same_but_for_case
+from eosingest.sniff.found import Column, Found, is_kept_by_double, same_but_for_case
 from eosingest.sniff.opened import Opened
 
 _CSV: Any = pyarrow.csv
@@ -247,4 +246,4 @@ def _type(typed: Any, texts: Any) -> tuple[str, str]:
 def _is_kept(number: str) -> bool:
     """Say whether the double that is nearest to a number has its value. Whole numbers of many digits are ids, not doubles."""
     is_id = number.lstrip("-").isdigit()
-    return bool(_SHORT.fullmatch(number)) or (not is_id and Decimal(repr(float(number))) == Decimal(number))
+    return bool(_SHORT.fullmatch(number)) or (not is_id and is_kept_by_double(number))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LIKE_AN_ID = re.compile(r"id|key|uuid|guid|.*(?:_id|_key|_uuid|_guid)|.*[a-z](?:Id|ID|Key|Uuid|UUID)")
@@ -54,6 +55,14 @@ def quoted(name: str) -> str:
     """Return a column name for use in an expression, in back-quotes if it needs them."""
     plain = _PLAIN_NAME.fullmatch(name) and not _RESERVED.fullmatch(name.lower())
     return name if plain else "`" + name.replace("`", "``") + "`"
+
+
+def is_kept_by_double(number: str) -> bool:
+    """Say whether the double that is nearest to a number in JSON's form has its value."""
+    try:
+        return Decimal(repr(float(number))) == Decimal(number)
+    except InvalidOperation:  # the exponent is beyond that of any Decimal
+        return False
 
 
 # Names that may mean something else in an expression without back-quotes.

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from eosingest.errors import FatalError
-from eosingest.sniff.found import Column, Found, quoted, same_but_for_case
+from eosingest.sniff.found import Column, Found, is_kept_by_double, quoted, same_but_for_case
 from eosingest.sniff.opened import Opened
 
-_NULL = "null"
+_NULL, _LONG = "null", "BIGINT of more digits than DOUBLE is sure to keep"
 _DIGITS = re.compile(r"[0-9]")
+_SURE_DIGITS = 15
 _JQ_VERSION = "jq 1.7 or later: earlier versions round numbers of more than 15 digits"
 _DEEPEST = 100  # levels of nesting that a schema describes; a deeper value is the STRING of its JSON
 
@@ -193,10 +194,13 @@ def _type_of(value: Any, level: int = 0) -> Any:
 def _number_type(text: str) -> str:
     if not set(text) & set(".eE"):
         # By the length first: Python's int() takes no more than 4,300 digits (sys.set_int_max_str_digits).
-        return "BIGINT" if len(text) <= 20 and -(2**63) <= int(text) < 2**63 else "STRING"
+        if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+            return "STRING"
+        return "BIGINT" if len(text.lstrip("-")) <= _SURE_DIGITS else _LONG
     mantissa = re.split("[eE]", text)[0]
     digits = "".join(_DIGITS.findall(mantissa)).strip("0")
-    return "DOUBLE" if len(digits) <= 15 else "STRING"  # a string keeps it as it is written
+    kept = len(digits) <= _SURE_DIGITS and is_kept_by_double(text)
+    return "DOUBLE" if kept else "STRING"  # a string keeps it as it is written
 
 
 def _merged(one: Any, other: Any) -> Any:
@@ -209,7 +213,8 @@ def _merged(one: Any, other: Any) -> Any:
         return _Struct({name: _merged(one.get(name, _NULL), other.get(name, _NULL)) for name in [*one, *other]})
     if isinstance(one, _Array) and isinstance(other, _Array):
         return _Array([_merged(one[0], other[0])])
-    return "DOUBLE" if {str(one), str(other)} == {"BIGINT", "DOUBLE"} else "STRING"
+    numbers = {str(one), str(other)}
+    return "DOUBLE" if numbers == {"BIGINT", "DOUBLE"} else _LONG if numbers == {"BIGINT", _LONG} else "STRING"
 
 
 def _ddl(type_: Any) -> str:
@@ -221,4 +226,4 @@ def _ddl(type_: Any) -> str:
         return f"STRUCT<{', '.join(f'{quoted(name)}: {_ddl(inner)}' for name, inner in type_.items())}>"
     if isinstance(type_, _Array):
         return f"ARRAY<{_ddl(type_[0])}>"
-    return "STRING" if type_ == _NULL else str(type_)
+    return "STRING" if type_ == _NULL else "BIGINT" if type_ == _LONG else str(type_)

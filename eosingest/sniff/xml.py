@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from eosingest.errors import FatalError
-from eosingest.sniff.found import Column, Found, quoted
+from eosingest.sniff.found import Column, Found, is_kept_by_double, quoted
 from eosingest.sniff.opened import LOOKED_AT_BYTES, Opened
 
 _PIECE = 1 << 18
 _DEEPEST = 200
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})\.[0-9]{1,15}")
+_LONG = "BIGINT of more digits than DOUBLE is sure to keep"
+_SURE_DIGITS = 15
 _WORDS = ("true", "false")
 _OF_XML_ITSELF = ("xmlns", "xsi:")  # how attributes begin that say nothing of the data
 _WHITE = " \t\r\n"
@@ -41,6 +43,8 @@ class _Element:
 
 def _type(kinds: set[str]) -> str:
     """Return the narrowest type of texts of several types."""
+    if kinds and kinds <= {"BIGINT", _LONG}:
+        return "BIGINT"
     return "DOUBLE" if kinds == {"BIGINT", "DOUBLE"} else next(iter(kinds)) if len(kinds) == 1 else "STRING"
 
 
@@ -48,8 +52,10 @@ def _kinds(text: str) -> set[str]:
     """Return the type of a text; nothing for an empty one."""
     text = text.strip(_WHITE)
     if _WHOLE.fullmatch(text):
-        return {"BIGINT"}
-    return {"DOUBLE" if _NUMBER.fullmatch(text) else "BOOLEAN" if text in _WORDS else "STRING"} if text else set()
+        return {"BIGINT" if len(text.lstrip("-")) <= _SURE_DIGITS else _LONG}
+    if _NUMBER.fullmatch(text):
+        return {"DOUBLE" if is_kept_by_double(text) else "STRING"}
+    return {"BOOLEAN" if text in _WORDS else "STRING"} if text else set()
 
 
 def look(data: Opened) -> Found:

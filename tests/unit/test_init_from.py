@@ -276,6 +276,34 @@ def test_a_number_that_a_double_would_change_stays_as_it_is_written() -> None:
     )
 
 
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    ("numbers", "kind"),
+    [
+        (("123456789012345678", "1.5"), "STRING"),  # a double has 123456789012345680
+        (("123456789012345678", "1", "1.5"), "STRING"),
+        (("-123456789012345", "1.5"), "DOUBLE"),
+        (("123456789012345678", "1"), "BIGINT"),
+        (("123456789012345.123456789012345", "1.5"), "STRING"),
+        (("0.000000000000001", "1"), "DOUBLE"),
+    ],
+)
+def test_no_number_is_changed_by_the_other_ones_of_its_column(numbers: tuple[str, ...], kind: str, order: int) -> None:
+    """Breaks when whole numbers that a double rounds are DOUBLE since the column has a fraction."""
+    numbers = numbers[::order]
+    assert found("a.jsonl", "".join(f'{{"v": {number}}}\n' for number in numbers)).schema == f"v {kind}"
+    assert found("b.jsonl", f'{{"v": [{", ".join(numbers)}]}}\n').schema == f"v ARRAY<{kind}>"
+    assert found("a.xml", f"<r>{''.join(f'<i><v>{number}</v></i>' for number in numbers)}</r>").schema == f"v {kind}"
+    assert found("a.csv", "v,w\n" + "".join(f"{number},x\n" for number in numbers)).schema == f"v {kind}, w STRING"
+
+
+@pytest.mark.parametrize("exponent", ["400", "-400", "9" * 20, "-" + "9" * 20])
+def test_an_exponent_beyond_that_of_a_double(exponent: str) -> None:
+    """Breaks when such a number is sent as Infinity or 0, or `init` ends with a traceback."""
+    assert found("a.csv", f"v,w\n1e{exponent},x\n2.5,y\n").schema == "v STRING, w STRING"
+    assert found("a.jsonl", f'{{"v": 1e{exponent}}}\n{{"v": 2.5}}\n').schema == "v STRING"
+
+
 @pytest.mark.parametrize("digits", [20, 4_300, 4_301, 100_000])
 @pytest.mark.parametrize("form", ['{{"a": -{}}}', '[{{"a": {}}}]'])
 def test_whole_numbers_of_any_length_are_kept_as_texts(digits: int, form: str) -> None:
