@@ -134,6 +134,17 @@ def test_it_never_ends_by_idleness_under_a_driver(place: Path, held: Callable[..
     assert given > 5
 
 
+def test_the_log_of_a_driver_may_end_while_it_is_copied(place: Path) -> None:
+    """Breaks when the thread that copies it ends the holder, since another one has just set it to None."""
+    (place / holder.JVM_LOG).write_text("a line\n")
+    stub = Stub(place, {"boot": {}, "key": KEY, "idle_s": 1})
+    logs: Iterator[Path | None] = iter([place / "log"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stub, "_log", property(lambda self: next(logs, None)), raising=False)
+        stub._copy_output()
+    assert (place / "log").read_text() == "a line\n"
+
+
 def test_another_user_gets_nothing(place: Path, held: Callable[..., tuple[Stub, Channel]]) -> None:
     """Breaks when only the mode of the folder keeps others away."""
     if os.geteuid() != 0:
@@ -199,6 +210,14 @@ def test_what_only_a_terminal_or_a_worker_reads_may_differ(monkeypatch: pytest.M
     archive = f"-XX:+UseSerialGC -XX:SharedArchiveFile={class_archive.folder()}/pyspark-1.jsa"
     assert key.difference(key.key({"spark.driver.extraJavaOptions": archive}, {}), before) is None
     assert key.for_workers()["spark.executorEnv.EOSINGEST_FAILPOINTS"] == "another"
+
+
+@pytest.mark.parametrize("text", ["/" + "9j" * 200, "a=/" + "x" * 5000, "/etc/shadow/x:/root/none"])
+def test_a_variable_that_only_looks_like_a_path(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when a picture in base64 ends `spark up`, or a run, with an OSError: its name is too long."""
+    before = key.key(BOOT, {})
+    monkeypatch.setenv("PICTURE", text)
+    assert key.difference(key.key(BOOT, {}), before) == "environment variable PICTURE"
 
 
 def test_edited_code_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -208,14 +208,14 @@ class Holder:
     def _copy_output(self) -> None:
         """Append what the JVM has written since the last time to the log of its driver. A full disk does no harm."""
         with self._copying, contextlib.suppress(OSError):
-            log = self._place / JVM_LOG
+            log, copy = self._place / JVM_LOG, self._log  # which another thread changes
             size = log.stat().st_size
-            if self._log is not None and size > self._copied:
-                with log.open("rb") as source, self._log.open("ab") as target:
+            if copy is not None and size > self._copied:
+                with log.open("rb") as source, copy.open("ab") as target:
                     source.seek(self._copied)
                     target.write(source.read(size - self._copied))
             self._copied = size
-            if self._log is None and size > _LOG_BYTES:
+            if copy is None and size > _LOG_BYTES:
                 os.truncate(log, 0)  # the JVM appends
                 self._copied = 0
 

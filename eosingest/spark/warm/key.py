@@ -90,7 +90,8 @@ def _setting(text: str) -> list[str]:
     """Return a setting without the archive of classes, which only saves time; and the state of the files that it names."""
     kept = class_archive.without(text)
     paths = (Path(piece) for piece in _BETWEEN_PATHS.split(kept) if piece.startswith("/"))
-    return [kept, *_stats(path for path in paths if not path.is_dir())]
+    # Not Path.is_dir, which raises for a text that is too long to be a path.
+    return [kept, *_stats(path for path in paths if not os.path.isdir(path))]
 
 
 def _has_relative(name: str, text: str) -> bool:
