@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eosingest.app.assemble import assemble
@@ -36,7 +36,8 @@ _START_S, _END_S = 180.0, 15.0
 class WarmStatus:
     """The state of the warm JVM, which `runs` runs have used.
 
-    `used_by` is the pid of the process that uses it; `differs` says why others would not.
+    `used_by` is the pid of the process that uses it. `differs` says what differs for a run from here, `unusable` why else
+    such a run would not use it.
     """
 
     running: bool
@@ -47,6 +48,7 @@ class WarmStatus:
     runs: int | None = None
     used_by: int | None = None
     differs: str | None = None
+    unusable: str | None = None
     started_now: bool = False
 
 
@@ -73,11 +75,11 @@ def up(spec: Spec | None, idle_s: float, observer: Observer, check: Callable[[],
     except OSError as error:
         raise unusable(place, error) from error
     found = _status(place, wanted)
-    if found.running and found.differs is None:
+    if found.running and found.differs is None and found.unusable is None:
         return found
     _end(place)
     waiting.in_thread(lambda: _start(place, wanted, idle_s), check, "spark-warm")
-    return WarmStatus(**{**vars(_status(place, wanted)), "used_by": None, "started_now": True})
+    return replace(_status(place, wanted), used_by=None, started_now=True)
 
 
 def down() -> WarmStatus:
@@ -89,7 +91,9 @@ def down() -> WarmStatus:
 
 def status(spec: Spec | None, observer: Observer, check: Callable[[], None]) -> WarmStatus:
     """Return its state, and whether a run of the spec, from here, would use it."""
-    return _status(channel.folder(), _wanted(spec, observer, check))
+    found = _status(channel.folder(), _wanted(spec, observer, check))
+    off = f"{channel.SWITCH} is off" if found.running and channel.is_off() else None
+    return replace(found, unusable=off or found.unusable)
 
 
 def _status(place: Path, wanted: _Wanted) -> WarmStatus:
@@ -101,7 +105,7 @@ def _status(place: Path, wanted: _Wanted) -> WarmStatus:
     try:
         answer = ask(connection, ready_s=ANSWER_S, verb="status", key=wanted.key)
     except UnusableError as error:
-        return WarmStatus(True, place, differs=str(error))
+        return WarmStatus(True, place, unusable=str(error))
     finally:
         connection.close()
     return WarmStatus(True, place, **answer)

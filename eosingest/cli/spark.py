@@ -86,8 +86,9 @@ def status(
             now = state(loaded, watcher, never)
         if not now.running:
             line = "There is no warm JVM."
-        elif now.differs is not None:
-            line = f"A JVM is warm; a run from here would not use it: it differs in {now.differs}."
+        elif now.unusable is not None or now.differs is not None:
+            reason = now.unusable or f"it differs in {now.differs}"
+            line = f"A JVM is warm; a run from here would not use it: {reason}."
         else:
             line = "A JVM is warm; a run from here uses it."
         return _result("spark status", now, line)
@@ -96,7 +97,7 @@ def status(
 
 
 def _result(command: str, now: WarmStatus, line: str) -> Result:
-    rows = [("pid", str(now.pid))] if now.running else []
+    rows = [("pid", str(now.pid))] if now.pid is not None else []
     rows += [("used by", f"process {now.used_by}")] if now.used_by is not None else []
     rows += [("folder", str(now.folder))]
     return Result(command, data={**vars(now), "folder": str(now.folder)}, lines=(line, *words.table(rows)))

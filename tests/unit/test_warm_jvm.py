@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 import eosingest
+from eosingest.app import warm
+from eosingest.cli import main as cli
 from eosingest.spark import class_archive
 from eosingest.spark.warm import attach, channel, clean, holder, key
 from eosingest.spark.warm.channel import Channel, UnusableError
@@ -143,6 +145,33 @@ def test_the_log_of_a_driver_may_end_while_it_is_copied(place: Path) -> None:
         patch.setattr(Stub, "_log", property(lambda self: next(logs, None)), raising=False)
         stub._copy_output()
     assert (place / "log").read_text() == "a line\n"
+
+
+def test_status_says_why_a_run_would_not_use_it(
+    place: Path,
+    held: Callable[..., tuple[Stub, Channel]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Breaks when `off`, or a holder that does not answer, is reported as usable or as a difference of settings."""
+    monkeypatch.setenv(channel.FOLDER_VARIABLE, str(place))
+    monkeypatch.setenv("EOSINGEST_OUTPUT", "text")
+
+    def line(switch: str = "on", theirs: Mapping[str, str] = KEY) -> str:
+        monkeypatch.setenv(channel.SWITCH, switch)
+        monkeypatch.setattr(warm, "_wanted", lambda *_: warm._Wanted({}, theirs))
+        assert cli.exit_code_of(["spark", "status"]) == 0
+        return capsys.readouterr().out
+
+    assert line("off").startswith("There is no warm JVM.")
+    held()[1].close()
+    assert line().startswith("A JVM is warm; a run from here uses it.\n  pid")
+    assert f"would not use it: {channel.SWITCH} is off.\n" in line("off")
+    assert "would not use it: it differs in Java.\n" in line(theirs={"Java": "21"})
+    monkeypatch.setattr(holder.Holder, "_answer", lambda self, connection: connection.wait_for_end())
+    monkeypatch.setattr(attach, "ANSWER_S", 0.1)
+    silent = line()
+    assert "would not use it: it does not answer in time" in silent and "None" not in silent
 
 
 def test_another_user_gets_nothing(place: Path, held: Callable[..., tuple[Stub, Channel]]) -> None:
