@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -29,6 +30,7 @@ from pyspark.sql import SparkSession
 import eosingest
 from eosingest.errors import FatalError
 from eosingest.host.java import find_java
+from eosingest.host.other_process import OtherProcess
 from eosingest.host.waiting import begin
 from eosingest.spark import cluster, failures, jvm, required_settings, site
 from eosingest.spark.warm import attach
@@ -38,7 +40,7 @@ from eosingest.spec.masters import is_local
 
 _START_S = 60.0  # for a JVM on a busy machine, and three attempts, 20 s apart, to reach a standalone cluster's masters
 _STOP_S = 3.0
-_started: list[subprocess.Popen[bytes]] = []  # the JVMs of this process
+_started: list[subprocess.Popen[bytes]] = []  # the JVM of this process, once for each start of Spark
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,8 @@ def start(
 
     `of_source` are the settings that reading the source requires (`scan.Scan.spark_conf`); its jars, and `jars` (small ones),
     are added to the user's. A local Spark starts in the warm JVM (warm/) if there is one that fits; `note` takes the reason why
-    it is not used. `gateway`: that of a warm JVM that is attached already. Do not call it in the main thread, where pyspark
+    it is not used. A second Spark of the process starts in the JVM of the first one. `gateway`: that of a warm JVM that is
+    attached already. Do not call it in the main thread, where pyspark
     would replace the SIGINT handler. Raises FatalError if Java is missing, the JVM does not start, or a required setting has
     another value; IncompleteError if a signal ended the JVM; TemporaryError if a cluster does not accept the application within
     `wait_s` seconds, plus the time that a start takes.
@@ -132,16 +135,19 @@ def start(
     bound = None
     with jvm.output(log_file) as output:
         try:
+            gateway = (
+                gateway or pyspark.SparkContext._gateway
+            )  # pyspark makes all contexts of a process in its first JVM
             if gateway is None and is_local(master):
                 gateway = _warm_gateway(boot, conf, log_file, note)
-            if gateway is not None:
-                spark_conf.setAll([*warm_key.for_workers().items()])
-            else:
+            if gateway is None:
                 gateway = launch_gateway(  # type: ignore[no-untyped-call]
                     conf_of(boot), popen_kwargs={"stdout": output, "stderr": output, "cwd": jvm.folder_that_exists()}
                 )
             if isinstance(gateway.proc, subprocess.Popen):
                 _started.append(gateway.proc)
+            elif isinstance(gateway.proc, OtherProcess):
+                spark_conf.setAll([*warm_key.for_workers().items()])
             elif gateway.proc is None:  # spark-submit's JVM, not started by us
                 jvm.same_everywhere(gateway.jvm)
             bound = cluster.Bound(None if is_local(master) else gateway.proc, _START_S + wait_s)

@@ -13,10 +13,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import UnsupportedOperationException
 
 from eosingest.errors import FatalError, TemporaryError
-from eosingest.spark import jvm
+from eosingest.host.other_process import OtherProcess, started
+from eosingest.spark import jvm, session
 from eosingest.spark.failures import not_started
 from eosingest.spark.jvm import _launcher_options, java_options, prepare_environment
 from eosingest.spark.required_settings import _check_jvm, _refuse_hadoop_settings_of_others
@@ -28,6 +30,13 @@ SAME = "-Duser.timezone=UTC -Duser.language=en -Duser.country=US -Dfile.encoding
 
 
 ROOM = "-XX:MetaspaceSize=256m"
+
+
+class OwnJvm(subprocess.Popen[bytes]):
+    """A process that was not started."""
+
+    def __init__(self) -> None:
+        self.returncode = None
 
 
 @pytest.fixture(autouse=True)
@@ -169,18 +178,44 @@ def test_the_users_options_of_the_launcher_stay(monkeypatch: pytest.MonkeyPatch)
     assert os.environ["SPARK_LAUNCHER_OPTS"] == "-Xss4m"
 
 
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_second_spark_starts_in_the_jvm_of_the_first_one(
+    warm: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Breaks when `run --accept-change` starts a JVM that pyspark does not use, or loses the settings for workers."""
+    pid, made = os.getpid(), list[tuple[Any, SparkConf]]()
+    first = SimpleNamespace(proc=OtherProcess(pid, started(pid) or 0) if warm else OwnJvm(), jvm=None)
+
+    def context(conf: SparkConf, gateway: Any) -> SimpleNamespace:
+        monkeypatch.setattr(SparkContext, "_gateway", SparkContext._gateway or gateway)
+        made.append((gateway, conf))
+        return SimpleNamespace(_accumulatorServer=SimpleNamespace())
+
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    gateways = iter([first])
+    monkeypatch.setattr(session, "SparkContext", context)
+    monkeypatch.setattr(session, "_warm_gateway", lambda *_: next(gateways) if warm else None)
+    monkeypatch.setattr(session, "launch_gateway", lambda *_, **__: next(gateways))
+    monkeypatch.setattr(session, "_started", [])
+    monkeypatch.setattr(session.required_settings, "check_without_session", lambda *_: None)
+    monkeypatch.setenv("EOSINGEST_FAILPOINTS", "of-the-driver")
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH", "SPARK_HOME", "SPARK_LAUNCHER_OPTS"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))  # put back at the end
+    for _ in range(2):
+        spark = session.start(job="a", master="local[2]", conf={}, of_source={}, log_file=tmp_path / "log")
+        assert spark.process is first.proc
+    for gateway, conf in made:
+        assert gateway is first
+        assert conf.get("spark.executorEnv.EOSINGEST_FAILPOINTS") == ("of-the-driver" if warm else None)
+
+
 def test_stopping_waits_for_no_accumulator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when each run waits up to a second for a server that nobody asks any more, or when one that hangs holds it up."""
     held, stopped = threading.Event(), list[str]()
     accumulators = SimpleNamespace(shutdown=held.wait)
     context = SimpleNamespace(_accumulatorServer=accumulators, stop=lambda: stopped.append("context"))
-
-    class OwnJvm(subprocess.Popen[bytes]):
-        def __init__(self) -> None: ...
-        def kill(self) -> None:
-            stopped.append("killed")
-
     process = OwnJvm()
+    process.kill = lambda: stopped.append("killed")  # type: ignore[method-assign]
     spark = Spark(cast(Any, context), process, "local[2]", None, {}, frozenset())
     spark.begin_to_stop()
     spark.stop()
