@@ -136,6 +136,16 @@ def test_it_never_ends_by_idleness_under_a_driver(place: Path, held: Callable[..
     assert given > 5
 
 
+def test_a_logout_that_removes_the_folder_ends_no_run(place: Path, held: Callable[..., tuple[Stub, Channel]]) -> None:
+    """Breaks when a run under nohup loses its JVM with the last login of its user, or the JVM stays where nobody finds it."""
+    stub, first = held()
+    shutil.rmtree(place)
+    with pytest.raises(subprocess.TimeoutExpired):
+        stub.process.wait(0.3)
+    first.close()
+    stub.process.wait(10)
+
+
 def test_the_log_of_a_driver_may_end_while_it_is_copied(place: Path) -> None:
     """Breaks when the thread that copies it ends the holder, since another one has just set it to None."""
     (place / holder.JVM_LOG).write_text("a line\n")

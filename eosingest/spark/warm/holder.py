@@ -98,8 +98,8 @@ class Holder:
                 return
 
     def _is_reached(self) -> bool:
-        """Say whether the socket is still in the folder, which a logout may remove."""
-        return self._place.joinpath(channel.SOCKET).is_socket()
+        """Say whether the socket is still in the folder, which a logout may remove; a driver that has the JVM keeps it."""
+        return self._lock.locked() or self._place.joinpath(channel.SOCKET).is_socket()
 
     def _answer(self, connection: Channel) -> None:
         """Serve one connection."""
