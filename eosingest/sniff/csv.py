@@ -229,18 +229,25 @@ def _type(typed: Any, texts: Any) -> tuple[str, str]:
     """
     if typed.type not in (pa.int64(), pa.float64()):
         return ("BOOLEAN" if typed.type == pa.bool_() else "STRING"), ""
+    left = texts
     if len(texts) > _FEW and _COMPUTE.all(_COMPUTE.is_finite(typed)).as_py():  # drop those that the type restores
         if typed.type == pa.float64():
             is_long = _COMPUTE.invert(_COMPUTE.match_substring_regex(texts, _SHORT.pattern))
-            typed, texts = typed.filter(is_long), texts.filter(is_long)
-        texts = texts.filter(_COMPUTE.not_equal(typed.cast(pa.string()), texts))
-    numbers = [text for text in texts.unique().to_pylist() if text is not None]
-    if typed.type == pa.int64() and all(map(_WHOLE.fullmatch, numbers)):
-        return "BIGINT", ""
+            typed, left = typed.filter(is_long), texts.filter(is_long)
+        left = left.filter(_COMPUTE.not_equal(typed.cast(pa.string()), left))
+    numbers = _unique(left)
+    if typed.type == pa.int64():
+        if all(map(_WHOLE.fullmatch, numbers)):
+            return "BIGINT", ""
+        numbers = _unique(texts)  # a double may not keep those that BIGINT restores
     if not all(map(_NUMBER.fullmatch, numbers)):
         return "STRING", ""
     long = next((number for number in numbers if not _is_kept(number)), "")
     return ("STRING", long) if long else ("DOUBLE", "")
+
+
+def _unique(texts: Any) -> list[str]:
+    return [text for text in texts.unique().to_pylist() if text is not None]
 
 
 def _is_kept(number: str) -> bool:

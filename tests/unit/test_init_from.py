@@ -129,6 +129,14 @@ def test_a_type_restores_each_value(last: str, fits: tuple[str, ...]) -> None:
             assert (column.type, column.always) == (expected, last not in ("", "nan"))
 
 
+@pytest.mark.parametrize("times", [1, 1_500])
+def test_whole_numbers_with_a_negative_zero(times: int) -> None:
+    """Breaks when -0, which only a double restores, has a double round the others, which were not looked at again."""
+    for number, kind in (("123456789012345678", "STRING"), ("123", "DOUBLE")):
+        Path("a.csv").write_text("x,y\n" + f"{number},t\n" * times + "-0,t\n")
+        assert (sniff(Path("a.csv")).columns or ())[0].type == kind
+
+
 def test_python_reads_no_value_that_a_type_does_not_restore() -> None:
     """Breaks when pyarrow and Python's csv see other rows, or a double is not the decimal in the file."""
     digits = random.Random(34)
