@@ -36,8 +36,8 @@ _START_S, _END_S = 180.0, 15.0
 class WarmStatus:
     """The state of the warm JVM, which `runs` runs have used.
 
-    `used_by` is the pid of the process that uses it. `differs` says what differs for a run from here, `unusable` why else
-    such a run would not use it.
+    `used_by` is the pid of the process that uses it. `differs` names what is not equal for a run from here, `unusable`
+    any other reason why this run would not use it.
     """
 
     running: bool
