@@ -250,6 +250,8 @@ def test_what_only_a_terminal_or_a_worker_reads_may_differ(monkeypatch: pytest.M
     archive = f"-XX:+UseSerialGC -XX:SharedArchiveFile={class_archive.folder()}/pyspark-1.jsa"
     assert key.difference(key.key({"spark.driver.extraJavaOptions": archive}, {}), before) is None
     assert key.for_workers()["spark.executorEnv.EOSINGEST_FAILPOINTS"] == "another"
+    monkeypatch.setenv("EOSINGEST_PARAM", "password=hunter2")
+    assert "hunter2" not in str(key.for_workers()), "Spark's pages show the settings of a context"
 
 
 @pytest.mark.parametrize("text", ["/" + "9j" * 200, "a=/" + "x" * 5000, "/etc/shadow/x:/root/none"])

@@ -25,6 +25,8 @@ _NOT_OF_THE_JVM = re.compile(
     r"|LS_COLORS|LESS\w*|PROMPT_COMMAND|SSH_(CLIENT|CONNECTION|TTY|AUTH_SOCK)|XDG_(SESSION_ID|VTNR)|VSCODE_\w+"
     r"|NO_COLOR|FORCE_COLOR|INVOCATION_ID|JOURNAL_STREAM|PYTEST_\w+|EOSINGEST_\w+"
 )
+# Of our variables the ones that tasks read: the settings of a context may be shown by Spark, and others may hold secrets.
+_OF_WORKERS = re.compile(r"EOSINGEST_(FAILPOINT\w*|HOME|IVY_SETTINGS)")
 _OF_A_CONTEXT = ("spark.master", "spark.app.name")  # a SparkContext gets them, not the JVM
 FOLDER = "working folder"
 _URI = re.compile(r"\w+:/\S*")
@@ -42,7 +44,7 @@ def environment() -> dict[str, str]:
 
 def for_workers() -> dict[str, str]:
     """Return the settings by which the workers of a run get what the warm JVM does not have: our variables, the folder."""
-    ours = {name: value for name, value in os.environ.items() if name.startswith("EOSINGEST_")}
+    ours = {name: value for name, value in os.environ.items() if _OF_WORKERS.fullmatch(name)}
     return {
         f"spark.executorEnv.{name}": value for name, value in {**ours, WORKING_FOLDER: jvm.folder_that_exists()}.items()
     }
