@@ -139,7 +139,7 @@ def test_a_header_behind_the_first_split() -> None:
 REFUSED_JSON: list[tuple[bytes, dict[str, str], int, str]] = [
     (b'[\n{"n":1},\n{"n":2}\n]\n', {}, 1, "jq -c '.[]'"),
     (b'\n  [{"n":1},\n{"n":2}]', {}, 2, "jq -c '.[]'"),
-    (b'{\n  "n": 1\n}\n', {}, 1, "jq -c '.'"),
+    (b'{\n  "n": 1\n}\n', {}, 1, "jq -c ."),
     (b'{"n":1}\n{"n":1}{"n":2}\n', {}, 2, 'drops: {"n":2}'),
     (b'{"n":1},\n{"n":2}\n', {}, 1, "drops: ,"),
     (b'{"n":{"m":1}},{"n":2}\n', {}, 1, "drops: ,{"),
