@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json import loads
 from pathlib import Path
@@ -54,8 +54,10 @@ class SparkSettings:
 
     def boot(self, split_size: int) -> dict[str, str]:
         """Return the settings that its JVM is started with."""
-        jars = avro_jar.jars(self.conf) if self.records.is_avro else ()
-        return session.settings_of(self.master, self.conf, self.scan.spark_conf(split_size), jars)
+        return session.settings_of(self.master, self.conf, self.scan.spark_conf(split_size), self._jars())
+
+    def _jars(self) -> Sequence[str]:
+        return avro_jar.jars(self.conf) if self.records.is_avro else ()
 
     def start(self, split_size: int) -> session.Spark:
         """Start Spark, for a source that is cut by `split_size`; see `session.start`."""
@@ -64,7 +66,7 @@ class SparkSettings:
             master=self.master,
             conf=self.conf,
             of_source=self.scan.spark_conf(split_size),
-            jars=avro_jar.jars(self.conf) if self.records.is_avro else (),
+            jars=self._jars(),
             log_file=self.log_file,
             wait_s=self.executor_wait_s,
             note=self.note,

@@ -114,20 +114,14 @@ def start(
     `of_source` are the settings that reading the source requires (`scan.Scan.spark_conf`); its jars, and `jars` (small ones),
     are added to the user's. A local Spark starts in the warm JVM (warm/) if there is one that fits; `note` takes the reason why
     it is not used. A second Spark of the process starts in the JVM of the first one. `gateway`: that of a warm JVM that is
-    attached already. Do not call it in the main thread, where pyspark
-    would replace the SIGINT handler. Raises FatalError if Java is missing, the JVM does not start, or a required setting has
-    another value; IncompleteError if a signal ended the JVM; TemporaryError if a cluster does not accept the application within
-    `wait_s` seconds, plus the time that a start takes.
+    attached already. Do not call it in the main thread, where pyspark would replace the SIGINT handler. Raises FatalError if
+    Java is missing, the JVM does not start, or a required setting has another value; IncompleteError if a signal ended the JVM;
+    TemporaryError if a cluster does not accept the application within `wait_s` seconds, plus the time that a start takes.
     """
     find_java()
     cluster.refuse_unready(master)
-    # pyspark logs every analysis error with its Java stack trace through these loggers; our SpecError reports it already.
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logging.getLogger(name).disabled = True
-    # py4j logs every call that a lost JVM leaves unanswered, through its own loggers and through the root logger.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(_not_of_py4j)
-    required = {**required_settings.REQUIRED, **{key: value for key, value in of_source.items() if key != jvm.JARS}}
+    _silence_loggers()
+    required = _required(of_source)
     jvm.prepare_environment(master, conf)
     settings = settings_of(master, conf, of_source, jars)
     named = {**settings, "spark.master": master, "spark.app.name": f"eosingest {job}"}
@@ -135,11 +129,8 @@ def start(
     bound = None
     with jvm.output(log_file) as output:
         try:
-            gateway = (
-                gateway or pyspark.SparkContext._gateway
-            )  # pyspark makes all contexts of a process in its first JVM
-            if gateway is None and is_local(master):
-                gateway = _warm_gateway(boot, conf, log_file, note)
+            # pyspark makes all contexts of a process in its first JVM.
+            gateway = gateway or pyspark.SparkContext._gateway or _warm_gateway(master, boot, conf, log_file, note)
             if gateway is None:
                 gateway = launch_gateway(  # type: ignore[no-untyped-call]
                     conf_of(boot), popen_kwargs={"stdout": output, "stderr": output, "cwd": jvm.folder_that_exists()}
@@ -168,6 +159,21 @@ def start(
             ) from error
 
 
+def _silence_loggers() -> None:
+    """Keep from the terminal what Python's loggers of Spark and py4j repeat of errors that we report."""
+    # pyspark logs every analysis error with its Java stack trace through these loggers; our SpecError reports it already.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).disabled = True
+    # py4j logs every call that a lost JVM leaves unanswered, through its own loggers and through the root logger.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_of_py4j)
+
+
+def _required(of_source: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings without which records could differ: ours, and those that reading the source requires."""
+    return {**required_settings.REQUIRED, **{key: value for key, value in of_source.items() if key != jvm.JARS}}
+
+
 def conf_of(settings: Mapping[str, str]) -> SparkConf:
     """Return the settings as pyspark takes them, before there is a JVM."""
     conf = SparkConf(loadDefaults=False)
@@ -182,18 +188,17 @@ def settings_of(
         **required_settings.DEFAULTS,
         **jvm.local_settings(master),
         **conf,
-        **required_settings.REQUIRED,
-        **{key: value for key, value in of_source.items() if key != jvm.JARS},
+        **_required(of_source),
         **jvm.with_jars(master, conf, of_source.get(jvm.JARS, ""), jars),
         **jvm.java_options(master, conf, site.spark_defaults(pip_only=is_local(master))),
     }
 
 
 def _warm_gateway(
-    boot: Mapping[str, str], conf: Mapping[str, str], log_file: Path | None, note: Callable[[str], None]
+    master: str, boot: Mapping[str, str], conf: Mapping[str, str], log_file: Path | None, note: Callable[[str], None]
 ) -> Any:
     """Return the gateway of the warm JVM; None if there is none, or none that fits."""
-    if site.is_submitted() or os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
+    if not is_local(master) or site.is_submitted() or os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
         return None
     try:
         return attach.attach(lambda: warm_key.key(boot, conf), log_file)
