@@ -25,7 +25,7 @@ from eosingest.report.progress import Observer
 from eosingest.sources.registry import FILES
 from eosingest.spark import site
 from eosingest.spark.warm import channel
-from eosingest.spark.warm.channel import Channel, UnusableError
+from eosingest.spark.warm.channel import Channel, InUseError, UnusableError
 from eosingest.spec import Spec
 from eosingest.spec.masters import is_local
 
@@ -97,13 +97,11 @@ def status(spec: Spec | None, observer: Observer, check: Callable[[], None]) -> 
 
 
 def _status(place: Path, wanted: _Wanted) -> WarmStatus:
-    from eosingest.spark.warm.attach import ANSWER_S, ask
-
     connection = _connected(place)
     if connection is None:
         return WarmStatus(False, place)
     try:
-        answer = ask(connection, ready_s=ANSWER_S, verb="status", key=wanted.key)
+        answer = channel.ask(connection, ready_s=channel.ANSWER_S, verb="status", key=wanted.key)
     except UnusableError as error:
         return WarmStatus(True, place, unusable=str(error))
     finally:
@@ -112,10 +110,8 @@ def _status(place: Path, wanted: _Wanted) -> WarmStatus:
 
 
 def _connected(place: Path) -> Channel | None:
-    from eosingest.spark.warm.attach import ANSWER_S
-
     try:
-        return channel.connect(place, ANSWER_S)
+        return channel.connect(place, channel.ANSWER_S)
     except (UnusableError, OSError) as error:
         raise FatalError(
             f"the warm JVM is not used: {error}",
@@ -185,19 +181,19 @@ def _start(place: Path, wanted: _Wanted, idle_s: float) -> None:
 
 def _end(place: Path) -> None:
     """End holder and JVM; those that do not answer are killed. Raises TemporaryError if a run uses the JVM."""
-    from eosingest.spark.warm import attach, holder
+    from eosingest.spark.warm import holder
 
     connection = _connected(place)
     processes = list(_recorded(place / holder.PROCESSES))
     try:
         if connection is None:  # of a holder that was killed the JVM may be left
             raise UnusableError("there is no holder")
-        attach.ask(connection, ready_s=attach.READY_S, verb="end")
-    except UnusableError as error:
-        if "uses it" in str(error):
-            raise TemporaryError(
-                f"the warm JVM is in use: {error}", code="warm-jvm-busy", hint="when that has ended, try again"
-            ) from error
+        channel.ask(connection, ready_s=channel.READY_S, verb="end")
+    except InUseError as error:
+        raise TemporaryError(
+            f"the warm JVM is in use: {error}", code="warm-jvm-busy", hint="when that has ended, try again"
+        ) from error
+    except UnusableError:
         for process in processes:
             process.kill()
     finally:

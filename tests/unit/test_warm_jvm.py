@@ -19,7 +19,7 @@ import eosingest
 from eosingest.app import warm
 from eosingest.cli import main as cli
 from eosingest.spark import class_archive
-from eosingest.spark.warm import attach, channel, clean, holder, key
+from eosingest.spark.warm import channel, clean, holder, key
 from eosingest.spark.warm.channel import Channel, UnusableError
 
 KEY = {"Java": "17"}
@@ -81,7 +81,7 @@ def held(place: Path) -> Iterator[Callable[..., tuple[Stub, Channel]]]:
 def asked(place: Path, verb: str = "attach", key: Mapping[str, str] = KEY) -> tuple[Channel, dict[str, Any]]:
     connection = channel.connect(place, 5)
     assert connection is not None
-    return connection, attach.ask(connection, ready_s=5, verb=verb, key=key, log=str(place / "log"))
+    return connection, channel.ask(connection, ready_s=5, verb=verb, key=key, log=str(place / "log"))
 
 
 def test_one_driver_at_a_time(place: Path, held: Callable[..., tuple[Stub, Channel]]) -> None:
@@ -126,7 +126,7 @@ def test_it_never_ends_by_idleness_under_a_driver(place: Path, held: Callable[..
                 connection = channel.connect(place, 5)
                 if connection is None:
                     continue
-                attach.ask(connection, ready_s=5, verb="attach", key=KEY, log=str(place / "log"))
+                channel.ask(connection, ready_s=5, verb="attach", key=KEY, log=str(place / "log"))
             except (UnusableError, OSError):
                 continue
             given += 1
@@ -179,7 +179,7 @@ def test_status_says_why_a_run_would_not_use_it(
     assert f"would not use it: {channel.SWITCH} is off.\n" in line("off")
     assert "would not use it: it differs in Java.\n" in line(theirs={"Java": "21"})
     monkeypatch.setattr(holder.Holder, "_answer", lambda self, connection: connection.wait_for_end())
-    monkeypatch.setattr(attach, "ANSWER_S", 0.1)
+    monkeypatch.setattr(channel, "ANSWER_S", 0.1)
     silent = line()
     assert "would not use it: it does not answer in time" in silent and "None" not in silent
 

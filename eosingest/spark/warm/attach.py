@@ -18,8 +18,6 @@ from eosingest.host.other_process import OtherProcess
 from eosingest.spark.warm import channel
 from eosingest.spark.warm.channel import Channel, UnusableError
 
-ANSWER_S = 2.0
-READY_S = 40.0  # longer than the holder takes to clean the JVM after another driver, or to end it
 _attached: list[Channel] = []
 
 
@@ -31,17 +29,17 @@ def attach(key: Callable[[], Mapping[str, str]], log_file: Path | None) -> Any |
     if channel.is_off() or not channel.supported() or log_file is None:
         return None
     try:
-        connection = channel.connect(channel.folder(), ANSWER_S)
+        connection = channel.connect(channel.folder(), channel.ANSWER_S)
     except OSError as error:
         raise UnusableError(str(error)) from None
-    return None if connection is None else attach_by(connection, key(), log_file, ready_s=READY_S)
+    return None if connection is None else attach_by(connection, key(), log_file, ready_s=channel.READY_S)
 
 
 def attach_by(connection: Channel, key: Mapping[str, str], log_file: Path, *, ready_s: float, **more: Any) -> Any:
     """The same, by a connection that is there. `more`: further fields of the request. Raises UnusableError."""
     try:
         gateway = _gateway(
-            ask(connection, ready_s=ready_s, verb="attach", key=key, log=str(log_file.absolute()), **more)
+            channel.ask(connection, ready_s=ready_s, verb="attach", key=key, log=str(log_file.absolute()), **more)
         )
     except BaseException:
         connection.close()
@@ -57,24 +55,6 @@ def end_well() -> None:
         connection = _attached.pop()
         connection.send(done=True)
         connection.close()
-
-
-def ask(connection: Channel, *, ready_s: float, alive_s: float = ANSWER_S, **request: Any) -> dict[str, Any]:
-    """Send a request, and return the answer. Raises UnusableError if there is none, or a refusal.
-
-    Within `alive_s` seconds the holder must say that it is alive.
-    """
-    try:
-        connection.send(**request)
-        connection.receive(alive_s)
-        answer = connection.receive(ready_s)
-    except TimeoutError:
-        raise UnusableError("it does not answer in time (eosingest spark down ends it)") from None
-    except (OSError, ValueError) as error:
-        raise UnusableError(str(error)) from None
-    if "no" in answer:
-        raise UnusableError(answer["no"])
-    return answer
 
 
 def _gateway(answer: Mapping[str, Any]) -> Any:

@@ -22,11 +22,17 @@ from eosingest.host.paths import cache_directory
 
 FOLDER_VARIABLE, SWITCH = "EOSINGEST_SPARK_DIR", "EOSINGEST_SPARK"
 SOCKET = "socket"
+ANSWER_S = 2.0
+READY_S = 40.0  # longer than the holder takes to clean the JVM after another driver, or to end it
 _LINE_BYTES = 1 << 24  # a key has a hash for each variable and each setting
 
 
 class UnusableError(Exception):
     """The warm JVM cannot be used. The message is the reason."""
+
+
+class InUseError(UnusableError):
+    """Another process uses the warm JVM."""
 
 
 def folder() -> Path:
@@ -137,3 +143,21 @@ class Channel:
         """Close the connection."""
         self._lines.close()
         self._connection.close()
+
+
+def ask(connection: Channel, *, ready_s: float, alive_s: float = ANSWER_S, **request: Any) -> dict[str, Any]:
+    """Send a request, and return the answer. Raises UnusableError if there is none, or a refusal.
+
+    Within `alive_s` seconds the holder must say that it is alive.
+    """
+    try:
+        connection.send(**request)
+        connection.receive(alive_s)
+        answer = connection.receive(ready_s)
+    except TimeoutError:
+        raise UnusableError("it does not answer in time (eosingest spark down ends it)") from None
+    except (OSError, ValueError) as error:
+        raise UnusableError(str(error)) from None
+    if "no" in answer:
+        raise (InUseError if "used_by" in answer else UnusableError)(answer["no"])
+    return answer

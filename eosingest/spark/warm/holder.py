@@ -130,12 +130,20 @@ class Holder:
 
     def _is_given(self, connection: Channel) -> bool:
         """Give the JVM to this driver; refuse it if another one has it. While the JVM is cleaned the driver waits."""
+        user = self._acquire()
+        if user is not None:
+            self._refuse(connection, user)
+        return user is None
+
+    def _acquire(self) -> int | None:
+        """Acquire the lock, after the JVM is cleaned; if a driver has it, return the driver's pid."""
         while not self._lock.acquire(timeout=_POLL_S / 10):
-            user = self._user
-            if user is not None:
-                connection.send(no=f"the process {user} uses it")
-                return False
-        return True
+            if (user := self._user) is not None:
+                return user
+        return None
+
+    def _refuse(self, connection: Channel, user: int) -> None:
+        connection.send(no=f"the process {user} uses it", used_by=user)
 
     def _use(self, connection: Channel, request: dict[str, Any]) -> None:
         """Let the driver use the JVM to the driver's end, and clean the JVM. The caller has the lock."""
@@ -177,17 +185,19 @@ class Holder:
 
     def _end_for(self, connection: Channel) -> None:
         """End by `spark down`, unless a run uses a JVM that answers."""
-        while not self._lock.acquire(timeout=_POLL_S / 10):
-            if self._user is None:  # it is being cleaned
-                continue
-            try:
-                self._in_jvm(lambda jvm: jvm.java.lang.System.nanoTime(), _PING_S)
-            except Exception:
-                break
-            connection.send(no=f"the process {self._user} uses it")
+        user = self._acquire()
+        if user is not None and self._answers():
+            self._refuse(connection, user)
             return
         connection.send(pid=self._process.pid)
         self._ended.set()
+
+    def _answers(self) -> bool:
+        try:
+            self._in_jvm(lambda jvm: jvm.java.lang.System.nanoTime(), _PING_S)
+        except Exception:  # of py4j, or none in time
+            return False
+        return True
 
     def _end(self, listener: socket.socket) -> None:
         """End the JVM and what it has started."""
