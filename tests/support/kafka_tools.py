@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 
 from eosingest.broker.jars import KAFKA_VERSION, kafka_libs
-from eosingest.host.folder_lock import locked
-from eosingest.host.ivy import ivy_command
+from eosingest.host import ivy
 from eosingest.host.java import find_java
 from eosingest.host.paths import cache_directory
 
@@ -22,22 +19,26 @@ _CLASSES = {
     "kafka-configs": "ConfigCommand",
     "kafka-transactions": "TransactionsCommand",
 }
-_TOOLS = (f'<dependency org="org.apache.kafka" name="kafka-tools" rev="{KAFKA_VERSION}" transitive="false"/>',)
+_JAR = f"kafka-tools-{KAFKA_VERSION}.jar"
+_JARS = ivy.Jars(
+    what=f"Kafka's tools {KAFKA_VERSION}",
+    size="1 MB",
+    dependencies=(
+        f'<dependency org="org.apache.kafka" name="kafka-tools" rev="{KAFKA_VERSION}" transitive="false"'
+        ' conf="default->default"/>',
+    ),
+    pins={_JAR: "4eb9a7fbfd63badfd8d1a677aa2d54b47b2b2d442ff7d68fd223972afea1954c"},
+    code="kafka-tools",
+    hint="check the network",
+    instead="put the jar there by hand",
+)
 _WORD = r"(?:'[^']*'|[\w=.:-]+(?:,[\w=.:-]+)*)"
 _COMMAND = re.compile(rf"(?:{'|'.join(_CLASSES)})(?: {_WORD})+")
 
 
 def tools_jar() -> Path:
     """Return the jar of the tools, which is fetched where it is not there; the embedded broker's jars have the rest."""
-    home = cache_directory() / f"kafka-tools-{KAFKA_VERSION}"
-    home.mkdir(parents=True, exist_ok=True)
-    with locked(home / "lock", time.monotonic() + _PATIENCE_S, what="the fetch of Kafka's tools"):
-        if not (home / "libs").is_dir():
-            with tempfile.TemporaryDirectory(dir=home) as made:
-                command = ivy_command(Path(made), Path(made) / "cache", _TOOLS)
-                subprocess.run(command, check=True, stdout=sys.stderr, timeout=_PATIENCE_S)
-                (Path(made) / "libs").rename(home / "libs")
-    return home / f"libs/kafka-tools-{KAFKA_VERSION}.jar"
+    return ivy.fetched(_JARS, cache_directory() / f"kafka-tools-{KAFKA_VERSION}", time.monotonic() + _PATIENCE_S) / _JAR
 
 
 def commands_in(hint: str) -> list[str]:
