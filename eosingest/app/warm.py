@@ -97,7 +97,10 @@ def status(spec: Spec | None, observer: Observer, check: Callable[[], None]) -> 
 
 
 def _status(place: Path, wanted: _Wanted) -> WarmStatus:
-    connection = _connected(place)
+    try:
+        connection = _connected(place)
+    except TimeoutError as error:
+        return WarmStatus(True, place, unusable=str(error))
     if connection is None:
         return WarmStatus(False, place)
     try:
@@ -110,8 +113,11 @@ def _status(place: Path, wanted: _Wanted) -> WarmStatus:
 
 
 def _connected(place: Path) -> Channel | None:
+    """Return a connection, None if there is no holder. Raises TimeoutError if it does not answer; FatalError."""
     try:
         return channel.connect(place, channel.ANSWER_S)
+    except TimeoutError:
+        raise
     except (UnusableError, OSError) as error:
         raise FatalError(
             f"the warm JVM is not used: {error}",
@@ -183,9 +189,10 @@ def _end(place: Path) -> None:
     """End holder and JVM; those that do not answer are killed. Raises TemporaryError if a run uses the JVM."""
     from eosingest.spark.warm import holder
 
-    connection = _connected(place)
+    connection = None
     processes = list(_recorded(place / holder.PROCESSES))
     try:
+        connection = _connected(place)
         if connection is None:  # of a holder that was killed the JVM may be left
             raise UnusableError("there is no holder")
         channel.ask(connection, ready_s=channel.READY_S, verb="end")
@@ -193,7 +200,7 @@ def _end(place: Path) -> None:
         raise TemporaryError(
             f"the warm JVM is in use: {error}", code="warm-jvm-busy", hint="when that has ended, try again"
         ) from error
-    except UnusableError:
+    except (UnusableError, TimeoutError):
         for process in processes:
             process.kill()
     finally:

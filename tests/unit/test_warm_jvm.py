@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -18,6 +19,7 @@ import pytest
 import eosingest
 from eosingest.app import warm
 from eosingest.cli import main as cli
+from eosingest.host import other_process
 from eosingest.spark import class_archive
 from eosingest.spark.warm import channel, clean, holder, key
 from eosingest.spark.warm.channel import Channel, UnusableError
@@ -110,8 +112,33 @@ def test_what_fails_in_the_jvm_ends_it(place: Path, held: Callable[..., tuple[St
             asked(place)
     assert stub.process.wait(10) == -9
     deadline = time.monotonic() + 10
-    while channel.connect(place, 1) is not None:
+    while (connection := channel.connect(place, 1)) is not None:
+        connection.close()
         assert time.monotonic() < deadline, "a driver may still attach"
+        time.sleep(0.05)
+
+
+def test_down_ends_a_holder_that_no_longer_accepts_connections(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Breaks when `down` fails once the queue of connections to a frozen holder is full."""
+    monkeypatch.setenv(channel.FOLDER_VARIABLE, str(place))
+    monkeypatch.setenv(channel.SWITCH, "on")
+    monkeypatch.setattr(warm, "_wanted", lambda *_: warm._Wanted({}, KEY))
+    frozen = subprocess.Popen(["sleep", "600"])
+    (place / holder.PROCESSES).write_text(json.dumps([(frozen.pid, other_process.started(frozen.pid))]))
+    with channel.listen(place):
+        waiting = []
+        with pytest.raises(TimeoutError, match="does not answer"):
+            for _ in range(1000):
+                waiting.append(channel.connect(place, 1))
+        assert cli.exit_code_of(["spark", "status", "--output", "text"]) == 0
+        assert "would not use it: it does not answer in time" in capsys.readouterr().out
+        assert cli.exit_code_of(["spark", "down"]) == 0
+        assert frozen.wait(10) == -9
+    for connection in waiting:
+        assert connection is not None
+        connection.close()
 
 
 def test_it_never_ends_by_idleness_under_a_driver(place: Path, held: Callable[..., tuple[Stub, Channel]]) -> None:

@@ -24,6 +24,7 @@ FOLDER_VARIABLE, SWITCH = "EOSINGEST_SPARK_DIR", "EOSINGEST_SPARK"
 SOCKET = "socket"
 ANSWER_S = 2.0
 READY_S = 40.0  # longer than the holder takes to clean the JVM after another driver, or to end it
+_NO_ANSWER = "it does not answer in time (eosingest spark down ends it)"
 _LINE_BYTES = 1 << 24  # a key has a hash for each variable and each setting
 
 
@@ -78,7 +79,10 @@ def listen(place: Path) -> socket.socket:
 
 
 def connect(place: Path, timeout_s: float) -> Channel | None:
-    """Return a connection to the holder, None if there is none. Raises UnusableError if it is not ours; OSError."""
+    """Return a connection to the holder, None if there is none.
+
+    Raises UnusableError if it is not ours; TimeoutError if too many connections wait for an answer of the holder; OSError.
+    """
     try:
         descriptor = opened(place)
     except FileNotFoundError:
@@ -90,6 +94,9 @@ def connect(place: Path, timeout_s: float) -> Channel | None:
     except (FileNotFoundError, ConnectionRefusedError):
         connection.close()
         return None
+    except BlockingIOError:  # the queue of `listen` is full
+        connection.close()
+        raise TimeoutError(_NO_ANSWER) from None
     except OSError:
         connection.close()
         raise
@@ -155,7 +162,7 @@ def ask(connection: Channel, *, ready_s: float, alive_s: float = ANSWER_S, **req
         connection.receive(alive_s)
         answer = connection.receive(ready_s)
     except TimeoutError:
-        raise UnusableError("it does not answer in time (eosingest spark down ends it)") from None
+        raise UnusableError(_NO_ANSWER) from None
     except (OSError, ValueError) as error:
         raise UnusableError(str(error)) from None
     if "no" in answer:
