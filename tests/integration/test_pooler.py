@@ -233,6 +233,17 @@ def test_settings_that_only_a_superuser_has(server: Postgres, straight: Pooler) 
     assert len(rows_of(straight, **table)) == 30
 
 
+def test_a_setting_that_hides_the_types(server: Postgres, straight: Pooler) -> None:
+    """Breaks when ADBC, which reads the types before any setting of ours, gives bytes for texts, or an unnamed error."""
+    server.execute(f"alter role {_ROLE} set quote_all_identifiers to on")
+    try:
+        with pytest.raises(FatalError, match="quote_all_identifiers is on, not off") as caught:
+            rows_of(straight, table='public."Bücher 1"')
+    finally:
+        server.execute(f"alter role {_ROLE} reset quote_all_identifiers")
+    assert caught.value.code == "postgres-settings"
+
+
 def test_a_session_of_the_pool_is_left_as_it_was(server: Postgres) -> None:
     """Breaks when a setting of ours, or the end of one of others, stays in a session that another client gets."""
     with pooled(server, _ROLE, pool_mode="transaction", default_pool_size="1") as pooler:

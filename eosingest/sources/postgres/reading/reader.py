@@ -89,7 +89,10 @@ def _enter(cursor: Any, item: TableRange, query: str) -> None:
             f" ({one_line(error)})"
         ) from error
     cursor.execute(SETTLE)
-    refuse_settings(cursor.fetchall())
+    settings = cursor.fetchall()
+    if isinstance(settings[0][0], bytes):  # ADBC found no type: it reads their names, here quoted, as it connects
+        settings = [("quote_all_identifiers", "off", "on")]
+    refuse_settings(settings)
     _prove(cursor, item)
     if item.relation.query is not None:
         cursor.execute("SET LOCAL lock_timeout = '1ms'")
