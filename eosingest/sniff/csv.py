@@ -25,6 +25,7 @@ _CSV: Any = pyarrow.csv
 _COMPUTE: Any = pyarrow.compute  # without its scalars: they import pandas, which takes half a second
 _SAMPLE_ROWS, _SAMPLE_CHARACTERS, _HEADER_ROWS = 2_000, 1 << 20, 200
 _FEW = 1_000  # values that are judged one by one
+_SHOWN_DIGITS = 40
 _NAMED_AT_MOST = 5
 _DELIMITERS = (",", ";", "\t", "|")
 _SHOWN = ", ".join(json.dumps(delimiter) for delimiter in _DELIMITERS)
@@ -203,7 +204,7 @@ def _judged(
             typed = typed.drop_null()
         type_, number = _type(typed, texts)
         if number:
-            long.append(f"{name} ({number})")
+            long.append(f"{name} ({number if len(number) <= _SHOWN_DIGITS else f'{len(number):,} characters'})")
         if type_ != "STRING" and len(marks) == 1:
             marked.setdefault(marks[0], []).append(f"{name} {type_}")
         if type_ == "STRING" and quotes and _COMPUTE.any(_COMPUTE.match_substring_regex(texts, "[\r\n]")).as_py():

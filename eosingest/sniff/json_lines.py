@@ -16,6 +16,7 @@ from eosingest.sniff.opened import Opened
 
 _NULL, _LONG = "null", "BIGINT of more digits than DOUBLE is sure to keep"
 _DIGITS = re.compile(r"[0-9]")
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")  # or a pair
 _SURE_DIGITS = 15
 _JQ_VERSION = "jq 1.7 or later: earlier versions round numbers of more than 15 digits"
 _DEEPEST = 100  # levels of nesting that a schema describes; a deeper value is the STRING of its JSON
@@ -84,6 +85,7 @@ def _document(data: Opened, text: str) -> list[dict[str, Any]] | None:
     except (ValueError, RecursionError):
         return None
     records = found if isinstance(found, list) else [found]
+    _refuse_half_surrogates(data, "the document", text, found)
     return records if all(isinstance(record, dict) for record in records) else None
 
 
@@ -161,7 +163,22 @@ def _parsed(data: Opened, number: int, line: str) -> dict[str, Any]:
             code="corrupt-row",
             hint='to send the lines as they are: format = "text"',
         )
+    _refuse_half_surrogates(data, f"line {number}", line, value)
     return value
+
+
+def _refuse_half_surrogates(data: Opened, where: str, text: str, value: Any) -> None:
+    """Raise FatalError if the text escapes half a surrogate pair, in a name or a value: it is no character."""
+    if _HALF_PAIR.search(text) is None:
+        return
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise FatalError(
+            f"{data.file}: {where} has half a surrogate pair, which is no character",
+            code="corrupt-row",
+            hint='correct it, or send the lines as they are: format = "text"',
+        ) from None
 
 
 class _Number(str):

@@ -7,6 +7,7 @@ import csv
 import datetime
 import gzip
 import json
+import os
 import random
 import subprocess
 import sys
@@ -244,6 +245,9 @@ def test_files_that_are_read_as_a_whole(name: str, content: str, schema: str) ->
         ("a.jsonl", '{"a": 1}\n{"a"\n', "corrupt-row", "line 2 is not JSON"),
         ("a.jsonl", '{"a": 1}\n3\n', "corrupt-row", "line 2 is no JSON object"),
         ("a.jsonl", b'{"a": "\xff"}\n', "encoding", "not UTF-8"),
+        ("a.jsonl", '{"a": "\\ud83d\\ude00"}\n{"a": "\\ud800"}\n', "corrupt-row", "line 2 has half a surrogate pair"),
+        ("a.jsonl", '{"\\uDC00": 1}\n', "corrupt-row", "line 1 has half a surrogate pair"),
+        ("a.json", '[{"a": {"\\ud800": 1}}]\n', "corrupt-row", "the document has half a surrogate pair"),
         ("a.parquet", "id,name\n1,x\n", "format-unknown", "no parquet file"),
         ("a.parquet", b"PAR1 and no end", "file-unreadable", "its end cannot be read"),
         ("a.csv", gzipped(b"a,b\n1,2\n"), "codec-unnamed", "a.csv.gz"),
@@ -317,6 +321,13 @@ def test_an_exponent_beyond_that_of_a_double(exponent: str) -> None:
 def test_whole_numbers_of_any_length_are_kept_as_texts(digits: int, form: str) -> None:
     """Breaks when Python makes an integer of them, which it refuses above 4,300 digits."""
     assert found("a.json", form.format("9" * digits) + "\n").schema == "a STRING"
+
+
+def test_a_file_name_that_is_not_utf_8(capsys: pytest.CaptureFixture[str]) -> None:
+    name = os.fsdecode(b"caf\xe9.jsonl")
+    Path(name).write_text('{"a": 1}\n')
+    assert cli.exit_code_of(["init", "--from", name]) == 7
+    assert "is not UTF-8, and Spark cannot open it" in capsys.readouterr().err
 
 
 def test_fields_that_differ_by_case_alone_are_left_to_spark() -> None:

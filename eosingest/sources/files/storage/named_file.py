@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 
 from eosingest.host.interruption import never
+from eosingest.sources.files.names import check_readable_name
 from eosingest.sources.files.storage.hdfs_places import HdfsPlaces, HdfsTree, storage_of
 from eosingest.sources.files.storage.port import Status, Storage
 from eosingest.sources.files.storage.s3 import S3Storage
@@ -17,7 +19,8 @@ def data_file(text: str) -> Path | NamedFile:
     """Return a file by its path, an object by `s3://…`, or a file of HDFS by `hdfs://…`.
 
     A bucket is asked for as the SDK finds store and credentials, a name node as the site has it (hadoop_site.py). Raises what a
-    listing raises where the store refuses or does not answer, and SpecError for a path of HDFS without a name node.
+    listing raises where the store refuses or does not answer, SpecError for a path of HDFS without a name node, and
+    FatalError for a local name that Spark cannot open.
     """
     if (scheme := S3_URI.match(text)) is not None:
         path = f"s3://{text[scheme.end() :]}"
@@ -28,6 +31,7 @@ def data_file(text: str) -> Path | NamedFile:
         tree, place = HdfsTree(storage, written.folder), f"/{written.pattern}"
         is_folder = tree.is_folder(place)
         return NamedFile(storage, written.absolute, tree.status(written.absolute), is_folder=is_folder)
+    check_readable_name(os.path.abspath(text))
     return Path(text)
 
 
