@@ -1,6 +1,7 @@
 """From a Spec to connected clients: the admin client, the control producer, readers. Starts the embedded broker if needed.
 
-Used by runs (run.py), audits (verify.py) and the read-only verbs (inspect.py).
+Used by runs (run.py), audits (verify.py) and the read-only verbs (inspect.py). The clients, which take a third of a second, are
+imported where they are made: a preview makes none.
 """
 
 from __future__ import annotations
@@ -9,20 +10,21 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from eosingest import broker
 from eosingest.errors import SpecError, TemporaryError
 from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings, refuse_one_sided
-from eosingest.kafka.kafka_python import KafkaPythonAdmin
-from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
-from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
 from eosingest.kafka.protocols import OffsetsReader, Producer, TopicDescription
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.offsets import topic
 from eosingest.report.progress import Observer
 from eosingest.spark import site
 from eosingest.spec import Spec, resolve_properties
+
+if TYPE_CHECKING:
+    from eosingest.kafka.kafka_python import KafkaPythonAdmin
 
 EMBEDDED = "embedded"
 
@@ -39,11 +41,15 @@ class Connection:
 
     def control_producer(self, transactional_id: str) -> Producer:
         """Make the control producer."""
+        from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
+
         settings = ProducerSettings(self.client, self.offsets_topic, self.transaction_timeout_s)
         return LibrdkafkaProducer(transactional_id, settings, self.check)
 
     def reader(self, partition: int) -> OffsetsReader:
         """Make a reader of one partition of the offsets topic."""
+        from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
+
         return LibrdkafkaOffsetsReader(self.offsets_topic, partition, self.client, self.check)
 
 
@@ -55,6 +61,8 @@ def connected(
 
     With `start` False, for read-only verbs, nothing is started: an embedded broker that is down is a TemporaryError.
     """
+    from eosingest.kafka.kafka_python import KafkaPythonAdmin
+
     site.refuse_embedded_elsewhere(spec)
     servers = spec.sink.bootstrap_servers
     if servers == EMBEDDED and not start:

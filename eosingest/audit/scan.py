@@ -29,6 +29,7 @@ from eosingest.records import checksum
 from eosingest.records.checksum import MODULUS, Totals, record_hashes
 from eosingest.records.runs import runs
 from eosingest.spark.record_columns import CHECKSUM, METADATA, SPLIT
+from eosingest.spark.without_pandas import map_in_arrow
 
 _EXAMPLES = 10
 _SUMS = "late BOOLEAN, records BIGINT, checksum STRING"
@@ -184,7 +185,7 @@ class TopicData:
     def _read(self, schema: str, *, hashes: bool) -> DataFrame:
         function = ReadTopic(self.topic, self.client, self.shares, self.patience_s, hashes, self.read)
         tasks = len(self.shares)
-        return self.spark.range(0, tasks, 1, max(1, tasks)).mapInArrow(function, schema)
+        return map_in_arrow(self.spark.range(0, tasks, 1, max(1, tasks)), function, schema)
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,7 @@ class SourceData:
         numbers = {key: number for number, key in enumerate(self.splits)}
         metadata = [METADATA] if METADATA in self.records.columns and not hashes else []
         rows = self.records.select(SPLIT, CHECKSUM, *metadata).coalesce(self.tasks)
-        return rows.mapInArrow(ReadSource(limits, numbers, hashes, self.read), schema)
+        return map_in_arrow(rows, ReadSource(limits, numbers, hashes, self.read), schema)
 
 
 def _limit(split: PlannedSplit) -> int | None:

@@ -26,9 +26,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-
 from eosingest.broker import server_files
 from eosingest.broker.server_files import HOST, LOG_OPTIONS, State
 from eosingest.errors import FatalError, TemporaryError
@@ -266,6 +263,10 @@ def _answers(port: int, cluster_id: str | None, deadline: float) -> bool:
         socket.create_connection((HOST, port), timeout=1).close()
     except OSError:
         return False
+    # Here, because every command imports this module, and few wait for an embedded broker.
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
     client = AdminClient({"bootstrap.servers": f"{HOST}:{port}", "log_level": 0})
     try:
         metadata = client.list_topics(timeout=min(5.0, max(0.5, deadline - time.monotonic())))

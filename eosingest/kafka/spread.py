@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Mapping
-
-from confluent_kafka.admin import ClusterMetadata
+from typing import TYPE_CHECKING
 
 from eosingest.kafka.columns import BinaryColumn
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import ClusterMetadata
 
 # Partitioners that spread records with a null key. The others send all of them to one partition, which librdkafka chooses.
 _ANYWHERE = frozenset({"consistent_random", "murmur2_random", "fnv1a_random"})

@@ -17,6 +17,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from eosingest.errors import SpecError, listed
 from eosingest.records.encoding import Encoding, expanded
 from eosingest.spark.avro_fit import Fit, Guard, fit
+from eosingest.spark.without_pandas import literal
 from eosingest.spec.expressions import expand_star
 
 _NAMED_AT_MOST = 5
@@ -63,7 +64,7 @@ def _bytes(encoding: Encoding, fitted: Column, struct: str, unfit: Column | None
 
     fits = functions.col(struct).isNotNull() if unfit is None else functions.col(struct).isNotNull() & unfit.isNull()
     datum = to_avro(fitted, encoding.schema)
-    made = functions.when(fits, functions.concat(functions.lit(encoding.prefix), datum))
+    made = functions.when(fits, functions.concat(literal(encoding.prefix), datum))
     if unfit is None:
         return made
     # Never sent to the topic: what a dead letter shows of the row.

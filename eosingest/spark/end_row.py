@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, functions
+from pyspark.sql import DataFrame
 
 from eosingest.errors import FatalError
 from eosingest.protocol.task_contract import Signal
 from eosingest.spark.record_columns import SPLIT
+from eosingest.spark.without_pandas import literal
 
 
 def with_end_row(records: DataFrame) -> DataFrame:
@@ -23,7 +24,7 @@ def with_end_row(records: DataFrame) -> DataFrame:
 
     A union has the partitions of its first part before those of its second; each part has one here, and stays one.
     """
-    end = records.sparkSession.range(0, 1, 1, 1).select(functions.lit(None).cast("bigint").alias(SPLIT))
+    end = records.sparkSession.range(0, 1, 1, 1).select(literal(None).cast("bigint").alias(SPLIT))
     return records.coalesce(1).unionByName(end, allowMissingColumns=True).coalesce(1)
 
 

@@ -11,6 +11,8 @@ from typing import Any, cast
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import ArrayType, MapType
 
+from eosingest.spark.without_pandas import literal
+
 # Those that make a row of each element. Others (stack, json_tuple) make rows of anything.
 _BY_ELEMENT: dict[str, Callable[[Column], Column]] = {
     "explode": functions.explode,
@@ -42,7 +44,7 @@ def guarded(rows: DataFrame, expression: str, corrupt: str) -> Column | None:
         generator, of = _OF_A_MAP[generator], functions.map_entries(of)
     elif not isinstance(kind, ArrayType):
         return None
-    one_null = functions.array(functions.lit(None))
+    one_null = functions.array(literal(None))
     made = _BY_ELEMENT[generator](functions.when(functions.col(corrupt).isNull(), of).otherwise(one_null))
     return made.alias(*names) if names else made
 

@@ -8,23 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json import loads
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eosingest.errors import EosingestError, FatalError
 from eosingest.host import waiting
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.producer import ProducerSettings
 from eosingest.protocol.driver_contract import Prepared
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.spark import avro_jar, causes, executors, failures, required_settings, session
 from eosingest.spark.executors import LossWatch
-from eosingest.spark.reading import Reading, direct_reading, frame_reading
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Scan
-from eosingest.spark.worker import Outcomes, WorkerKafka
 from eosingest.spec.masters import attempts_of_tasks, is_local
+
+if TYPE_CHECKING:
+    from eosingest.spark.reading import Reading
 
 _CANCEL_WAIT_S = 4.0
 _CANCEL_EVERY_S = 0.5
@@ -96,6 +96,9 @@ class SparkLauncher:
         return waiting.in_thread(lambda: self._prepare(plan, schema, same_items), self._settings.check, "spark-prepare")
 
     def _prepare(self, plan: Plan, schema: str | None, same_items: bool) -> Prepared:
+        # Here and below: these import what tasks need, and Kafka's client; a preview has no tasks.
+        from eosingest.spark.reading import direct_reading, frame_reading
+
         settings, scan = self._settings, self._settings.scan
         self._spark = settings.start(plan.split_size)
         self._plan = plan
@@ -143,6 +146,9 @@ class SparkLauncher:
 
     def _job(self, task_settings: TaskSettings) -> Any:
         """Return the DataFrame or RDD whose rows are the tasks' outcomes."""
+        from eosingest.kafka.producer import ProducerSettings
+        from eosingest.spark.worker import Outcomes, WorkerKafka
+
         context = self._spark.context
         self._outcomes = context.accumulator([], Outcomes())
         sizes = [

@@ -43,6 +43,7 @@ from eosingest.spark.record_columns import (
     RecordSettings,
 )
 from eosingest.spark.scan import Direct, OtherRows, SplitFrame
+from eosingest.spark.without_pandas import map_in_arrow
 from eosingest.spark.worker import listed_headers, to_batch
 from eosingest.spec.expressions import quote_name, tokens
 
@@ -122,7 +123,7 @@ class PythonScan:
         read = StructType.fromDDL(_ddl({**self.columns, **self.hidden}))
         types = StructType([*cast(StructType, read), StructField(SPLIT, LongType())])
         function = _RowsOfTasks(self.reader, tasks, to_arrow_schema(types), resumed and self.position is not None)
-        rows = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(function, types)
+        rows = map_in_arrow(spark.range(0, len(tasks), 1, len(tasks)), function, types)
         return PythonRows(rows, tuple(self.columns), self.schema, splits, len(tasks), self.position)
 
     def for_audit(

@@ -20,6 +20,7 @@ from eosingest.spark.direct import DirectReader, DirectSplit, deal
 from eosingest.spark.end_row import with_end_row
 from eosingest.spark.record_columns import RecordSettings, null_columns, record_frame
 from eosingest.spark.scan import Direct, Scan, SplitFrame
+from eosingest.spark.without_pandas import map_in_arrow
 from eosingest.spark.worker import OUTPUT_SCHEMA, DirectTaskFunction, TaskFunction, WorkerKafka
 
 
@@ -55,7 +56,7 @@ class FrameReading:
         records = with_end_row(self.records) if whole else self.records.coalesce(self.prepared.tasks)
         check, check_all = self.source.check_items, self.source.check_all if whole else None
         function = TaskFunction(kafka, self.headers, outcomes, self.several, check, check_all, self.json_schemas)
-        return records.mapInArrow(function, OUTPUT_SCHEMA)
+        return map_in_arrow(records, function, OUTPUT_SCHEMA)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from eosingest.records.encoding import AVRO, JSON, Encoding
 from eosingest.spark import generators, narrow, times
 from eosingest.spark.encoded_columns import encoded
 from eosingest.spark.scan import SplitFrame
+from eosingest.spark.without_pandas import literal
 from eosingest.spec.expressions import as_time, expand_star, literal_functions, normalise, quote_name
 
 SPLIT = "__eosingest_split"
@@ -128,7 +129,7 @@ def _ours(source: SplitFrame) -> tuple[str, ...]:
 def _visible_rows(source: SplitFrame) -> DataFrame:
     """Select the columns that expressions may name, and our own."""
     rows = source.rows
-    corrupt = functions.col(CORRUPT) if CORRUPT in rows.columns else functions.lit(None).cast("string").alias(CORRUPT)
+    corrupt = functions.col(CORRUPT) if CORRUPT in rows.columns else literal(None).cast("string").alias(CORRUPT)
     split = [] if source.split_last else [source.split.alias(SPLIT)]
     position = [] if source.position is None else [source.position.alias(POSITION)]
     return rows.select(*map(functions.col, map(quote_name, source.visible)), corrupt, *split, *position)
@@ -184,7 +185,7 @@ def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -
     for name, part in (("key", settings.key), ("value", settings.value)):
         if isinstance(part, Encoding) and part.kind == JSON:
             text = _bytes_column(rows, f"record.{name}.json_schema.json", part.expression, columns)
-            column = functions.concat(functions.lit(part.prefix), text)
+            column = functions.concat(literal(part.prefix), text)
         elif isinstance(part, Encoding):
             made = encoded(rows, f"record.{name}", part, columns, _struct_named(rows, columns))
             rows, column = made.rows, made.value
@@ -192,7 +193,7 @@ def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -
         elif part is not None:
             column = _bytes_column(rows, f"record.{name}", part, columns)
         else:
-            column = functions.lit(None).cast("binary")
+            column = literal(None).cast("binary")
         computed.append(column.alias(name))
     for index, (name, expression) in enumerate(settings.headers.items()):
         computed.append(_bytes_column(rows, f"record.headers.{name}", expression, columns).alias(f"{HEADER}{index}"))
@@ -215,7 +216,7 @@ def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -
 
 def _metadata_parts(settings: RecordSettings) -> list[Column]:
     """Return what is hashed of headers and timestamp, in this order (`checksum.metadata_hash`); nothing without them."""
-    named = [(functions.lit(name), functions.col(f"{HEADER}{index}")) for index, name in enumerate(settings.headers)]
+    named = [(literal(name), functions.col(f"{HEADER}{index}")) for index, name in enumerate(settings.headers)]
     parts = [part for name, value in named for part in (name, value.isNull(), value)]
     if settings.header_column:
         # Spark hashes arrays element by element and structs field by field, as if each were an argument of its own.
@@ -224,7 +225,7 @@ def _metadata_parts(settings: RecordSettings) -> list[Column]:
         )
     if settings.timestamp:
         time = functions.col(TIMESTAMP)
-        parts += [functions.lit(checksum.TIMESTAMP_MARK), time.isNull(), time]
+        parts += [literal(checksum.TIMESTAMP_MARK), time.isNull(), time]
     return parts
 
 

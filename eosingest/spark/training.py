@@ -20,6 +20,7 @@ from eosingest.errors import FatalError
 from eosingest.host import waiting
 from eosingest.host.paths import unusable
 from eosingest.spark import causes, class_archive, failures, session
+from eosingest.spark.without_pandas import map_in_arrow
 from eosingest.spark.worker import OUTPUT_SCHEMA
 
 _MASTER = "local[2]"
@@ -108,7 +109,7 @@ def exercise(spark: session.Spark, read: Rehearsal, folder: Path) -> None:
     """Do what a run does, over a few rows, which are written into the folder."""
     spark.context.parallelize(range(2), 2).mapPartitions(_no_outcome).collect()
     for records in read.records(spark.sql(), folder):
-        records.coalesce(2).mapInArrow(_no_outcome, OUTPUT_SCHEMA).collect()
+        map_in_arrow(records.coalesce(2), _no_outcome, OUTPUT_SCHEMA).collect()
 
 
 def _clear_away(folder: Path) -> None:

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import Accumulator, AccumulatorParam, TaskContext
 
 from eosingest.errors import FatalError
@@ -283,7 +282,7 @@ def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...], *, several: bool =
     timestamps = batch.column(TIMESTAMP).to_pylist() if TIMESTAMP in names else None
     sizes = key.lengths + value.lengths
     for name, column in zip(headers, header_columns, strict=True):
-        sizes = sizes + _lengths(column) + len(name.encode()) + _HEADER_OVERHEAD
+        sizes = sizes + binary_column(column).lengths + len(name.encode()) + _HEADER_OVERHEAD
     header_rows = _header_rows(headers, header_columns)
     if HEADERS in names:
         header_rows = listed_headers(batch.column(HEADERS))
@@ -337,14 +336,9 @@ def _given(column: pa.Array[Any]) -> list[Any] | None:
     return None if column.null_count == len(column) else column.to_pylist()
 
 
-def _lengths(column: Any) -> npt.NDArray[np.int64]:
-    lengths = pc.fill_null(pc.binary_length(column), 0)
-    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
-
-
 def _partitions(column: Any) -> npt.NDArray[np.int32]:
     """Return the partitions as `Records` has them. Null leaves the choice to the partitioner; a negative number is an error."""
-    numbers: npt.NDArray[np.int32] = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
+    numbers: npt.NDArray[np.int32] = column.fill_null(0).to_numpy(zero_copy_only=False)
     given = column.is_valid().to_numpy(zero_copy_only=False)
     return np.where(given, np.where(numbers < 0, NO_PARTITION, numbers), ANY_PARTITION).astype(np.int32)
 
@@ -356,7 +350,7 @@ def listed_headers(column: Any) -> list[list[tuple[str, bytes | None]]] | None:
         return None
     names, values = each.flatten()
     pairs = list(zip(names.to_pylist(), values.to_pylist(), strict=True))
-    ends = np.cumsum(pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)).tolist()
+    ends = np.cumsum(column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)).tolist()
     return [pairs[start:end] for start, end in itertools.pairwise([0, *ends])]
 
 

@@ -280,6 +280,24 @@ print("session", jvm.org.apache.spark.sql.classic.SparkSession.getDefaultSession
 """
 
 
+def test_commands_load_no_library_that_they_do_not_use(warm: WarmJvm, job: Job) -> None:
+    """A user waits for each. Breaks when a function of pyspark that imports pandas is called (spark/without_pandas.py)."""
+    write_files(job, files=1, rows=100)
+    for verb, unused in (
+        ("preview", {"pandas", "pyarrow", "kafka", "confluent_kafka"}),
+        ("run", {"pandas", "pyarrow.compute"}),
+        ("verify", {"pandas", "pyarrow.compute"}),
+    ):
+        command = [sys.executable, "-X", "importtime", "-m", "eosingest", verb, str(job.spec)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+        assert done.returncode == 0 and NOT_USED not in done.stderr, done
+        loaded = {
+            line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")
+        }
+        assert "pyspark.sql" in loaded and loaded & unused == set(), verb
+
+
 def test_the_next_driver_reads_no_setting_of_a_run(warm: WarmJvm, job: Job) -> None:
     """Breaks when settings of a run stay in the JVM, its folders, or its workers' environment."""
     write_files(job, files=1, rows=100)

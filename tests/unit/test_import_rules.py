@@ -296,7 +296,7 @@ ONLY_IN = {
     "pyspark": {"spark", *READING, *AUDIT_BY_SPARK},
     "py4j": {"spark", *READING},
     "pyarrow": {"spark", "sniff", *READING, *AUDIT_BY_SPARK},  # footers, and zstd
-    "pandas": {"spark", *AUDIT_BY_SPARK},
+    "pandas": set(),  # its import takes half a second, and nothing here needs it (spark/without_pandas.py)
     "typer": {"cli"},
     "rich": {"cli"},
     "click": {"cli"},
@@ -444,6 +444,14 @@ def test_task_and_driver_see_kafka_through_the_protocols_only() -> None:
 def test_the_command_line_starts_without_heavy_libraries() -> None:
     """`--help` and `--version` answer at once: what is heavy is imported where it is used."""
     assert loaded_by("import eosingest.cli.main") & {"pyspark", "py4j", "pandas", "pyarrow", "confluent_kafka"} == set()
+
+
+def test_a_preview_loads_no_client_of_kafka_and_no_library_of_tasks() -> None:
+    """A user waits for each of them, and for NumPy's and Arrow's users among our modules."""
+    loaded = loaded_by(
+        "import eosingest.cli.preview, eosingest.app.preview, eosingest.spark.preview, eosingest.sources.files.reading.scan"
+    )
+    assert loaded & {"kafka", "confluent_kafka", "pyarrow", "pandas"} == set()
 
 
 @pytest.mark.parametrize("path", MODULES, ids=shown)

@@ -12,9 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.orc as orc
-import pyarrow.parquet as parquet
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import (
@@ -104,13 +101,16 @@ def read_footers(spark: SparkSession, format: str, files: Iterable[SourceFile]) 
 
 def _peek_parquet(file: SourceFile) -> _Peek:
     """Look at a file's footer. Where pyarrow cannot say, the JVM is asked for this file alone."""
+    # Here and below: reading of other formats, and every worker, loads this module without a use for Arrow's readers.
+    from pyarrow import ArrowException, parquet
+
     with opened_to_check(file) as opened:
         try:
             metadata = parquet.read_metadata(opened)
             schema = str(metadata.schema).split("\n", 1)[1]  # behind a line with an address in memory
         except UnreachableError:
             raise
-        except (pa.ArrowException, OSError, ValueError):
+        except (ArrowException, OSError, ValueError):
             return _Peek(file.path)
     codecs = {}
     if metadata.num_row_groups:
@@ -122,13 +122,15 @@ def _peek_parquet(file: SourceFile) -> _Peek:
 
 
 def _peek_orc(file: SourceFile) -> _Peek:
+    from pyarrow import ArrowException, orc
+
     with opened_to_check(file) as opened:
         try:
             found = orc.ORCFile(opened)
             schema, writer = found.schema.remove_metadata().to_string(), found.writer
         except UnreachableError:
             raise
-        except (pa.ArrowException, OSError, ValueError):
+        except (ArrowException, OSError, ValueError):
             return _Peek(file.path)
     times = "timestamp" in schema or "date" in schema
     return _Peek(f"{writer} {schema}", cpp_times=writer == _CPP and times)

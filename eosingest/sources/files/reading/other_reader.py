@@ -32,6 +32,7 @@ from eosingest.sources.files.reading.line_reader import LineSplit
 from eosingest.sources.files.reading.planned_files import planned_files
 from eosingest.sources.files.source_file import SourceFile, as_file
 from eosingest.spark.record_columns import CHECKSUM, SPLIT
+from eosingest.spark.without_pandas import map_in_arrow
 
 _SCHEMA = f"{SPLIT} BIGINT, {CHECKSUM} BIGINT"
 
@@ -108,7 +109,7 @@ def line_hashes(spark: SparkSession, splits: Sequence[LineSplit], separator: int
     """Return split and hash of each line; all lines of a compressed file count for its first split."""
     read = tuple(split for split in splits if split.start == 0 or not _is_read_whole(split.file))
     numbers = spark.range(0, len(read), 1, len(read))
-    return numbers.mapInArrow(_Hashes(read, separator), _SCHEMA)
+    return map_in_arrow(numbers, _Hashes(read, separator), _SCHEMA)
 
 
 def _is_read_whole(file: SourceFile) -> bool:

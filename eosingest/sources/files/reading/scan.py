@@ -14,7 +14,7 @@ from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.names import metadata_file_path
 from eosingest.sources.files.partitions import partition_base
-from eosingest.sources.files.reading import hadoop_hdfs, hadoop_s3, line_jobs, other_reader, store_lines
+from eosingest.sources.files.reading import hadoop_hdfs, hadoop_s3, line_jobs
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
@@ -22,7 +22,6 @@ from eosingest.sources.files.reading.outgrown import check_pinned_schema
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.rows import FileRows, ReadSettings, file_rows
 from eosingest.sources.files.reading.spark_reader import OF_THE_INDEX
-from eosingest.sources.files.reading.xml_scan import XmlScan
 from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs, are_in_store, below
 from eosingest.sources.files.whole import is_one_value, is_whole
 from eosingest.spark.record_columns import RecordSettings
@@ -116,6 +115,8 @@ class FileScan:
         """See other_reader.py. Only lines of local files have another reader."""
         if self.client is not None or not line_jobs.sends_lines(self.read, self.conf, self._base_path(plan)):
             return plan, None
+        from eosingest.sources.files.reading import other_reader
+
         by_spark, alone = other_reader.split_for_audit(
             spark.sparkContext, plan, slots, by_another_reader=by_another_reader
         )
@@ -149,11 +150,17 @@ class FileScan:
 def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Scan:
     """Make the scan of a spec's `[source]`."""
     read = ReadSettings(format=table.format, options=table.reader_options(), schema=table.ddl, **vars(records))
+    # What reads in Python imports Arrow and Kafka's client, a third of a second, for which Spark's own readers have no use.
     if FORMATS[table.format].is_read_in_python:
+        from eosingest.sources.files.reading.xml_scan import XmlScan
+
         return XmlScan(read, records, table.recursive)
     is_lines = table.format == "text" and not is_whole(table.format, read.options)
-    if are_in_store(table.path) and is_lines and store_lines.takes(table.path, read.options):
-        return store_lines.StoreLines(read, records, table.recursive)
+    if are_in_store(table.path) and is_lines:
+        from eosingest.sources.files.reading import store_lines
+
+        if store_lines.takes(table.path, read.options):
+            return store_lines.StoreLines(read, records, table.recursive)
     return FileScan(read, conf, table.recursive, _client(table.path))
 
 

@@ -12,6 +12,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
+from eosingest.spark.without_pandas import literal
 from eosingest.spec.expressions import quote_name
 
 # Fields of a struct that are checked each by itself. More of them would make one expression too deep for Spark's optimizer.
@@ -42,7 +43,7 @@ def _guarded(value: Column, name: str, kind: DataType) -> Column:
             inner = _guarded(value.getField(field.name), name, field.dataType)
             value = value.withField(quote_name(field.name), inner)
         return value
-    error = functions.raise_error(functions.lit(f"a string of column {name} is no UTF-8"))
+    error = functions.call_function("raise_error", literal(f"a string of column {name} is no UTF-8"))
     return functions.when(_is_valid(value, kind), value).otherwise(error)
 
 
@@ -70,9 +71,9 @@ def _is_valid(value: Column, kind: DataType) -> Column:
         keys = _is_valid(functions.map_keys(value), ArrayType(kind.keyType))
         return keys & _is_valid(functions.map_values(value), ArrayType(kind.valueType))
     else:
-        return functions.lit(True)
-    return functions.coalesce(valid, functions.lit(True))
+        return literal(True)
+    return functions.coalesce(valid, literal(True))
 
 
 def _all(conditions: Iterable[Column]) -> Column:
-    return reduce(lambda one, other: one & other, conditions, functions.lit(True))
+    return reduce(lambda one, other: one & other, conditions, literal(True))

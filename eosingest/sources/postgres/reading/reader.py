@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eosingest.errors import FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
@@ -160,6 +159,8 @@ def refuse_disorder(item: TableRange, keys: Sequence[pa.Array[Any]], last: KeyVa
 
 def _ascend(keys: Sequence[pa.Array[Any]]) -> bool:
     """Say whether each row's key is greater than the one before: in a column, where all columns before it are equal."""
+    import pyarrow.compute as pc  # takes 0.1 s, which workers of other sources, whose daemon loads this module, save
+
     greater = pc.greater(keys[-1][1:], keys[-1][:-1])
     for key in reversed(keys[:-1]):
         above = pc.greater(key[1:], key[:-1])
