@@ -60,12 +60,16 @@ class SparkPreviewer(SparkLauncher):
             narrow.check_narrow(frame.records, settings.scan.scan_nodes)
         except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error
+        self._frame = frame
         return frame.source.schema
 
     def _first_records(self, plan: Plan, schema: str, count: int) -> list[ShownRecord]:
         settings = self._settings
+        assert self._plan is not None, "open comes first"
         try:
-            frame = record_frame(settings.scan.frame(self._session, plan, schema, 1), settings.records)
+            frame = self._frame
+            if plan.items != self._plan.items:  # that of all items takes half a second, and is made already
+                frame = record_frame(settings.scan.frame(self._session, plan, schema, 1), settings.records)
             rows = frame.records.limit(count).collect()
         except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error
