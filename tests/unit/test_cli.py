@@ -77,6 +77,17 @@ def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
 
 
+def test_the_end_of_the_process_searches_no_cycles() -> None:
+    """The searches took 0.2 s at the end of each command."""
+    code = (
+        "import atexit, gc; from eosingest.cli.main import main; atexit.register(lambda: print(gc.get_freeze_count()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; main()", "--version"], capture_output=True, text=True, timeout=60
+    )
+    assert int(done.stdout.split()[-1]) > 10_000, done
+
+
 # ---- help, version ---------------------------------------------------------------------------------------------------
 
 
