@@ -23,11 +23,9 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from eosingest.protocol.offsets import topic as offsets_topic
 from eosingest.protocol.offsets.state import JobState
+from tests.support.processes import QUICK_JVM as _QUICK_JVM
 
 RUN_TIMEOUT_S = 180
-
-# A quick JVM for short jobs: the first compiler only, and the plainest collector.
-_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 SPEC = """\
 name = "{name}"

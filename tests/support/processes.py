@@ -11,6 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+# A quick JVM for short jobs: the first compiler only, and the plainest collector.
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 @dataclass(frozen=True)
 class Process:

@@ -30,6 +30,7 @@ from eosingest.host.folder_lock import locked
 from eosingest.host.ivy import ivy_command
 from eosingest.host.java import find_java
 from eosingest.host.paths import cache_directory
+from tests.support.processes import QUICK_JVM
 from tests.support.s3proxy import free_port
 
 VERSION = "2.6.13.Final"
@@ -60,7 +61,8 @@ class SchemaRegistry:
         if self.process is not None:
             return
         log = self.folder / "registry.log"
-        command = [str(find_java()), "-Xmx512m", "-Dquarkus.http.host=127.0.0.1", f"-Dquarkus.http.port={self.port}"]
+        command = [str(find_java()), *QUICK_JVM.split(), "-Xmx512m"]
+        command += ["-Dquarkus.http.host=127.0.0.1", f"-Dquarkus.http.port={self.port}"]
         command += ["-jar", f"{_NAME}-runner.jar"]
         with log.open("ab") as out:
             self.process = subprocess.Popen(command, cwd=home(), stdin=subprocess.DEVNULL, stdout=out, stderr=out)

@@ -18,6 +18,7 @@ from eosingest.host import ivy
 from eosingest.host.java import find_java
 from eosingest.host.paths import cache_directory
 from eosingest.sources.files.storage.s3 import S3Storage
+from tests.support.processes import QUICK_JVM
 
 VERSION = "4.1.0"
 ACCESS_KEY, SECRET_KEY = "eosingest-tests", "a-secret-that-nobody-may-print"
@@ -106,7 +107,7 @@ def running(folder: Path) -> Iterator[Store]:
     properties = folder / "s3proxy.properties"
     properties.write_text(_PROPERTIES.format(port=port, data=data, access_key=ACCESS_KEY, secret_key=SECRET_KEY))
     log = folder / "s3proxy.log"
-    command = [str(find_java()), "-Xmx512m", "-jar", str(jar()), "--properties", str(properties)]
+    command = [str(find_java()), *QUICK_JVM.split(), "-Xmx512m", "-jar", str(jar()), "--properties", str(properties)]
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
     try:

@@ -18,13 +18,11 @@ from pathlib import Path
 import pyspark
 
 from tests.support.harness import Job, kill_group, wait_for
-from tests.support.processes import Process, processes_below, signal_all, stopped
+from tests.support.processes import QUICK_JVM, Process, processes_below, signal_all, stopped
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"  # two workers of one core and a gigabyte
 
-# As the driver's in harness.py.
-_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-QUICK_EXECUTORS = f'"spark.executor.extraJavaOptions" = "{_QUICK_JVM}", '
+QUICK_EXECUTORS = f'"spark.executor.extraJavaOptions" = "{QUICK_JVM}", '
 
 
 def spark_home(folder: Path) -> Path:
@@ -137,7 +135,7 @@ class Standalone:
                     **os.environ,
                     **environment(self.home),
                     "SPARK_DAEMON_MEMORY": "256m",
-                    "SPARK_DAEMON_JAVA_OPTS": _QUICK_JVM,
+                    "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
                 },
                 start_new_session=True,
             )

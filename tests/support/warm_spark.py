@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from eosingest.sources.files.reading import hadoop_s3
 from eosingest.sources.files.reading.scan import spark_conf
 from eosingest.spark import avro_jar, jvm, required_settings
+from tests.support.processes import QUICK_JVM
 
 
 @contextlib.contextmanager
@@ -29,7 +30,7 @@ def warm_spark(split_size: int) -> Iterator[SparkSession]:
     _forget_unfit_jvm()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.extraJavaOptions", jvm.SAME_EVERYWHERE)
+    builder = builder.config("spark.driver.extraJavaOptions", f"{jvm.SAME_EVERYWHERE} {QUICK_JVM}")
     builder = builder.config("spark.driver.memory", "4g")  # a check taken out makes fields of whole files
     builder = builder.config("spark.driver.extraClassPath", os.pathsep.join([*hadoop_s3.jars({}), *avro_jar.jars({})]))
     for key, value in {**required_settings.DEFAULTS, **required_settings.REQUIRED, **spark_conf(split_size)}.items():
