@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from eosingest.sources.files.source import FileSource
 
 if TYPE_CHECKING:
     from tests.sources.kinds import FileSubject as Files
@@ -71,3 +73,15 @@ class Contents:
         self.put(bytes)
 
     restore = put_again
+
+
+def lines_of(*paths: str, **more: Any) -> FileSource:
+    """Return a source of the lines of all files at these paths, however young; `more` are further settings of it."""
+    plain: dict[str, Any] = {
+        "format": "text",
+        "directory": Path("/"),
+        "root": None,
+        "min_age_s": 0,
+        "refuse_empty": True,
+    }
+    return FileSource(paths=paths, **plain, **more)

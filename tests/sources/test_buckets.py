@@ -27,7 +27,7 @@ from eosingest.sources.files.storage.s3_places import S3Places
 from eosingest.spec import load
 from tests.sources.conftest import made_subject
 from tests.sources.in_process import Life
-from tests.sources.in_store import Contents
+from tests.sources.in_store import Contents, lines_of
 from tests.sources.kinds import TextInBucket
 from tests.sources.meddling import BEFORE_THE_LISTING, MOMENTS, Meddler, assert_noticed, run_meddled
 from tests.sources.subject import Subject
@@ -129,37 +129,13 @@ def test_what_was_deleted_half_sent_has_vanished(life: Life, subject: TextInBuck
 
 
 def source(store: Store, *paths: str, storage: S3Storage | None = None, **more: object) -> FileSource:
-    places = S3Places(storage or store.storage, never)
-    return FileSource(
-        format="text",
-        paths=paths,
-        directory=Path("/"),
-        root=None,
-        min_age_s=0,
-        refuse_empty=True,
-        places=places,
-        **more,  # type: ignore[arg-type]
-    )
+    return lines_of(*paths, places=S3Places(storage or store.storage, never), **more)
 
 
 ODD = [
-    "a b",
-    "p%20q",
-    "p%2Fq",
-    "x+y",
-    "ü€😀",
-    "h#h",
-    "n\nl",
-    "t\tt",
-    "q?w",
-    "back\\s",
-    "a&b<c>",
-    'quote"',
-    "w*",
-    "[1]",
-    "{a,b}",
-    "k=v",
-]
+    "a b", "p%20q", "p%2Fq", "x+y", "ü€😀", "h#h", "n\nl", "t\tt", "q?w", "back\\s", "a&b<c>", 'quote"', "w*", "[1]",
+    "{a,b}", "k=v",
+]  # fmt: skip
 
 
 def test_odd_names_are_read_each_as_its_own(store: Store, subject: TextInBucket) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import contextlib
 import http.client
 import itertools
-import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,18 +21,19 @@ from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError
 from eosingest.host.interruption import never
 from eosingest.sources.files.changed import opened_as_listed, while_sent
 from eosingest.sources.files.source import FileSource
-from eosingest.sources.files.storage import webhdfs
+from eosingest.sources.files.storage import object_stream, webhdfs
 from eosingest.sources.files.storage.hdfs import HdfsStorage
 from eosingest.sources.files.storage.hdfs_places import HdfsPlaces
 from eosingest.sources.files.storage.named_file import data_file
 from tests.sources.conftest import made_subject
 from tests.sources.in_process import Life
-from tests.sources.in_store import Contents
+from tests.sources.in_store import Contents, lines_of
 from tests.sources.kinds import TextInHdfs
 from tests.sources.meddling import BEFORE_THE_LISTING, MOMENTS, Meddler, assert_noticed, run_meddled
 from tests.sources.subject import Subject
 from tests.sources.test_buckets import ODD
-from tests.support.hdfs import USER, Hdfs
+from tests.support.harness import wait_for
+from tests.support.hdfs import PAGE_NAMES, USER, Hdfs
 
 
 @pytest.fixture(params=["text.hdfs"])
@@ -60,13 +60,11 @@ class Files(Contents):
     def cut_off(self) -> None:
         for place in self.places:
             self.hdfs.call("POST", place, op="TRUNCATE", newlength="100")
-            for _ in range(600):  # the data node cuts the block, and tells the name node
-                if not self._blocks(place)["isUnderConstruction"]:
-                    break
-                time.sleep(0.1)
+        wait_for(lambda: not any(map(self._is_open, self.places)))  # the data node cuts the block, and reports it
 
-    def _blocks(self, place: str) -> Any:
-        return self.hdfs.call("GET", place, op="GET_BLOCK_LOCATIONS")["LocatedBlocks"]
+    def _is_open(self, place: str) -> bool:
+        blocks = self.hdfs.call("GET", place, op="GET_BLOCK_LOCATIONS")["LocatedBlocks"]
+        return bool(blocks["isUnderConstruction"])
 
     def cut_off_and_append(self) -> None:
         """The same file of the same length, with other bytes."""
@@ -140,10 +138,8 @@ def test_what_was_done_between_runs(life: Life, subject: TextInHdfs, what: str, 
 
 
 def source(hdfs: Hdfs, *paths: str, storage: HdfsStorage | None = None, **more: Any) -> FileSource:
-    places = HdfsPlaces(storage or hdfs.storage, never)
     absolute = [f"{hdfs.address}{path}" for path in paths]
-    settings = {"format": "text", "directory": Path("/"), "root": None, "min_age_s": 0, "refuse_empty": True, **more}
-    return FileSource(paths=absolute, places=places, **settings)
+    return lines_of(*absolute, places=HdfsPlaces(storage or hdfs.storage, never), **more)
 
 
 @pytest.fixture
@@ -170,28 +166,14 @@ def test_the_same_files_are_found_as_on_a_disk(hdfs: Hdfs, top: str, tmp_path: P
         path.write_text(name)
         hdfs.put(f"{top}/{name}", name.encode())
     for pattern in PATTERNS:
-        here = _found(lambda pattern=pattern: _local(tmp_path, pattern, recursive), str(tmp_path))
-        there = _found(
-            lambda pattern=pattern: source(hdfs, f"{top}/{pattern}", recursive=recursive).list(), hdfs.address + top
-        )
+        here = _found(lines_of(f"{tmp_path}/{pattern}", recursive=recursive), str(tmp_path))
+        there = _found(source(hdfs, f"{top}/{pattern}", recursive=recursive), hdfs.address + top)
         assert here == there, pattern
 
 
-def _local(folder: Path, pattern: str, recursive: bool) -> Any:
-    return FileSource(
-        format="text",
-        paths=[f"{folder}/{pattern}"],
-        directory=Path("/"),
-        root=None,
-        min_age_s=0,
-        refuse_empty=True,
-        recursive=recursive,
-    ).list()
-
-
-def _found(list_: Callable[[], Any], folder: str) -> Any:
+def _found(listed: FileSource, folder: str) -> Any:
     try:
-        listing = list_()
+        listing = listed.list()
     except EosingestError as error:
         return error.code
     hidden = [group.what for group in listing.left_out if group.why == "hidden"]
@@ -211,10 +193,10 @@ def test_odd_names_are_read_each_as_its_own(hdfs: Hdfs, top: str) -> None:
 
 
 def test_a_folder_of_more_names_than_a_page_holds(hdfs: Hdfs, top: str) -> None:
-    for number in range(1_100):
+    for number in range(PAGE_NAMES + 10):
         hdfs.call("PUT", f"{top}/folder-{number:04}", op="MKDIRS")
     hdfs.put(f"{top}/zz.txt", b"z\n")
-    hdfs.put(f"{top}/folder-1050/y.txt", b"y\n")
+    hdfs.put(f"{top}/folder-{PAGE_NAMES + 5:04}/y.txt", b"y\n")
     assert [item.name.rpartition("/")[2] for item in source(hdfs, f"{top}/*", recursive=True).list().items] == [
         "y.txt",
         "zz.txt",
@@ -258,16 +240,18 @@ def being_written(hdfs: Hdfs, path: str, data: bytes) -> Iterator[None]:
     writer.endheaders()
     writer.send(data)
     try:
-        for _ in range(600):
-            with contextlib.suppress(AssertionError):
-                if hdfs.status(path)["length"]:
-                    break
-            time.sleep(0.1)
+        wait_for(lambda: _length(hdfs, path))
         yield
     finally:
         writer.send(data)
         assert writer.getresponse().status == 201
         writer.close()
+
+
+def _length(hdfs: Hdfs, path: str) -> int:
+    with contextlib.suppress(AssertionError):
+        return int(hdfs.status(path)["length"])
+    return 0
 
 
 def test_a_file_that_is_being_written_is_not_sent(hdfs: Hdfs, top: str) -> None:
@@ -312,7 +296,8 @@ def test_what_is_refused_says_why(hdfs: Hdfs, top: str) -> None:
         source(hdfs, f"{top}/none").list()
 
 
-def test_addresses_that_are_wrong(hdfs: Hdfs, top: str) -> None:
+def test_addresses_that_are_wrong(hdfs: Hdfs, top: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eosingest.sources.files.storage.hdfs._PAUSE_S", 0.01)
     hdfs.put(f"{top}/a", b"a\n")
     nobody = "http://127.0.0.1:1"
     with pytest.raises(TemporaryError) as away:
@@ -386,5 +371,6 @@ def test_reading_goes_on_where_a_connection_broke(hdfs: Hdfs, top: str, monkeypa
         return Breaking(answer) if answer.status == 200 and "op=OPEN" in url else answer
 
     monkeypatch.setattr(webhdfs, "get", breaking)
+    monkeypatch.setattr(object_stream, "_PAUSE_S", 0.001)
     assert file.storage.open(file).read() == data  # type: ignore[attr-defined]
     assert broken["breaks"] > 10

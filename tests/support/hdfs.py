@@ -23,12 +23,14 @@ from eosingest.host import ivy
 from eosingest.host.java import find_java
 from eosingest.host.paths import cache_directory
 from eosingest.sources.files.storage.hdfs import HdfsStorage
+from tests.support.processes import QUICK_JVM
 from tests.support.s3proxy import free_port
 
 VERSION = "3.4.1"
 USER = "hdfs-tests"
 _PATIENCE_S = 600.0
 _UP_S = 120.0
+PAGE_NAMES = 60  # of a listing; 1000 by default
 _JARS = ivy.Jars(
     what=f"Hadoop's servers {VERSION}",
     size="40 MB",
@@ -181,6 +183,10 @@ def running(folder: Path) -> Iterator[Hdfs]:
         "dfs.namenode.safemode.extension": "0",
         # A data node that closes a file asks again so soon, where its block is not known yet: by default 0.4 s for each file.
         "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
+        # A data node hears with its heartbeat that a block is to be cut: by default up to 3 s later.
+        "dfs.heartbeat.interval": "1",
+        "dfs.ls.limit": str(PAGE_NAMES),
+        "dfs.namenode.edits.noeditlogchannelflush": "true",  # no machine fails here, processes do
     }
     _configure(cluster.conf, settings)
     _java(folder, [NODES["name node"], "-format", "-force", "-nonInteractive"], "format").wait(timeout=_UP_S)
@@ -204,7 +210,7 @@ def _configure(folder: Path, settings: dict[str, str]) -> None:
 
 
 def _java(folder: Path, arguments: Sequence[str], log: str) -> subprocess.Popen[bytes]:
-    command = [str(find_java()), "-cp", f"{folder / 'conf'}{os.pathsep}{class_path()}", *arguments]
+    command = [str(find_java()), *QUICK_JVM.split(), "-cp", f"{folder / 'conf'}{os.pathsep}{class_path()}", *arguments]
     with (folder / f"{log}.log").open("wb") as out:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={**os.environ, "HADOOP_USER_NAME": USER}
