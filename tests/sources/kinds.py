@@ -13,7 +13,7 @@ import io
 import itertools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import lxml.etree
 import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
+import pytest
 
 from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
@@ -615,3 +616,32 @@ MENDED = [name for name in BY_PARTS if issubclass(KINDS[name], WithDeadLetters) 
 SHARED = [name for name in BY_PARTS if issubclass(KINDS[name], InStore | Topic | Table)]
 # Of these two that send all in one transaction: by Spark, and by a task that reads itself.
 SHARED_WHOLE = ["parquet.s3.whole", "postgres.whole"]
+# Each way of reading in one kind, and each destination with Spark and with tasks that read themselves: where a test costs
+# seconds, every run tests these, and the others take turns. Spark is given topics, tables and XML as it is given ledgers; it
+# reads stores in test_hdfs.py, test_buckets.py and test_buckets_by_spark.py.
+REPRESENTATIVE = {
+    "json.to.avro.to.dead": "Spark reads lines; Avro, dead letters",
+    "csv.multiLine": "Spark reads files that are never cut",
+    "parquet": "Spark reads parts of files",
+    "ledger.sql": "Python reads for Spark",
+    "postgres.to.json-schema": "Python reads for Spark, from a service; JSON Schema",
+    "json.whole": "one transaction, by Spark",
+    "text.to.dead": "tasks read lines; dead letters",
+    "text.hdfs": "tasks read lines from a store",
+    "xml": "tasks read columns that records are",
+    "kafka": "tasks read a topic",
+    "postgres.incremental": "tasks read a table",
+    "text.whole": "one transaction, by tasks",
+}
+# Where a test rests on listings and versions, not on how rows are read: a kind of each that has its own, by Spark and by tasks.
+OF_EACH_LISTING = ("text.to.dead", "text.hdfs", "ledger.sql", "kafka", "postgres.incremental", "json.whole")
+# The kinds of sources, whose listings and splits every run tests: destinations change neither.
+PLAIN = [name for name, kind in KINDS.items() if not issubclass(kind, ByRegistry | WithDeadLetters | InOneTransaction)]
+
+
+def paired(names: Iterable[str], *others: pytest.MarkDecorator, always: Collection[str] = REPRESENTATIVE) -> Any:
+    """Return the parameters of a test of these kinds: all but those in `always` take turns, and have the marks `others`."""
+    marks = [pytest.mark.in_turns("one kind of source each"), *others]
+    return pytest.mark.parametrize(
+        "subject", [pytest.param(name, marks=[] if name in always else marks) for name in names], indirect=True
+    )

@@ -1,13 +1,14 @@
 """What every kind of source must keep (kinds.py registers them): a kind is done when it passes.
 
-Sources are asked by themselves where that is enough; else a job's whole life is played in one process, on a Kafka in memory
-(in_process.py). The last test takes real processes and a real broker.
+Sources are asked by themselves where that is enough: of every kind, in every run. Else a job's whole life is played in one
+process, on a Kafka in memory (in_process.py): of kinds that represent the others, which take turns. The last test takes real
+processes and a real broker.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import chain
+from collections import Counter, defaultdict
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -21,55 +22,41 @@ from tests.sources.by_registry import ByRegistry
 from tests.sources.conftest import made_subject
 from tests.sources.in_process import MAX_RECORDS, TOPIC, Life
 from tests.sources.jobs import assert_sent_once, job_over
-from tests.sources.kinds import BY_PARTS, BY_SCHEMA, CHANGING, GROWING, MENDED, UNSEEN
+from tests.sources.kinds import (
+    BY_PARTS,
+    BY_SCHEMA,
+    CHANGING,
+    GROWING,
+    KINDS,
+    MENDED,
+    OF_EACH_LISTING,
+    PLAIN,
+    UNSEEN,
+    paired,
+)
 from tests.sources.subject import by_topic
-from tests.support.builders import place
+from tests.support.builders import Place, place
 from tests.support.held_runs import run_killed_at
 from tests.support.ledger import PROCESSES
 
-pytestmark = [
-    pytest.mark.slow_cases(
-        "xml.to.avro",
-        "parquet.s3.to.avro",
-        "kafka.to.avro",
-        "postgres.to.avro",
-        "json.to.json-schema",
-        "postgres.to.json-schema",
-        "xml.to.dead",
-        "parquet.s3.to.dead",
-        "kafka.to.dead",
-        "postgres.to.dead",
-        "json.to.avro.to.dead",
-        "xml.whole",
-        "xml.sql.whole",
-        "parquet.whole",
-        "text.s3.whole",
-        "parquet.s3.whole",
-        "kafka.whole",
-        "kafka.sql.whole",
-        "postgres.whole",
-        "postgres.sql.whole",
-        "json.to.dead.whole",
-        "text.to.dead.whole",
-    ),
-    pytest.mark.in_turns("one destination of one kind each", cases="*.to.avro"),
-    pytest.mark.in_turns("one destination of one kind each", cases="*.to.json-schema"),
-    pytest.mark.in_turns("one destination of one kind each", cases="*.to.dead"),
-    pytest.mark.in_turns("one destination of one kind each", cases="*.whole"),
-]
-
+ALL = paired(KINDS)
+IN_TIME = paired(KINDS, always=OF_EACH_LISTING)
+LISTED = paired(KINDS, always=PLAIN)
 # For what a kind says of items that change: those of others never do.
-CHANGED = pytest.mark.parametrize("subject", CHANGING, indirect=True)
+CHANGED = paired(CHANGING, always=OF_EACH_LISTING)
+CHANGED_AS_LISTED = paired(CHANGING, always=PLAIN)
+UNTOLD = paired(UNSEEN, always=OF_EACH_LISTING)
+UNTOLD_AS_LISTED = paired(UNSEEN, always=PLAIN)
 # For what rests on transactions that end in the middle of a job; test_in_one_transaction.py has what takes its place.
-IN_PARTS = pytest.mark.parametrize("subject", BY_PARTS, indirect=True)
-CHANGED_IN_PARTS = pytest.mark.parametrize("subject", [kind for kind in CHANGING if kind in BY_PARTS], indirect=True)
-UNTOLD_IN_PARTS = pytest.mark.parametrize("subject", [kind for kind in UNSEEN if kind in BY_PARTS], indirect=True)
-UNTOLD = pytest.mark.parametrize("subject", UNSEEN, indirect=True)
-GROWN = pytest.mark.parametrize("subject", GROWING, indirect=True)
+IN_PARTS = paired(BY_PARTS)
+CHANGED_IN_PARTS = paired([kind for kind in CHANGING if kind in BY_PARTS], always=OF_EACH_LISTING)
+UNTOLD_IN_PARTS = paired([kind for kind in UNSEEN if kind in BY_PARTS], always=OF_EACH_LISTING)
+GROWN = paired(GROWING)
 
 # ---- the source by itself ------------------------------------------------------------------------------------------
 
 
+@LISTED
 def test_listed_twice_it_is_the_same(life: Life) -> None:
     """Breaks when an order, an identity, a cut or a version depends on the look."""
     assert life.listing() == life.listing()
@@ -78,6 +65,7 @@ def test_listed_twice_it_is_the_same(life: Life) -> None:
     assert list(life.splits()) == life.subject.items()
 
 
+@LISTED
 def test_splits_leave_no_gap_and_overlap_nowhere(life: Life) -> None:
     splits = life.splits()
     assert all(life.subject.is_covered(found) for found in splits.values())
@@ -85,6 +73,7 @@ def test_splits_leave_no_gap_and_overlap_nowhere(life: Life) -> None:
     assert len(set(every)) == len(every)
 
 
+@LISTED
 def test_a_split_is_found_again_by_what_is_kept_of_it(life: Life) -> None:
     """Breaks when offset records cannot say any more which item they are of, or that all of it is done."""
     source, versions = life.source, life.versions()
@@ -96,7 +85,7 @@ def test_a_split_is_found_again_by_what_is_kept_of_it(life: Life) -> None:
         assert not any(source.covers(kept[:at] + kept[at + 1 :], versions[item]) for at in range(len(kept)))
 
 
-@CHANGED
+@CHANGED_AS_LISTED
 def test_a_look_later_names_what_changed_and_what_vanished(life: Life) -> None:
     first, second = life.subject.items()
     before = life.listing()
@@ -107,7 +96,7 @@ def test_a_look_later_names_what_changed_and_what_vanished(life: Life) -> None:
     assert life.changed_since(before) == [first, second]
 
 
-@UNTOLD
+@UNTOLD_AS_LISTED
 def test_a_version_tells_content_where_a_listing_does_not(life: Life) -> None:
     """Breaks when another content of the same length and time has the version of the one that was sent."""
     first, second = life.subject.items()
@@ -118,7 +107,7 @@ def test_a_version_tells_content_where_a_listing_does_not(life: Life) -> None:
     assert life.versions()[second] == before[second]
 
 
-@CHANGED
+@CHANGED_AS_LISTED
 def test_an_item_is_unchanged_while_its_content_is(life: Life) -> None:
     versions = life.versions()
 
@@ -135,7 +124,6 @@ def test_an_item_is_unchanged_while_its_content_is(life: Life) -> None:
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow_cases("json.multiLine", "kafka.sql", "json.to.avro", "json.to.dead")
 @IN_PARTS
 def test_each_split_gives_its_rows_and_goes_on_at_every_position(life: Life) -> None:
     """The rows of all splits are all rows, each once; behind each of a split's rows exactly its others follow, twice alike.
@@ -156,19 +144,29 @@ def test_each_split_gives_its_rows_and_goes_on_at_every_position(life: Life) -> 
     for split, rows in rows_of.items():
         others = [found for found in state.offsets.values() if place(found) != split]
         assert reading.sent(others) == by_topic(life.subject, rows), f"{split} from its beginning"
-    positions = [found for found in life.history() if not found.done]
-    assert {place(found): found.rows for found in positions} == {
-        place_: len(rows) for place_, rows in rows_of.items() if rows
+    positions: dict[Place, list[OffsetRecord]] = defaultdict(list)
+    for found in life.history():
+        if not found.done:
+            positions[place(found)].append(found)
+    assert {split: found[-1].rows for split, found in positions.items()} == {
+        split: len(rows) for split, rows in rows_of.items() if rows
     }
-    for found in positions:
-        others = [other for other in state.offsets.values() if place(other) != place(found)]
-        rest = rows_of[place(found)][found.rows :]
-        assert reading.sent([*others, found]) == by_topic(life.subject, rest), f"{place(found)} behind row {found.rows}"
+    # The first position of every split at once, then the second; a split that has no more is done.
+    done = {place(found): found for found in state.offsets.values()}
+    for at in zip_longest(*positions.values()):
+        behind = {place(found): found for found in at if found is not None}
+        sent = reading.sent((done | behind).values())
+        for split, found in behind.items():
+            rest = rows_of[split][found.rows :]
+            mine = [row for row in sent if row in rows_of[split]]
+            assert mine == by_topic(life.subject, rest), f"{split} behind row {found.rows}"
+        assert len(sent) == sum(len(rows_of[split]) - found.rows for split, found in behind.items())
 
 
 # ---- a job's life --------------------------------------------------------------------------------------------------
 
 
+@ALL
 def test_what_is_sent_is_sent(life: Life) -> None:
     """A rerun sends nothing and asks nobody for rows; the audit agrees with all of it."""
     subject = life.subject
@@ -244,6 +242,7 @@ def test_a_change_that_no_listing_tells_is_noticed_where_a_split_is_half_sent(li
     assert (seen.exit_code, seen.codes, life.records()) == (12, ["source-changed"], before)
 
 
+@IN_TIME
 def test_what_comes_while_a_run_takes_the_job_over_is_sent(life: Life) -> None:
     """The source is listed behind the read-back, and looked at before the claim for what can be refused at once."""
     grown: list[str] = []
@@ -310,7 +309,7 @@ def test_what_vanished_after_it_was_sent_stays_sent(life: Life) -> None:
     assert life.records() == before
 
 
-@pytest.mark.parametrize("subject", BY_SCHEMA, indirect=True)
+@paired(BY_SCHEMA, always=["json.to.avro", "postgres.to.json-schema"])
 def test_a_row_that_does_not_fit_ends_its_split(life: Life) -> None:
     """Breaks when such a row is sent, or is not named, or rows behind it are sent. A rerun says the same."""
     subject = life.subject
@@ -327,7 +326,7 @@ def test_a_row_that_does_not_fit_ends_its_split(life: Life) -> None:
         assert Counter(life.records()) == others + Counter([before])
 
 
-@pytest.mark.parametrize("subject", MENDED, indirect=True)
+@paired(MENDED)
 def test_what_was_a_dead_letter_stays_one(life: Life) -> None:
     """The topic takes such rows by now: those that were not met yet are sent. Breaks when a row is judged anew."""
     half = half_sent(life)

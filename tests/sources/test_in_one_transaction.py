@@ -15,35 +15,17 @@ from tests.sources.conftest import made_subject
 from tests.sources.in_one_transaction import EndsEarly
 from tests.sources.in_process import MAX_RECORDS, Life
 from tests.sources.jobs import assert_all_sent, assert_nothing_sent, assert_sent_once, job_over
-from tests.sources.kinds import CHANGING, KINDS, WHOLE, FileSubject
+from tests.sources.kinds import CHANGING, KINDS, WHOLE, FileSubject, paired
 from tests.sources.meddling import Meddler, run_meddled
 from tests.sources.test_conformance import assert_exact, half_sent
 from tests.support.builders import place
 from tests.support.held_runs import run_killed_at
 
-pytestmark = [
-    pytest.mark.slow_cases(
-        "*xml.whole",
-        "*xml.sql.whole",
-        "*parquet.whole",
-        "*s3.whole",
-        "*kafka.whole",
-        "*kafka.sql.whole",
-        "*postgres.whole",
-        "*postgres.sql.whole",
-        "*json.to.dead.whole",
-    ),
-    pytest.mark.in_turns("one kind of source each"),
-]
-
-ALL = pytest.mark.parametrize("subject", WHOLE, indirect=True)
-FILES = pytest.mark.parametrize(
-    "subject", [kind for kind in WHOLE if issubclass(KINDS[kind], FileSubject)], indirect=True
-)
-CHANGED = pytest.mark.parametrize("subject", [kind for kind in WHOLE if kind in CHANGING], indirect=True)
-DEAD = pytest.mark.parametrize(
-    "subject", [kind for kind in WHOLE if KINDS[kind].dead_config is not None], indirect=True
-)
+ALWAYS = ("text.whole",)  # by Spark as well where the end of the rows is Spark's
+ALL = paired(WHOLE, always=ALWAYS)
+FILES = paired([kind for kind in WHOLE if issubclass(KINDS[kind], FileSubject)], always=ALWAYS)
+CHANGED = paired([kind for kind in WHOLE if kind in CHANGING], always=ALWAYS)
+DEAD = paired([kind for kind in WHOLE if KINDS[kind].dead_config is not None], always=["text.to.dead.whole"])
 
 # By these points everything is committed; by the others nothing.
 _ALL_SENT = (
@@ -65,7 +47,7 @@ _MOMENTS = {
 # ---- the limits ----------------------------------------------------------------------------------------------------
 
 
-@ALL
+@paired(WHOLE)
 def test_as_many_as_one_transaction_may_have(life: Life) -> None:
     """Breaks when the transaction ends where it is full: nothing has to follow. One more is refused, and nothing is sent."""
     most = len(life.subject.rows())
@@ -96,7 +78,7 @@ def test_more_dead_letters_than_are_allowed(life: Life) -> None:
 # ---- the proof of the end ------------------------------------------------------------------------------------------
 
 
-@ALL
+@paired(WHOLE)
 def test_an_input_that_ends_early_sends_nothing(life: Life) -> None:
     """Breaks when the end of the input is taken for the end of the rows: wherever it is, and behind the last row too."""
     cuts: list[EndsEarly] = []
@@ -129,7 +111,6 @@ def test_an_item_without_rows_is_done_with_the_others(life: Life) -> None:
 # ---- what changes under a run --------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow_cases("*.whole")
 @pytest.mark.in_turns("one change each")
 @CHANGED
 @pytest.mark.parametrize("what", ["edited", "removed"])
@@ -163,9 +144,8 @@ def test_what_changes_in_a_run_is_noticed(life: Life, moment: str, what: str) ->
 # ---- killed --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow_cases("driver-*", "*json.whole", "*.to.dead.whole")
 @pytest.mark.in_turns("one fail point of one kind each")
-@ALL
+@paired(WHOLE, pytest.mark.slow)
 @pytest.mark.parametrize("point", NAMES)
 def test_killed_at_every_point_and_run_again(life: Life, point: str) -> None:
     """Twice at the same point: all is committed by then, and marked as done, or nothing."""
@@ -187,7 +167,6 @@ def test_killed_at_every_point_and_run_again(life: Life, point: str) -> None:
     assert (life.run().rows_sent, life.kafka.written()) == (0, written)
 
 
-@pytest.mark.slow_cases("text.to.dead.whole")
 @CHANGED
 def test_touched_between_a_kill_and_the_next_run(life: Life) -> None:
     """Nothing is sent yet, so that it may be any other content as well."""
@@ -223,7 +202,6 @@ def test_what_is_half_sent_by_parts_is_refused_and_finished_by_parts(life: Life)
     assert (life.run().exit_code, life.run().launched) == (0, False)
 
 
-@pytest.mark.slow_cases("text.to.dead.whole")
 @CHANGED
 def test_what_comes_after_a_job_by_parts_goes_in_one_transaction(life: Life) -> None:
     life.configure(_BY_PARTS)
@@ -238,7 +216,6 @@ def test_what_comes_after_a_job_by_parts_goes_in_one_transaction(life: Life) -> 
     assert life.audit() == []
 
 
-@pytest.mark.slow_cases("text.to.dead.whole")
 @ALL
 def test_a_run_by_parts_goes_on_behind_one_that_sent_nothing(life: Life) -> None:
     life.run_killed_at("task-before-commit")
