@@ -68,4 +68,4 @@ if __name__ == "__main__":
     for module in IN_TASKS:
         import_module(module)
     gc.freeze()  # imported modules live as long as the workers: keep them out of every garbage collection
-    manager()  # type: ignore[no-untyped-call]
+    manager()

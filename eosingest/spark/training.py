@@ -130,7 +130,7 @@ def _refuse_full_disk(folder: Path) -> None:
         )
 
 
-def _no_outcome(inputs: Iterable[Any]) -> Iterable[Any]:
+def _no_outcome(inputs: Iterable[Any]) -> Iterator[Any]:
     """Consume the input as a task does, and return no outcome."""
     for _ in inputs:
         pass
