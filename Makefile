@@ -3,26 +3,31 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+# The versions that are installed; `make VENV=… CONSTRAINTS=…` makes another environment.
+CONSTRAINTS := constraints.txt
+# What the minor version of Spark may change: its readers, its jars, its messages, its workers.
+OF_SPARKS_VERSION := tests/unit tests/sources/test_buckets_by_spark.py \
+	$(addprefix tests/integration/test_,avro.py formats.py spark_workers.py quiet_terminal.py)
 
 .DEFAULT_GOAL := help
 # Half a minute, once: each of the hundreds of runs of the tests takes 5 s of CPU with it instead of 8 (docs/performance.md).
 PREPARED := $(BIN)/eosingest prepare --quiet
-# 558 MB, once: a test would wait for them in vain.
+# 690 MB with pyspark 4.3, 558 MB with 4.0, once: a test would wait for them in vain.
 FETCHED := $(BIN)/python -m tests.support.fetch
 # What asks nothing of brokers that their version could change, and takes long.
 OF_SPARK_ALONE := broker_versions clusters cluster_faults submit_signals prepare
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 15
 
-.PHONY: help install quickstart test test-rest test-all test-integration test-simulation test-chaos test-reading test-sources test-brokers simulate chaos bench unit lint schema clean
+.PHONY: help install quickstart test test-rest test-all test-integration test-simulation test-chaos test-reading test-sources test-brokers test-oldest test-of-spark simulate chaos bench unit lint schema clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 install: $(READY) ## create .venv with what the tests ran on
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[dev]'
 	touch $@
 
 sample_configs/data/flights.csv: | $(READY)
@@ -56,6 +61,13 @@ test-brokers: $(READY) ## run tests/integration on Kafka 3.3.2, 3.9.1 and 4.3.1,
 		KAFKA_HOME=$$($(BIN)/python -m tests.support.older_kafka $$version) \
 		$(PYTEST) $(OF_SPARK_ALONE:%=--ignore tests/integration/test_%.py) tests/integration || exit 1; done
 
+test-oldest: ## run what versions may change on pyspark 4.0 and the oldest libraries that are promised, in an environment of its own
+	$(MAKE) VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt PYTHON=python3.11 test-of-spark
+
+test-of-spark: $(READY)
+	$(FETCHED)
+	$(PYTEST) -m "not slow" $(OF_SPARKS_VERSION)
+
 simulate: $(READY) ## run SCHEDULES=n simulated schedules of driver and tasks, from SEED=s on (each STEP=n seeds)
 	$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),1000) --seed $(or $(SEED),0) --step $(or $(STEP),1)
 
@@ -77,4 +89,4 @@ schema: $(READY) ## write the JSON Schema that the sample specs name
 	$(BIN)/eosingest schema > sample_configs/eosingest.schema.json
 
 clean: ## remove .venv and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache
