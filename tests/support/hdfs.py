@@ -26,14 +26,18 @@ from eosingest.sources.files.storage.hdfs import HdfsStorage
 from tests.support.processes import QUICK_JVM
 from tests.support.s3proxy import free_port
 
-VERSION = "3.4.1"
+_SERVERS = {  # by the version of Hadoop's client in pyspark, which the servers must have: the jar of the servers, by SHA-256
+    "3.4.1": "5b90be54a39d856f237a4530e25f62aea4b67c180c73b5cfb1aff35c502b2d29",
+    "3.5.0": "06772d24529e59939915979b3edba204d367750ef7dc5120411f35221dd4818c",
+}
+VERSION = next(iter(ivy.spark_jars("hadoop-client-api-*.jar"))).stem.rpartition("-")[2]
 USER = "hdfs-tests"
 _PATIENCE_S = 600.0
 _UP_S = 120.0
 PAGE_NAMES = 60  # of a listing; 1000 by default
 _JARS = ivy.Jars(
     what=f"Hadoop's servers {VERSION}",
-    size="40 MB",
+    size="40 to 56 MB",
     dependencies=tuple(
         f'<dependency org="{group}" name="{name}" rev="{version}" transitive="false" conf="default->default"/>'
         for group, name, version in (
@@ -43,7 +47,7 @@ _JARS = ivy.Jars(
         )
     ),
     pins={
-        f"hadoop-client-minicluster-{VERSION}.jar": "5b90be54a39d856f237a4530e25f62aea4b67c180c73b5cfb1aff35c502b2d29",
+        f"hadoop-client-minicluster-{VERSION}.jar": _SERVERS.get(VERSION, "no test ran on it"),
         "jaxb-api-2.3.1.jar": "88b955a0df57880a26a74708bc34f74dcaf8ebf4e78843a28b50eae945732b06",
         "javax.activation-api-1.2.0.jar": "43fdef0b5b6ceb31b0424b208b930c74ab58fac2ceeb7b3f6fd3aeb8b5ca4393",
     },
