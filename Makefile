@@ -61,7 +61,7 @@ test-brokers: $(READY) ## run tests/integration on Kafka 3.3.2, 3.9.1 and 4.3.1,
 		KAFKA_HOME=$$($(BIN)/python -m tests.support.older_kafka $$version) \
 		$(PYTEST) $(OF_SPARK_ALONE:%=--ignore tests/integration/test_%.py) tests/integration || exit 1; done
 
-test-oldest: ## run what versions may change on pyspark 4.0 and the oldest libraries that are promised, in an environment of its own
+test-oldest: ## run tests that depend on versions on pyspark 4.0 and the oldest supported libraries, in a separate environment
 	$(MAKE) VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt PYTHON=python3.11 test-of-spark
 
 test-of-spark: $(READY)
