@@ -12,6 +12,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from tests.support.harness import (
+    COLD,
     Done,
     Job,
     assert_done,
@@ -76,7 +77,7 @@ def test_unreachable_broker(job: Job) -> None:
     write_json(job, "a.jsonl", [{"n": 1}])
     write_tables(job, source=SOURCE, record=RECORD)
     began = time.monotonic()
-    done = job.run("run", "--set", "sink.bootstrap_servers=127.0.0.1:9")
+    done = job.run("run", "--set", "sink.bootstrap_servers=127.0.0.1:9", env=COLD)
     assert_refused(done, 5, "broker-unreachable", "127.0.0.1:9", "nothing was sent", "run again")
     assert time.monotonic() - began < 15
 
