@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-_ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
+# Not that of any exception in a Python worker (pyspark 4.3 has one), which says nothing of the data.
+_ERROR_CLASS = re.compile(r"\[(?!PYTHON_EXCEPTION\])([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
 # A throwable as Java prints it: at the beginning of a line, after "Caused by:", or after py4j's ": ".
 _THROWABLE = re.compile(r"^(?:\s*Caused by: |: )?((?:[a-z]\w*\.)+[A-Z][\w$]*)(?:: (.*))?$")
 _ADVICE = " If necessary set"  # Spark's advice names a setting that the user may not change here

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -122,7 +123,7 @@ class PythonScan:
         tasks = deal(splits, most_tasks)
         read = StructType.fromDDL(_ddl({**self.columns, **self.hidden}))
         types = StructType([*cast(StructType, read), StructField(SPLIT, LongType())])
-        function = _RowsOfTasks(self.reader, tasks, to_arrow_schema(types), resumed and self.position is not None)
+        function = _RowsOfTasks(self.reader, tasks, _arrow_schema(types), resumed and self.position is not None)
         rows = map_in_arrow(spark.range(0, len(tasks), 1, len(tasks)), function, types)
         return PythonRows(rows, tuple(self.columns), self.schema, splits, len(tasks), self.position)
 
@@ -139,6 +140,13 @@ class PythonScan:
     def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
         """Return None: readers in Python raise their errors themselves."""
         return None
+
+
+def _arrow_schema(types: StructType) -> pa.Schema:
+    """Return the schema in Arrow's types, with timestamps in UTC. pyspark 4.3 requires their zone, 4.0 does not."""
+    convert: Any = to_arrow_schema
+    schema: pa.Schema = convert(types, **({"timezone": "UTC"} if "timezone" in signature(convert).parameters else {}))
+    return schema
 
 
 def _ddl(columns: Mapping[str, str]) -> str:

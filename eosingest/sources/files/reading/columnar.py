@@ -7,6 +7,7 @@ JVM is asked once for the types that Spark gives the columns.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -37,6 +38,9 @@ FORMAT_NAMES = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}
 _CODEC_CLASSES = {"BROTLI": "org.apache.hadoop.io.compress.BrotliCodec", "LZO": "com.hadoop.compression.lzo.LzoCodec"}
 _GREGORIAN_FROM_DAY = -141_427  # 1582-10-15, in days since 1970
 _DAY_MS = 86_400_000
+_ORC_INSTANT = "timestamp with local time zone"
+# In a schema's JSON: types that Spark 4.0 does not have. Later versions do not read them, or only with a setting.
+_NEWER_TYPES = re.compile(r'"(?:type|elementType|keyType|valueType)":"(time|variant|geometry|geography)\b')
 # Types of Parquet that Spark has no counterpart for, by a word of their name, and the type as which Spark can read them.
 _STORED_AS: Mapping[str, DataType] = {
     "TIME(MILLIS": IntegerType(),
@@ -174,7 +178,11 @@ def _hadoop_path(spark: SparkSession, file: SourceFile) -> Any:
 
 
 def _from_java(java_type: Any) -> DataType:
-    return StructType.fromJson(json.loads(java_type.json()))
+    """Return a type of the JVM. Raises ValueError if a part is of a type that only newer versions of Spark have."""
+    text = java_type.json()
+    if newer := _NEWER_TYPES.search(text):
+        raise ValueError(newer[1])
+    return StructType.fromJson(json.loads(text))
 
 
 def _parquet_columns(spark: SparkSession, file: SourceFile) -> dict[str, DataType | Unreadable]:
@@ -221,11 +229,14 @@ def _orc_columns(spark: SparkSession, file: SourceFile) -> dict[str, DataType | 
     columns: dict[str, DataType | Unreadable] = {}
     names, children = schema.getFieldNames(), schema.getChildren()
     for name, child in zip(names, children, strict=True):
+        words = child.toString()
         try:
+            if _ORC_INSTANT in words:  # later versions of Spark than 4.0 read it, 4.0 does not
+                raise ValueError(words)
             alone = jvm.org.apache.orc.TypeDescription.createStruct().addField(name, child.clone())
             columns.update(_fields(_from_java(utils.toCatalystSchema(alone))))
         except Exception:
-            columns[name] = Unreadable(child.toString())
+            columns[name] = Unreadable(words)
     return columns
 
 
