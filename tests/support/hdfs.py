@@ -30,31 +30,10 @@ _SERVERS = {  # by the version of Hadoop's client in pyspark, which the servers 
     "3.4.1": "5b90be54a39d856f237a4530e25f62aea4b67c180c73b5cfb1aff35c502b2d29",
     "3.5.0": "06772d24529e59939915979b3edba204d367750ef7dc5120411f35221dd4818c",
 }
-VERSION = next(iter(ivy.spark_jars("hadoop-client-api-*.jar"))).stem.rpartition("-")[2]
 USER = "hdfs-tests"
 _PATIENCE_S = 600.0
 _UP_S = 120.0
 PAGE_NAMES = 60  # of a listing; 1000 by default
-_JARS = ivy.Jars(
-    what=f"Hadoop's servers {VERSION}",
-    size="40 to 56 MB",
-    dependencies=tuple(
-        f'<dependency org="{group}" name="{name}" rev="{version}" transitive="false" conf="default->default"/>'
-        for group, name, version in (
-            ("org.apache.hadoop", "hadoop-client-minicluster", VERSION),
-            ("javax.xml.bind", "jaxb-api", "2.3.1"),  # WebHDFS asks for both on Java 17
-            ("javax.activation", "javax.activation-api", "1.2.0"),
-        )
-    ),
-    pins={
-        f"hadoop-client-minicluster-{VERSION}.jar": _SERVERS.get(VERSION, "no test ran on it"),
-        "jaxb-api-2.3.1.jar": "88b955a0df57880a26a74708bc34f74dcaf8ebf4e78843a28b50eae945732b06",
-        "javax.activation-api-1.2.0.jar": "43fdef0b5b6ceb31b0424b208b930c74ab58fac2ceeb7b3f6fd3aeb8b5ca4393",
-    },
-    code="hdfs",
-    hint="check the network",
-    instead="put the jars there by hand",
-)
 _OF_SPARK = ("hadoop-client-*.jar", "slf4j-api-*.jar", "log4j-*.jar", "jcl-over-slf4j-*.jar")
 NODES = {
     "name node": "org.apache.hadoop.hdfs.server.namenode.NameNode",
@@ -159,10 +138,36 @@ class Hdfs:
             raise AssertionError(f"{method} {url}: {error.read()[:500]!r}") from error
 
 
+def _jars() -> tuple[str, ivy.Jars]:
+    """Return the version of pyspark's client, and the jars of servers of the same version. A task has no pyspark to ask."""
+    version = next(iter(ivy.spark_jars("hadoop-client-api-*.jar"))).stem.rpartition("-")[2]
+    return version, ivy.Jars(
+        what=f"Hadoop's servers {version}",
+        size="40 to 56 MB",
+        dependencies=tuple(
+            f'<dependency org="{group}" name="{name}" rev="{version}" transitive="false" conf="default->default"/>'
+            for group, name, version in (
+                ("org.apache.hadoop", "hadoop-client-minicluster", version),
+                ("javax.xml.bind", "jaxb-api", "2.3.1"),  # WebHDFS asks for both on Java 17
+                ("javax.activation", "javax.activation-api", "1.2.0"),
+            )
+        ),
+        pins={
+            f"hadoop-client-minicluster-{version}.jar": _SERVERS.get(version, "no test ran on it"),
+            "jaxb-api-2.3.1.jar": "88b955a0df57880a26a74708bc34f74dcaf8ebf4e78843a28b50eae945732b06",
+            "javax.activation-api-1.2.0.jar": "43fdef0b5b6ceb31b0424b208b930c74ab58fac2ceeb7b3f6fd3aeb8b5ca4393",
+        },
+        code="hdfs",
+        hint="check the network",
+        instead="put the jars there by hand",
+    )
+
+
 def class_path() -> str:
     """Return the class path of the servers, whose jars are fetched where they are not there."""
-    libs = ivy.fetched(_JARS, cache_directory() / f"hadoop-{VERSION}", time.monotonic() + _PATIENCE_S)
-    jars = [libs / name for name in _JARS.pins]
+    version, jars_of_it = _jars()
+    libs = ivy.fetched(jars_of_it, cache_directory() / f"hadoop-{version}", time.monotonic() + _PATIENCE_S)
+    jars = [libs / name for name in jars_of_it.pins]
     jars += [jar for pattern in _OF_SPARK for jar in ivy.spark_jars(pattern)]
     return os.pathsep.join(map(str, jars))
 

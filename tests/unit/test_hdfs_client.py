@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -22,7 +23,7 @@ from eosingest.sources.files.reading import hadoop_hdfs
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.storage import hdfs, hdfs_places, webhdfs
 from eosingest.sources.files.storage.hadoop_site import endpoints_of
-from eosingest.sources.files.storage.hdfs import HdfsStorage
+from eosingest.sources.files.storage.hdfs import HdfsStorage, pages_of
 from eosingest.sources.files.storage.port import NotAsListedError, UnreachableError
 from eosingest.spec import load
 from tests.support.harness import wait_for
@@ -428,3 +429,15 @@ def test_specs_that_are_refused(tmp_path: Path, source: str, said: str) -> None:
     with pytest.raises(SpecError) as caught:
         load(spec)
     assert said in caught.value.message
+
+
+def test_a_server_that_gives_the_same_page_again_is_refused() -> None:
+    """Breaks when a server that does not know the parameter is asked without end, as Hadoop 3.5 knows no `startAfter`."""
+
+    class Same:
+        def ask(self, *_: object, **parameters: str) -> Any:
+            assert all(name.islower() for name in parameters)
+            return {"partialListing": {"FileStatuses": {"FileStatus": [{"pathSuffix": "a"}]}}, "remainingEntries": 1}
+
+    with pytest.raises(FatalError, match="hdfs://h:1/f: the name node gives the same page of the listing again"):
+        list(pages_of(Same(), "hdfs://h:1/f"))  # type: ignore[arg-type]

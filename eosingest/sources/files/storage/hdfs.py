@@ -28,6 +28,7 @@ from eosingest.sources.files.storage.webhdfs import NoneLeftError, NotSupportedE
 _Answer = TypeVar("_Answer")
 _BUFFER_BYTES = 1 << 20
 _ATTEMPTS = 3
+_START_AFTER = "startafter"  # WebHDFS of Hadoop 3.5 knows names of parameters in lower case only
 _PAUSE_S = 0.3  # doubled from try to try
 
 
@@ -183,15 +184,24 @@ def status_of(path: str, found: Mapping[str, Any]) -> Status:
 
 
 def pages_of(storage: HdfsStorage, folder: str) -> Iterator[list[Mapping[str, Any]]]:
-    """Yield what a folder `hdfs://…` holds, a page for each request. Raises as `HdfsStorage.ask` does."""
+    """Yield what a folder `hdfs://…` holds, a page for each request. Raises as `HdfsStorage.ask` does.
+
+    Raises FatalError if a page does not follow the one before it: some servers ignore parameters that they do not know.
+    """
     after: dict[str, str] = {}
     while True:
         listing = storage.ask("LISTSTATUS_BATCH", folder, below(folder), "DirectoryListing", **after)
         page = listing["partialListing"]["FileStatuses"]["FileStatus"]
+        if page and page[-1]["pathSuffix"] == after.get(_START_AFTER):
+            raise FatalError(
+                f"{folder}: the name node gives the same page of the listing again",
+                code="storage-refused",
+                hint="nothing was sent; list the files of smaller folders, or raise dfs.ls.limit of the name node",
+            )
         yield page
         if not listing["remainingEntries"] or not page:
             return
-        after = {"startAfter": page[-1]["pathSuffix"]}
+        after = {_START_AFTER: page[-1]["pathSuffix"]}
 
 
 @contextmanager
