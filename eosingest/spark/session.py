@@ -36,7 +36,7 @@ from eosingest.spark import cluster, failures, jvm, required_settings, site
 from eosingest.spark.warm import attach
 from eosingest.spark.warm import key as warm_key
 from eosingest.spark.warm.channel import UnusableError
-from eosingest.spark.without_pandas import pass_no_numpy
+from eosingest.spark.without_pandas import keep_converters_from_pandas
 from eosingest.spec.masters import is_local
 
 _START_S = 60.0  # for a JVM on a busy machine, and three attempts, 20 s apart, to reach a standalone cluster's masters
@@ -122,7 +122,7 @@ def start(
     find_java()
     cluster.refuse_unready(master)
     _silence_loggers()
-    pass_no_numpy()
+    keep_converters_from_pandas()
     required = _required(of_source)
     jvm.prepare_environment(master, conf)
     settings = settings_of(master, conf, of_source, jars)

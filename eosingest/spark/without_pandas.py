@@ -16,10 +16,23 @@ from pyspark.sql.utils import get_active_spark_context
 from pyspark.util import PythonEvalType
 
 
-def pass_no_numpy() -> None:
-    """Remove the converters of NumPy's values, which py4j asks about each argument that is not plain. We pass none."""
+class _OfNumpyAlone:
+    """A converter of NumPy's values that refuses others at once: pyspark's own imports pandas for any argument."""
+
+    def __init__(self, converter: Any) -> None:
+        self._converter = converter
+        self.convert = converter.convert
+
+    def can_convert(self, value: object) -> bool:
+        of_numpy = any(base.__module__.partition(".")[0] == "numpy" for base in type(value).__mro__)
+        return of_numpy and bool(self._converter.can_convert(value))
+
+
+def keep_converters_from_pandas() -> None:
+    """Have py4j ask pyspark's converters of NumPy's values about such values only."""
     INPUT_CONVERTER[:] = [
-        each for each in INPUT_CONVERTER if not isinstance(each, NumpyScalarConverter | NumpyArrayConverter)
+        _OfNumpyAlone(each) if isinstance(each, NumpyScalarConverter | NumpyArrayConverter) else each
+        for each in INPUT_CONVERTER
     ]
 
 

@@ -28,6 +28,7 @@ from pyspark.java_gateway import launch_gateway
 from eosingest.host import other_process, waiting
 from eosingest.spark.warm import channel, clean, key
 from eosingest.spark.warm.channel import Channel
+from eosingest.spark.without_pandas import keep_converters_from_pandas
 
 LOCK, PROCESSES, JVM_LOG, HOLDER_LOG = "lock", "processes.json", "jvm.log", "holder.log"
 _POLL_S = 0.2
@@ -77,6 +78,7 @@ class Holder:
             self._end(listener)
 
     def _start(self) -> None:
+        keep_converters_from_pandas()
         conf = SparkConf(loadDefaults=False).setAll([*self._boot.items()])
         log = self._place / JVM_LOG
         log.unlink(missing_ok=True)
