@@ -40,7 +40,8 @@ quickstart: $(READY) sample_configs/data/flights.csv ## ingest 336,776 flights i
 	@echo; echo "And again: what is sent is sent."; echo
 	$(BIN)/eosingest run sample_configs/flights.toml
 
-test: $(READY) ## run the tests that are not marked slow, against a real Kafka and a real Spark, two files at a time
+test: export EOSINGEST_TURN ?= 0/16
+test: $(READY) ## run the tests of each promise, against a real Kafka and a real Spark: one case of those that take turns
 	$(FETCHED)
 	$(PREPARED)
 	$(PYTEST) -m "not slow"
@@ -50,7 +51,10 @@ test-rest: $(READY) ## run the tests that are marked slow: each promise again, i
 	$(PREPARED)
 	$(PYTEST) -m slow
 
-test-all: test test-rest ## run all tests; the parts test-reading, test-sources, test-integration, test-simulation and test-chaos run alone, too
+test-all: $(READY) ## run all tests; the parts test-reading, test-sources, test-integration, test-simulation and test-chaos run alone, too
+	$(FETCHED)
+	$(PREPARED)
+	$(PYTEST)
 
 test-reading test-sources test-integration test-simulation test-chaos: $(READY)
 	$(FETCHED)

@@ -11,11 +11,14 @@ from fnmatch import fnmatchcase
 import pytest
 
 from eosingest.cli.signals import HANDLED
+from tests.support import suite_jvm
 
 # No run of a test leaves a JVM behind that archives Spark's classes; tests of just that say otherwise.
 os.environ["EOSINGEST_PREPARE"] = "off"
 # Nor does one use the warm JVM of the person who runs the tests; tests of a warm JVM have one of their own.
 os.environ["EOSINGEST_SPARK"] = "off"
+# Commands read compiled modules, as those of an installation do.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture(autouse=True)
@@ -27,10 +30,15 @@ def _signal_handlers() -> Iterator[None]:
         signal.signal(number, handler)
 
 
+def pytest_sessionfinish() -> None:
+    """End the warm JVM of this test process."""
+    suite_jvm.end()
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m` reads the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the cases that `slow_cases` names as slow; with EOSINGEST_TURN=0/16 deselect the tests of other turns."""
-    selected = config.getoption("lf") or any("::" in argument for argument in config.args)
+    selected = config.getoption("lf", default=False) or any("::" in argument for argument in config.args)
     missing = _mark_slow_cases(items)
     if missing and not selected:
         raise pytest.UsageError(f"slow_cases names cases that do not exist: {', '.join(sorted(missing))}")
@@ -57,7 +65,8 @@ def _mark_slow_cases(items: list[pytest.Item]) -> set[str]:
 def _of_another_turn(items: list[pytest.Item], turn: int, turns: int) -> set[pytest.Item]:
     """Return the tests that run in another turn than this one of so many.
 
-    Of the tests of one `in_turns` mark each turn runs one in `turns`, of the other slow tests one in four.
+    Of the tests that take turns in a module, for the same reason, each turn runs one in `turns`, at least one; of the other
+    slow tests one in four.
     """
     groups: dict[str, list[pytest.Item]] = defaultdict(list)
     others: list[pytest.Item] = []
@@ -66,16 +75,19 @@ def _of_another_turn(items: list[pytest.Item], turn: int, turns: int) -> set[pyt
             groups[group].append(item)
         elif item.get_closest_marker("slow"):
             others.append(item)
-    left = {item for group in groups.values() for number, item in enumerate(group) if number % turns != turn}
+    left = set[pytest.Item]()
+    for group in groups.values():
+        every = min(turns, len(group))
+        left |= {item for number, item in enumerate(group) if number % every != turn % every}
     return left | {item for number, item in enumerate(others) if number % 4 != turn % 4}
 
 
 def _turn_group(item: pytest.Item) -> str | None:
-    """Return the place of the mark by which a test takes turns, its function or its module; None without such a mark."""
-    for node, mark in item.iter_markers_with_node("in_turns"):
+    """Return the group of a test that takes turns: of a module all marks of the same reason. None without such a mark."""
+    for mark in item.iter_markers("in_turns"):
         pattern = mark.kwargs.get("cases", "*")
         if fnmatchcase(_case(item), pattern):
-            return f"{_origin(node)} {pattern}"
+            return f"{item.nodeid.partition('::')[0]} {mark.args[0]} {pattern}"
     return None
 
 

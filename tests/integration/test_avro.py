@@ -106,6 +106,7 @@ def test_each_row_once_and_nothing_by_a_rerun(job: Job, registry: SchemaRegistry
     assert_verified(job)
 
 
+@pytest.mark.slow
 def test_the_sample(job: Job, registry: SchemaRegistry) -> None:
     """Breaks when sample_configs/orders-avro.toml, or the schema beside it, is not what a run takes."""
     for name in ("orders-avro.toml", "order.avsc"):
@@ -148,6 +149,7 @@ def test_the_latest_schema_moves_on_in_the_middle_of_a_job(job: Job, registry: S
     assert decoded(job, registry) == [row(n) for n in range(_ROWS)]
 
 
+@pytest.mark.slow
 def test_a_null_in_a_required_field_is_a_bad_row(job: Job, registry: SchemaRegistry) -> None:
     """With `on_error` it goes to the dead-letter topic, as JSON."""
     write(job, registry, amount=None)

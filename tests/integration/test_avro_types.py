@@ -134,6 +134,7 @@ _TYPES = {
 }
 
 
+@pytest.mark.in_turns("one type each")
 @pytest.mark.parametrize("name", _TYPES)
 def test_a_value_is_read_back_as_it_was(spark: SparkSession, name: str) -> None:
     """Also where the schema allows null, before or behind; and null is null there."""

@@ -82,6 +82,7 @@ def test_unreachable_broker(job: Job) -> None:
     assert time.monotonic() - began < 15
 
 
+@pytest.mark.in_turns("one refusal each")
 def test_topics_that_cannot_be_used(job: Job) -> None:
     """No sink topic and no `create`; an offsets topic that would lose progress. Nothing is made or written."""
     write_json(job, "a.jsonl", [{"n": 1}])
@@ -110,6 +111,7 @@ BAD_EXPRESSIONS = [
 ]
 
 
+@pytest.mark.in_turns("one refusal each")
 @pytest.mark.slow_cases("aggregate", "unknown column")
 @pytest.mark.parametrize("old, new, code, words", BAD_EXPRESSIONS, ids=["aggregate", "unknown column", "BIGINT key"])
 def test_bad_expressions(job: Job, old: str, new: str, code: str, words: tuple[str, ...]) -> None:
@@ -128,6 +130,7 @@ def rows(first: int, count: int = 50) -> list[dict[str, object]]:
     return [{"n": n, "k": f"key-{n}", "s": "x" * 20, "ts": now} for n in range(first, first + count)]
 
 
+@pytest.mark.in_turns("one refusal each")
 def test_rows_that_cannot_be_sent(job: Job) -> None:
     """A corrupt, a too large, a keyless and a too old row: each named with file, split, row and reason, in one message.
 
@@ -188,6 +191,7 @@ def test_rows_that_cannot_be_sent(job: Job) -> None:
     assert end_offsets(job.servers, job.name) == before
 
 
+@pytest.mark.in_turns("one refusal each")
 def test_corrupt_csv_rows(job: Job) -> None:
     """A bad number, a field too many, a field too few: as corrupt as in JSON, also behind a filter."""
     (job.data / "number.csv").write_text("id,name\n1,a\n2,b\nabc,the bad one\n4,d\n")
@@ -279,6 +283,7 @@ def test_corrupt_parquet(job: Job, schema: str) -> None:
     assert sorted(record.value or b"" for record in job.records()) == [b"0", b"1", b"2"]
 
 
+@pytest.mark.in_turns("one refusal each")
 def test_a_timeout_that_the_brokers_do_not_allow(job: Job) -> None:
     write_json(job, "a.jsonl", [{"n": 1}])
     write_tables(job, source=SOURCE, record=RECORD, transaction='timeout = "20m"')

@@ -129,6 +129,7 @@ def test_only_the_loopback_address_listens(folder: Path) -> None:
     assert all(address.endswith("0100007F") for address in listening), listening
 
 
+@pytest.mark.in_turns("one caller each")
 def test_concurrent_ups_make_one_broker(folder: Path) -> None:
     command = [sys.executable, "-c", UP, str(folder)]
     with ThreadPoolExecutor(4) as pool:
@@ -156,6 +157,7 @@ def test_broker_killed_comes_back_with_its_data(folder: Path) -> None:
     assert "orders" in topics(second)
 
 
+@pytest.mark.in_turns("one caller each")
 def test_killed_broker_is_not_running(folder: Path) -> None:
     pid = broker.up(directory=folder).pid
     assert pid is not None
@@ -164,6 +166,7 @@ def test_killed_broker_is_not_running(folder: Path) -> None:
     assert not broker.status(directory=folder).running
 
 
+@pytest.mark.in_turns("one caller each")
 def test_pid_of_another_program_is_left_alone(folder: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         folder.mkdir()
@@ -237,6 +240,7 @@ def test_time_that_is_up_is_a_temporary_error_and_the_next_up_goes_on(folder: Pa
     assert len(brokers_of(folder)) == 1
 
 
+@pytest.mark.in_turns("one caller each")
 def test_caller_killed_with_its_group_leaves_the_broker(folder: Path) -> None:
     code = f"{UP}; sys.stdout.flush(); import time; time.sleep(60)"
     caller = subprocess.Popen(
@@ -255,6 +259,7 @@ def test_caller_killed_with_its_group_leaves_the_broker(folder: Path) -> None:
     assert topics(status) is not None
 
 
+@pytest.mark.in_turns("one caller each")
 @pytest.mark.slow_cases("0.3", "0.8", "2.2", "3.0")
 @pytest.mark.parametrize("delay_s", [0.3, 0.8, 1.5, 2.2, 3.0])
 def test_caller_killed_while_it_starts_the_broker(folder: Path, delay_s: float) -> None:
@@ -266,6 +271,7 @@ def test_caller_killed_while_it_starts_the_broker(folder: Path, delay_s: float) 
     assert brokers_of(folder) == [status.pid]
 
 
+@pytest.mark.in_turns("one caller each")
 def test_pipes_of_the_caller_close(folder: Path) -> None:
     script = f'"{sys.executable}" -c "$1" "$2"; echo "ended with $?"'
     command = ["sh", "-c", script, "sh", UP, str(folder)]

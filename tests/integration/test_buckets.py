@@ -87,6 +87,7 @@ def test_connections_that_are_cut_lose_and_double_nothing(job: Job, store: Store
     assert (planned.exit_code, planned.data["splits_pending"]) == (0, 0), planned
 
 
+@pytest.mark.in_turns("one property of a store each")
 def test_what_a_store_refuses_ends_a_run_before_it_claims(job: Job, store: Store, bucket: str) -> None:
     store.put(bucket, "in/a", b"a\n")
     write_spec(job, bucket, store.endpoint)
@@ -103,6 +104,7 @@ def test_what_a_store_refuses_ends_a_run_before_it_claims(job: Job, store: Store
     assert job.run("status", env=_ENVIRONMENT).data["run"] == before, "a run that was refused has claimed"
 
 
+@pytest.mark.in_turns("one property of a store each")
 def test_spark_reads_through_connections_that_are_cut(job: Job, store: Store, bucket: str) -> None:
     """JSON by Hadoop's client of S3: exact through breaks, and no secret is printed, logged or in Spark's own settings."""
     rows = lines(0, 60_000)
@@ -122,6 +124,7 @@ def test_spark_reads_through_connections_that_are_cut(job: Job, store: Store, bu
     write_spec(job, bucket, store.endpoint)  # another endpoint: the same objects
 
 
+@pytest.mark.in_turns("one property of a store each")
 def test_what_is_done_is_not_asked_for(job: Job, store: Store, bucket: str) -> None:
     """Spark opens the one new object of many, whose listing costs it nothing."""
     for number in range(60):
@@ -173,6 +176,7 @@ def test_a_store_that_ends_in_mid_run_is_a_temporary_error(job: Job, tmp_path: P
     assert Counter(record.value for record in job.records()) == Counter(b"%d" % n for n in range(3_000))
 
 
+@pytest.mark.in_turns("one property of a store each")
 def test_the_sample(job: Job, store: Store, bucket: str) -> None:
     """Breaks when sample_configs/orders-bucket.toml is not what a run takes, with the line for a store of one's own."""
     rows = lines(0, 50)

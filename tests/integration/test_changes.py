@@ -279,6 +279,7 @@ def test_a_spec_may_be_corrected_until_something_is_sent(job: Job) -> None:
     assert end_offsets(job.servers, wrong_topic) == {0: 0, 1: 0, 2: 0}
 
 
+@pytest.mark.in_turns("one edit each")
 @pytest.mark.slow_cases("lines", "rows")
 @pytest.mark.parametrize("job", ["rows", "lines"], indirect=True)
 def test_an_edit_that_keeps_length_and_time(job: Job) -> None:

@@ -76,6 +76,7 @@ def _has_committed(job: Job) -> bool:
 # ---- it works ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turns("one cluster each")
 @pytest.mark.slow_cases("lines")
 @BOTH_INPUTS
 def test_executors_of_their_own(job: Job, home: Path, tmp_path: Path) -> None:
@@ -191,6 +192,7 @@ def submitted(job: Job, home: Path, *options: str, more: tuple[str, ...] = ()) -
     )
 
 
+@pytest.mark.in_turns("one cluster each")
 def test_an_executor_that_is_killed(job: Job, home: Path, tmp_path: Path) -> None:
     """Breaks when the next attempt of its task does not go on behind what was committed (more: test_cluster_faults.py)."""
     points = '"spark.executorEnv.EOSINGEST_FAILPOINTS" = "task-before-commit=stop@2", '
@@ -214,6 +216,7 @@ def test_an_executor_that_is_killed(job: Job, home: Path, tmp_path: Path) -> Non
 # ---- it does not ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turns("one cluster each")
 @pytest.mark.slow_cases("a module is missing", "no start", "no such program")
 @pytest.mark.parametrize(
     ("code", "words"),
@@ -237,6 +240,7 @@ def test_a_python_that_does_not_fit(
     assert control.tasks_alive == 0
 
 
+@pytest.mark.in_turns("one cluster each")
 def test_a_master_that_does_not_answer(job: Job, home: Path) -> None:
     write_files(on(job, "spark://127.0.0.1:1"), files=1, rows=10)
     began = time.monotonic()

@@ -99,6 +99,7 @@ create = {{ partitions = 2, config = {{ "max.message.bytes" = 2000 }} }}
 """
 
 
+@pytest.mark.in_turns("one dead-letter topic each")
 def test_records_that_only_the_dead_letter_topic_takes(job: Job) -> None:
     """Breaks when the producer takes none that the sink refuses. What is too long there as well is cut, and says so."""
     job.write_spec(_LINES)
@@ -115,7 +116,7 @@ def test_records_that_only_the_dead_letter_topic_takes(job: Job) -> None:
     assert_verified(job)
 
 
-@pytest.mark.slow_cases("True")
+@pytest.mark.in_turns("one dead-letter topic each")
 @pytest.mark.parametrize("recreated", [False, True])
 def test_a_dead_letter_topic_that_is_gone_in_mid_run(job: Job, recreated: bool) -> None:
     """Breaks when only the sink topic is looked at behind the last task: letters that are told as written are gone."""
@@ -131,6 +132,7 @@ def test_a_dead_letter_topic_that_is_gone_in_mid_run(job: Job, recreated: bool) 
     assert (again.exit_code, again.codes) == (12, ["topic-recreated"]), again
 
 
+@pytest.mark.in_turns("one dead-letter topic each")
 def test_max_is_the_end_and_raising_it_the_way_on(job: Job) -> None:
     write(job, tuple(range(10, 20)), most=4)
     done = job.run()
@@ -141,6 +143,7 @@ def test_max_is_the_end_and_raising_it_the_way_on(job: Job) -> None:
     assert len(letters(job)) == 10 and ids(job) == [n for n in range(_ROWS) if not 10 <= n < 20]
 
 
+@pytest.mark.in_turns("one dead-letter topic each")
 def test_it_may_be_added_behind_a_bad_row(job: Job) -> None:
     """Not a changed spec: it is in no digest (review A10)."""
     write(job, (700,))
@@ -153,6 +156,7 @@ def test_it_may_be_added_behind_a_bad_row(job: Job) -> None:
     assert ids(job) == [n for n in range(_ROWS) if n != 700]
 
 
+@pytest.mark.in_turns("one dead-letter topic each")
 def test_a_topic_that_is_not_there(job: Job) -> None:
     write(job, (3,))
     job.edit_spec(f'"{job.name}-dead"', f'"{job.name}-nowhere"')
@@ -163,6 +167,7 @@ def test_a_topic_that_is_not_there(job: Job) -> None:
     assert [record.value for record in read_committed(job.servers, f"{job.name}-nowhere")] == [b"{broken 3"]
 
 
+@pytest.mark.in_turns("one dead-letter topic each")
 def test_a_compacted_topic_is_refused(job: Job) -> None:
     write(job, (3,))
     create_topic(job.servers, f"{job.name}-compacted", config={"cleanup.policy": "compact"})
@@ -170,6 +175,7 @@ def test_a_compacted_topic_is_refused(job: Job) -> None:
     assert_refused(job.run(), 7, "dead-letter-topic-policy", f"{job.name}-compacted")
 
 
+@pytest.mark.in_turns("one dead-letter topic each")
 def test_another_topic_in_the_middle_of_a_job(job: Job) -> None:
     write(job, (3, 900))
     run_killed_at(job, "task-after-commit@2")
@@ -179,6 +185,7 @@ def test_another_topic_in_the_middle_of_a_job(job: Job) -> None:
     assert_refused(job.run(), 12, "pinned", f"{job.name}-dead", f"{job.name}-other")
 
 
+@pytest.mark.in_turns("one dead-letter topic each")
 @pytest.mark.parametrize("own", ["sink", "offsets"])
 def test_a_topic_of_the_job(job: Job, own: str) -> None:
     write(job, ())

@@ -122,6 +122,7 @@ def _open_transaction(job: Job, offsets_topic: str) -> Iterator[str]:
         producer.abort_transaction(30)
 
 
+@pytest.mark.in_turns("one foreign record each")
 def test_a_record_that_this_eosingest_cannot_read(job: Job) -> None:
     """Breaks when a verb skips what a newer release wrote, or trips over a stranger's record that lies before it."""
     write_files(job, files=1, rows=10)
@@ -317,6 +318,7 @@ def test_offsets_topic_deleted(job: Job) -> None:
     assert high_watermarks(job.servers, job.name) != before
 
 
+@pytest.mark.in_turns("one foreign record each")
 def test_partitions_added_to_the_offsets_topic(job: Job) -> None:
     """Breaks when `plan` and `status` see a new job where a run refuses, or `verify` says that there is none.
 

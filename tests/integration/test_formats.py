@@ -287,6 +287,7 @@ def test_csv_with_a_reordered_header(job: Job) -> None:
     assert Counter(r.value for r in job.records()) == Counter([*good, b"100 a100 b100", b"101 a101 b101"])
 
 
+@pytest.mark.in_turns("one format each")
 def test_json_with_an_inferred_schema(job: Job) -> None:
     """No schema and no value in the spec: null fields are kept, nested ones too; the schema is in the control record."""
     lines = ['{"z": 1, "a": null, "s": {"x": null, "y": [1, null]}}', '{"a": "ü", "z": null}', "", '{"z": 2}']
@@ -308,6 +309,7 @@ def test_json_with_an_inferred_schema(job: Job) -> None:
     check_receipts(job, job.records())
 
 
+@pytest.mark.in_turns("one format each")
 def test_text(job: Job) -> None:
     """Lines as they are: bytes that are no UTF-8, empty lines, CRLF, no newline at the end, tiny splits."""
     crlf = [b"crlf %d " % n + b"x" * (n % 90) for n in range(400)]
@@ -395,6 +397,7 @@ def test_orc(job: Job) -> None:
     assert_done(job.run(), 0)
 
 
+@pytest.mark.in_turns("one format each")
 def test_all_folders_below(job: Job) -> None:
     """Breaks when a folder is left out, or gives a column, or an audit reads other files than the run."""
     write_tables(

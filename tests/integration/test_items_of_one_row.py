@@ -33,7 +33,7 @@ def contents(kind: str) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.slow_cases("binaryFile")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SOURCES)
 def test_each_file_is_sent_once(job: Job, kind: str) -> None:
     """Breaks when a split of one row is marked done without its record, sent again behind a kill, or changed on its way."""

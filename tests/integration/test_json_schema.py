@@ -92,6 +92,7 @@ def test_each_row_once_and_nothing_by_a_rerun(job: Job, registry: SchemaRegistry
     assert_verified(job)
 
 
+@pytest.mark.slow
 def test_a_row_that_is_not_as_the_schema_says(job: Job, registry: SchemaRegistry) -> None:
     """Its value is not told. Breaks when a row is sent that Confluent's deserializer refuses. Or, a letter."""
     write(job, registry, id=-77123)

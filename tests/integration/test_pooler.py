@@ -151,6 +151,7 @@ def rows_of(server: Any, **given: Any) -> list[dict[str, Any]]:
 # ---- rows that a policy hides -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turns("one pool each")
 def test_rows_that_a_policy_hides(job: Job, pooler: Pooler) -> None:
     """Breaks when `row_security = off` does not reach the transactions: 51 of 100 rows would be lost, with exit 0."""
     write_table_spec(job, pooler, 'table = "public.orders"\nkey = "id"', max_records=10)  # type: ignore[arg-type]
@@ -158,6 +159,7 @@ def test_rows_that_a_policy_hides(job: Job, pooler: Pooler) -> None:
         assert_refused(job.run(verb), 7, "postgres-refused", "row-level security")
 
 
+@pytest.mark.in_turns("one pool each")
 def test_a_job_by_a_pooler(job: Job, server: Postgres, pooler: Pooler) -> None:
     server.execute(f"alter role {_ROLE} bypassrls")
     try:

@@ -374,6 +374,7 @@ def sent(job: Job) -> list[str]:
     return sorted((record.key or b"").decode() for record in job.records())
 
 
+@pytest.mark.slow
 def test_the_sample_killed_and_run_again(job: Job, server: Postgres, sample: list[str]) -> None:
     planned = job.run("plan")
     assert (planned.exit_code, planned.data["items"]) == (0, 3), planned

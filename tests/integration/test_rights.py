@@ -87,6 +87,7 @@ def claims(job: Guarded) -> dict[int, int]:
     return end_offsets(job.broker.direct, OFFSETS)
 
 
+@pytest.mark.in_turns("one right each")
 @pytest.mark.parametrize("instead", [(), (AclOperation.DESCRIBE,)], ids=["not even seen", "seen"])
 def test_a_source_that_may_not_be_read(job_of_user: Guarded, instead: tuple[AclOperation, ...]) -> None:
     """It is refused before the job is claimed: an earlier run is not fenced for it."""
@@ -97,11 +98,13 @@ def test_a_source_that_may_not_be_read(job_of_user: Guarded, instead: tuple[AclO
     assert claims(job) == before
 
 
+@pytest.mark.in_turns("one right each")
 def test_a_sink_that_may_not_be_seen(job_of_user: Guarded) -> None:
     job_of_user.allow_all_but(ResourceType.TOPIC, job_of_user.job.name)
     job_of_user.run_refused("broker-refused", job_of_user.job.name, "kafka-acls --add", "run again")
 
 
+@pytest.mark.in_turns("one right each")
 def test_a_sink_that_may_not_be_written(job_of_user: Guarded) -> None:
     """Only a task finds out; with the right added the next run sends all, once."""
     job = job_of_user
@@ -111,6 +114,7 @@ def test_a_sink_that_may_not_be_written(job_of_user: Guarded) -> None:
     job.run_complete()
 
 
+@pytest.mark.in_turns("one right each")
 def test_transactional_ids_that_are_not_allowed(job_of_user: Guarded) -> None:
     """None of them; then that of the driver alone, and none of a task."""
     job = job_of_user
@@ -124,6 +128,7 @@ def test_transactional_ids_that_are_not_allowed(job_of_user: Guarded) -> None:
     job.run_refused("broker-refused", f"{ids}0", "kafka-acls --add", "run again")
 
 
+@pytest.mark.in_turns("one right each")
 @pytest.mark.parametrize("left", [AclOperation.WRITE, AclOperation.READ], ids=["not read", "not written"])
 def test_an_offsets_topic_that_is_not_open_to_the_user(job_of_user: Guarded, left: AclOperation) -> None:
     """Without either of its two rights nothing is sent, and the topic is named."""
@@ -138,6 +143,7 @@ def test_an_offsets_topic_that_is_not_open_to_the_user(job_of_user: Guarded, lef
     job.run_complete()
 
 
+@pytest.mark.in_turns("one right each")
 def test_a_topic_that_the_user_may_not_create(job_of_user: Guarded) -> None:
     job = job_of_user
     job.job.edit_spec(f'topic = "{job.job.name}"', f'topic = "{job.job.name}-new"')
@@ -171,6 +177,7 @@ def with_dead_letters(job: Guarded) -> tuple[str, list[Allowed]]:
     return dead, [*job.needed, (ResourceType.TOPIC, dead, AclOperation.WRITE)]
 
 
+@pytest.mark.in_turns("one right each")
 def test_a_dead_letter_topic_that_may_not_be_written(job_of_user: Guarded) -> None:
     """Not even seen: refused before anything is sent. Seen: a task finds out, and nothing is sent without its letter."""
     job = job_of_user
@@ -185,6 +192,7 @@ def test_a_dead_letter_topic_that_may_not_be_written(job_of_user: Guarded) -> No
     assert len(read_committed(job.broker.direct, dead)) == 1
 
 
+@pytest.mark.in_turns("one right each")
 def test_an_audit_of_dead_letters_that_may_not_be_read(job_of_user: Guarded) -> None:
     job, kind, env = job_of_user, ResourceType.TOPIC, {"GUARDED_PASSWORD": PASSWORD}
     dead, rights = with_dead_letters(job)
@@ -198,6 +206,7 @@ def test_an_audit_of_dead_letters_that_may_not_be_read(job_of_user: Guarded) -> 
     assert done.exit_code == 0, done
 
 
+@pytest.mark.in_turns("one right each")
 def test_looks_and_audits_need_no_right_to_write(job_of_user: Guarded) -> None:
     job, kind = job_of_user, ResourceType.TOPIC
     job.run_complete()
@@ -228,6 +237,7 @@ def test_the_page_lists_the_rights_that_these_tests_give() -> None:
         assert "| {} | the dead-letter topic | {} |".format(*row) in page
 
 
+@pytest.mark.in_turns("one right each")
 def test_a_right_that_is_taken_away_in_mid_run(job_of_user: Guarded) -> None:
     """Behind the look at the source, before tasks read it: the run says so, and the next one sends all."""
     job = job_of_user

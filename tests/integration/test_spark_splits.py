@@ -92,6 +92,7 @@ def planned(source: FileSource, listing: Listing, size: int = SIZE) -> list[tupl
     )
 
 
+@pytest.mark.in_turns("one format each")
 @pytest.mark.parametrize("format", SCHEMAS)
 @pytest.mark.parametrize("size", [SIZE, 4096, 7_000_000])
 def test_cuts_are_spark_s(spark: SparkSession, tmp_path: Path, format: str, size: int) -> None:
@@ -132,6 +133,7 @@ def test_codecs_are_hadoop_s(spark: SparkSession) -> None:
         assert is_splittable("json", {}, f"/x/a{suffix}") is (codec is None or splittable.isInstance(codec)), suffix
 
 
+@pytest.mark.in_turns("one format each")
 @pytest.mark.parametrize("format", SCHEMAS)
 def test_rows_of_every_split_are_found_under_our_name_and_time(
     spark: SparkSession, tmp_path: Path, format: str

@@ -112,6 +112,7 @@ def in_words(
     return named
 
 
+@pytest.mark.in_turns("one format each")
 @pytest.mark.parametrize("where", [None, "n % 3 = 0", "n > 1000"])
 @pytest.mark.parametrize("format", OF_FORMAT)
 def test_rows_know_their_split(spark: SparkSession, tmp_path: Path, format: str, where: str | None) -> None:

@@ -34,6 +34,7 @@ _VALUES = {
 }
 
 
+@pytest.mark.in_turns("one pair of types each")
 @pytest.mark.parametrize("first", _FIRST)
 @pytest.mark.parametrize("second", ["bigint", "date", 'text collate "C"'])
 def test_each_row_once_in_the_order_of_the_server(server: Postgres, first: str, second: str) -> None:

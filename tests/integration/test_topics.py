@@ -93,6 +93,7 @@ def test_what_read_committed_shows(job: Job, source: SourceTopic) -> None:
     assert_verified(job)
 
 
+@pytest.mark.in_turns("one property of a topic each")
 def test_a_range_of_nothing_but_aborted_records(job: Job, source: SourceTopic) -> None:
     """Breaks when such a range is never done: it would be read again by every run, or hold the topic up."""
     copy_job(job, source)
@@ -104,6 +105,7 @@ def test_a_range_of_nothing_but_aborted_records(job: Job, source: SourceTopic) -
     assert_done(job.run(), records_sent=2)
 
 
+@pytest.mark.in_turns("one property of a topic each")
 @pytest.mark.slow_cases("by Spark")
 @pytest.mark.parametrize("way", ["straight", "by Spark"])
 def test_every_part_of_a_record_is_copied(job: Job, source: SourceTopic, way: str) -> None:
@@ -137,6 +139,7 @@ def test_filtered_and_with_another_key(job: Job, source: SourceTopic) -> None:
     assert_done(job.run(), records_sent=0)
 
 
+@pytest.mark.in_turns("one property of a topic each")
 def test_several_records_of_one(job: Job, source: SourceTopic) -> None:
     """`explode`, killed inside a source record: breaks when its other records are lost or doubled."""
     copy_job(
@@ -155,6 +158,7 @@ def test_several_records_of_one(job: Job, source: SourceTopic) -> None:
     ]
 
 
+@pytest.mark.in_turns("one property of a topic each")
 def test_a_record_that_the_sink_refuses_is_left_out(job: Job, source: SourceTopic) -> None:
     """As the hint says: by `where`, with --accept-change; what was sent before it is not sent again."""
     create_topic(job.servers, job.name, config={"max.message.bytes": "2000"})
@@ -230,6 +234,7 @@ def test_a_scope_that_is_half_read_is_read_to_its_end(job: Job, source: SourceTo
     assert_done(job.run(), records_sent=0)
 
 
+@pytest.mark.in_turns("one property of a topic each")
 def test_records_without_a_key_keep_their_partition(job: Job) -> None:
     """And so their order, over a kill and over runs; those with a key go where the key says. Breaks when they are spread."""
     source = SourceTopic(job.servers, f"{job.name}-from", partitions=3)
@@ -262,6 +267,7 @@ def test_records_without_a_key_through_spark(job: Job) -> None:
     assert without_a_key(job) == left
 
 
+@pytest.mark.in_turns("one property of a topic each")
 def test_records_without_a_key_where_the_sink_has_fewer_partitions(job: Job) -> None:
     """They are all there, spread, and the run says so, unless the spec says where they go."""
     source = SourceTopic(job.servers, f"{job.name}-from", partitions=3)
@@ -368,6 +374,7 @@ def test_records_that_retention_took_unread(job: Job, source: SourceTopic) -> No
     assert_done(job.run("run", "--from-scratch"), records_sent=1)
 
 
+@pytest.mark.in_turns("one property of a topic each")
 def test_a_gap_that_is_accepted(job: Job, source: SourceTopic) -> None:
     """In the middle of a job, and between jobs. Breaks when a record that is left is not sent, or what is missing not told."""
     copy_job(job, source, transaction='timeout = "10s"\nmax_records = 4', create="{ partitions = 1 }")
@@ -399,6 +406,7 @@ def test_a_gap_that_is_accepted(job: Job, source: SourceTopic) -> None:
     assert job.run("status").data["gaps"] == []
 
 
+@pytest.mark.in_turns("one property of a topic each")
 def test_the_rest_of_a_record_that_is_gone(job: Job, source: SourceTopic) -> None:
     """Killed inside what `explode` makes of a record, which is then deleted. Breaks when the run waits for it for ever."""
     copy_job(
@@ -435,6 +443,7 @@ def test_records_that_are_deleted_while_a_run_has_not_got_there(job: Job, source
     assert copied(job) == []
 
 
+@pytest.mark.in_turns("one property of a topic each")
 def test_a_topic_that_is_recreated(job: Job, source: SourceTopic) -> None:
     """Between runs and in mid-run. Breaks when offsets of one topic are taken for those of another."""
     copy_job(job, source)
@@ -490,6 +499,7 @@ def test_preview_and_check(job: Job, source: SourceTopic) -> None:
     assert checked.exit_code == 0, checked
 
 
+@pytest.mark.in_turns("one property of a topic each")
 def test_the_sample(job: Job) -> None:
     """Breaks when sample_configs/topic-copy.toml is not what a run takes."""
     text = (Path(__file__).parents[2] / "sample_configs" / "topic-copy.toml").read_text()
@@ -510,6 +520,7 @@ def test_the_sample(job: Job) -> None:
 # ---- init --from -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turns("one property of a topic each")
 def test_init_from_a_topic(job: Job) -> None:
     """init --from kafka://…, check, run: each record once, in its partition, with no edit but the cluster's name.
 

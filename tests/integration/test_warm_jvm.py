@@ -140,6 +140,7 @@ def test_what_differs_starts_its_own_jvm(warm: WarmJvm, job: Job, monkeypatch: p
     assert_exact(job)
 
 
+@pytest.mark.in_turns("one end of a driver or a JVM each")
 def test_an_edited_library_is_used_by_the_next_run(warm: WarmJvm, make_job: Callable[[], Job]) -> None:
     """Breaks when a run's workers are forked by the daemon of an earlier run."""
     jobs = make_job(), make_job()
@@ -155,6 +156,7 @@ def test_an_edited_library_is_used_by_the_next_run(warm: WarmJvm, make_job: Call
     assert_warm(warm, jobs[0], before, 2)
 
 
+@pytest.mark.in_turns("one end of a driver or a JVM each")
 def test_a_jvm_killed_in_mid_run(warm: WarmJvm, job: Job) -> None:
     """Breaks when the run waits for a JVM that is gone."""
     write_files(job, files=1, rows=6_000)
@@ -186,6 +188,7 @@ def test_a_frozen_jvm_is_not_used(warm: WarmJvm, job: Job) -> None:
     assert_exact(job)
 
 
+@pytest.mark.in_turns("one end of a driver or a JVM each")
 def test_a_jvm_frozen_in_mid_run_is_ended_by_spark_down(warm: WarmJvm, job: Job) -> None:
     """Breaks when `spark down` waits for the run, or the run for the JVM."""
     write_files(job, files=1, rows=6_000)
@@ -298,6 +301,7 @@ def test_commands_load_no_library_that_they_do_not_use(warm: WarmJvm, job: Job) 
         assert "pyspark.sql" in loaded and loaded & unused == set(), verb
 
 
+@pytest.mark.in_turns("one end of a driver or a JVM each")
 def test_the_next_driver_reads_no_setting_of_a_run(warm: WarmJvm, job: Job) -> None:
     """Breaks when settings of a run stay in the JVM, its folders, or its workers' environment."""
     write_files(job, files=1, rows=100)

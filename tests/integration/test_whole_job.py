@@ -69,6 +69,7 @@ def test_killed_before_its_commit_nothing_is_there(whole: Job, point: str) -> No
     assert_verified(whole)
 
 
+@pytest.mark.in_turns("one end of a run each")
 @pytest.mark.slow_cases("driver-before-verdict*", "task-after-commit-rows", "task-at-end*")
 @BOTH_INPUTS
 @pytest.mark.parametrize("point", ["task-after-commit", "task-at-end", "driver-before-verdict"])
@@ -82,6 +83,7 @@ def test_killed_behind_its_commit_everything_is_there(whole: Job, point: str) ->
     assert_verified(whole)
 
 
+@pytest.mark.in_turns("one end of a run each")
 def test_a_jvm_that_dies_in_the_middle_is_no_end(whole: Job) -> None:
     """Its task in Python sees a normal end of its input."""
     process = start_held(whole, "task-after-produce=sleep:6@2")
@@ -94,6 +96,7 @@ def test_a_jvm_that_dies_in_the_middle_is_no_end(whole: Job) -> None:
     assert_exact(whole)
 
 
+@pytest.mark.in_turns("one end of a run each")
 @pytest.mark.slow_cases("rows")
 @BOTH_INPUTS
 def test_a_row_that_cannot_be_sent_keeps_all_from_being_sent(whole: Job) -> None:
@@ -116,6 +119,7 @@ def test_a_row_that_cannot_be_sent_keeps_all_from_being_sent(whole: Job) -> None
     assert_verified(whole)
 
 
+@pytest.mark.in_turns("one end of a run each")
 @pytest.mark.slow_cases("rows")
 @BOTH_INPUTS
 def test_above_its_limits_it_is_refused(whole: Job) -> None:
@@ -133,6 +137,7 @@ def test_one_that_takes_longer_than_its_transaction_may_be_open_is_refused(whole
     assert seen(whole) == 0
 
 
+@pytest.mark.in_turns("one end of a run each")
 def test_what_was_sent_in_part_is_not_sent_at_once(whole: Job) -> None:
     whole.edit_spec('boundary = "job"', 'boundary = "limits"')
     limits(whole, 1_000)

@@ -8,6 +8,8 @@ import re
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from tests.support.harness import SPEC, Job, assert_done, assert_refused, end_offsets, topic_exists
 from tests.support.held_runs import run_killed_at
 
@@ -50,6 +52,7 @@ def document(numbers: range) -> bytes:
     return b'<?xml version="1.0"?>\n<ns:orders xmlns:ns="urn:x">' + b"".join(map(order, numbers)) + b"</ns:orders>\n"
 
 
+@pytest.mark.slow
 def test_from_the_first_look_to_the_audit(job: Job) -> None:
     """Breaks when rows of XML are lost, doubled or changed behind a kill, or sent before what is wrong was found."""
     for day in ("2026-01-01", "2026-01-02"):

@@ -62,6 +62,7 @@ def read_with(spark: SparkSession, folder: Path, made: ReadSettings) -> tuple[li
     return [tuple(row) for row in records.collect()], whole.mapInArrow(tell, schema).toArrow().to_batches()
 
 
+@pytest.mark.in_turns("one expression each")
 @pytest.mark.parametrize("format", ["json", "parquet"])
 @pytest.mark.parametrize("made", _MADE)
 def test_it_is_the_last_one(tmp_path: Path, spark: SparkSession, format: str, made: str) -> None:

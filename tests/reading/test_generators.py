@@ -55,6 +55,7 @@ def read(spark: SparkSession, folder: Path, made: ReadSettings) -> tuple[list[st
     return [bytes(row.value).decode() for row in rows if row[CORRUPT] is None], corrupt
 
 
+@pytest.mark.in_turns("one generator each")
 @pytest.mark.parametrize("generator", _GENERATORS)
 def test_one_row_of_each_corrupt_row(tmp_path: Path, spark: SparkSession, generator: str) -> None:
     lines = [_GOOD[0], _BROKEN[0], *_GOOD[1:3], *_BROKEN[1:], _GOOD[3]]

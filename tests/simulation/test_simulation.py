@@ -61,6 +61,7 @@ def test_what_was_mended_once(seed: int) -> None:
     assert run_schedule(seed).violation is None
 
 
+@pytest.mark.in_turns("one rule each")
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_that_is_switched_off_is_missed(rule: str) -> None:

@@ -16,15 +16,17 @@ TURNS = 16
 
 @dataclass(eq=False)
 class Item:
-    """A test as pytest collects it, and the nodes whose marks it has."""
+    """A test as pytest collects it, and its marks."""
 
     nodeid: str
-    marks: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)  # by name: node and arguments
+    marks: Mapping[str, tuple[str, Mapping[str, Any]]] = field(
+        default_factory=dict
+    )  # by name: reason and other arguments
 
-    def iter_markers_with_node(self, name: str) -> Iterator[tuple[Any, pytest.Mark]]:
+    def iter_markers(self, name: str) -> Iterator[pytest.Mark]:
         if name in self.marks:
-            node, arguments = self.marks[name]
-            yield Item(node), pytest.Mark(name, ("why",), dict(arguments), _ispytest=True)
+            reason, arguments = self.marks[name]
+            yield pytest.Mark(name, (reason,), dict(arguments), _ispytest=True)
 
     def get_closest_marker(self, name: str) -> object:
         return self.marks.get(name)
@@ -40,39 +42,50 @@ def _played(tests: list[Any]) -> list[list[Any]]:
     return [[test for test in tests if test not in out] for out in left]
 
 
-@pytest.mark.parametrize("count", [1, 15, 16, 17, 43])
-@pytest.mark.parametrize("node", ["a.py", "a.py::test_it"])
-def test_all_turns_together_play_every_case_once(count: int, node: str) -> None:
-    tests = _cases("a.py::test_it", count, in_turns=(node, {}))
+@pytest.mark.parametrize("count", [16, 17, 43])
+def test_all_turns_together_play_every_case_once(count: int) -> None:
+    tests = _cases("a.py::test_it", count, in_turns=("why", {}))
     played = _played(tests)
     assert Counter(test for turn in played for test in turn) == Counter(tests)
     assert max(map(len, played)) - min(map(len, played)) <= 1
 
 
+@pytest.mark.parametrize("count", [1, 2, 15])
+def test_of_fewer_cases_than_turns_each_turn_plays_one(count: int) -> None:
+    """Breaks when a promise has no test in some turns."""
+    tests = _cases("a.py::test_it", count, in_turns=("why", {}))
+    played = _played(tests)
+    assert {len(turn) for turn in played} == {1}
+    assert {test for turn in played for test in turn} == set(tests)
+
+
 def test_a_test_without_a_mark_is_played_by_every_turn() -> None:
-    tests = _cases("a.py::test_it", 3) + _cases("a.py::test_other", 40, in_turns=("a.py::test_other", {}))
+    tests = _cases("a.py::test_it", 3) + _cases("a.py::test_other", 40, in_turns=("why", {}))
     assert all(turn[:3] == tests[:3] for turn in _played(tests))
 
 
-def test_the_cases_of_each_function_take_turns_among_themselves() -> None:
-    """Breaks when the marks of single cases are no group: their function is, so that no turn plays one function alone."""
-    one, other = (
-        [Item(f"a.py::{name}[{number}]", {"in_turns": (f"a.py::{name}[{number}]", {})}) for number in range(32)]
-        for name in ("test_one", "test_other")
-    )
-    for turn in _played([*one, *other]):  # type: ignore[list-item]
-        assert (len([test for test in turn if test in one]), len(turn)) == (2, 4)
+def test_the_functions_of_a_module_with_one_reason_take_turns() -> None:
+    """Breaks when functions without parameters are groups of their own, of which every turn plays all."""
+    tests = [Item(f"a.py::test_{name}", {"in_turns": ("why", {})}) for name in range(8)]
+    others = [
+        Item("a.py::test_other", {"in_turns": ("another reason", {})}),
+        Item("b.py::test", {"in_turns": ("why", {})}),
+    ]
+    for turn in _played([*tests, *others]):
+        assert len(turn) == 3 and set(others) < set(turn)
 
 
 def test_only_the_cases_that_a_pattern_names_take_turns() -> None:
-    tests = _cases("a.py::test_it", 20, in_turns=("a.py", {"cases": "case-1*"}))
+    tests = _cases("a.py::test_it", 40, in_turns=("why", {"cases": "case-[123]*"}))
     counts = Counter(test.nodeid for turn in _played(tests) for test in turn)
     assert {name for name, times in counts.items() if times == 1} == {
-        test.nodeid for test in tests if "[case-1" in test.nodeid
+        test.nodeid
+        for test in tests
+        if test.nodeid.startswith(("a.py::test_it[case-1", "a.py::test_it[case-2", "a.py::test_it[case-3"))
     }
     assert set(counts.values()) == {1, TURNS}
 
 
 def test_other_slow_tests_are_played_by_every_fourth_turn() -> None:
-    tests = _cases("a.py::test_it", 9, slow=("a.py", {}))
+    tests = _cases("a.py::test_it", 9, slow=("", {}))
     assert Counter(test for turn in _played(tests) for test in turn) == Counter(dict.fromkeys(tests, TURNS // 4))
