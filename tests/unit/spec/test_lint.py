@@ -13,7 +13,7 @@ from eosingest.errors import SpecError
 from eosingest.spec import load
 from eosingest.spec.columns import columns_of
 from eosingest.spec.lint import expression_problems
-from tests.unit.valid_expressions import EXAMPLES, ODD, SCHEMA
+from tests.unit.spec.valid_expressions import EXAMPLES, ODD, SCHEMA
 
 COLUMNS = "id BIGINT, user STRING, amount DOUBLE, ts TIMESTAMP, s STRUCT<a: INT>"
 

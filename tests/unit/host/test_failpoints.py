@@ -15,7 +15,7 @@ import pytest
 
 from eosingest.host.failpoints import NAMES
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PASS_THREE_TIMES = """
 from eosingest.host.failpoints import fail_point
 for hit in range(1, 4):

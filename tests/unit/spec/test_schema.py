@@ -14,7 +14,7 @@ from jsonschema import Draft7Validator
 from eosingest.errors import SpecError
 from eosingest.spec import TEMPLATE, json_schema, load
 
-SAMPLES = Path(__file__).parents[2] / "sample_configs"
+SAMPLES = Path(__file__).parents[3] / "sample_configs"
 NAMES = sorted(path.name for path in SAMPLES.glob("*.toml"))
 PARAMS = {"orders-json.toml": {"date": "2026-11-20"}, "orders-avro.toml": {"registry": "http://localhost:8081"}}
 MINIMAL = (

@@ -18,11 +18,11 @@ import yaml
 from eosingest.spark.site import spark_defaults
 from eosingest.spec import load
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"
 KUBERNETES = "1.37"
 ENVIRONMENT = ("POD_NAME", "POD_NAMESPACE", "POD_IP", "KAFKA_USER", "KAFKA_PASSWORD")
-CERTIFICATE = Path(__file__).parent / "tls/cert.pem"  # librdkafka looks at it
+CERTIFICATE = Path(__file__).parents[1] / "tls/cert.pem"  # librdkafka looks at it
 HADOLINT = Path(sys.executable).with_name("hadolint")
 
 

@@ -13,7 +13,7 @@ import pytest
 from eosingest.host.host_lock import HostLock
 from tests.support.harness import wait_for
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 HOLD = """
 import sys
 from eosingest.host.host_lock import HostLock

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "eosingest"
+PACKAGE = Path(__file__).parents[3] / "eosingest"
 ROOMS = ("protocol", "spark", "audit", "report", "app", "cli", "records", "kafka")
 MODULES = sorted(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py"))
 

@@ -18,7 +18,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.unreachable import Reason, reasons
 
-TLS = Path(__file__).parent / "tls"  # a key of this test alone: it protects nothing
+TLS = Path(__file__).parents[1] / "tls"  # a key of this test alone: it protects nothing
 TRUSTED = {"ssl_ca_location": str(TLS / "cert.pem")}
 ANY_NAME = {"ssl_endpoint_identification_algorithm": "none"}
 Listen = Callable[..., str]

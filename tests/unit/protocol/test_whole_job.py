@@ -27,7 +27,7 @@ from tests.support.builders import (
     planned_split,
     source_file,
 )
-from tests.unit.test_task import ATTEMPT, DEAD, UNCERTAIN, A, B, C, World, later, rows, run, through, values
+from tests.unit.protocol.test_task import ATTEMPT, DEAD, UNCERTAIN, A, B, C, World, later, rows, run, through, values
 
 ALL = Signal.ALL
 
