@@ -14,7 +14,7 @@ from eosingest.errors import FatalError, SpecError
 from eosingest.sources.files.formats.encodings import ENCODINGS
 from eosingest.sources.files.text_checks import BadTextError, check_text
 from eosingest.spec.expressions import unstable
-from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
+from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
 
 _ROWS = b'{"n":1,"t":"10:30","u":"2020-01-01 10:00:00"}\n{"n":2,"t":"2020-01-02 10:30:00","u":"x"}\n'
 

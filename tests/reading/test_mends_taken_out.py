@@ -48,10 +48,10 @@ from eosingest.sources.files.xml import text as xml_text
 from eosingest.sources.files.xml import values as xml_values
 from eosingest.sources.files.xml.columns import settings_of
 from eosingest.spark import times
-from tests.reading import lab as lab_module
-from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
-from tests.reading.play import play, sent_wrong
-from tests.reading.table import Case, named
+from tests.support.reading import lab as lab_module
+from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
+from tests.support.reading.play import play, sent_wrong
+from tests.support.reading.table import Case, named
 
 _MOST = 25  # of a switch's cases that Spark reads: the table is played as a whole elsewhere
 Patch = Callable[[pytest.MonkeyPatch], None]

@@ -10,7 +10,7 @@ import pyarrow.parquet as parquet
 from py4j.protocol import Py4JJavaError
 
 from eosingest.spark import causes
-from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
+from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
 
 _ROWS = 400
 _TABLE = pa.table({"s": [f"v{n % 50:04d}" for n in range(_ROWS)], "n": [n * 7919 for n in range(_ROWS)]})

@@ -14,7 +14,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from eosingest.errors import EosingestError, FatalError
-from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
+from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
 
 _DATE = datetime.date(2020, 1, 2)
 _TIME = datetime.datetime(2020, 1, 2, 3, 4, 5)

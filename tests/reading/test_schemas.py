@@ -15,10 +15,10 @@ from eosingest.sources.files.formats.options import reader_options
 from eosingest.sources.files.reading.outgrown import check_pinned_schema
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.source import FileSource
-from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
-from tests.reading.table_avro import column, record
-from tests.reading.table_avro import packed as avro
 from tests.reading.test_parquet_orc_types import packed
+from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
+from tests.support.reading.table_avro import column, record
+from tests.support.reading.table_avro import packed as avro
 
 _HEADER = {"header": "true"}
 # Format, files, the pinned schema; what is said of them, "" where they fit; the schema for both.

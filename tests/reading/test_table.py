@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
-from tests.reading.play import play, refused_wrong, sent_wrong
-from tests.reading.table import Case, named, table
+from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
+from tests.support.reading.play import play, refused_wrong, sent_wrong
+from tests.support.reading.table import Case, named, table
 
 _ONE_OF = 100
 _READING = Path(__file__).parents[2] / "docs" / "reading.md"

@@ -19,7 +19,7 @@ from eosingest.sources.files.source import FileSource
 from eosingest.sources.files.text_checks import BadTextError
 from eosingest.sources.files.whole_csv import check_csv, first_row
 from eosingest.sources.files.whole_json import check_json
-from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
+from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
 
 Check = Callable[[Iterable[bytes], Mapping[str, str]], None]
 DOUBLED = {"escape": '"'}

@@ -26,8 +26,8 @@ from eosingest.sources.files.xml.schema import parse, problems
 from eosingest.spark import python_scan
 from eosingest.spark.reading import direct_reading, frame_reading
 from eosingest.spark.worker import to_batch
-from tests.reading.lab import Lab, lab  # noqa: F401 - a fixture
 from tests.support.compressed import SKIPPABLE, zstd
+from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
 
 _SCHEMA = "_id STRING, a STRING, n INT, o STRUCT<_u: STRING, _VALUE: STRING, m: INT>, r ARRAY<STRING>, d DATE"
 

@@ -11,14 +11,6 @@ from pyspark.sql import SparkSession
 
 from eosingest.sources import registry
 from eosingest.sources.files.storage import object_stream
-from tests.sources.buckets import InBucket
-from tests.sources.by_registry import ByRegistry
-from tests.sources.in_hdfs import InHdfs
-from tests.sources.in_process import Life
-from tests.sources.kinds import KINDS
-from tests.sources.subject import SPLIT_SIZE, Subject
-from tests.sources.tables import Table
-from tests.sources.topics import OnBroker
 from tests.support import hdfs as hadoop
 from tests.support import registry as schemas
 from tests.support import s3proxy
@@ -27,6 +19,14 @@ from tests.support.postgres import Postgres, running_postgres
 from tests.support.registry import SchemaRegistry
 from tests.support.s3proxy import Store
 from tests.support.shared_broker import running_broker
+from tests.support.sources.buckets import InBucket
+from tests.support.sources.by_registry import ByRegistry
+from tests.support.sources.in_hdfs import InHdfs
+from tests.support.sources.in_process import Life
+from tests.support.sources.kinds import KINDS
+from tests.support.sources.subject import SPLIT_SIZE, Subject
+from tests.support.sources.tables import Table
+from tests.support.sources.topics import OnBroker
 from tests.support.warm_spark import warm_spark
 
 

@@ -26,12 +26,12 @@ from eosingest.sources.files.storage.s3 import S3Storage
 from eosingest.sources.files.storage.s3_places import S3Places
 from eosingest.spec import load
 from tests.sources.conftest import made_subject
-from tests.sources.in_process import Life
-from tests.sources.in_store import Contents, lines_of
-from tests.sources.kinds import TextInBucket
-from tests.sources.meddling import BEFORE_THE_LISTING, MOMENTS, Meddler, assert_noticed, run_meddled
-from tests.sources.subject import Subject
 from tests.support.s3proxy import ACCESS_KEY, SECRET_KEY, Store
+from tests.support.sources.in_process import Life
+from tests.support.sources.in_store import Contents, lines_of
+from tests.support.sources.kinds import TextInBucket
+from tests.support.sources.meddling import BEFORE_THE_LISTING, MOMENTS, Meddler, assert_noticed, run_meddled
+from tests.support.sources.subject import Subject
 
 
 @pytest.fixture(params=["text.s3"])

@@ -31,9 +31,9 @@ from eosingest.sources.files.reading.scan import FileScan
 from eosingest.sources.files.reading.spark_reader import SparkReader
 from eosingest.spark.record_columns import record_frame
 from eosingest.spec import load
-from tests.sources.subject import SPLIT_SIZE
 from tests.sources.test_buckets import ODD
 from tests.support.s3proxy import Store
+from tests.support.sources.subject import SPLIT_SIZE
 
 Warm = Callable[[], SparkSession]
 _NAMES = ("a b%20ü+.x", "c.x", "d'&=,;~!@.x")

@@ -18,11 +18,14 @@ from eosingest.host import failpoints
 from eosingest.host.failpoints import NAMES
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import Listing
-from tests.sources.by_registry import ByRegistry
 from tests.sources.conftest import made_subject
-from tests.sources.in_process import MAX_RECORDS, TOPIC, Life
-from tests.sources.jobs import assert_sent_once, job_over
-from tests.sources.kinds import (
+from tests.support.builders import Place, place
+from tests.support.held_runs import run_killed_at
+from tests.support.ledger import PROCESSES
+from tests.support.sources.by_registry import ByRegistry
+from tests.support.sources.in_process import MAX_RECORDS, TOPIC, Life
+from tests.support.sources.jobs import assert_sent_once, job_over
+from tests.support.sources.kinds import (
     BY_PARTS,
     BY_SCHEMA,
     CHANGING,
@@ -34,10 +37,7 @@ from tests.sources.kinds import (
     UNSEEN,
     paired,
 )
-from tests.sources.subject import by_topic
-from tests.support.builders import Place, place
-from tests.support.held_runs import run_killed_at
-from tests.support.ledger import PROCESSES
+from tests.support.sources.subject import by_topic
 
 ALL = paired(KINDS)
 IN_TIME = paired(KINDS, always=OF_EACH_LISTING)

@@ -26,14 +26,14 @@ from eosingest.sources.files.storage.hdfs import HdfsStorage
 from eosingest.sources.files.storage.hdfs_places import HdfsPlaces
 from eosingest.sources.files.storage.named_file import data_file
 from tests.sources.conftest import made_subject
-from tests.sources.in_process import Life
-from tests.sources.in_store import Contents, lines_of
-from tests.sources.kinds import TextInHdfs
-from tests.sources.meddling import BEFORE_THE_LISTING, MOMENTS, Meddler, assert_noticed, run_meddled
-from tests.sources.subject import Subject
 from tests.sources.test_buckets import ODD
 from tests.support.harness import wait_for
 from tests.support.hdfs import PAGE_NAMES, USER, Hdfs
+from tests.support.sources.in_process import Life
+from tests.support.sources.in_store import Contents, lines_of
+from tests.support.sources.kinds import TextInHdfs
+from tests.support.sources.meddling import BEFORE_THE_LISTING, MOMENTS, Meddler, assert_noticed, run_meddled
+from tests.support.sources.subject import Subject
 
 
 @pytest.fixture(params=["text.hdfs"])

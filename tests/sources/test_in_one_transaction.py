@@ -12,14 +12,14 @@ import pytest
 
 from eosingest.host.failpoints import NAMES
 from tests.sources.conftest import made_subject
-from tests.sources.in_one_transaction import EndsEarly
-from tests.sources.in_process import MAX_RECORDS, Life
-from tests.sources.jobs import assert_all_sent, assert_nothing_sent, assert_sent_once, job_over
-from tests.sources.kinds import CHANGING, KINDS, WHOLE, FileSubject, paired
-from tests.sources.meddling import Meddler, run_meddled
 from tests.sources.test_conformance import assert_exact, half_sent
 from tests.support.builders import place
 from tests.support.held_runs import run_killed_at
+from tests.support.sources.in_one_transaction import EndsEarly
+from tests.support.sources.in_process import MAX_RECORDS, Life
+from tests.support.sources.jobs import assert_all_sent, assert_nothing_sent, assert_sent_once, job_over
+from tests.support.sources.kinds import CHANGING, KINDS, WHOLE, FileSubject, paired
+from tests.support.sources.meddling import Meddler, run_meddled
 
 ALWAYS = ("text.whole",)  # by Spark as well where the end of the rows is Spark's
 ALL = paired(WHOLE, always=ALWAYS)

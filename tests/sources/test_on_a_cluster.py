@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.sources.conftest import made_subject
-from tests.sources.jobs import assert_nothing_sent, assert_sent_once, job_over
-from tests.sources.kinds import SHARED, SHARED_WHOLE
 from tests.support.harness import kill_group, wait_for
 from tests.support.job_checks import open_transactions
+from tests.support.sources.jobs import assert_nothing_sent, assert_sent_once, job_over
+from tests.support.sources.kinds import SHARED, SHARED_WHOLE
 from tests.support.spark_clusters import QUICK_EXECUTORS, Standalone, environment, standalone
 
 pytestmark = [pytest.mark.slow, pytest.mark.in_turns("one kind of source each")]

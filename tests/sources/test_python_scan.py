@@ -26,10 +26,10 @@ from eosingest.spark.python_scan import PythonScan
 from eosingest.spark.reading import direct_reading, frame_reading
 from eosingest.spark.record_columns import HEADERS_TYPE, RecordSettings
 from eosingest.spark.worker import to_batch
-from tests.sources.kinds import Ledger, LedgerBySql
 from tests.support.builders import plan, planned_item, planned_split, source_file
 from tests.support.harness import Job, assert_done
 from tests.support.ledger import PROCESSES, die_at
+from tests.support.sources.kinds import Ledger, LedgerBySql
 
 COLUMNS = {"k": "STRING", "Odd name": "BINARY", "n": "BIGINT"}
 ROWS = [("a", b"one", 1), (None, b"", 2), ("", None, 3), ("ü", b"\xff\x00", None), ("e", b"five", 5)]

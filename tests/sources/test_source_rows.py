@@ -23,9 +23,9 @@ from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task_contract import Batch, Outcome, Signal, SplitEnd, TaskSettings
 from eosingest.records import checksum
 from eosingest.spark.positions import OffsetPositions
-from tests.sources.in_process import JOB, OFFSETS, TOPIC, Kafka, run_task
 from tests.support.builders import control_record, place, planned_split, split_id, task_settings
 from tests.support.memory_kafka import KilledError
+from tests.support.sources.in_process import JOB, OFFSETS, TOPIC, Kafka, run_task
 
 A, B = 11, 22  # the hashes of two splits
 STARTS = {A: 0, B: 100}

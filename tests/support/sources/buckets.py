@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import uuid
 
-from tests.sources.in_store import InStore
 from tests.support.s3proxy import Store
+from tests.support.sources.in_store import InStore
 
 _PART_BYTES = 8 << 20
 

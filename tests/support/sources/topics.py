@@ -13,9 +13,9 @@ from confluent_kafka import Consumer
 from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
 from eosingest.sources.topics.ranges import RangeSplit
-from tests.sources.subject import Plain
 from tests.support.harness import Record, read_committed, watermarks
 from tests.support.source_topics import Sent, SourceTopic
+from tests.support.sources.subject import Plain
 
 _ROWS = 24  # of a partition
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as parquet
 
-from tests.reading.table import Case, one
+from tests.support.reading.table import Case, one
 
 _ROWS = 300
 _DATE = datetime.date(2020, 1, 2)

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import uuid
 
-from tests.sources.in_store import InStore
 from tests.support.hdfs import Hdfs
+from tests.support.sources.in_store import InStore
 
 
 class InHdfs(InStore):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from tests.reading.independent import Columns, ddl, rows
+from tests.support.reading.independent import Columns, ddl, rows
 
 ONE_SPLIT = 1 << 20
 
@@ -69,7 +69,15 @@ class Case:
 @cache
 def table() -> tuple[Case, ...]:
     """Return all cases, each with an id of its own."""
-    from tests.reading import table_avro, table_columns, table_filters, table_rows, table_text, table_whole, table_xml
+    from tests.support.reading import (
+        table_avro,
+        table_columns,
+        table_filters,
+        table_rows,
+        table_text,
+        table_whole,
+        table_xml,
+    )
 
     of_rows = [*table_text.cases(), *table_rows.cases(), *table_whole.cases()]
     of_columns = [*table_columns.cases(), *table_filters.cases(), *table_avro.cases()]

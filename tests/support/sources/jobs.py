@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.sources.subject import Subject, on_error, sink_creation, transaction
 from tests.support.harness import Job, assert_done, create_topic, end_offsets, read_committed
+from tests.support.sources.subject import Subject, on_error, sink_creation, transaction
 
 
 def job_over(

@@ -54,9 +54,9 @@ from eosingest.spark.reading import DirectReading, FrameReading
 from eosingest.spark.settings import spark_settings
 from eosingest.spark.worker import ArrowInputs, JsonFit, SplitsCheck
 from eosingest.spec import Spec, load
-from tests.sources.subject import SPLIT_SIZE, Subject, on_error, sink_creation, transaction
 from tests.support.builders import control_record, task_settings
 from tests.support.memory_kafka import MemoryKafka, MemoryTaskKafka, Unheard, killed_at
+from tests.support.sources.subject import SPLIT_SIZE, Subject, on_error, sink_creation, transaction
 from tests.support.warm_spark import cut_by
 
 JOB, TOPIC, DEAD, OFFSETS = "job", "sink", "dead", "eosingest-offsets"

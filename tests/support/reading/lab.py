@@ -33,7 +33,7 @@ from eosingest.sources.files.source import FileSource
 from eosingest.spark import python_scan
 from eosingest.spark.direct import DirectInputs
 from eosingest.spark.record_columns import CORRUPT, SPLIT, RecordFrame, record_frame
-from tests.reading.independent import plain
+from tests.support.reading.independent import plain
 from tests.support.warm_spark import cut_by, warm_spark
 
 SPLIT_SIZE = 32 << 20

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from tests.reading.independent import Columns
-from tests.reading.table import Case, one
-from tests.reading.table_whole import damaged
 from tests.support.compressed import COMPRESS
+from tests.support.reading.independent import Columns
+from tests.support.reading.table import Case, one
+from tests.support.reading.table_whole import damaged
 
 _ROW = {"rowTag": "row"}
 _COLUMNS: Columns = {

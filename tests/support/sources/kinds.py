@@ -26,17 +26,19 @@ import pytest
 
 from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
-from tests.sources.buckets import InBucket
-from tests.sources.by_registry import ByRegistry
-from tests.sources.in_avro import InAvro
-from tests.sources.in_hdfs import InHdfs
-from tests.sources.in_json_schema import InJsonSchema
-from tests.sources.in_one_transaction import InOneTransaction
-from tests.sources.in_store import InStore
-from tests.sources.subject import SPLIT_SIZE, Plain
-from tests.sources.tables import Incremental, Query, Table, TableByText, TableByTwo
-from tests.sources.topics import Topic, TopicBySql
-from tests.sources.with_dead_letters import (
+from tests.support import ledger
+from tests.support.builders import place
+from tests.support.sources.buckets import InBucket
+from tests.support.sources.by_registry import ByRegistry
+from tests.support.sources.in_avro import InAvro
+from tests.support.sources.in_hdfs import InHdfs
+from tests.support.sources.in_json_schema import InJsonSchema
+from tests.support.sources.in_one_transaction import InOneTransaction
+from tests.support.sources.in_store import InStore
+from tests.support.sources.subject import SPLIT_SIZE, Plain
+from tests.support.sources.tables import Incremental, Query, Table, TableByText, TableByTwo
+from tests.support.sources.topics import Topic, TopicBySql
+from tests.support.sources.with_dead_letters import (
     BeforeTheEpoch,
     NoSuchPartition,
     TooLong,
@@ -46,8 +48,6 @@ from tests.sources.with_dead_letters import (
     WithDeadLetters,
     WithoutKey,
 )
-from tests.support import ledger
-from tests.support.builders import place
 
 _ITEM_ROWS = 60
 _LINE_BYTES = 64  # of some lines: those begin exactly where splits do

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from tests.reading import table_rows
-from tests.reading.independent import Columns
-from tests.reading.table import ONE_SPLIT, Case, one
 from tests.support.compressed import COMPRESS
+from tests.support.reading import table_rows
+from tests.support.reading.independent import Columns
+from tests.support.reading.table import ONE_SPLIT, Case, one
 
 _MULTI_LINE = {"multiLine": "true"}
 _DOCUMENT: Columns = {"n": "BIGINT", "s": "STRING", "x": "DOUBLE"}

@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.sources.in_avro import InAvro
-    from tests.sources.kinds import FileSubject
-    from tests.sources.topics import Topic
+    from tests.support.sources.in_avro import InAvro
+    from tests.support.sources.kinds import FileSubject
+    from tests.support.sources.topics import Topic
 else:
     InAvro = FileSubject = Topic = object
 

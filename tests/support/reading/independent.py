@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as parquet
 
-from tests.reading.independent_xml import xml_rows
 from tests.support.compressed import COMPRESS, independently
+from tests.support.reading.independent_xml import xml_rows
 
 # The type of a column: a name of SQL, [type of the elements], or {name: type of a field}.
 Type = str | list[Any] | dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Any
 
 import fastavro
 
-from tests.reading.table import Case, one
+from tests.support.reading.table import Case, one
 
 _ROWS = 200
 _MARKER = bytes(range(200, 216))
@@ -105,7 +105,7 @@ def _written() -> Iterator[Case]:
 
 
 def _as_sent(row: Any) -> Any:
-    from tests.reading.independent import plain
+    from tests.support.reading.independent import plain
 
     return plain(row)
 

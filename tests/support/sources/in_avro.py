@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 
-from tests.sources.by_registry import ByRegistry
+from tests.support.sources.by_registry import ByRegistry
 
 
 class InAvro(ByRegistry):

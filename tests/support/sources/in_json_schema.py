@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer
 
-from tests.sources.by_registry import ByRegistry
+from tests.support.sources.by_registry import ByRegistry
 
 _DRAFT = "http://json-schema.org/draft-07/schema#"
 

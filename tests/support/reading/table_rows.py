@@ -12,9 +12,9 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-from tests.reading.independent import Columns
-from tests.reading.table import ONE_SPLIT, Case, one
 from tests.support.compressed import COMPRESS
+from tests.support.reading.independent import Columns
+from tests.support.reading.table import ONE_SPLIT, Case, one
 
 _ABC: Columns = {"a": "STRING", "b": "STRING", "c": "STRING"}
 _TWO: Columns = {"a": "STRING", "b": "STRING"}

@@ -16,8 +16,8 @@ import pyarrow as pa
 import xxhash
 import zstandard
 
-from tests.reading.table import ONE_SPLIT, Case, one
 from tests.support.compressed import COMPRESS, SKIPPABLE, hadoop_lz4, rows_of, zstd
+from tests.support.reading.table import ONE_SPLIT, Case, one
 
 _LINES = b"".join(b"line %d of the text\n" % number for number in range(40))
 # Some 400 kB that hardly compress: several blocks of bzip2 and of zstd.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from eosingest.sources.files.source import FileSource
 
 if TYPE_CHECKING:
-    from tests.sources.kinds import FileSubject as Files
+    from tests.support.sources.kinds import FileSubject as Files
 else:
     Files = object
 

@@ -18,7 +18,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.support.registry import SchemaRegistry
 
 if TYPE_CHECKING:
-    from tests.sources.kinds import FileSubject as Base
+    from tests.support.sources.kinds import FileSubject as Base
 else:
     Base = object
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from eosingest.host import failpoints
-from tests.sources.in_process import Life
+from tests.support.sources.in_process import Life
 
 MOMENTS = {
     "between plan and read": ("driver-before-running", 1),

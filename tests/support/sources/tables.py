@@ -12,8 +12,8 @@ from pathlib import Path
 from eosingest.protocol.source import Split
 from eosingest.sources.postgres.ranges import KeyRange
 from eosingest.sources.registry import Kind
-from tests.sources.subject import Plain
 from tests.support.postgres import Postgres
+from tests.support.sources.subject import Plain
 
 _ROWS = 24  # of a range
 

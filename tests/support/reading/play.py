@@ -19,9 +19,9 @@ from pyspark.errors import PySparkException
 from eosingest.errors import EosingestError
 from eosingest.sources.files.formats import FORMATS
 from eosingest.spec.values import ROW_AS_JSON
-from tests.reading.independent import same
-from tests.reading.lab import Asked, Lab, Pending, without_spark
-from tests.reading.table import Case
+from tests.support.reading.independent import same
+from tests.support.reading.lab import Asked, Lab, Pending, without_spark
+from tests.support.reading.table import Case
 
 REFUSALS = (EosingestError, Py4JError, PySparkException)
 _TOGETHER = 64

@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.reading.independent import rows
-from tests.reading.table import Case, one
-from tests.reading.table_columns import packed
+from tests.support.reading.independent import rows
+from tests.support.reading.table import Case, one
+from tests.support.reading.table_columns import packed
 
 _NAN = float("nan")
 _TIME = datetime.datetime(2020, 1, 2, 3, 4, 5, 678901)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from eosingest.protocol.offsets.record import OffsetRecord
     from eosingest.protocol.plan import PlannedSplit
-    from tests.sources.subject import Subject as Base
+    from tests.support.sources.subject import Subject as Base
 else:
     Base = object
 
