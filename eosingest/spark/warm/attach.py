@@ -18,6 +18,7 @@ from eosingest.host.other_process import OtherProcess
 from eosingest.spark.warm import channel
 from eosingest.spark.warm.channel import Channel, UnusableError
 
+_LOOKS = 5  # the kernel's table of sockets may lack one while others open and close
 _attached: list[Channel] = []
 
 
@@ -63,7 +64,7 @@ def _gateway(answer: Mapping[str, Any]) -> Any:
         process = OtherProcess(*answer["jvm"])
     except OSError:
         raise UnusableError("it has ended") from None
-    if not _listens(process.pid, answer["port"]):
+    if not any(_listens(process.pid, answer["port"]) for _ in range(_LOOKS)):
         raise UnusableError(f"port {answer['port']} is not its own")
     given = {"PYSPARK_GATEWAY_PORT": str(answer["port"]), "PYSPARK_GATEWAY_SECRET": answer["secret"]}
     os.environ.update(given)
