@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 
 from tests.chaos.runs import Run
 from tests.chaos.whole import TOO_LARGE
-from tests.support.harness import Done, Job, Record, number_of, topic_exists
+from tests.support.commands import Done
+from tests.support.harness import Job, Record, number_of, topic_exists
 from tests.support.job_checks import (
     Line,
     assert_in_order,

@@ -24,7 +24,8 @@ from tests.chaos import checks, inputs, letters, whole
 from tests.chaos.inputs import Servers
 from tests.chaos.reader import Reader
 from tests.chaos.runs import Run
-from tests.support.harness import Done, Job
+from tests.support.commands import Done
+from tests.support.harness import Job
 from tests.support.job_checks import OFFSETS_TOPIC, Line, offsets_partition, source_lines
 from tests.support.kafka_nodes import Cluster
 from tests.support.spark_clusters import QUICK_EXECUTORS, Standalone, environment, on

@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.harness import Done, Job
+from tests.support.commands import Done
+from tests.support.harness import Job
 from tests.support.held_runs import Held
 from tests.support.processes import signal_all
 

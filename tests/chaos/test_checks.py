@@ -16,7 +16,8 @@ from tests.chaos.reader import Progress, Reader, Seen
 from tests.chaos.rounds import Round, ViolationError
 from tests.chaos.session import Session
 from tests.support.avro_values import avro_decoder
-from tests.support.harness import Done, Job, Record, read_committed
+from tests.support.commands import Done
+from tests.support.harness import Job, Record, read_committed
 from tests.support.job_checks import OFFSETS_TOPIC, committed_state, offsets_partition, source_lines
 from tests.support.registry import SchemaRegistry
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from tests.support.commands import Done
 from tests.support.harness import (
     COLD,
-    Done,
     Job,
     assert_done,
     assert_quiet,

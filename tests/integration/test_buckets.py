@@ -16,8 +16,9 @@ import pytest
 
 from eosingest.host.paths import cache_directory
 from tests.support import s3proxy
+from tests.support.commands import Done, finish
 from tests.support.cutting_proxy import cutting
-from tests.support.harness import LINES_SPEC, Done, Job, assert_done, assert_refused, finish, wait_for
+from tests.support.harness import LINES_SPEC, Job, assert_done, assert_refused, wait_for
 from tests.support.held_runs import Held
 from tests.support.s3proxy import ACCESS_KEY, SECRET_KEY, Store
 from tests.support.spark_clusters import LOCAL_CLUSTER, environment, on, spark_home

@@ -13,16 +13,14 @@ import pytest
 
 from eosingest.protocol.offsets.record import RUNNING
 from tests.support.builders import place
+from tests.support.commands import Done, finish, kill_group
 from tests.support.harness import (
-    Done,
     Job,
     assert_done,
     assert_refused,
     edited,
     end_offsets,
-    finish,
     job_state,
-    kill_group,
     topic_exists,
     wait_for_state,
     write_tables,

@@ -16,16 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.harness import (
-    Done,
-    Job,
-    assert_quiet,
-    finish,
-    job_state,
-    kill_group,
-    topic_exists,
-    wait_for,
-)
+from tests.support.commands import Done, finish, kill_group
+from tests.support.harness import Job, assert_quiet, job_state, topic_exists, wait_for
 from tests.support.job_checks import (
     assert_exact,
     assert_positions,

@@ -15,15 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import RUN_TIMEOUT_S, finish
 from tests.support.compressed import lz4_frame
 from tests.support.harness import (
     BOTH_INPUTS,
-    RUN_TIMEOUT_S,
     Job,
     assert_done,
     assert_quiet,
     assert_refused,
-    finish,
     job_state,
     topic_exists,
     wait_for,

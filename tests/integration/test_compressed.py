@@ -10,8 +10,9 @@ from random import Random
 import lz4.frame
 import pytest
 
+from tests.support.commands import finish
 from tests.support.compressed import SKIPPABLE, hadoop_lz4, lz4_frame, zstd
-from tests.support.harness import LINES_SPEC, Job, assert_done, assert_refused, finish, wait_for
+from tests.support.harness import LINES_SPEC, Job, assert_done, assert_refused, wait_for
 from tests.support.processes import assert_gone, processes_below, workers_of
 
 

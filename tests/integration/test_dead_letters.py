@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.commands import finish
 from tests.support.harness import (
     Job,
     Record,
@@ -15,7 +16,6 @@ from tests.support.harness import (
     assert_verified,
     create_topic,
     end_offsets,
-    finish,
     read_committed,
 )
 from tests.support.held_runs import run_killed_at, start_held

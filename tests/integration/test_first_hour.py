@@ -11,7 +11,8 @@ import pytest
 from pyarrow import parquet
 
 from tests.integration.test_verbs import command
-from tests.support.harness import Done, Job, assert_done, end_offsets, job_state, topic_exists
+from tests.support.commands import Done
+from tests.support.harness import Job, assert_done, end_offsets, job_state, topic_exists
 
 ROWS = [
     {"id": 1, "customer": "ann", "note": 'said "hi", left', "amount": 2.5},

@@ -14,7 +14,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from eosingest.protocol.offsets import topic as offsets
-from tests.support.harness import LINES_SPEC, Done, Job, end_offsets, finish, run_text, topic_exists, wait_for
+from tests.support.commands import Done, finish
+from tests.support.harness import LINES_SPEC, Job, end_offsets, run_text, topic_exists, wait_for
 from tests.support.held_runs import start_held
 from tests.support.job_checks import (
     TOPIC_PARTITIONS,

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from eosingest import broker
-from tests.support.harness import Job, finish
+from tests.support.commands import finish
+from tests.support.harness import Job
 from tests.support.held_runs import start_held
 from tests.support.job_checks import assert_exact, assert_positions, open_transactions, write_files
 from tests.support.shared_broker import running_broker

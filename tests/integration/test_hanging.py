@@ -16,7 +16,8 @@ from eosingest.broker.server import Server
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.protocols import LogRecord
-from tests.support.harness import Done, Job, kill_group, wait_for
+from tests.support.commands import Done, kill_group
+from tests.support.harness import Job, wait_for
 from tests.support.held_runs import start_held
 from tests.support.job_checks import OFFSETS_TOPIC, assert_exact, assert_positions, offsets_partition, write_files
 from tests.support.kafka_tools import commands_in, run_command

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import hdfs as hadoop
-from tests.support.harness import LINES_SPEC, Job, assert_done, finish, wait_for
+from tests.support.commands import finish
+from tests.support.harness import LINES_SPEC, Job, assert_done, wait_for
 from tests.support.hdfs import Hdfs
 from tests.support.held_runs import Held
 from tests.support.spark_clusters import LOCAL_CLUSTER, environment, on, spark_home

@@ -14,7 +14,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.builders import split_id
-from tests.support.harness import BOTH_INPUTS, Job, finish, kill_group, topic_exists, wait_for
+from tests.support.commands import finish, kill_group
+from tests.support.harness import BOTH_INPUTS, Job, topic_exists, wait_for
 from tests.support.held_runs import start_held
 from tests.support.job_checks import (
     Line,

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.harness import Done, Job, assert_done, assert_quiet, finish
+from tests.support.commands import Done, finish
+from tests.support.harness import Job, assert_done, assert_quiet
 from tests.support.held_runs import start_held
 from tests.support.job_checks import assert_exact, write_files
 from tests.support.processes import jvm_of

@@ -9,7 +9,8 @@ import time
 import pytest
 
 from eosingest.host import failpoints
-from tests.support.harness import BOTH_INPUTS, Job, kill_group, number_of, topic_exists, wait_for
+from tests.support.commands import kill_group
+from tests.support.harness import BOTH_INPUTS, Job, number_of, topic_exists, wait_for
 from tests.support.held_runs import Held, run_killed_at
 from tests.support.job_checks import (
     assert_exact,

@@ -19,7 +19,8 @@ from eosingest.sources.files.source import FileSource
 from eosingest.sources.files.source_file import SourceFile
 from eosingest.spark.jvm import SAME_EVERYWHERE
 from tests.support.builders import places
-from tests.support.harness import LINES_SPEC, Job, finish
+from tests.support.commands import finish
+from tests.support.harness import LINES_SPEC, Job
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.job_checks import Line, assert_exact, committed_state, source_lines, write_files
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from eosingest.spark import class_archive
-from tests.support.harness import RUN_TIMEOUT_S, Job, assert_done, finish, wait_for
+from tests.support.commands import RUN_TIMEOUT_S, finish
+from tests.support.harness import Job, assert_done, wait_for
 from tests.support.job_checks import assert_exact, write_files
 from tests.support.processes import jvm_of
 

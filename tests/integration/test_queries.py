@@ -19,7 +19,8 @@ from eosingest.sources.postgres import holder
 from eosingest.sources.postgres.reading.scan import scan_of
 from eosingest.sources.postgres.source import TableSource
 from eosingest.spark.record_columns import RecordSettings
-from tests.support.harness import Job, assert_done, assert_refused, assert_verified, finish, wait_for
+from tests.support.commands import finish
+from tests.support.harness import Job, assert_done, assert_refused, assert_verified, wait_for
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.postgres import PASSWORD, Postgres, running_postgres
 from tests.support.table_reading import read, source_of, table_of

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.harness import Done, Job, finish, run_text
+from tests.support.commands import Done, finish
+from tests.support.harness import Job, run_text
 
 LONG_S = 500  # several starts of Spark, on a machine with other tests
 pytestmark = pytest.mark.timeout(900)

@@ -8,7 +8,8 @@ import time
 import pytest
 
 from tests.integration.test_avro import _ROWS, ORDER, decoded, row, write
-from tests.support.harness import Job, assert_done, assert_refused, finish, run_text
+from tests.support.commands import finish
+from tests.support.harness import Job, assert_done, assert_refused, run_text
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.registry import SchemaRegistry, guarded
 

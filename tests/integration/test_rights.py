@@ -11,18 +11,9 @@ import pytest
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
 
 from tests.integration.test_verbs import command
+from tests.support.commands import Done, finish
 from tests.support.guarded_broker import OFFSETS, PASSWORD, USER, Allowed, GuardedBroker, of_a_job, serving
-from tests.support.harness import (
-    Done,
-    Job,
-    assert_done,
-    assert_refused,
-    create_topic,
-    end_offsets,
-    finish,
-    read_committed,
-    wait_for,
-)
+from tests.support.harness import Job, assert_done, assert_refused, create_topic, end_offsets, read_committed, wait_for
 from tests.support.held_runs import Held
 from tests.support.kafka_tools import commands_in, run_command
 from tests.support.source_topics import SourceTopic, copy_job, numbered

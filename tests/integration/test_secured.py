@@ -9,18 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import Done, finish
 from tests.support.guarded_broker import serving
-from tests.support.harness import (
-    LINES_SPEC,
-    SPEC,
-    Done,
-    Job,
-    assert_done,
-    assert_refused,
-    create_topic,
-    end_offsets,
-    finish,
-)
+from tests.support.harness import LINES_SPEC, SPEC, Job, assert_done, assert_refused, create_topic, end_offsets
 from tests.support.locked_broker import ENVIRONMENT, SECRETS, WAYS, LockedBroker
 from tests.support.spark_clusters import LOCAL_CLUSTER, environment, on, spark_home
 from tests.support.token_endpoint import AUDIENCE

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from eosingest.spark_submit import application
-from tests.support.harness import RUN_TIMEOUT_S, Job, kill_group, wait_for
+from tests.support.commands import RUN_TIMEOUT_S, kill_group
+from tests.support.harness import Job, wait_for
 from tests.support.held_runs import Held
 from tests.support.job_checks import assert_exact, assert_positions, committed_state, open_transactions, write_files
 from tests.support.processes import assert_gone, processes_below

@@ -10,13 +10,13 @@ import psycopg
 import pytest
 
 from eosingest.host.paths import cache_directory
+from tests.support.commands import finish
 from tests.support.harness import (
     Job,
     assert_done,
     assert_refused,
     assert_verified,
     end_offsets,
-    finish,
     read_committed,
     run_text,
     topic_exists,

@@ -21,13 +21,12 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.protocol.offsets.topic import murmur2
 from eosingest.protocol.transactional_ids import task_id
+from tests.support.commands import Done, finish
 from tests.support.harness import (
     BOTH_INPUTS,
-    Done,
     Job,
     assert_done,
     assert_verified,
-    finish,
     job_state,
     number_of,
     read_committed,

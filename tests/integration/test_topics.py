@@ -11,6 +11,7 @@ import pytest
 
 from eosingest import broker
 from tests.integration.test_verbs import command
+from tests.support.commands import finish
 from tests.support.harness import (
     Job,
     Record,
@@ -19,7 +20,6 @@ from tests.support.harness import (
     assert_verified,
     create_topic,
     end_offsets,
-    finish,
     read_committed,
     topic_exists,
     write_tables,

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from tests.support.harness import BOTH_INPUTS, Job, finish, kill_group, wait_for
+from tests.support.commands import finish, kill_group
+from tests.support.harness import BOTH_INPUTS, Job, wait_for
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.job_checks import (
     SPLIT_BYTES,

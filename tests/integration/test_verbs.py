@@ -13,16 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import Done, finish, kill_group
 from tests.support.harness import (
-    Done,
     Job,
     assert_done,
     assert_quiet,
     assert_refused,
     end_offsets,
-    finish,
     job_state,
-    kill_group,
     run_text,
     topic_exists,
     wait_for_state,

@@ -20,7 +20,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from eosingest import broker
-from tests.support.harness import Done, Job, assert_done, assert_quiet, edited, run_text, wait_for
+from tests.support.commands import Done
+from tests.support.harness import Job, assert_done, assert_quiet, edited, run_text, wait_for
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.job_checks import delete_topic, write_files
 from tests.support.segments import Edit, drop_indexes, edit_record

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.harness import Done, Job, assert_done, assert_verified, finish, run_text, wait_for
+from tests.support.commands import Done, finish
+from tests.support.harness import Job, assert_done, assert_verified, run_text, wait_for
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.job_checks import assert_exact, write_files
 from tests.support.warm_jvm import WarmJvm, has_ended

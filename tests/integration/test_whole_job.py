@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from tests.support.harness import BOTH_INPUTS, Job, assert_done, assert_refused, assert_verified, finish, wait_for
+from tests.support.commands import finish
+from tests.support.harness import BOTH_INPUTS, Job, assert_done, assert_refused, assert_verified, wait_for
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.job_checks import (
     assert_exact,

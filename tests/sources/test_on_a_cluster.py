@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.sources.conftest import made_subject
-from tests.support.harness import kill_group, wait_for
+from tests.support.commands import kill_group
+from tests.support.harness import wait_for
 from tests.support.job_checks import open_transactions
 from tests.support.sources.jobs import assert_nothing_sent, assert_sent_once, job_over
 from tests.support.sources.kinds import SHARED, SHARED_WHOLE

@@ -5,14 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import re
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,9 +22,8 @@ from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from eosingest.protocol.offsets import topic as offsets_topic
 from eosingest.protocol.offsets.state import JobState
 from tests.support import suite_jvm
+from tests.support.commands import Done, finish, start
 from tests.support.processes import QUICK_JVM as _QUICK_JVM
-
-RUN_TIMEOUT_S = 180
 
 COLD = {"EOSINGEST_SPARK": "off"}  # for a command whose time is measured: `Job.run` may start a warm JVM first
 
@@ -83,29 +78,6 @@ class Record(NamedTuple):
     timestamp_ms: int
 
 
-@dataclass
-class Done:
-    """A finished command: exit code, what it printed, and the JSON envelope where stdout is one."""
-
-    exit_code: int
-    stdout: str
-    stderr: str
-    envelope: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def data(self) -> dict[str, Any]:
-        return self.envelope.get("data") or {}
-
-    @property
-    def codes(self) -> list[str]:
-        return [error["code"] for error in self.envelope.get("errors", [])]
-
-    @property
-    def text(self) -> str:
-        """Everything a person would have read."""
-        return self.stdout + self.stderr
-
-
 class Job:
     """A job in a folder of its own: spec.toml and data/. Name and topic are the folder's.
 
@@ -146,16 +118,7 @@ class Job:
 
     def popen(self, verb: str = "run", *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """Start `eosingest VERB spec.toml --output json` in a process group of its own."""
-        command = [sys.executable, "-m", "eosingest", verb, str(self.spec), "--output", "json", *arguments]
-        return subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **(env or {})},
-            cwd=self.folder,
-            start_new_session=True,
-        )
+        return start(verb, str(self.spec), "--output", "json", *arguments, env=env, cwd=self.folder)
 
     def run(self, verb: str = "run", *arguments: str, env: Mapping[str, str] | None = None) -> Done:
         """Run the command to its end, whatever that is, on the warm JVM of the test process where that fits.
@@ -171,7 +134,7 @@ class Job:
         out, err = io.StringIO(), io.StringIO()
         with contextlib.chdir(self.folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             exit_code = exit_code_of([verb, str(self.spec), "--output", "json", *arguments])
-        return _done(exit_code, out.getvalue(), err.getvalue())
+        return Done.of(exit_code, out.getvalue(), err.getvalue())
 
     def run_until_complete(self, *arguments: str, runs: int = 6, env: Mapping[str, str] | None = None) -> Done:
         """Run again, as its users would, until it says 0."""
@@ -210,31 +173,6 @@ def number_of(value: bytes | None) -> int:
     """Return the number of a record of these specs: it is the value, or in the line that the value is."""
     found = json.loads(value or b"-1")
     return int(found["n"] if isinstance(found, dict) else found)
-
-
-def finish(process: subprocess.Popen[str], timeout_s: float = RUN_TIMEOUT_S) -> Done:
-    """Wait for a command and take its answer; past the time it is killed with its group, and the test fails."""
-    try:
-        stdout, stderr = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        kill_group(process)
-        stdout, stderr = process.communicate(timeout=30)
-        raise AssertionError(f"no end after {timeout_s} s\n{stdout}\n{stderr}") from None
-    return _done(process.returncode, stdout, stderr)
-
-
-def _done(exit_code: int, stdout: str, stderr: str) -> Done:
-    try:
-        envelope = json.loads(stdout)
-    except ValueError:
-        envelope = {}
-    return Done(exit_code, stdout, stderr, envelope)
-
-
-def kill_group(process: subprocess.Popen[str], number: int = signal.SIGKILL) -> None:
-    """Send a signal to the driver's whole process group: driver and JVM."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
 
 
 def wait_for(condition: Callable[[], Any], timeout_s: float = 60, every_s: float = 0.05) -> Any:
@@ -363,17 +301,7 @@ def edited(path: Path, old: str, new: str) -> Iterator[None]:
 
 def run_text(job: Job, verb: str = "run", *arguments: str, env: Mapping[str, str] | None = None) -> Done:
     """Run the command as a person would: text on both streams."""
-    command = [sys.executable, "-m", "eosingest", verb, str(job.spec), *arguments]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **(env or {})},
-        cwd=job.folder,
-        start_new_session=True,
-    )
-    return finish(process)
+    return finish(start(verb, str(job.spec), *arguments, env=env, cwd=job.folder))
 
 
 _NOISE = (

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 
-from tests.support.harness import Job, kill_group, wait_for
+from tests.support.commands import kill_group
+from tests.support.harness import Job, wait_for
 
 
 class Held:

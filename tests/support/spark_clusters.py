@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pyspark
 
-from tests.support.harness import Job, kill_group, wait_for
+from tests.support.commands import kill_group
+from tests.support.harness import Job, wait_for
 from tests.support.processes import QUICK_JVM, Process, processes_below, signal_all, stopped
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"  # two workers of one core and a gigabyte

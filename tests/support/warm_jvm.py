@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from eosingest.host.other_process import of_session, started
 from eosingest.spark.warm import holder
-from tests.support.harness import Done, finish
+from tests.support.commands import Done, finish, start
 
 
 class WarmJvm:
@@ -26,16 +23,7 @@ class WarmJvm:
         self, verb: str, *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
     ) -> Done:
         """Run `eosingest spark VERB`."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", "eosingest", "spark", verb, *arguments, "--output", "json"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **self.env, **(env or {})},
-            cwd=cwd,
-            start_new_session=True,
-        )
-        return finish(process)
+        return finish(start("spark", verb, *arguments, "--output", "json", env={**self.env, **(env or {})}, cwd=cwd))
 
     def up(self, spec: Path, *arguments: str) -> None:
         """Start it with the settings of the spec, or find it running with these."""
