@@ -121,8 +121,7 @@ def start(
     """
     find_java()
     cluster.refuse_unready(master)
-    _silence_loggers()
-    keep_converters_from_pandas()
+    _prepare_process()
     required = _required(of_source)
     jvm.prepare_environment(master, conf)
     settings = settings_of(master, conf, of_source, jars)
@@ -161,8 +160,9 @@ def start(
             ) from error
 
 
-def _silence_loggers() -> None:
-    """Keep from the terminal what Python's loggers of Spark and py4j repeat of errors that we report."""
+def _prepare_process() -> None:
+    """Keep py4j from pandas, and from the terminal what Python's loggers of Spark and py4j repeat of errors that we report."""
+    keep_converters_from_pandas()
     # pyspark logs every analysis error with its Java stack trace through these loggers; our SpecError reports it already.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).disabled = True

@@ -91,14 +91,12 @@ def connect(place: Path, timeout_s: float) -> Channel | None:
     connection.settimeout(timeout_s)
     try:
         connection.connect(_path(descriptor))
-    except (FileNotFoundError, ConnectionRefusedError):
+    except OSError as error:
         connection.close()
-        return None
-    except BlockingIOError:  # the queue of `listen` is full
-        connection.close()
-        raise TimeoutError(_NO_ANSWER) from None
-    except OSError:
-        connection.close()
+        if isinstance(error, FileNotFoundError | ConnectionRefusedError):
+            return None
+        if isinstance(error, BlockingIOError):  # the queue of `listen` is full
+            raise TimeoutError(_NO_ANSWER) from None
         raise
     finally:
         os.close(descriptor)

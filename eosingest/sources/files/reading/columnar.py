@@ -230,9 +230,10 @@ def _orc_columns(spark: SparkSession, file: SourceFile) -> dict[str, DataType | 
     names, children = schema.getFieldNames(), schema.getChildren()
     for name, child in zip(names, children, strict=True):
         words = child.toString()
+        if _ORC_INSTANT in words:  # Spark 4.0 does not read it, later versions do
+            columns[name] = Unreadable(words)
+            continue
         try:
-            if _ORC_INSTANT in words:  # later versions of Spark than 4.0 read it, 4.0 does not
-                raise ValueError(words)
             alone = jvm.org.apache.orc.TypeDescription.createStruct().addField(name, child.clone())
             columns.update(_fields(_from_java(utils.toCatalystSchema(alone))))
         except Exception:
