@@ -19,11 +19,12 @@ import eosingest
 from eosingest.spark import class_archive, jvm, site
 from eosingest.spark.daemon import WORKING_FOLDER
 
-# Only terminals, shells, the command line and our workers read these.
+# Only terminals, shells, the command line and our workers read these; pyspark sets the last two in a driver's process.
 _NOT_OF_THE_JVM = re.compile(
     r"_|PWD|OLDPWD|SHLVL|TERM|COLORTERM|TERM_(PROGRAM|SESSION).*|COLUMNS|LINES|WINDOWID|TMUX|TMUX_PANE|STY|PS1|HIST\w*"
     r"|LS_COLORS|LESS\w*|PROMPT_COMMAND|SSH_(CLIENT|CONNECTION|TTY|AUTH_SOCK)|XDG_(SESSION_ID|VTNR)|VSCODE_\w+"
     r"|NO_COLOR|FORCE_COLOR|INVOCATION_ID|JOURNAL_STREAM|PYTEST_\w+|EOSINGEST_\w+"
+    r"|SPARK_(AUTH_SOCKET_TIMEOUT|BUFFER_SIZE)"
 )
 # Of our variables the ones that tasks read: the settings of a context may be shown by Spark, and others may hold secrets.
 _OF_WORKERS = re.compile(r"EOSINGEST_(FAILPOINT\w*|HOME|IVY_SETTINGS)")
