@@ -200,7 +200,7 @@ def guarded(registry: SchemaRegistry, user: str, password: str) -> Iterator[str]
             """Print nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}{registry.url.removeprefix(behind)}"
         server.shutdown()

@@ -44,7 +44,7 @@ class TokenEndpoint:
         context.load_cert_chain(certificates / "server.pem", certificates / "server.key")
         self._secured.socket = context.wrap_socket(self._secured.socket, server_side=True)
         for server in (self._plain, self._secured):
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._plain.server_port}/token"
         self.secured_url = f"https://127.0.0.1:{self._secured.server_port}/token"
         self.keys_url = f"http://127.0.0.1:{self._plain.server_port}/keys"

@@ -7,6 +7,7 @@ import itertools
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -318,6 +319,11 @@ ONLY_IN = {
 }
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def part_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
@@ -338,7 +344,7 @@ def parents(name: str) -> set[str]:
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """Yield line and dotted name of everything a module imports, wherever in it, for type checkers alone or not."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -365,18 +371,21 @@ def test_there_is_something_to_read() -> None:
     assert set(MODULES_MAY) <= NAMES, "a rule about a module that is gone"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=shown)
-def test_imports_go_one_way(path: Path) -> None:
+def forbidden_imports(path: Path) -> list[str]:
+    """Return what a module imports from modules of ours that its rule does not name."""
     room = part_of(path)
     strict = parents(dotted(path)) & set(MODULES_MAY)
     may = MODULES_MAY[max(strict)] | strict if strict else {room, *ROOMS[room]}
-    wrong = [
+    return [
         f"{shown(path)}:{line}: {name}"
         for line, name in imports(path)
         for wanted in [ours(name)]
         if wanted and not parents(wanted) & may
     ]
-    assert wrong == []
+
+
+def test_imports_go_one_way() -> None:
+    assert [wrong for path in MODULES for wrong in forbidden_imports(path)] == []
 
 
 def circle_among(rules: dict[str, set[str]]) -> list[str]:
@@ -398,13 +407,13 @@ def test_what_a_verb_is_made_of_is_put_together_in_app_alone() -> None:
     assert {room for room, allowed in ROOMS.items() if "audit" in allowed or "app" in allowed} == {"app", "cli", "api"}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=shown)
-def test_libraries_stay_in_their_part(path: Path) -> None:
-    wrong = []
-    for line, name in imports(path):
-        library = name.split(".")[0]
-        if not parents(dotted(path)) & ONLY_IN.get(library, {part_of(path)}):
-            wrong.append(f"{shown(path)}:{line}: {name}")
+def test_libraries_stay_in_their_part() -> None:
+    wrong = [
+        f"{shown(path)}:{line}: {name}"
+        for path in MODULES
+        for line, name in imports(path)
+        if not parents(dotted(path)) & ONLY_IN.get(name.split(".")[0], {part_of(path)})
+    ]
     assert wrong == []
 
 
@@ -454,18 +463,16 @@ def test_a_preview_loads_no_client_of_kafka_and_no_library_of_tasks() -> None:
     assert loaded & {"kafka", "confluent_kafka", "pyarrow", "pandas"} == set()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=shown)
-def test_every_module_opens_with_a_docstring(path: Path) -> None:
-    text = ast.get_docstring(ast.parse(path.read_text()))
-    assert text
-    assert len(text.split()) >= 4
+def test_every_module_opens_with_a_docstring() -> None:
+    texts = {shown(path): ast.get_docstring(tree_of(path)) or "" for path in MODULES}
+    assert [path for path, text in texts.items() if len(text.split()) < 4] == []
 
 
 def longer_than(path: Path, most: int, *kinds: type[ast.stmt]) -> list[str]:
     """Return the functions or classes of a module that have more lines."""
     return [
         f"{shown(path)}:{node.lineno}: {node.name}, {node.end_lineno - node.lineno + 1} lines"
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         and isinstance(node, kinds)
         and node.end_lineno is not None
@@ -473,15 +480,11 @@ def longer_than(path: Path, most: int, *kinds: type[ast.stmt]) -> list[str]:
     ]
 
 
-def lines_of(path: Path) -> int:
-    return len(path.read_text().splitlines())
-
-
-@pytest.mark.parametrize("path", MODULES, ids=shown)
-def test_functions_classes_and_modules_stay_short(path: Path) -> None:
-    assert lines_of(path) <= MAX_MODULE_LINES
-    assert longer_than(path, MAX_FUNCTION_LINES, ast.FunctionDef, ast.AsyncFunctionDef) == []
-    assert longer_than(path, MAX_CLASS_LINES, ast.ClassDef) == []
+def test_functions_classes_and_modules_stay_short() -> None:
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    assert [shown(path) for path in MODULES if len(path.read_text().splitlines()) > MAX_MODULE_LINES] == []
+    assert [found for path in MODULES for found in longer_than(path, MAX_FUNCTION_LINES, *functions)] == []
+    assert [found for path in MODULES for found in longer_than(path, MAX_CLASS_LINES, ast.ClassDef)] == []
 
 
 def test_the_tree_in_the_docs_names_every_module_once() -> None:

@@ -58,7 +58,7 @@ def serving(context: ssl.SSLContext | None = None) -> Iterator[_Answers]:
     with _Answers(("127.0.0.1", 0), _Handler) as up:
         if context is not None:
             up.socket = context.wrap_socket(up.socket, server_side=True)
-        thread = threading.Thread(target=up.serve_forever, daemon=True)
+        thread = threading.Thread(target=up.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         yield up
         up.shutdown()
