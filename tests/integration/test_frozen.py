@@ -12,7 +12,7 @@ import pytest
 
 from eosingest import broker
 from tests.support.commands import finish
-from tests.support.harness import Job
+from tests.support.harness import COLD, Job
 from tests.support.held_runs import start_held
 from tests.support.job_checks import assert_exact, assert_positions, open_transactions, write_files
 from tests.support.shared_broker import running_broker
@@ -46,7 +46,7 @@ def test_a_signal_while_no_broker_answers(frozen: broker.BrokerStatus, tmp_path:
     job = Job(tmp_path / name, frozen.bootstrap_servers, name)
     write_files(job, files=1, rows=8_000)
     assert frozen.pid is not None
-    process = start_held(job, MOMENTS[moment])
+    process = start_held(job, MOMENTS[moment], env=COLD)
     os.kill(frozen.pid, signal.SIGSTOP)
     try:
         time.sleep(_FROZEN_S)

@@ -17,7 +17,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.protocols import LogRecord
 from tests.support.commands import Done, kill_group
-from tests.support.harness import Job, wait_for
+from tests.support.harness import COLD, Job, wait_for
 from tests.support.held_runs import start_held
 from tests.support.job_checks import OFFSETS_TOPIC, assert_exact, assert_positions, offsets_partition, write_files
 from tests.support.kafka_tools import commands_in, run_command
@@ -40,7 +40,7 @@ def test_the_way_out_of_a_hanging_transaction(folder: Path, tmp_path: Path) -> N
     job = Job(tmp_path / "hanging", broker.up(directory=folder).bootstrap_servers, "hanging")
     job.edit_spec('timeout = "10s"', 'timeout = "2s"')
     write_files(job, files=1, rows=8_000)
-    process = start_held(job, "task-before-commit=sleep:60@2")
+    process = start_held(job, "task-before-commit=sleep:60@2", env=COLD)
     wait_for(lambda: _is_open(job))
     _lose_the_transaction_log(folder)
     kill_group(process)

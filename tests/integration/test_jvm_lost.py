@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import Done, finish
-from tests.support.harness import Job, assert_done, assert_quiet
+from tests.support.harness import COLD, Job, assert_done, assert_quiet
 from tests.support.held_runs import start_held
 from tests.support.job_checks import assert_exact, write_files
 from tests.support.processes import jvm_of
@@ -48,7 +48,7 @@ def test_jvm_killed_while_spark_starts(tmp_path: Path) -> None:
 def test_jvm_killed_when_the_job_is_over(job: Job) -> None:
     """Breaks when pyspark's accumulator server says with a traceback that it has lost the JVM."""
     write_files(job, files=1, rows=2_000)
-    process = start_held(job, "driver-before-verdict=sleep:3")
+    process = start_held(job, "driver-before-verdict=sleep:3", env=COLD)
     os.kill(jvm_of(process), signal.SIGKILL)
 
     done = finish(process)

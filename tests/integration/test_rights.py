@@ -38,7 +38,7 @@ class Guarded:
         create_topic(broker.direct, name, partitions=2)
         copy_job(self.job, self.source)
         login = f'"security.protocol" = "SASL_PLAINTEXT", "sasl.mechanism" = "PLAIN", "sasl.username" = "{USER}"'
-        properties = f'properties = {{ {login}, "sasl.password" = "${{env:GUARDED_PASSWORD}}" }}'
+        properties = f'properties = {{ {login}, "sasl.password" = "${{env:EOSINGEST_GUARDED_PASSWORD}}" }}'
         servers = f'bootstrap_servers = "{broker.direct}"'
         self.job.edit_spec(f"[sink]\n{servers}", f'[sink]\nbootstrap_servers = "{broker.servers}"\n{properties}')
         self.needed = of_a_job(self.source.name, name, OFFSETS, f"eosingest.{name}.")
@@ -50,7 +50,7 @@ class Guarded:
         self.broker.allow_only([*others, *((kind, name, operation) for operation in instead)])
 
     def run(self) -> Done:
-        done = finish(self.job.popen(env={"GUARDED_PASSWORD": PASSWORD}))
+        done = finish(self.job.popen(env={"EOSINGEST_GUARDED_PASSWORD": PASSWORD}))
         assert PASSWORD not in done.text
         return done
 
@@ -185,7 +185,7 @@ def test_a_dead_letter_topic_that_may_not_be_written(job_of_user: Guarded) -> No
 
 @pytest.mark.in_turns("one right each")
 def test_an_audit_of_dead_letters_that_may_not_be_read(job_of_user: Guarded) -> None:
-    job, kind, env = job_of_user, ResourceType.TOPIC, {"GUARDED_PASSWORD": PASSWORD}
+    job, kind, env = job_of_user, ResourceType.TOPIC, {"EOSINGEST_GUARDED_PASSWORD": PASSWORD}
     dead, rights = with_dead_letters(job)
     job.broker.allow_only(rights)
     assert_done(job.run(), records_sent=9)
@@ -201,7 +201,7 @@ def test_an_audit_of_dead_letters_that_may_not_be_read(job_of_user: Guarded) -> 
 def test_looks_and_audits_need_no_right_to_write(job_of_user: Guarded) -> None:
     job, kind = job_of_user, ResourceType.TOPIC
     job.run_complete()
-    env = {"GUARDED_PASSWORD": PASSWORD}
+    env = {"EOSINGEST_GUARDED_PASSWORD": PASSWORD}
     seen = [(kind, job.source.name, AclOperation.READ), (kind, OFFSETS, AclOperation.READ)]
     job.broker.allow_only([*seen, (kind, job.job.name, AclOperation.DESCRIBE)])
     for verb in ("status", "plan"):
@@ -234,7 +234,7 @@ def test_a_right_that_is_taken_away_in_mid_run(job_of_user: Guarded) -> None:
     job = job_of_user
     job.broker.allow_only(job.needed)
     held = Held(job.job, "driver-after-running=sleep:8")
-    process = job.job.popen(env={"GUARDED_PASSWORD": PASSWORD, **held.env})
+    process = job.job.popen(env={"EOSINGEST_GUARDED_PASSWORD": PASSWORD, **held.env})
     wait_for(held.reached, 120)
     job.allow_all_but(ResourceType.TOPIC, job.source.name)
     done = finish(process)

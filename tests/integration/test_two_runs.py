@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from tests.support.commands import finish, kill_group
-from tests.support.harness import BOTH_INPUTS, Job, wait_for
+from tests.support.harness import BOTH_INPUTS, COLD, Job, wait_for
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.job_checks import (
     SPLIT_BYTES,
@@ -85,7 +85,7 @@ def test_frozen_in_mid_transaction_and_woken_after_its_successor(job: Job) -> No
 def test_if_running(job: Job) -> None:
     """Breaks when the lock is not held for the whole run, is not looked at, or outlives a kill -9."""
     write_files(job, files=1, rows=100)
-    first = start_held(job, "driver-after-claim=sleep:60")
+    first = start_held(job, "driver-after-claim=sleep:60", env=COLD)
     failed = job.run("run", "--if-running", "fail")
     skipped = job.run("run", "--if-running", "skip")
     assert first.poll() is None

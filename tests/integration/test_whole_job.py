@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.support.commands import finish
-from tests.support.harness import BOTH_INPUTS, Job, assert_done, assert_refused, assert_verified, wait_for
+from tests.support.harness import BOTH_INPUTS, COLD, Job, assert_done, assert_refused, assert_verified, wait_for
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.job_checks import (
     assert_exact,
@@ -87,7 +87,7 @@ def test_killed_behind_its_commit_everything_is_there(whole: Job, point: str) ->
 @pytest.mark.in_turns("one end of a run each")
 def test_a_jvm_that_dies_in_the_middle_is_no_end(whole: Job) -> None:
     """Its task in Python sees a normal end of its input."""
-    process = start_held(whole, "task-after-produce=sleep:6@2")
+    process = start_held(whole, "task-after-produce=sleep:6@2", env=COLD)
     os.kill(jvm_of(process), signal.SIGKILL)
     done = finish(process)
     assert done.exit_code == 3, done

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 
 from tests.support.commands import kill_group
 from tests.support.harness import Job, wait_for
@@ -31,10 +32,10 @@ class Held:
         return all((self._folder / name).exists() for name in ([point] if point else self._names))
 
 
-def start_held(job: Job, points: str, *arguments: str) -> subprocess.Popen[str]:
-    """Start a run and return once its fail points have acted."""
+def start_held(job: Job, points: str, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """Start a run and return once its fail points have acted; it may use the warm JVM of the test process."""
     held = Held(job, points)
-    process = job.popen("run", *arguments, env=held.env)
+    process = job.start("run", *arguments, env={**held.env, **(env or {})})
     wait_for(lambda: held.reached() or process.poll() is not None)
     assert process.poll() is None, process.communicate()
     return process

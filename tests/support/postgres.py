@@ -21,7 +21,7 @@ from eosingest.broker.ports import choose_ports
 from tests.support.harness import wait_for
 
 PASSWORD = "s3cret-of-the-tests"
-PASSWORD_IN = "TEST_PG_PASSWORD"  # the environment variable that a spec of the tests names
+PASSWORD_IN = "EOSINGEST_TEST_PG_PASSWORD"  # the environment variable that a spec of the tests names
 _USER = "pgserver"  # who the server is where the tests are root, as PostgreSQL refuses to be
 
 

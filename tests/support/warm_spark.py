@@ -20,6 +20,18 @@ from tests.support.processes import QUICK_JVM
 
 
 @contextlib.contextmanager
+def same_environment() -> Iterator[None]:
+    """Remove the variables that pyspark sets in this process: commands of later tests would inherit them."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in [name for name in os.environ if "SPARK" in name]:
+            del os.environ[name]
+        os.environ.update({name: value for name, value in before.items() if "SPARK" in name})
+
+
+@contextlib.contextmanager
 def warm_spark(split_size: int) -> Iterator[SparkSession]:
     """Start Spark on two cores, which cuts files by `split_size` bytes until it is told otherwise.
 
@@ -28,19 +40,20 @@ def warm_spark(split_size: int) -> Iterator[SparkSession]:
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).disabled = True
     _forget_unfit_jvm()
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.extraJavaOptions", f"{jvm.SAME_EVERYWHERE} {QUICK_JVM}")
     builder = builder.config("spark.driver.memory", "4g")  # a check taken out makes fields of whole files
     builder = builder.config("spark.driver.extraClassPath", os.pathsep.join([*hadoop_s3.jars({}), *avro_jar.jars({})]))
     for key, value in {**required_settings.DEFAULTS, **required_settings.REQUIRED, **spark_conf(split_size)}.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    with same_environment():
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel("OFF")
+        try:
+            yield spark
+        finally:
+            spark.stop()
 
 
 def _forget_unfit_jvm() -> None:
