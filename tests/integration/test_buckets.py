@@ -29,9 +29,10 @@ _SPEC = (
     .replace("max_records = 2000\n", "")
 )
 _SECRETS = (
-    'storage = { endpoint = "ENDPOINT", access_key = "${env:TEST_S3_KEY}", secret_key = "${env:TEST_S3_SECRET}" }'
+    'storage = { endpoint = "ENDPOINT", access_key = "${env:EOSINGEST_S3_KEY}",'
+    ' secret_key = "${env:EOSINGEST_S3_SECRET}" }'
 )
-_ENVIRONMENT = {"TEST_S3_KEY": ACCESS_KEY, "TEST_S3_SECRET": SECRET_KEY}
+_ENVIRONMENT = {"EOSINGEST_S3_KEY": ACCESS_KEY, "EOSINGEST_S3_SECRET": SECRET_KEY}
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +67,7 @@ def shown_by(done: Done, job: Job) -> str:
     return done.text + "".join(log.read_text(errors="replace") for log in logs)
 
 
+@pytest.mark.slow_cases("concat*")
 @pytest.mark.parametrize("value", ["value", "concat(value, '')"])
 def test_connections_that_are_cut_lose_and_double_nothing(job: Job, store: Store, bucket: str, value: str) -> None:
     """Breaks when a stream that is taken up again begins at another byte. No secret is printed or logged."""
@@ -94,7 +96,7 @@ def test_what_a_store_refuses_ends_a_run_before_it_claims(job: Job, store: Store
     write_spec(job, bucket, store.endpoint)
     assert_done(job.run(env=_ENVIRONMENT), records_sent=1)
     before = job.run("status", env=_ENVIRONMENT).data["run"]
-    wrong = job.run(env={**_ENVIRONMENT, "TEST_S3_SECRET": "wrong-" + SECRET_KEY})
+    wrong = job.run(env={**_ENVIRONMENT, "EOSINGEST_S3_SECRET": "wrong-" + SECRET_KEY})
     assert_refused(wrong, 7, "storage-refused", "SignatureDoesNotMatch")
     assert SECRET_KEY not in wrong.text
     write_spec(job, bucket, "http://127.0.0.1:1")

@@ -236,6 +236,7 @@ def test_who_holds_transactions_open(admin: KafkaPythonAdmin, make_producer: Mak
     wait_for(lambda: [entry.transactional_id for entry in admin.open_transactions(topic, 0)] == [f"{topic}.1"])
 
 
+@pytest.mark.slow_cases("nobody answers")
 @pytest.mark.parametrize("listening", [False, True], ids=["nobody listens", "nobody answers"])
 def test_brokers_that_cannot_be_reached_are_temporary(listening: bool) -> None:
     with socket.socket() as server:

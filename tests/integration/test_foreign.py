@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from eosingest.protocol.offsets import topic as offsets
 from tests.support.commands import Done, finish
-from tests.support.harness import LINES_SPEC, Job, end_offsets, run_text, topic_exists, wait_for
+from tests.support.harness import COLD, LINES_SPEC, Job, end_offsets, run_text, topic_exists, wait_for
 from tests.support.held_runs import start_held
 from tests.support.job_checks import (
     TOPIC_PARTITIONS,
@@ -158,6 +158,7 @@ def _create_topic(job: Job, topic: NewTopic) -> None:
     wait_for(lambda: topic_exists(job.servers, topic.topic))
 
 
+@pytest.mark.slow
 def test_foreign_transaction_open_before_the_run(job: Job) -> None:
     """Breaks when the read stops at the last stable offset, waits for ever, or does not say who holds it up."""
     write_files(job, files=1, rows=3_000)
@@ -233,7 +234,7 @@ def test_signal_in_mid_run_while_a_foreign_transaction_hides_progress(job: Job) 
     write_files(job, files=2, rows=8_000)
     offsets_topic = _with_own_offsets_topic(job)
     job.edit_spec('timeout = "2s"', 'timeout = "20s"')
-    process = start_held(job, "task-before-commit=sleep:30@2")
+    process = start_held(job, "task-before-commit=sleep:30@2", env=COLD)
     with _open_transaction(job, offsets_topic):
         process.send_signal(signal.SIGINT)
         began = time.monotonic()

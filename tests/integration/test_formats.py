@@ -122,6 +122,7 @@ raw = "X'00FF80'"
 """
 
 
+@pytest.mark.slow
 def test_json_lines(job: Job) -> None:
     """Odd names, many small files, codecs, keys, tombstones, headers, timestamps, partitions, order, receipts."""
     base_ms = int(time.time() * 1000) - 3_600_000

@@ -99,6 +99,7 @@ def test_a_spec_from_a_file_runs(job: Job, hdfs: Hdfs, folder: str) -> None:
     assert_done(job.run(env=site), records_sent=_ROWS // 3)
 
 
+@pytest.mark.slow
 def test_the_sample(job: Job, hdfs: Hdfs) -> None:
     """Breaks when sample_configs/orders-hdfs.toml is not what a run takes, with the line that names the web address."""
     made = f"/orders-{uuid.uuid4().hex[:12]}"

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.builders import split_id
 from tests.support.commands import finish, kill_group
-from tests.support.harness import BOTH_INPUTS, Job, topic_exists, wait_for
+from tests.support.harness import BOTH_INPUTS, COLD, Job, topic_exists, wait_for
 from tests.support.held_runs import start_held
 from tests.support.job_checks import (
     Line,
@@ -104,7 +104,7 @@ def _sigterm_to_all(process: subprocess.Popen[str]) -> None:
 def test_signal_in_mid_split(job: Job, send: Callable[[subprocess.Popen[str]], None], exit_code: int) -> None:
     """Breaks when the driver waits for a task, leaves its transaction open (P8), or takes a cancelled task's split as done."""
     write_files(job, files=3, rows=8_000)
-    process = start_held(job, MID_SPLIT)
+    process = start_held(job, MID_SPLIT, env=COLD)
     below = processes_below(process.pid)
     assert open_transactions(job), "the signal is to come in mid-transaction"
 
@@ -127,10 +127,11 @@ def test_signal_in_mid_split(job: Job, send: Callable[[subprocess.Popen[str]], N
         assert_exact(job)
 
 
+@pytest.mark.slow
 def test_signal_before_anything_is_sent(job: Job) -> None:
     """Breaks when a signal while Spark starts is lost (pyspark puts its own handler in place), or is answered late."""
     write_files(job, files=1, rows=1_000)
-    process = start_held(job, "driver-before-running=sleep:3")
+    process = start_held(job, "driver-before-running=sleep:3", env=COLD)
     kill_group(process, signal.SIGINT)
     began = time.monotonic()
     done = finish(process)
@@ -223,7 +224,7 @@ def test_expression_that_fails_late_in_a_split(job: Job) -> None:
 def test_python_workers_killed_in_mid_split(job: Job) -> None:
     """Breaks when Spark's retry of the task starts from what was in flight instead of what was committed."""
     write_files(job, files=3, rows=8_000)
-    process = start_held(job, MID_SPLIT)
+    process = start_held(job, MID_SPLIT, env=COLD)
     workers = workers_of(process)
     assert workers
 

@@ -23,6 +23,7 @@ from tests.support.commands import finish
 from tests.support.harness import LINES_SPEC, Job
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.job_checks import Line, assert_exact, committed_state, source_lines, write_files
+from tests.support.warm_spark import same_environment
 
 SIZES = [7, 64, 1 << 20]
 _ENDS = [b"\n", b"\r", b"\r\n"]
@@ -30,20 +31,21 @@ _ENDS = [b"\n", b"\r", b"\r\n"]
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.extraJavaOptions", SAME_EVERYWHERE)
-        .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "1000000")
-        .config("spark.sql.files.minPartitionNum", "1")
-        .config("spark.sql.files.openCostInBytes", "0")
-        .config("spark.hadoop.mapreduce.input.linerecordreader.line.maxlength", str(2**31 - 1))
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    with same_environment():
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        session = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.extraJavaOptions", SAME_EVERYWHERE)
+            .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "1000000")
+            .config("spark.sql.files.minPartitionNum", "1")
+            .config("spark.sql.files.openCostInBytes", "0")
+            .config("spark.hadoop.mapreduce.input.linerecordreader.line.maxlength", str(2**31 - 1))
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
 
 
 def random_bytes(random: Random) -> bytes:
@@ -92,6 +94,7 @@ def spark_lines(
     return dict(found)
 
 
+@pytest.mark.slow_cases("7-*")
 @pytest.mark.parametrize("separator", [None, ";", "\r"])
 @pytest.mark.parametrize("size", SIZES)
 def test_lines_are_spark_s(spark: SparkSession, tmp_path: Path, size: int, separator: str | None) -> None:

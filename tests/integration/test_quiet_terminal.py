@@ -91,15 +91,22 @@ def test_verbs_without_spark(asked: str, job: Job, warning_libraries: dict[str, 
     assert {"confluent_kafka", "kafka", "sqlglot", "typer"} <= set((tmp_path / "warned").read_text().split())
 
 
-@pytest.mark.parametrize("asked", [pytest.param("", marks=pytest.mark.slow), "error"])
-def test_verbs_with_spark(asked: str, job: Job, warning_libraries: dict[str, str], tmp_path: Path) -> None:
+def test_a_run_with_libraries_that_warn(job: Job, warning_libraries: dict[str, str], tmp_path: Path) -> None:
     """Breaks for pyspark and pandas, in the driver and in the tasks."""
+    job.write_numbers("a.jsonl", range(3))
+    assert_ours(run_text(job, env={**warning_libraries, "PYTHONWARNINGS": "error"}))
+    assert {"pandas", "pyarrow", "pyspark"} <= set((tmp_path / "warned").read_text().split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", ["", "error"])
+def test_verbs_with_spark(asked: str, job: Job, warning_libraries: dict[str, str], tmp_path: Path) -> None:
+    """Each verb, with warnings as a program under development asks for them and without."""
     env = {**warning_libraries, "PYTHONWARNINGS": asked}
     job.write_numbers("a.jsonl", range(3))
     assert_ours(run_text(job, "preview", env=env))
     assert_ours(run_text(job, env=env))
     assert_ours(run_text(job, "status", env=env))
-    assert_ours(run_text(job, "verify", env=env))
     assert_ours(run_text(job, "verify", "--against-source", env=env))
     assert_ours(command(job.folder, "topic", "peek", str(job.spec), env=env))
     assert {"pandas", "pyarrow", "pyspark"} <= set((tmp_path / "warned").read_text().split())

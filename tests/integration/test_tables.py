@@ -170,6 +170,7 @@ def test_the_server_is_killed(job: Job) -> None:
 # ---- changes between a kill and the rerun ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rows_that_change_between_kill_and_rerun(job: Job, orders: Postgres) -> None:
     """By the key: behind the committed one the table is read as it is now, before it nothing is read again."""
     run_killed_at(job, "task-before-commit@2")

@@ -276,6 +276,7 @@ def assert_names_the_cause(done: Done) -> None:
     assert "run again" in said, said
 
 
+@pytest.mark.slow
 def test_a_source_topic_that_was_cut_off_and_has_grown_again(cluster: Cluster, job: Job) -> None:
     """An unclean leader election behind a run. Breaks when the offsets that were read are taken for those of the new log.
 

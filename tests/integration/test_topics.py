@@ -356,6 +356,7 @@ def test_the_sinks_own_topics(job: Job) -> None:
     assert_refused(job.run(), 2, "source-topic-missing", "nowhere")
 
 
+@pytest.mark.slow
 def test_records_that_retention_took_unread(job: Job, source: SourceTopic) -> None:
     """Between runs, and between a kill and the next run: breaks when a gap is passed over without a word."""
     copy_job(job, source, transaction='timeout = "10s"\nmax_records = 4', create="{ partitions = 1 }")

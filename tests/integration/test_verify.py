@@ -179,6 +179,7 @@ def test_what_was_sent_again_counts_twice_and_from_scratch_it_counts_anew(make_j
     assert len(job.records()) == 4_300, "what was sent before is still there, and not the job's any more"
 
 
+@pytest.mark.slow
 def test_equal_rows_are_no_doubles(sent: Sent) -> None:
     sent.plant()
     done = sent.job.run("verify", SOURCE)
@@ -199,6 +200,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
 def test_how_much_is_read_is_said(sent: Sent) -> None:
     """Breaks when nothing is said for minutes, or what is said to be read is invented: more than there is, or going back."""
     sent.plant()

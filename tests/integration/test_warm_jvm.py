@@ -23,6 +23,8 @@ from tests.support.warm_jvm import WarmJvm, has_ended
 
 pytestmark = pytest.mark.xdist_group("warm-jvm")
 
+# Where drivers are killed.
+KILLED = ("task-before-commit=sleep:300", "driver-after-running=sleep:300", "task-after-begin=sleep:300")
 NOT_USED = "the warm one is not used"
 LIBRARY = """
 import os, sys
@@ -69,11 +71,15 @@ def folders_of(pids: Iterable[int]) -> Iterator[str]:
             yield os.readlink(f"/proc/{pid}/cwd")
 
 
-def test_the_next_run_is_exact_after_a_driver_is_killed_in_its_transaction(warm: WarmJvm, job: Job) -> None:
+@pytest.mark.slow_cases("three")
+@pytest.mark.parametrize("points", [KILLED[:1], KILLED], ids=["one", "three"])
+def test_the_next_run_is_exact_after_a_driver_is_killed_in_its_transaction(
+    warm: WarmJvm, job: Job, points: tuple[str, ...]
+) -> None:
     """Breaks when tasks of a dead driver, or its SparkContext, live on."""
     write_files(job, files=2, rows=6_000)
     before = warm.status(job.spec)
-    for point in ("task-before-commit=sleep:300", "driver-after-running=sleep:300", "task-after-begin=sleep:300"):
+    for point in points:
         process = start_held(job, point)
         if point.startswith("task"):
             orphans = warm.workers()
@@ -87,7 +93,7 @@ def test_the_next_run_is_exact_after_a_driver_is_killed_in_its_transaction(warm:
     assert_exact(job)
     assert orphans and all(has_ended(pid) for pid in orphans)
     assert_verified(job)
-    assert_warm(warm, job, before, 5)
+    assert_warm(warm, job, before, len(points) + 2)
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ COMMENTS: list[tuple[dict[str, Any], list[bytes]]] = [
 ]
 
 
+@pytest.mark.in_turns("one kind of expression or row each")
 def test_comments_swallow_nothing(lab: Lab) -> None:  # noqa: F811
     for settings, expected in COMMENTS:
         assert lab.values("json", _ROWS, **settings) == expected, settings
@@ -56,6 +57,7 @@ NO_COLUMN: list[tuple[str, bytes, dict[str, Any], list[bytes]]] = [
 ]
 
 
+@pytest.mark.in_turns("one kind of expression or row each")
 def test_records_that_use_no_column(lab: Lab) -> None:  # noqa: F811
     for format, data, settings, expected in NO_COLUMN:
         assert lab.values(format, data, **settings) == expected, settings
@@ -99,6 +101,7 @@ STABLE = [
 ]  # fmt: skip
 
 
+@pytest.mark.in_turns("one kind of expression or row each")
 def test_expressions_know_no_today(lab: Lab) -> None:  # noqa: F811
     for expression in OF_THE_DAY:
         with pytest.raises(SpecError):
@@ -139,6 +142,7 @@ INFERRED: list[tuple[bytes, list[bytes]]] = [
 ]
 
 
+@pytest.mark.in_turns("one kind of expression or row each")
 def test_columns_know_no_today(lab: Lab) -> None:  # noqa: F811
     for format, data, settings in TIME_COLUMNS:
         with pytest.raises(FatalError, match="times without a date"):
@@ -163,6 +167,7 @@ HEADERS: list[tuple[bytes, dict[str, Any], list[bytes]]] = [
 ]
 
 
+@pytest.mark.in_turns("one kind of expression or row each")
 def test_headers(lab: Lab) -> None:  # noqa: F811
     for data, settings, expected in HEADERS:
         assert lab.values("csv", data, options={"header": "true"}, **settings) == expected, data
@@ -273,6 +278,7 @@ def test_python_refuses_what_java_replaces(lab: Lab) -> None:  # noqa: F811
 # ---- ends of lines ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turns("one kind of expression or row each")
 def test_separators_of_several_bytes_at_every_border(lab: Lab) -> None:  # noqa: F811
     """Spark's CSV takes one character only."""
     chance = random.Random(3)
@@ -311,6 +317,7 @@ HABITS: list[tuple[str, bytes, dict[str, Any], list[bytes]]] = [
 ]
 
 
+@pytest.mark.in_turns("one kind of expression or row each")
 def test_habits(lab: Lab) -> None:  # noqa: F811
     for format, data, settings, expected in HABITS:
         options = {"header": "false"} if format == "csv" else {}

@@ -7,6 +7,7 @@ import itertools
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
+import pytest
 from py4j.protocol import Py4JJavaError
 
 from eosingest.spark import causes
@@ -17,12 +18,12 @@ _TABLE = pa.table({"s": [f"v{n % 50:04d}" for n in range(_ROWS)], "n": [n * 7919
 _EXPECTED = [b'{"s":"v%04d","n":%d}' % (n % 50, n * 7919) for n in range(_ROWS)]
 
 
-def test_a_flipped_byte_in_a_page_is_found(lab: Lab) -> None:  # noqa: F811
+@pytest.mark.slow_cases("NONE", "gzip", "zstd")
+@pytest.mark.parametrize("codec", ["NONE", "snappy", "gzip", "zstd"])
+def test_a_flipped_byte_in_a_page_is_found(lab: Lab, codec: str) -> None:  # noqa: F811
     """Data pages of both versions, dictionary pages, codecs, several row groups: the records are right, or there are none."""
     found = 0
-    for codec, version, dictionary in itertools.product(
-        ["NONE", "snappy", "gzip", "zstd"], ["1.0", "2.0"], [True, False]
-    ):
+    for version, dictionary in itertools.product(["1.0", "2.0"], [True, False]):
         out = io.BytesIO()
         parquet.write_table(
             _TABLE, out, compression=codec, data_page_version=version, use_dictionary=dictionary,
@@ -39,4 +40,4 @@ def test_a_flipped_byte_in_a_page_is_found(lab: Lab) -> None:  # noqa: F811
                 text = causes.text_of(error)
                 assert causes.is_lasting(text)
                 found += "CRC checksum verification failed" in causes.innermost(text)
-    assert found > 10
+    assert found > 2
