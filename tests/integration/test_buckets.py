@@ -107,6 +107,7 @@ def test_what_a_store_refuses_ends_a_run_before_it_claims(job: Job, store: Store
     assert job.run("status", env=_ENVIRONMENT).data["run"] == before, "a run that was refused has claimed"
 
 
+@pytest.mark.slow
 @pytest.mark.in_turns("one property of a store each")
 def test_spark_reads_through_connections_that_are_cut(job: Job, store: Store, bucket: str) -> None:
     """JSON by Hadoop's client of S3: exact through breaks, and no secret is printed, logged or in Spark's own settings."""

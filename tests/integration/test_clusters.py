@@ -75,8 +75,8 @@ def _has_committed(job: Job) -> bool:
 # ---- it works ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.in_turns("one cluster each")
-@pytest.mark.slow_cases("lines")
 @BOTH_INPUTS
 def test_executors_of_their_own(job: Job, home: Path, tmp_path: Path) -> None:
     """Breaks when the site's Java options win over ours, when the package does not reach executors or its zip is left."""

@@ -62,6 +62,7 @@ def ids(job: Job) -> list[int]:
     return sorted(found)
 
 
+@pytest.mark.slow
 def test_each_row_once_here_or_there_and_nothing_by_a_rerun(job: Job) -> None:
     """Killed in the middle and run again; `status` counts them apart."""
     bad = (1, 17, 500, 998, 999)  # not the first: that would look like the begin of a document of several lines

@@ -38,7 +38,7 @@ def frozen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield up
 
 
-@pytest.mark.slow_cases("fence", "job", "read back", "running", "verdict")
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_signal_while_no_broker_answers(frozen: broker.BrokerStatus, tmp_path: Path, moment: str) -> None:
     """Breaks when a run waits for an answer that does not come (30 s and more), or what it left behind holds up the next."""

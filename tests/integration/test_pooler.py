@@ -159,6 +159,7 @@ def test_rows_that_a_policy_hides(job: Job, pooler: Pooler) -> None:
         assert_refused(job.run(verb), 7, "postgres-refused", "row-level security")
 
 
+@pytest.mark.slow
 @pytest.mark.in_turns("one pool each")
 def test_a_job_by_a_pooler(job: Job, server: Postgres, pooler: Pooler) -> None:
     server.execute(f"alter role {_ROLE} bypassrls")

@@ -93,7 +93,7 @@ WAYS = {
 }
 
 
-@pytest.mark.slow_cases("OAUTHBEARER*", "mutual*")
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_no_secret_is_shown_while_a_run_works_or_left_behind(locked: LockedBroker, tmp_path: Path, way: str) -> None:
     """In output (also with -v), reports, logs, command lines, children's environment, Spark's UI, event log and plans."""

@@ -29,7 +29,7 @@ def to_spark_submit(process: subprocess.Popen[str], number: int) -> None:
     process.send_signal(number)
 
 
-@pytest.mark.slow_cases("to_all-2-130", "to_spark_submit-2-130")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("send", "number", "exit_code"),
     [(to_spark_submit, signal.SIGTERM, 143), (to_all, signal.SIGINT, 130), (to_spark_submit, signal.SIGINT, 130)],

@@ -170,7 +170,7 @@ def assert_all_there(job: Job, records: int = FILES * ROWS) -> None:
 # ---- the faults ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow_cases("coordinator-rows", "leader-rows")
+@pytest.mark.slow
 @pytest.mark.in_turns("one broker each")
 @pytest.mark.parametrize(
     ("lost", "job"),

@@ -50,7 +50,7 @@ def test_started_together(job: Job) -> None:
     assert open_transactions(job) == []
 
 
-@pytest.mark.slow_cases("lines")
+@pytest.mark.slow
 @BOTH_INPUTS
 def test_frozen_in_mid_transaction_and_woken_after_its_successor(job: Job) -> None:
     """P7. Breaks when a successor does not fence the earlier task ids, or when a woken run writes before it looks."""

@@ -59,7 +59,7 @@ def test_all_at_once_and_nothing_by_a_rerun(whole: Job) -> None:
     assert_verified(whole)
 
 
-@pytest.mark.slow_cases("task-after-produce*", "task-before-commit-lines", "task-before-offsets*")
+@pytest.mark.slow
 @BOTH_INPUTS
 @pytest.mark.parametrize("point", ["task-after-produce@3", "task-before-offsets", "task-before-commit"])
 def test_killed_before_its_commit_nothing_is_there(whole: Job, point: str) -> None:

@@ -241,7 +241,7 @@ def test_what_a_reader_raises_in_spark(
     assert (type(explained), explained.code) == (kind, code)
 
 
-@pytest.mark.slow_cases("LedgerBySql")
+@pytest.mark.slow
 @pytest.mark.parametrize("subject_of", [Ledger, LedgerBySql])
 def test_a_reader_that_is_killed(
     servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subject_of: type[Ledger]
