@@ -23,6 +23,7 @@ from eosingest.host import other_process
 from eosingest.spark import class_archive
 from eosingest.spark.warm import channel, clean, holder, key
 from eosingest.spark.warm.channel import Channel, UnusableError
+from tests.support.harness import wait_for
 
 KEY = {"Java": "17"}
 
@@ -86,6 +87,11 @@ def asked(place: Path, verb: str = "attach", key: Mapping[str, str] = KEY) -> tu
     return connection, channel.ask(connection, ready_s=5, verb=verb, key=key, log=str(place / "log"))
 
 
+def wait_until_free(place: Path) -> None:
+    """Wait until the holder has seen the end of a driver's connection."""
+    wait_for(lambda: asked(place, "status")[1]["used_by"] is None)
+
+
 def test_one_driver_at_a_time(place: Path, held: Callable[..., tuple[Stub, Channel]]) -> None:
     _, first = held()
     with pytest.raises(UnusableError, match=f"process {os.getpid()} uses it"):
@@ -93,11 +99,13 @@ def test_one_driver_at_a_time(place: Path, held: Callable[..., tuple[Stub, Chann
     with pytest.raises(UnusableError, match="uses it"):
         asked(place, "end")
     first.close()
+    wait_until_free(place)
     second, answer = asked(place)
     assert answer["secret"] == "secret"
     with pytest.raises(UnusableError, match="it differs in Java"):
         asked(place, key={"Java": "21"})
     second.close()
+    wait_until_free(place)
     assert asked(place, "end")[1]["pid"]
 
 
