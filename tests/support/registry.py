@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -32,6 +31,7 @@ from eosingest.host.java import find_java
 from eosingest.host.paths import cache_directory
 from tests.support.processes import QUICK_JVM
 from tests.support.s3proxy import free_port
+from tests.support.server_thread import serve
 
 VERSION = "2.6.13.Final"
 _SHA256 = "3cda1b34aa020fb4ac4dd6a66018d757e81e437f97e20a1f92d366b70091c6ba"
@@ -200,8 +200,7 @@ def guarded(registry: SchemaRegistry, user: str, password: str) -> Iterator[str]
             """Print nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
+        thread = serve(server)
         yield f"http://127.0.0.1:{server.server_address[1]}{registry.url.removeprefix(behind)}"
         server.shutdown()
         thread.join(10)

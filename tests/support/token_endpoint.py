@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import ssl
-import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from tests.support.certificates import openssl
+from tests.support.server_thread import serve
 
 CLIENT, SECRET = "loader", "client+secret/not-to-be-shown"
 SCOPE, AUDIENCE, ISSUER = "kafka", "the-brokers", "the-tests"
@@ -44,7 +44,7 @@ class TokenEndpoint:
         context.load_cert_chain(certificates / "server.pem", certificates / "server.key")
         self._secured.socket = context.wrap_socket(self._secured.socket, server_side=True)
         for server in (self._plain, self._secured):
-            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+            serve(server)
         self.url = f"http://127.0.0.1:{self._plain.server_port}/token"
         self.secured_url = f"https://127.0.0.1:{self._secured.server_port}/token"
         self.keys_url = f"http://127.0.0.1:{self._plain.server_port}/keys"

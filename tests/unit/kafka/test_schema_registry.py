@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import ssl
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +18,7 @@ from eosingest.kafka import schema_registry
 from eosingest.kafka.schema_registry import Registered, Registry, client_properties
 from eosingest.records.encoding import Encoding, Pin, digest_of, pinned, pins
 from tests.support.certificates import Certificates
+from tests.support.server_thread import serve
 
 _SCHEMA = '{"type": "record", "name": "x", "fields": []}'
 
@@ -58,8 +58,7 @@ def serving(context: ssl.SSLContext | None = None) -> Iterator[_Answers]:
     with _Answers(("127.0.0.1", 0), _Handler) as up:
         if context is not None:
             up.socket = context.wrap_socket(up.socket, server_side=True)
-        thread = threading.Thread(target=up.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
+        thread = serve(up)
         yield up
         up.shutdown()
         thread.join(10)

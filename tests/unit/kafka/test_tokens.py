@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -11,6 +10,7 @@ import pytest
 
 from eosingest.errors import EosingestError, FatalError, TemporaryError
 from eosingest.kafka.oauth import TokenProvider
+from tests.support.server_thread import serve
 
 SECRET = "secret-not-to-be-shown"
 Answers = Callable[..., list[tuple[str, str]]]
@@ -49,7 +49,7 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
     server = Endpoint()
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    serve(server)
     yield server
     server.shutdown()
     server.server_close()

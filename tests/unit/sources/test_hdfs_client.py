@@ -27,6 +27,7 @@ from eosingest.sources.files.storage.hdfs import HdfsStorage, pages_of
 from eosingest.sources.files.storage.port import NotAsListedError, UnreachableError
 from eosingest.spec import load
 from tests.support.harness import wait_for
+from tests.support.server_thread import serve
 
 Answer = tuple[int, dict[str, str], bytes]
 NOBODY = "http://127.0.0.1:1"
@@ -59,7 +60,7 @@ class Node:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+        serve(self.server)
 
 
 @pytest.fixture
