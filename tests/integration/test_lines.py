@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import os
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,13 +15,12 @@ from pyspark.sql import SparkSession
 from eosingest.sources.files.lines import Bounds, is_compressed, open_file, read_lines
 from eosingest.sources.files.source import FileSource
 from eosingest.sources.files.source_file import SourceFile
-from eosingest.spark.jvm import SAME_EVERYWHERE
 from tests.support.builders import places
 from tests.support.commands import finish
 from tests.support.harness import LINES_SPEC, Job
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.job_checks import Line, assert_exact, committed_state, source_lines, write_files
-from tests.support.warm_spark import same_environment
+from tests.support.warm_spark import spark_with
 
 SIZES = [7, 64, 1 << 20]
 _ENDS = [b"\n", b"\r", b"\r\n"]
@@ -31,21 +28,14 @@ _ENDS = [b"\n", b"\r", b"\r\n"]
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    with same_environment():
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        session = (
-            SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.driver.extraJavaOptions", SAME_EVERYWHERE)
-            .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "1000000")
-            .config("spark.sql.files.minPartitionNum", "1")
-            .config("spark.sql.files.openCostInBytes", "0")
-            .config("spark.hadoop.mapreduce.input.linerecordreader.line.maxlength", str(2**31 - 1))
-            .getOrCreate()
-        )
-        session.sparkContext.setLogLevel("OFF")
+    settings = {
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+        "spark.sql.files.minPartitionNum": "1",
+        "spark.sql.files.openCostInBytes": "0",
+        "spark.hadoop.mapreduce.input.linerecordreader.line.maxlength": str(2**31 - 1),
+    }
+    with spark_with(settings) as session:
         yield session
-        session.stop()
 
 
 def random_bytes(random: Random) -> bytes:

@@ -9,7 +9,6 @@ import bz2
 import gzip
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,9 @@ from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.names import is_hidden
 from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
 from eosingest.sources.files.source_file import SourceFile
-from eosingest.spark.jvm import SAME_EVERYWHERE
 from tests.support.builders import listing as made
 from tests.support.builders import passed_over, source_file
-from tests.support.warm_spark import same_environment
+from tests.support.warm_spark import spark_with
 
 SIZE = 1000
 SCHEMAS = {"json": "a INT", "csv": "a INT", "text": "value STRING", "parquet": "a INT", "orc": "a INT", "avro": "a INT"}
@@ -44,22 +42,15 @@ _PIECE = re.compile(r"path: file://(\S+), range: (\d+)-(\d+), partition values: 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    with same_environment():
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        session = (
-            SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.driver.extraJavaOptions", SAME_EVERYWHERE)
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "1000000")
-            .config("spark.sql.adaptive.enabled", "false")
-            .config("spark.sql.files.minPartitionNum", "1")
-            .config("spark.sql.files.maxPartitionBytes", str(SIZE))
-            .getOrCreate()
-        )
-        session.sparkContext.setLogLevel("OFF")
+    settings = {
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.files.minPartitionNum": "1",
+        "spark.sql.files.maxPartitionBytes": str(SIZE),
+    }
+    with spark_with(settings) as session:
         yield session
-        session.stop()
 
 
 def listing_of(folder: Path, format: str, *paths: str) -> tuple[FileSource, Listing]:

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -20,18 +20,6 @@ from tests.support.processes import QUICK_JVM
 
 
 @contextlib.contextmanager
-def same_environment() -> Iterator[None]:
-    """Remove the variables that pyspark sets in this process: commands of later tests would inherit them."""
-    before = dict(os.environ)
-    try:
-        yield
-    finally:
-        for name in [name for name in os.environ if "SPARK" in name]:
-            del os.environ[name]
-        os.environ.update({name: value for name, value in before.items() if "SPARK" in name})
-
-
-@contextlib.contextmanager
 def warm_spark(split_size: int) -> Iterator[SparkSession]:
     """Start Spark on two cores, which cuts files by `split_size` bytes until it is told otherwise.
 
@@ -40,13 +28,24 @@ def warm_spark(split_size: int) -> Iterator[SparkSession]:
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).disabled = True
     _forget_unfit_jvm()
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.extraJavaOptions", f"{jvm.SAME_EVERYWHERE} {QUICK_JVM}")
-    builder = builder.config("spark.driver.memory", "4g")  # a check taken out makes fields of whole files
-    builder = builder.config("spark.driver.extraClassPath", os.pathsep.join([*hadoop_s3.jars({}), *avro_jar.jars({})]))
-    for key, value in {**required_settings.DEFAULTS, **required_settings.REQUIRED, **spark_conf(split_size)}.items():
+    settings = {
+        "spark.driver.extraJavaOptions": f"{jvm.SAME_EVERYWHERE} {QUICK_JVM}",
+        "spark.driver.memory": "4g",  # a check taken out makes fields of whole files
+        "spark.driver.extraClassPath": os.pathsep.join([*hadoop_s3.jars({}), *avro_jar.jars({})]),
+    }
+    of_runs = {**required_settings.DEFAULTS, **required_settings.REQUIRED, **spark_conf(split_size)}
+    with spark_with({**settings, **of_runs}) as spark:
+        yield spark
+
+
+@contextlib.contextmanager
+def spark_with(settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Start Spark on two cores with these settings and this Python; it writes no log."""
+    same = {"spark.ui.enabled": "false", "spark.driver.extraJavaOptions": jvm.SAME_EVERYWHERE}
+    builder = SparkSession.builder.master("local[2]")
+    for key, value in {**same, **settings}.items():
         builder = builder.config(key, value)
-    with same_environment():
+    with _same_environment():
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         spark = builder.getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
@@ -54,6 +53,18 @@ def warm_spark(split_size: int) -> Iterator[SparkSession]:
             yield spark
         finally:
             spark.stop()
+
+
+@contextlib.contextmanager
+def _same_environment() -> Iterator[None]:
+    """Remove the variables that pyspark sets in this process: commands of later tests would inherit them."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in [name for name in os.environ if "SPARK" in name]:
+            del os.environ[name]
+        os.environ.update({name: value for name, value in before.items() if "SPARK" in name})
 
 
 def _forget_unfit_jvm() -> None:
