@@ -20,6 +20,7 @@ import xxhash
 
 from eosingest.host.java import find_java
 from eosingest.host.paths import cache_directory
+from eosingest.spark import site
 
 _WRITE = "-XX:ArchiveClassesAtExit="
 _USE = "-XX:SharedArchiveFile="
@@ -37,6 +38,18 @@ def find() -> Path | None:
         with contextlib.suppress(FileNotFoundError):  # `prepare` has just put another one in its place
             if archive.stem == f"{stem}-{archive.stat().st_size}":
                 return archive
+    return None
+
+
+def folder_on_class_path() -> Path | None:
+    """Return Spark's configuration folder if it holds files; None if not.
+
+    Spark puts it first on the class path, and a JVM with a folder of files there neither writes an archive nor uses one.
+    """
+    conf = site.conf_folder(pip_only=True)
+    with contextlib.suppress(OSError):
+        if conf is not None and any(conf.iterdir()):
+            return conf
     return None
 
 

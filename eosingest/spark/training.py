@@ -6,6 +6,7 @@ It does what a run does, without Kafka: the same session, DataFrame and checks, 
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -26,6 +27,7 @@ from eosingest.spark.worker import OUTPUT_SCHEMA
 _MASTER = "local[2]"
 _WRITTEN_S = 1_800.0  # takes seconds on an idle machine, up to this at the lowest priority on a busy one
 _PATIENCE = {"spark.python.authenticate.socketTimeout": "600s"}  # JVM and Python may wait for the CPU
+_ON_THE_CLASS_PATH = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _FOLDERS = "training-"
 _LEFT_BEHIND_S = 7_200.0  # longer than a training runs
 _ROOM = 512 << 20  # the archive takes 160 MiB
@@ -56,6 +58,7 @@ class Training:
 
         Raises FatalError if Java is missing, Spark does not start, or the JVM writes no archive.
         """
+        _refuse_folder_on_class_path()
         folder = class_archive.folder()
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -90,6 +93,8 @@ class Training:
                 self._spark.process.wait()
 
     def _train(self, folder: Path, fresh: Path) -> None:
+        for name in _ON_THE_CLASS_PATH:  # last there, so that runs that have them use the archive all the same
+            os.environ.pop(name, None)
         conf = {"spark.driver.extraJavaOptions": class_archive.option_to_write(fresh), **_PATIENCE}
         self._spark = spark = session.start(
             job="prepare",
@@ -118,6 +123,17 @@ def _clear_away(folder: Path) -> None:
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _LEFT_BEHIND_S:
                 shutil.rmtree(left, ignore_errors=True)
+
+
+def _refuse_folder_on_class_path() -> None:
+    conf = class_archive.folder_on_class_path()
+    if conf is not None:
+        raise FatalError(
+            f"there is no archive of Spark's classes: {conf}, Spark's configuration folder, has files and is on the JVM's class"
+            " path, and Java archives no classes then",
+            code="no-archive",
+            hint="runs work without one; to have one, put the folder's settings into [spark] conf and unset SPARK_CONF_DIR",
+        )
 
 
 def _refuse_full_disk(folder: Path) -> None:

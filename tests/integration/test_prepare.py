@@ -28,6 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a cache folder of its own; with a space, since the JVM's options are words on a command line."""
     folder = tmp_path / "cache 1"
     monkeypatch.setenv("EOSINGEST_HOME", str(folder))
+    monkeypatch.delenv("SPARK_CONF_DIR")  # that of the suite has a file, and with one there are no archives
     return folder
 
 
@@ -54,8 +55,14 @@ def archives(home: Path) -> list[Path]:
     return list((home / "spark").iterdir())
 
 
-def test_runs_take_the_archive(job: Job, home: Path) -> None:
-    """Breaks when the training run and a run start other JVMs, or where nothing but the first run finds the archive."""
+def test_runs_take_the_archive(job: Job, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when the training run and a run start other JVMs, or where nothing but the first run finds the archive.
+
+    Hadoop's configuration is on the class path, too, and a JVM with a folder of files there writes no archive.
+    """
+    (tmp_path / "hadoop").mkdir()
+    (tmp_path / "hadoop" / "core-site.xml").write_text("<configuration/>")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path / "hadoop"))
     write_files(job, files=1, rows=100)
     assert classes_from_archive(job) == 0
     class_archive.remember_failure("the disk was full")
