@@ -7,7 +7,6 @@ import signal
 from collections import defaultdict
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 import pytest
 
@@ -21,8 +20,8 @@ os.environ["EOSINGEST_PREPARE"] = "off"
 os.environ["EOSINGEST_SPARK"] = "off"
 # Brokers and Spark start in half the time with the first compiler only.
 os.environ.setdefault("KAFKA_HEAP_OPTS", f"-Xmx1g {QUICK_JVM}")
-# Commands whose specs say nothing of Java have a quick JVM, too: the same for all, so that they can use one warm JVM.
-os.environ["SPARK_CONF_DIR"] = str(Path(__file__).with_name("support") / "spark_conf")
+# The same for all commands, so that they use one warm JVM; not in a SPARK_CONF_DIR, which costs them the archive of classes.
+os.environ["SPARK_SUBMIT_OPTS"] = QUICK_JVM
 # Commands read compiled modules, as those of an installation do.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 

@@ -86,7 +86,7 @@ def _why_not(spec: Spec) -> str | None:
         return "the JVM is not of a local Spark, or its options name another archive"
     in_the_way = class_archive.folder_on_class_path()
     if in_the_way is not None:
-        return f"{in_the_way}, which has files, is on the JVM's class path"
+        return f"{in_the_way}, which is not empty, is on the JVM's class path"
     failed = class_archive.failure()
     return f"{failed}; {_BY_HAND}" if failed is not None else None
 

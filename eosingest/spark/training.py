@@ -129,8 +129,8 @@ def _refuse_folder_on_class_path() -> None:
     conf = class_archive.folder_on_class_path()
     if conf is not None:
         raise FatalError(
-            f"there is no archive of Spark's classes: {conf}, Spark's configuration folder, has files and is on the JVM's class"
-            " path, and Java archives no classes then",
+            f"there is no archive of Spark's classes: {conf}, Spark's configuration folder, is not empty and is on the JVM's"
+            " class path, and Java archives no classes then",
             code="no-archive",
             hint="runs work without one; to have one, put the folder's settings into [spark] conf and unset SPARK_CONF_DIR",
         )

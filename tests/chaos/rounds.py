@@ -110,7 +110,7 @@ class Round:
             self.say("in one transaction")
             self.reader.in_one = True
         self.timeout(chance.choice((5, 8, 10)))
-        self.set("-XX:+UseSerialGC", f"-XX:+UseSerialGC -Djava.io.tmpdir={job.folder}/tmp {self.jvm}")
+        self.conf({"spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={job.folder}/tmp {self.jvm}"})
 
         if self.spark is not None:
             on(self.job, self.spark.master, conf=QUICK_EXECUTORS)

@@ -28,7 +28,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a cache folder of its own; with a space, since the JVM's options are words on a command line."""
     folder = tmp_path / "cache 1"
     monkeypatch.setenv("EOSINGEST_HOME", str(folder))
-    monkeypatch.delenv("SPARK_CONF_DIR")  # that of the suite has a file, and with one there are no archives
     return folder
 
 

@@ -23,7 +23,6 @@ from eosingest.protocol.offsets import topic as offsets_topic
 from eosingest.protocol.offsets.state import JobState
 from tests.support import suite_jvm
 from tests.support.commands import Done, finish, start
-from tests.support.processes import QUICK_JVM as _QUICK_JVM
 
 # For a command whose time is measured, or whose JVM or Python workers the test kills or counts.
 COLD = {"EOSINGEST_SPARK": "off"}
@@ -47,7 +46,7 @@ timeout = "10s"
 max_records = 2000
 [spark]
 master = "local[2]"
-conf = {{ "spark.driver.extraJavaOptions" = "{jvm}" }}
+conf = {{ "spark.sql.shuffle.partitions" = "2" }}
 """
 LINES_SPEC = SPEC.replace(
     """format = "json"
@@ -101,11 +100,11 @@ class Job:
         self.write_spec(SPEC)
 
     def write_spec(self, text: str) -> None:
-        """Write the spec; {name}, {servers} and {jvm} are filled in."""
-        self.spec.write_text(text.format(name=self.name, servers=self.servers, jvm=_QUICK_JVM))
+        """Write the spec; {name} and {servers} are filled in."""
+        self.spec.write_text(text.format(name=self.name, servers=self.servers))
 
     def _write_plain_spec(self, file: Path) -> None:
-        file.write_text(SPEC.format(name="plain", servers=self.servers, jvm=_QUICK_JVM))
+        file.write_text(SPEC.format(name="plain", servers=self.servers))
 
     def edit_spec(self, old: str, new: str) -> None:
         text = self.spec.read_text()
@@ -288,7 +287,7 @@ def write_tables(
         f'[sink]\nbootstrap_servers = "{job.servers}"\ntopic = "{topic or job.name}"\n'
         f"{f'create = {create}' if create else ''}\n{sink}\n"
         f"[transaction]\n{transaction}\n"
-        f'[spark]\nmaster = "local[2]"\nconf = {{ "spark.driver.extraJavaOptions" = "{_QUICK_JVM}" }}\n'
+        f'[spark]\nmaster = "local[2]"\nconf = {{ "spark.sql.shuffle.partitions" = "2" }}\n'
     )
 
 

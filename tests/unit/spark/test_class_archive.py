@@ -38,7 +38,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put a Java and a pyspark of two jars in place of those that are here; return their folder."""
     monkeypatch.setenv("EOSINGEST_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("EOSINGEST_PREPARE", raising=False)
-    monkeypatch.delenv("SPARK_CONF_DIR")
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
     for file in ("java/bin/java", "java/lib/modules", "pyspark/jars/a.jar", "pyspark/jars/b.jar"):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(file)
@@ -197,7 +197,7 @@ def test_why_it_failed_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_configuration_folder_of_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Breaks when a minute is spent on an archive that the JVM refuses to write, since a folder of files is on its class path."""
+    """Breaks when a minute is spent on an archive that the JVM refuses to write: a folder of files is on its class path."""
     conf = tmp_path / "conf"
     monkeypatch.setenv("SPARK_CONF_DIR", str(conf))
     assert class_archive.folder_on_class_path() is None

@@ -54,6 +54,12 @@ def test_no_archive_is_looked_for_under_spark_submit(monkeypatch: pytest.MonkeyP
     assert "SharedArchiveFile" in java_options("local[2]", {}, {})[DRIVER]
 
 
+@pytest.fixture(autouse=True)
+def _no_java_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove the Java options of the suite."""
+    monkeypatch.delenv("SPARK_SUBMIT_OPTS")
+
+
 @pytest.mark.parametrize(
     ("master", "given", "wanted"),
     [
