@@ -10,7 +10,7 @@ OF_SPARKS_VERSION := tests/unit tests/sources/test_buckets_by_spark.py \
 	$(addprefix tests/integration/test_,avro.py formats.py spark_workers.py quiet_terminal.py)
 
 .DEFAULT_GOAL := help
-# Half a minute, once: each of the hundreds of runs of the tests takes 5 s of CPU with it instead of 8 (docs/performance.md).
+# A minute or two, once: each of the hundreds of runs of the tests takes 5 s of CPU with it instead of 8 (docs/performance.md).
 PREPARED := $(BIN)/eosingest prepare --quiet
 # 690 MB with pyspark 4.3, 558 MB with 4.0, once: a test would wait for them in vain.
 FETCHED := $(BIN)/python -m tests.support.fetch

@@ -71,7 +71,7 @@ def _of_another_turn(items: list[pytest.Item], turn: int, turns: int) -> set[pyt
     """Return the tests that run in another turn than this one of so many.
 
     Of the tests that take turns in a module, for the same reason, each turn runs one in `turns`, at least one; of the other
-    slow tests one in four.
+    slow tests one in eight.
     """
     groups: dict[str, list[pytest.Item]] = defaultdict(list)
     others: list[pytest.Item] = []
@@ -84,7 +84,7 @@ def _of_another_turn(items: list[pytest.Item], turn: int, turns: int) -> set[pyt
     for group in groups.values():
         every = min(turns, len(group))
         left |= {item for number, item in enumerate(group) if number % every != turn % every}
-    return left | {item for number, item in enumerate(others) if number % 4 != turn % 4}
+    return left | {item for number, item in enumerate(others) if number % 8 != turn % 8}
 
 
 def _turn_group(item: pytest.Item) -> str | None:

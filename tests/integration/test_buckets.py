@@ -67,7 +67,7 @@ def shown_by(done: Done, job: Job) -> str:
     return done.text + "".join(log.read_text(errors="replace") for log in logs)
 
 
-@pytest.mark.slow_cases("concat*")
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["value", "concat(value, '')"])
 def test_connections_that_are_cut_lose_and_double_nothing(job: Job, store: Store, bucket: str, value: str) -> None:
     """Breaks when a stream that is taken up again begins at another byte. No secret is printed or logged."""

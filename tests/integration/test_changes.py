@@ -148,6 +148,7 @@ def check_edits_accepted_when_complete(job: Job) -> None:
     assert_done(job.run("run", "--set", "source.split_size=5KiB"), 0)
 
 
+@pytest.mark.slow
 def test_files_that_change_after_they_were_sent(job: Job) -> None:
     """Copied: nothing to do. Grown, shrunk, emptied, overwritten: exit 12. Vanished: nothing to do. Reingest: once, whole."""
     write_job(job)

@@ -46,6 +46,7 @@ def test_lines_of_every_codec_that_tasks_read(job: Job) -> None:
     assert_done(job.run(), 0)
 
 
+@pytest.mark.slow
 def test_what_spark_does_not_read_exactly_is_not_begun(job: Job) -> None:
     """Breaks when part of a damaged file is sent, or the run cannot go on once the file is mended."""
     rows = [b'{"n": %d, "pad": "%s"}' % (n, line) for n, line in enumerate(numbered("a"))]

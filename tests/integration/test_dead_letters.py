@@ -117,6 +117,7 @@ def test_records_that_only_the_dead_letter_topic_takes(job: Job) -> None:
     assert_verified(job)
 
 
+@pytest.mark.slow
 @pytest.mark.in_turns("one dead-letter topic each")
 @pytest.mark.parametrize("recreated", [False, True])
 def test_a_dead_letter_topic_that_is_gone_in_mid_run(job: Job, recreated: bool) -> None:

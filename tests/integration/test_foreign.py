@@ -320,6 +320,7 @@ def test_offsets_topic_deleted(job: Job) -> None:
     assert high_watermarks(job.servers, job.name) != before
 
 
+@pytest.mark.slow
 @pytest.mark.in_turns("one foreign record each")
 def test_partitions_added_to_the_offsets_topic(job: Job) -> None:
     """Breaks when `plan` and `status` see a new job where a run refuses, or `verify` says that there is none.

@@ -85,6 +85,7 @@ def test_executors_of_a_cluster_read_files(job: Job, hdfs: Hdfs, folder: str, tm
     assert Counter(record.value for record in job.records()) == expected(lines=False)
 
 
+@pytest.mark.slow
 def test_a_spec_from_a_file_runs(job: Job, hdfs: Hdfs, folder: str) -> None:
     """`init --from hdfs://…` finds the name node's web address in the site's configuration, and so does the run."""
     site = {**hdfs.environment, "HADOOP_CONF_DIR": str(hdfs.conf)}

@@ -158,6 +158,7 @@ def test_who_may_not_look(table: Postgres, monkeypatch: pytest.MonkeyPatch) -> N
     assert away.value.hint.startswith("nothing was written")
 
 
+@pytest.mark.slow
 def test_the_spec_runs(table: Postgres, job: Job) -> None:
     """init, check, run, with no edit but the cluster's name: each row once, by its key. Breaks when it needs another edit."""
     table.execute(

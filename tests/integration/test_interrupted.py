@@ -219,7 +219,7 @@ def test_expression_that_fails_late_in_a_split(job: Job) -> None:
         assert_positions(job)
 
 
-@pytest.mark.slow_cases("rows")
+@pytest.mark.slow
 @BOTH_INPUTS
 def test_python_workers_killed_in_mid_split(job: Job) -> None:
     """Breaks when Spark's retry of the task starts from what was in flight instead of what was committed."""

@@ -44,9 +44,7 @@ def test_the_chains_name_every_fail_point() -> None:
     assert killed_at == set(failpoints.NAMES)
 
 
-@pytest.mark.slow_cases(
-    "around commits-lines", "around commits-rows", "before the first commit-rows", "driver-lines", "driver-rows"
-)
+@pytest.mark.slow
 @pytest.mark.in_turns("one fail point each")
 @BOTH_INPUTS
 @pytest.mark.parametrize("chain", CHAINS)

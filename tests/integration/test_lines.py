@@ -154,6 +154,7 @@ def kinds(job: Job) -> set[str]:
     return {offset.position_kind for offset in committed_state(job).offsets.values()}
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_under_the_run(job: Job) -> None:
     """Breaks when bytes of another content go out under the fingerprint of the one that was listed."""
     job.write_spec(LINES_SPEC)

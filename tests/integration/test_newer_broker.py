@@ -111,6 +111,7 @@ _ADDITIONS = {
 }
 
 
+@pytest.mark.slow
 def test_every_verb_with_a_broker_that_says_more(cluster: Cluster, proxy: Proxy, tmp_path: Path) -> None:
     """Breaks when any of it ends a command: each verb, and a run's own creation of topics, go through such answers."""
     proxy.rewrite = newer

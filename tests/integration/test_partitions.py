@@ -66,7 +66,7 @@ def test_partitions_that_the_topic_does_not_have(job: Job) -> None:
     ("partition", "words"),
     [
         ("'one'", ("record.partition", "string", "CAST")),
-        ("q", ("record.partition", "`q`")),
+        pytest.param("q", ("record.partition", "`q`"), marks=pytest.mark.slow),
         ("rand() * 4", ("record.partition",)),
     ],
 )

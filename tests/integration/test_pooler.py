@@ -151,6 +151,7 @@ def rows_of(server: Any, **given: Any) -> list[dict[str, Any]]:
 # ---- rows that a policy hides -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.in_turns("one pool each")
 def test_rows_that_a_policy_hides(job: Job, pooler: Pooler) -> None:
     """Breaks when `row_security = off` does not reach the transactions: 51 of 100 rows would be lost, with exit 0."""

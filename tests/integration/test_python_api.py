@@ -104,6 +104,7 @@ def assert_ended_in_order_and_goes_on(job: Job, rows: int) -> None:
     assert sorted(job.numbers()) == list(range(rows))
 
 
+@pytest.mark.slow
 def test_a_job_from_plan_to_verify(job: Job) -> None:
     job.write_numbers("a.jsonl", range(5_000))
     spec = spec_of(job)

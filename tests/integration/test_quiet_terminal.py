@@ -76,7 +76,7 @@ def command(folder: Path, *arguments: str, env: Mapping[str, str]) -> Done:
     )
 
 
-@pytest.mark.parametrize("asked", ["", pytest.param("default", marks=pytest.mark.slow), "error"])
+@pytest.mark.parametrize("asked", ["", *(pytest.param(name, marks=pytest.mark.slow) for name in ("default", "error"))])
 def test_verbs_without_spark(asked: str, job: Job, warning_libraries: dict[str, str], tmp_path: Path) -> None:
     """Breaks when a warning is printed, and when one ends a verb: PYTHONWARNINGS is for programs under development."""
     env = {**warning_libraries, "PYTHONWARNINGS": asked}

@@ -77,6 +77,7 @@ def test_a_registry_that_is_set_up_anew(job: Job, registry: SchemaRegistry, sche
     assert decoded(job, registry) == [row(n) for n in range(_ROWS)]
 
 
+@pytest.mark.slow
 def test_a_signal_while_the_registry_does_not_answer(job: Job, registry: SchemaRegistry) -> None:
     """Breaks when a run that has claimed its job waits for the registry's answer before it looks at signals."""
     write(job, registry)

@@ -243,6 +243,7 @@ def test_a_right_that_is_taken_away_in_mid_run(job_of_user: Guarded) -> None:
     job.run_complete()
 
 
+@pytest.mark.slow
 def test_init_from_a_broker_that_asks_for_a_login(guarded: GuardedBroker, tmp_path: Path) -> None:
     """An address has no login: it is said how to begin instead, and nothing is written."""
     spec = tmp_path / "job.toml"

@@ -7,6 +7,7 @@ import pytest
 from tests.support.harness import Job, assert_done, assert_refused, edited, write_tables
 
 
+@pytest.mark.slow
 def test_quotes_and_lines_of_csv(job: Job) -> None:
     """Nothing of any file is sent; with the option that the message names, and the field in one line, each row once."""
     (job.data / "a.csv").write_text('id,note\n1,plain\n2,"he said ""hi"", then left"\n')

@@ -554,6 +554,7 @@ def test_init_from_a_topic(job: Job) -> None:
     assert_verified(job)
 
 
+@pytest.mark.slow
 def test_init_from_a_topic_that_is_not_there(job: Job) -> None:
     """Breaks when a look makes the topic, or a spec is written that cannot run."""
     job.spec.unlink()

@@ -131,6 +131,7 @@ def check_after(job: Job, bytes_total: int) -> None:
     assert "3,010 by all runs" in text.stdout
 
 
+@pytest.mark.slow
 def test_looking_at_an_unfinished_job(job: Job) -> None:
     """plan says of a half-done job what a run would: what is left, and what stands in the way (12). Looking changes nothing."""
     lines = [json.dumps({"n": n, "pad": "x" * 50}) for n in range(2000)]

@@ -290,6 +290,7 @@ print("session", jvm.org.apache.spark.sql.classic.SparkSession.getDefaultSession
 """
 
 
+@pytest.mark.slow
 def test_commands_load_no_library_that_they_do_not_use(warm: WarmJvm, job: Job) -> None:
     """A user waits for each. Breaks when a function of pyspark that imports pandas is called (spark/without_pandas.py)."""
     write_files(job, files=1, rows=100)

@@ -71,7 +71,7 @@ def test_killed_before_its_commit_nothing_is_there(whole: Job, point: str) -> No
 
 
 @pytest.mark.in_turns("one end of a run each")
-@pytest.mark.slow_cases("driver-before-verdict*", "task-after-commit-rows", "task-at-end*")
+@pytest.mark.slow
 @BOTH_INPUTS
 @pytest.mark.parametrize("point", ["task-after-commit", "task-at-end", "driver-before-verdict"])
 def test_killed_behind_its_commit_everything_is_there(whole: Job, point: str) -> None:

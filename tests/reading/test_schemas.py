@@ -99,6 +99,7 @@ def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: P
         assert "until the job is complete" in caught.value.hint
 
 
+@pytest.mark.slow
 def test_folder_columns_are_strings(lab: Lab) -> None:  # noqa: F811
     """Whatever the other folders are called: breaks when a number or a date is made of them."""
     row = {"json": b'{"n":1}\n', "csv": b"n\n1\n", "parquet": packed("parquet", pa.array([1]), names="n")}

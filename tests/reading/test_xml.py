@@ -223,6 +223,7 @@ def scanned(folder: Path, files: dict[str, bytes], schema: str = _SCHEMA, **reco
     return XmlScan(settings, settings), make_plan(source, {}, 1 << 20, source.list())
 
 
+@pytest.mark.slow
 def test_both_ways_make_the_same_records(tmp_path: Path, lab: Lab) -> None:  # noqa: F811
     """Breaks when rows that go straight to the producer are others than those that Spark SQL is given, or in another order."""
     rows = b"".join(b"<row id='%d'><a>%s</a></row>" % (n, b"\xc3\xa9" * (n % 40)) for n in range(5000))

@@ -16,7 +16,7 @@ from tests.simulation.rules import RULES, without
 from tests.simulation.schedule import run_schedule
 
 SCHEDULES = 20_000
-FEW = 1_500  # what `make test` plays
+FEW = 750  # of `make test`
 # Once violations; docs/lab/simulation.md describes each.
 MENDED = [
     665_644,  # the control record compacted away while a run with another prefix read it: it claimed as the job's first
@@ -47,7 +47,7 @@ def check(schedules: int, least: int) -> None:
 
 @pytest.mark.timeout(600)
 def test_a_few_schedules_keep_every_promise() -> None:
-    check(FEW, 5)
+    check(FEW, 2)
 
 
 @pytest.mark.slow

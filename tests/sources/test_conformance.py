@@ -169,6 +169,7 @@ def test_each_split_gives_its_rows_and_resumes_at_each_position(life: Life, most
 # ---- a job's life --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turns("what is added is sent alone: the same promise, and more")
 @ALL
 def test_what_is_sent_is_sent(life: Life) -> None:
     """A rerun sends nothing and asks nobody for rows; the audit agrees with all of it."""

@@ -86,6 +86,6 @@ def test_only_the_cases_that_a_pattern_names_take_turns() -> None:
     assert set(counts.values()) == {1, TURNS}
 
 
-def test_other_slow_tests_are_played_by_every_fourth_turn() -> None:
+def test_other_slow_tests_are_played_by_every_eighth_turn() -> None:
     tests = _cases("a.py::test_it", 9, slow=("", {}))
-    assert Counter(test for turn in _played(tests) for test in turn) == Counter(dict.fromkeys(tests, TURNS // 4))
+    assert Counter(test for turn in _played(tests) for test in turn) == Counter(dict.fromkeys(tests, TURNS // 8))
