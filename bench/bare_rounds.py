@@ -17,7 +17,7 @@ from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
 from eosingest.kafka.protocols import Records
-from eosingest.sources.files.lines import Bounds, open_file, read_lines
+from eosingest.sources.files.bytes.lines import Bounds, open_file, read_lines
 
 _ROWS = 5_000  # in one call
 _TRANSACTION = 100_000  # records: as eosingest

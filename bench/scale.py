@@ -38,10 +38,10 @@ from eosingest.protocol.run_progress import RunProgress
 from eosingest.protocol.source import Item, Json, Listing, Split, SplitId, Version
 from eosingest.protocol.split_table import SplitTable
 from eosingest.sources.files.cuts import FileSplit, split_of
-from eosingest.sources.files.fingerprint import Fingerprint
+from eosingest.sources.files.listing.fingerprint import Fingerprint
+from eosingest.sources.files.listing.source_file import WORDING, SourceFile, as_file
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.line_reader import LineSplit
-from eosingest.sources.files.source_file import WORDING, SourceFile, as_file
 
 TOPIC, JOB, TASKS = "eosingest-offsets", "nightly-events", 1_000
 MIB = 1 << 20

@@ -93,14 +93,14 @@ FILES = Kind(
     tabled="eosingest.sources.files.table:FileTable",
     made="eosingest.sources.files.source:source_of",
     scanned="eosingest.sources.files.reading.scan:scan_of",
-    rehearsed="eosingest.sources.files.reading.rehearsal:FileRehearsal",
-    named="eosingest.sources.files.storage.named_file:data_file",
+    rehearsed="eosingest.sources.files.reading.warmup:FileRehearsal",
+    named="eosingest.sources.files.listing.named_file:data_file",
     clients={"boto3": "boto3", "urllib3": "urllib3"},
     in_tasks=(
         "eosingest.sources.files.reading.store_lines",
         "eosingest.sources.files.reading.inspect_files",
         "eosingest.sources.files.reading.line_reader",
-        "eosingest.sources.files.reading.other_reader",
+        "eosingest.sources.files.reading.audit_reader",
         "eosingest.sources.files.reading.xml_reader",
     ),
 )

@@ -12,9 +12,9 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from eosingest.sources.files.lines import Bounds, is_compressed, open_file, read_lines
+from eosingest.sources.files.bytes.lines import Bounds, is_compressed, open_file, read_lines
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.source import FileSource
-from eosingest.sources.files.source_file import SourceFile
 from tests.support.builders import places
 from tests.support.commands import finish
 from tests.support.harness import LINES_SPEC, Job

@@ -21,9 +21,9 @@ from eosingest.errors import FatalError
 from eosingest.protocol.source import Listing
 from eosingest.sources.files.cuts import is_splittable
 from eosingest.sources.files.formats import FORMATS
-from eosingest.sources.files.names import is_hidden
+from eosingest.sources.files.listing.names import is_hidden
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
-from eosingest.sources.files.source_file import SourceFile
 from tests.support.builders import listing as made
 from tests.support.builders import passed_over, source_file
 from tests.support.warm_spark import spark_with

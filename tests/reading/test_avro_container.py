@@ -8,8 +8,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from eosingest.sources.files import avro_container
-from eosingest.sources.files.codecs import DamagedError
+from eosingest.sources.files.bytes.codecs import DamagedError
+from eosingest.sources.files.formats import avro_container
 
 _SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}, {"name": "b", "type": "bytes"}]}
 _MARKER = bytes(range(200, 216))

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from eosingest.sources.files.csv_header import names_as_given
+from eosingest.sources.files.formats.csv_header import names_as_given
+from eosingest.sources.files.formats.inspection import inspect
+from eosingest.sources.files.formats.json_scan import behind_first_value, is_plain, unusual_lines
 from eosingest.sources.files.formats.options import refused_options
-from eosingest.sources.files.inspection import inspect
-from eosingest.sources.files.json_scan import behind_first_value, is_plain, unusual_lines
-from eosingest.sources.files.source_file import SourceFile
-from eosingest.sources.files.text_checks import BadTextError, check_text
+from eosingest.sources.files.formats.text_checks import BadTextError, check_text
+from eosingest.sources.files.listing.source_file import SourceFile
 from tests.support.builders import source_file
 
 DOUBLED = {"escape": '"'}

@@ -12,9 +12,10 @@ import lz4.frame
 import pytest
 import xxhash
 
-from eosingest.sources.files import codecs, inspection
-from eosingest.sources.files.inspection import inspect, needs_inspection
-from eosingest.sources.files.lines import open_file
+from eosingest.sources.files.bytes import codecs
+from eosingest.sources.files.bytes.lines import open_file
+from eosingest.sources.files.formats import inspection
+from eosingest.sources.files.formats.inspection import inspect, needs_inspection
 from tests.support.compressed import COMPRESS, SKIPPABLE, damages, hadoop_lz4, independently, listed, text_of, zstd
 
 TEXT = text_of("text", 3000)

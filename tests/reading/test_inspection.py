@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from eosingest.errors import ChangedError, EosingestError
-from eosingest.sources.files.file_parts import WHOLE, FilePart, lines_before, of_length, pieces
-from eosingest.sources.files.inspection import Finding, error_of, inspect, needs_inspection, parts
+from eosingest.sources.files.bytes.file_parts import WHOLE, FilePart, lines_before, of_length, pieces
+from eosingest.sources.files.formats.inspection import Finding, error_of, inspect, needs_inspection, parts
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.inspect_files import Inspection
 from eosingest.sources.files.source import FileSource
-from eosingest.sources.files.source_file import SourceFile
 
 
 def listed(folder: Path, name: str) -> SourceFile:

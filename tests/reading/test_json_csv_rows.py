@@ -12,7 +12,7 @@ from pyspark.sql import Row
 
 from eosingest.errors import FatalError, SpecError
 from eosingest.sources.files.formats.encodings import ENCODINGS
-from eosingest.sources.files.text_checks import BadTextError, check_text
+from eosingest.sources.files.formats.text_checks import BadTextError, check_text
 from eosingest.spec.expressions import unstable
 from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
 

@@ -13,23 +13,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eosingest.sources.files.formats.xml.columns import settings_of
 
-from eosingest.sources.files import (
+from eosingest.sources.files import source as source_files
+from eosingest.sources.files.bytes import codecs, magic, text_blocks
+from eosingest.sources.files.formats import (
     avro_container,
-    codecs,
     csv_header,
     csv_scan,
+    encodings,
     inspection,
     json_scan,
-    magic,
-    partitions,
-    text_blocks,
     text_checks,
     whole_text,
 )
-from eosingest.sources.files import source as source_files
-from eosingest.sources.files.formats import encodings
 from eosingest.sources.files.formats import options as file_options
+from eosingest.sources.files.formats.xml import document
+from eosingest.sources.files.formats.xml import text as xml_text
+from eosingest.sources.files.formats.xml import values as xml_values
+from eosingest.sources.files.listing import partitions
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading import (
     avro_schema,
     columnar,
@@ -37,16 +40,11 @@ from eosingest.sources.files.reading import (
     exact_types,
     hadoop_codecs,
     inspect_files,
-    misread,
+    lossy_values,
     rows,
     valid_text,
     xml_scan,
 )
-from eosingest.sources.files.source_file import SourceFile
-from eosingest.sources.files.xml import document
-from eosingest.sources.files.xml import text as xml_text
-from eosingest.sources.files.xml import values as xml_values
-from eosingest.sources.files.xml.columns import settings_of
 from eosingest.spark import times
 from tests.support.reading import lab as lab_module
 from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
@@ -319,7 +317,7 @@ SWITCHES = [
     # Times
     Switch(
         "columns are filled in with today",
-        _set(misread, "misread_columns", lambda *_: {}),
+        _set(lossy_values, "misread_columns", lambda *_: {}),
         ("csv/typed/TIMESTAMP", "json/times/"),
     ),
     Switch(
@@ -329,7 +327,7 @@ SWITCHES = [
     ),
     Switch(
         "dates and small numbers are what the reader says",
-        _set(misread, "misread_columns", lambda *_: {}),
+        _set(lossy_values, "misread_columns", lambda *_: {}),
         ("csv/typed/DATE", "json/typed/DATE", "json/typed/TINYINT"),
     ),
     Switch(
@@ -408,7 +406,7 @@ SWITCHES = [
     ),
     Switch(
         "a number is a time of any year",
-        _set(misread, "misread_columns", lambda *_: {}),
+        _set(lossy_values, "misread_columns", lambda *_: {}),
         ("json/typed/", "csv/typed/"),
         (" as TIMESTAMP",),
     ),
@@ -427,7 +425,7 @@ SWITCHES = [
     ),
     Switch(
         "folders are what the reader says",
-        _set(misread, "misread_folders", lambda *_: {}),
+        _set(lossy_values, "misread_folders", lambda *_: {}),
         ("parquet/folders/k=", "orc/folders/k="),
         (" as ",),
     ),

@@ -12,8 +12,8 @@ import pytest
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.formats.options import reader_options
-from eosingest.sources.files.reading.outgrown import check_pinned_schema
 from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.sources.files.reading.schema_drift import check_pinned_schema
 from eosingest.sources.files.source import FileSource
 from tests.reading.test_parquet_orc_types import packed
 from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture

@@ -14,11 +14,11 @@ from random import Random
 import pytest
 
 from eosingest.errors import FatalError
-from eosingest.sources.files.inspection import look, needs_inspection
+from eosingest.sources.files.formats.inspection import look, needs_inspection
+from eosingest.sources.files.formats.text_checks import BadTextError
+from eosingest.sources.files.formats.whole_csv import check_csv, first_row
+from eosingest.sources.files.formats.whole_json import check_json
 from eosingest.sources.files.source import FileSource
-from eosingest.sources.files.text_checks import BadTextError
-from eosingest.sources.files.whole_csv import check_csv, first_row
-from eosingest.sources.files.whole_json import check_json
 from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
 
 Check = Callable[[Iterable[bytes], Mapping[str, str]], None]

@@ -11,18 +11,18 @@ from random import Random
 from typing import Any
 
 import pytest
+from eosingest.sources.files.formats.xml.columns import settings_of
+from eosingest.sources.files.formats.xml.document import Row, read_rows
+from eosingest.sources.files.formats.xml.schema import parse, problems
 
 from eosingest.errors import ChangedError, FatalError, SpecError
 from eosingest.protocol.plan import Plan, make_plan
+from eosingest.sources.files.bytes.text_blocks import BadTextError
 from eosingest.sources.files.formats.options import reader_options
+from eosingest.sources.files.formats.xml import document
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.reading.xml_scan import XmlScan
 from eosingest.sources.files.source import FileSource
-from eosingest.sources.files.text_blocks import BadTextError
-from eosingest.sources.files.xml import document
-from eosingest.sources.files.xml.columns import settings_of
-from eosingest.sources.files.xml.document import Row, read_rows
-from eosingest.sources.files.xml.schema import parse, problems
 from eosingest.spark import python_scan
 from eosingest.spark.reading import direct_reading, frame_reading
 from eosingest.spark.worker import to_batch

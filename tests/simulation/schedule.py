@@ -16,7 +16,7 @@ from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets import topic as offsets_topic
 from eosingest.protocol.source import Split
 from eosingest.protocol.task_contract import Batch
-from eosingest.sources.files.fingerprint import Fingerprint
+from eosingest.sources.files.listing.fingerprint import Fingerprint
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import DoesNotEndError, Killed, Process, Scheduler
 from tests.simulation.spark import DEAD, JOB, OFFSETS, PREFIXES, Run

@@ -84,8 +84,8 @@ def small_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_stream, "_BEYOND_BYTES", 100)
     monkeypatch.setattr("eosingest.sources.files.storage.s3._BUFFER_BYTES", 100)
     monkeypatch.setattr("eosingest.sources.files.storage.hdfs._BUFFER_BYTES", 100)
-    monkeypatch.setattr("eosingest.sources.files.lines._BLOCK_BYTES", 150)
-    monkeypatch.setattr("eosingest.sources.files.lines.BEYOND_BYTES", 50)
+    monkeypatch.setattr("eosingest.sources.files.bytes.lines._BLOCK_BYTES", 150)
+    monkeypatch.setattr("eosingest.sources.files.bytes.lines.BEYOND_BYTES", 50)
 
 
 def made_subject(kind: str, folder: Path, request: pytest.FixtureRequest) -> Subject:

@@ -20,10 +20,10 @@ from eosingest.app.settings import source_of
 from eosingest.cli.init import _spec_text
 from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, TemporaryError
 from eosingest.host.interruption import never
+from eosingest.sources.files.listing import s3_places
+from eosingest.sources.files.listing.s3_places import S3Places
 from eosingest.sources.files.source import FileSource
-from eosingest.sources.files.storage import s3_places
 from eosingest.sources.files.storage.s3 import S3Storage
-from eosingest.sources.files.storage.s3_places import S3Places
 from eosingest.spec import load
 from tests.sources.conftest import made_subject
 from tests.support.s3proxy import ACCESS_KEY, SECRET_KEY, Store

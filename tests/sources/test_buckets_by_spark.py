@@ -25,7 +25,7 @@ from eosingest.app.settings import scan_of, source_of
 from eosingest.errors import FatalError
 from eosingest.host.interruption import never
 from eosingest.protocol.plan import Plan, make_plan
-from eosingest.sources.files.names import check_hadoop_key
+from eosingest.sources.files.listing.names import check_hadoop_key
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.scan import FileScan
 from eosingest.sources.files.reading.spark_reader import SparkReader

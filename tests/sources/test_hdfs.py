@@ -19,12 +19,12 @@ import pytest
 
 from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, TemporaryError
 from eosingest.host.interruption import never
-from eosingest.sources.files.changed import opened_as_listed, while_sent
+from eosingest.sources.files.listing.errors import opened_as_listed, while_sent
+from eosingest.sources.files.listing.hdfs_places import HdfsPlaces
+from eosingest.sources.files.listing.named_file import data_file
 from eosingest.sources.files.source import FileSource
 from eosingest.sources.files.storage import object_stream, webhdfs
 from eosingest.sources.files.storage.hdfs import HdfsStorage
-from eosingest.sources.files.storage.hdfs_places import HdfsPlaces
-from eosingest.sources.files.storage.named_file import data_file
 from tests.sources.conftest import made_subject
 from tests.sources.test_buckets import ODD
 from tests.support.harness import wait_for

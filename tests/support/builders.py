@@ -20,8 +20,8 @@ from eosingest.protocol.source import POSITION_KIND_ROWS, Listing, Split, SplitI
 from eosingest.protocol.task_contract import BAD_ROWS, Outcome, TaskSettings
 from eosingest.records.limits import TopicLimits
 from eosingest.sources.files.cuts import FileSplit
-from eosingest.sources.files.fingerprint import Fingerprint
-from eosingest.sources.files.source_file import WORDING, SourceFile, left_out
+from eosingest.sources.files.listing.fingerprint import Fingerprint
+from eosingest.sources.files.listing.source_file import WORDING, SourceFile, left_out
 
 Place = tuple[str, int]  # a split as tests name it: file and start
 

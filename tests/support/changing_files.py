@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 from random import Random
 
 from eosingest.protocol.source import Listing, Scope, Split
-from eosingest.sources.files.fingerprint import Fingerprint
-from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.listing.fingerprint import Fingerprint
+from eosingest.sources.files.listing.source_file import SourceFile
 from tests.support.builders import Place, cut_evenly, fingerprint, listing, source_file
 from tests.support.made_up_files import VersionsOfFiles
 from tests.support.simulated_source import SimulatedSource

@@ -16,8 +16,8 @@ import lz4.block
 import lz4.frame
 import zstandard
 
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.source import FileSource
-from eosingest.sources.files.source_file import SourceFile
 
 SKIPPABLE = b"\x51\x2a\x4d\x18" + struct.pack("<I", 5) + b"hello"
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from eosingest.protocol.source import Json, Listing, Scope, Split, SplitId, Version
 from eosingest.sources.files.cuts import covered, file_of, split_of
-from eosingest.sources.files.fingerprint import Fingerprint, Fingerprints
-from eosingest.sources.files.source_file import WORDING, SourceFile
+from eosingest.sources.files.listing.fingerprint import Fingerprint, Fingerprints
+from eosingest.sources.files.listing.source_file import WORDING, SourceFile
 from tests.support.builders import cut_evenly, fingerprint, listing, source_file
 
 

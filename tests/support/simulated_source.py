@@ -14,8 +14,8 @@ from eosingest.kafka.protocols import Records
 from eosingest.protocol.source import Listing, Scope, Split
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
-from eosingest.sources.files.fingerprint import Fingerprint
-from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.listing.fingerprint import Fingerprint
+from eosingest.sources.files.listing.source_file import SourceFile
 from tests.support.builders import Place, cut_evenly, fingerprint, listing, source_file
 from tests.support.made_up_files import VersionsOfFiles
 

@@ -207,6 +207,25 @@ MODULES_MAY: dict[str, set[str]] = {
         "protocol.refusals",
         "protocol.transactional_ids",
     },
+    # Files: storage and bytes know nothing of the others, a format knows how files are listed, and the listing no format.
+    "sources.files.storage": {"errors", "sources.files.storage"},
+    "sources.files.bytes": {"errors", "sources.files.bytes"},
+    "sources.files.listing": {
+        "errors",
+        "host.interruption",
+        "host.waiting",
+        "protocol.source",
+        "report.wording",
+        "sources.files.listing",
+        "sources.files.storage",
+    },
+    "sources.files.formats": {
+        "errors",
+        "sources.files.bytes",
+        "sources.files.formats",
+        "sources.files.listing",
+        "sources.files.storage",
+    },
     # How a kind is read: by Spark, and by tasks, which make batches of what they read.
     "sources.files.reading": {
         "errors",
@@ -225,7 +244,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "spec.expressions",
     },
     # What of a spec its kind says.
-    "sources.files.stores": {"sources.files.storage.schemes", "sources.files.whole", "spec.document"},
+    "sources.files.stores": {"sources.files.storage.schemes", "sources.files.formats.whole", "spec.document"},
     "sources.files.table": {
         "sources.files.formats",
         "sources.files.storage.schemes",

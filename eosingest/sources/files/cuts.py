@@ -13,7 +13,7 @@ from typing import cast
 
 from eosingest.protocol.source import Json, Position, Split, SplitId
 from eosingest.sources.files.formats import FORMATS
-from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.listing.source_file import SourceFile
 
 # Hadoop's codecs by suffix, which it looks up without regard to case. bzip2 is the only one that can be cut.
 _UNSPLITTABLE_SUFFIXES = (".gz", ".deflate", ".snappy", ".lz4", ".zst")

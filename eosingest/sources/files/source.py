@@ -19,17 +19,17 @@ from eosingest.errors import SpecError
 from eosingest.host.interruption import never
 from eosingest.protocol.source import Item, Json, Listing, Scope, SplitId, Version
 from eosingest.sources.files.cuts import FileSplit, covered, cut, file_of, is_cut_by_codec, is_splittable, split_of
-from eosingest.sources.files.fingerprint import Fingerprint
-from eosingest.sources.files.listed_only import ListedOnly
-from eosingest.sources.files.names import escape_for_spark, metadata_file_path
-from eosingest.sources.files.partitions import partition_base, partition_columns
-from eosingest.sources.files.source_file import WORDING, SourceFile, as_file, left_out
-from eosingest.sources.files.storage import etags, hdfs_places
-from eosingest.sources.files.storage.local_places import LocalPlaces
-from eosingest.sources.files.storage.places import Look, Places, Written
+from eosingest.sources.files.listing import etags, hdfs_places
+from eosingest.sources.files.listing.dry_listing import ListedOnly
+from eosingest.sources.files.listing.fingerprint import Fingerprint
+from eosingest.sources.files.listing.local_places import LocalPlaces
+from eosingest.sources.files.listing.names import escape_for_spark, metadata_file_path
+from eosingest.sources.files.listing.partitions import partition_base, partition_columns
+from eosingest.sources.files.listing.places import Look, Places, Written
+from eosingest.sources.files.listing.s3_places import S3Places
+from eosingest.sources.files.listing.source_file import WORDING, SourceFile, as_file, left_out
 from eosingest.sources.files.storage.port import Status
 from eosingest.sources.files.storage.s3 import S3Storage
-from eosingest.sources.files.storage.s3_places import S3Places
 from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs
 
 __all__ = ["FileSource", "escape_for_spark", "metadata_file_path"]

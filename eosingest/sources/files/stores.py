@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from eosingest.sources.files.formats.whole import is_whole
 from eosingest.sources.files.storage.schemes import HDFS_URI, S3_URI, are_in_buckets, are_in_hdfs
-from eosingest.sources.files.whole import is_whole
 from eosingest.spec.document import Problem
 
 _ENDPOINT = re.compile(r"https?://[^@/?#\s,]+/?", re.IGNORECASE)

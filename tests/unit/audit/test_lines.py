@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eosingest.protocol.plan import PlannedItem
 from eosingest.protocol.source import POSITION_KIND_BYTES, POSITION_KIND_ROWS
-from eosingest.sources.files.reading.other_reader import split_for_audit
+from eosingest.sources.files.reading.audit_reader import split_for_audit
 from tests.support.builders import fingerprint, offset_record, plan, planned_item, planned_split, source_file
 
 SIZE = 100

@@ -15,8 +15,8 @@ import pytest
 import eosingest
 from eosingest.cli import main as cli
 from eosingest.cli.result import Action
-from eosingest.sources.files.json_scan import JsonScan
-from eosingest.sources.files.text_blocks import BadTextError, Block
+from eosingest.sources.files.bytes.text_blocks import BadTextError, Block
+from eosingest.sources.files.formats.json_scan import JsonScan
 from tests.support.programs import find_program
 
 ROOT = Path(eosingest.__file__).parent

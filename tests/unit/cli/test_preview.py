@@ -14,7 +14,7 @@ from eosingest.cli import preview
 from eosingest.cli.records import text_of
 from eosingest.errors import FatalError
 from eosingest.report.model import PreviewReport, ShownRecord
-from eosingest.sources.files.source_file import WORDING
+from eosingest.sources.files.listing.source_file import WORDING
 
 RECORD = ShownRecord(
     key=b"alice",

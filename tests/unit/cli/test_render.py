@@ -26,7 +26,7 @@ from eosingest.errors import (
 )
 from eosingest.kafka.protocols import OpenTransaction
 from eosingest.report.model import PlanReport, RunReport, StatusReport
-from eosingest.sources.files.source_file import WORDING
+from eosingest.sources.files.listing.source_file import WORDING
 
 RUN = RunReport(
     job="orders-backfill",

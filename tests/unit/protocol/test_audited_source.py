@@ -10,7 +10,7 @@ from eosingest.protocol.offsets.record import COMPLETE, OffsetRecord
 from eosingest.protocol.offsets.state import SplitId
 from eosingest.protocol.source import Listing
 from eosingest.records.checksum import Totals
-from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.listing.source_file import SourceFile
 from tests.support.builders import (
     Place,
     by_split,

@@ -11,9 +11,9 @@ from eosingest.errors import ChangedError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, half_done_items, make_plan
 from eosingest.protocol.source import Version
-from eosingest.sources.files.fingerprint import Fingerprint
-from eosingest.sources.files.listed_only import ListedOnly
-from eosingest.sources.files.source_file import WORDING, SourceFile, left_out
+from eosingest.sources.files.listing.dry_listing import ListedOnly
+from eosingest.sources.files.listing.fingerprint import Fingerprint
+from eosingest.sources.files.listing.source_file import WORDING, SourceFile, left_out
 from tests.support.builders import Place, by_split, fingerprint, moved, offset_record, passed_over, place, places
 from tests.support.made_up_files import MadeUpFiles
 

@@ -12,7 +12,7 @@ from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.source import POSITION_KIND_BYTES
 from eosingest.protocol.split_table import SplitTable
 from eosingest.sources.files.cuts import split_of
-from eosingest.sources.files.fingerprint import Fingerprint
+from eosingest.sources.files.listing.fingerprint import Fingerprint
 from tests.support.builders import fingerprint, offset_record, place, planned_split
 
 ONE = fingerprint(300, mtime_ms=1_700_000_000_123, content="ab" * 16)

@@ -22,7 +22,7 @@ from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, half_done_items
 from eosingest.protocol.task import Outcome
 from eosingest.protocol.verdict import JobResult, errors_of, half_done_error, outcome_errors, proven_done, unfinished
-from eosingest.sources.files.source_file import WORDING
+from eosingest.sources.files.listing.source_file import WORDING
 from tests.support import builders
 from tests.support.builders import (
     Place,

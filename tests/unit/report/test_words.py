@@ -10,7 +10,7 @@ from eosingest.cli import plan, preview, progress, run, status
 from eosingest.report.model import PlanReport, PreviewReport, RunReport, ShownRecord, StatusReport
 from eosingest.report.progress import Progress
 from eosingest.report.wording import Wording
-from eosingest.sources.files.source_file import WORDING as FILES
+from eosingest.sources.files.listing.source_file import WORDING as FILES
 
 TABLES = Wording("table", "tables", "rows", "not named by `tables` now", "its columns", "", "reach the database")
 JOB: dict[str, Any] = {"job": "j", "topic": "t", "bootstrap_servers": "b:9092"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eosingest.errors import SpecError
-from eosingest.sources.files.storage import keys
+from eosingest.sources.files.listing import keys
 
 ODD = [
     "a b",

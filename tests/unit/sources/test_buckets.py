@@ -12,10 +12,10 @@ import pytest
 
 from eosingest.app.settings import source_of
 from eosingest.errors import FatalError, SpecError
+from eosingest.sources.files.listing.places import Written
+from eosingest.sources.files.listing.s3_places import S3Places
 from eosingest.sources.files.source import FileSource
-from eosingest.sources.files.storage.places import Written
 from eosingest.sources.files.storage.s3 import S3Storage
-from eosingest.sources.files.storage.s3_places import S3Places
 from eosingest.spec import Spec, digest_parts, load
 from tests.support.builders import source_file
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from eosingest.sources.files.source_file import SourceFile
-from eosingest.sources.files.storage import etags
+from eosingest.sources.files.listing import etags
+from eosingest.sources.files.listing.source_file import SourceFile
 
 MIB = 1 << 20
 DATA = bytes(range(256)) * (4 * 12 * 1024)  # 12 MiB

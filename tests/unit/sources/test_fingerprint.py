@@ -10,10 +10,10 @@ import pytest
 import xxhash
 
 from eosingest.errors import ChangedError, FatalError
-from eosingest.sources.files import fingerprint
-from eosingest.sources.files.fingerprint import Fingerprint
+from eosingest.sources.files.listing import fingerprint
+from eosingest.sources.files.listing.fingerprint import Fingerprint
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.source import FileSource
-from eosingest.sources.files.source_file import SourceFile
 from tests.support import builders
 
 MIB = 1024 * 1024

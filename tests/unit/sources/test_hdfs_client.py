@@ -18,10 +18,11 @@ import pytest
 
 from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, TemporaryError
 from eosingest.protocol.source import Version
-from eosingest.sources.files.names import metadata_file_path
+from eosingest.sources.files.listing import hdfs_places
+from eosingest.sources.files.listing.names import metadata_file_path
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading import hadoop_hdfs
-from eosingest.sources.files.source_file import SourceFile
-from eosingest.sources.files.storage import hdfs, hdfs_places, webhdfs
+from eosingest.sources.files.storage import hdfs, webhdfs
 from eosingest.sources.files.storage.hadoop_site import endpoints_of
 from eosingest.sources.files.storage.hdfs import HdfsStorage, pages_of
 from eosingest.sources.files.storage.port import NotAsListedError, UnreachableError

@@ -16,7 +16,7 @@ from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.source import Position
 from eosingest.protocol.task_contract import Batch, Signal, SplitEnd
 from eosingest.records import checksum
-from eosingest.sources.files import lines
+from eosingest.sources.files.bytes import lines
 from eosingest.sources.files.reading import line_reader
 from eosingest.sources.files.reading.line_jobs import takes_lines
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from eosingest.protocol.source import POSITION_KIND_BYTES
-from eosingest.sources.files import lines
-from eosingest.sources.files.lines import Bounds, open_file, read_lines
+from eosingest.sources.files.bytes import lines
+from eosingest.sources.files.bytes.lines import Bounds, open_file, read_lines
 from eosingest.sources.files.positions import BytePositions
 
 

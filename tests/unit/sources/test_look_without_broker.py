@@ -12,7 +12,7 @@ from eosingest import broker
 from eosingest.app.settings import source_of
 from eosingest.cli import main as cli
 from eosingest.protocol.plan import gone_note, make_plan, notes_of
-from eosingest.sources.files.listed_only import ListedOnly
+from eosingest.sources.files.listing.dry_listing import ListedOnly
 from eosingest.sources.files.source import FileSource
 from eosingest.spec import load
 from tests.support.builders import by_split, fingerprint, listing, offset_record

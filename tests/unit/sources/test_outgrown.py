@@ -19,7 +19,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from eosingest.sources.files.reading.outgrown import compare, joined
+from eosingest.sources.files.reading.schema_drift import compare, joined
 
 _LONG, _INT, _TEXT, _REAL = LongType(), IntegerType(), StringType(), DoubleType()
 _BIG = DecimalType(20, 0)

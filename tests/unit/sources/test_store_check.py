@@ -7,8 +7,8 @@ import pytest
 
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task_contract import Signal
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.store_check import StoreCheck
-from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.storage.s3 import S3Storage
 from eosingest.spark.record_columns import CHECKSUM, SPLIT
 from eosingest.spark.worker import ArrowInputs, SplitsCheck

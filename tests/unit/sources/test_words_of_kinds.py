@@ -135,7 +135,7 @@ def test_each_exception_is_needed() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "from eosingest.sources.files.source_file import SourceFile",
+        "from eosingest.sources.files.listing.source_file import SourceFile",
         "def _plan_file(): pass",
         "entry.item.path",
         "item.mtime_ms",

@@ -12,9 +12,9 @@ import pytest
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task_contract import Batch, Signal
-from eosingest.sources.files.fingerprint import fingerprint_file
+from eosingest.sources.files.listing.fingerprint import fingerprint_file
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.local_check import LocalCheck
-from eosingest.sources.files.source_file import SourceFile
 from eosingest.spark.end_row import until_end
 from eosingest.spark.record_columns import CHECKSUM, SPLIT
 from eosingest.spark.worker import ArrowInputs, SplitsCheck

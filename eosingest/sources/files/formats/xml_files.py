@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from eosingest.sources.files.formats import encodings
 from eosingest.sources.files.formats.entry import ANY_TEXT, BOOLEAN, XML_NAME, FileFormat, Refusals
-from eosingest.sources.files.xml import schema
+from eosingest.sources.files.formats.xml import schema
 
 _DEFAULTS = {"attributePrefix": "_", "valueTag": "_VALUE", "ignoreSurroundingSpaces": "true"}
 

@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, BinaryType, DataType, DecimalType, MapType, StructField, StructType
 
 from eosingest.errors import FatalError
-from eosingest.sources.files import avro_container
-from eosingest.sources.files.codecs import DamagedError
-from eosingest.sources.files.inspection import opened_to_check
-from eosingest.sources.files.reading import misread
+from eosingest.sources.files.bytes.codecs import DamagedError
+from eosingest.sources.files.formats import avro_container
+from eosingest.sources.files.formats.inspection import opened_to_check
+from eosingest.sources.files.listing.source_file import SourceFile
+from eosingest.sources.files.reading import lossy_values
 from eosingest.sources.files.reading.columnar import Footer, Unreadable
-from eosingest.sources.files.source_file import SourceFile
 from eosingest.spark.causes import innermost
 
 _IN_A_LONG = 18  # digits; Spark takes the last eight bytes of such a number, whatever stands before them
@@ -112,7 +112,7 @@ def refuse_beyond_type(
         if not header.beyond_type:
             continue
         own = StructType([field for field in _readable(header) if field.name.lower() in wanted])
-        found = misread.misread_columns(
+        found = lossy_values.misread_columns(
             lambda raw, header=header: read(header.files, raw),  # type: ignore[misc]
             own, frozenset(("decimal",)), {"decimal": _BEYOND_A_LONG}, BinaryType(),
         )  # fmt: skip

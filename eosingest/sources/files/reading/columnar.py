@@ -24,9 +24,9 @@ from pyspark.sql.types import (
 )
 
 from eosingest.errors import FatalError, listed
-from eosingest.sources.files.inspection import opened_to_check
+from eosingest.sources.files.formats.inspection import opened_to_check
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.spark_reader import hadoop_path
-from eosingest.sources.files.source_file import SourceFile
 from eosingest.sources.files.storage.port import UnreachableError
 from eosingest.spark.causes import innermost
 

@@ -17,11 +17,11 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 
 from eosingest.errors import FatalError
 from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading import avro_schema
 from eosingest.sources.files.reading.columnar import Footer, Unreadable, read_footers
 from eosingest.sources.files.reading.exact_types import refuse_misread, refuse_unreadable, type_words
 from eosingest.sources.files.reading.spark_reader import SparkReader
-from eosingest.sources.files.source_file import SourceFile
 from eosingest.spark.failures import FROM_THE_JVM
 
 WITH_FOOTERS = tuple(name for name, entry in FORMATS.items() if entry.has_footers)

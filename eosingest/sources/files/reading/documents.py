@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import StringType, StructField, StructType
 
 from eosingest.errors import FatalError
-from eosingest.sources.files.names import metadata_file_path
+from eosingest.sources.files.listing.names import metadata_file_path
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.exact_types import type_words
-from eosingest.sources.files.source_file import SourceFile
 from eosingest.spark.record_columns import CORRUPT
 from eosingest.spec.expressions import quote_name
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.partitions import folder_names, partition_base
+from eosingest.sources.files.listing.partitions import folder_names, partition_base
 from eosingest.sources.files.reading.planned_files import planned_files
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.spark.record_columns import RecordSettings

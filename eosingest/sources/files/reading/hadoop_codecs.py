@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.codecs import codec_of
+from eosingest.sources.files.bytes.codecs import codec_of
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.spark_reader import hadoop_path
 

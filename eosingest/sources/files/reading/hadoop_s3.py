@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from eosingest.errors import ChangedError, EosingestError, FatalError, TemporaryError
 from eosingest.host import ivy
 from eosingest.host.paths import cache_directory
-from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.storage.s3 import S3Storage, parted
 from eosingest.spark import site
 from eosingest.spark.causes import innermost

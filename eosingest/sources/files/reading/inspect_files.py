@@ -1,4 +1,4 @@
-"""The inspection of what a run will read (sources/files/inspection.py), spread over Spark's tasks: a job of plain Python.
+"""The inspection of what a run will read (formats/inspection.py), spread over Spark's tasks: a job of plain Python.
 
 Called by the launcher (spark/job.py) before the driver commits `running`. The tasks return what they found as values.
 """
@@ -12,11 +12,11 @@ from typing import Any
 
 from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.file_parts import FilePart
-from eosingest.sources.files.inspection import Check, Finding, error_of, inspect, look, needs_inspection, parts
+from eosingest.sources.files.bytes.file_parts import FilePart
+from eosingest.sources.files.formats.inspection import Check, Finding, error_of, inspect, look, needs_inspection, parts
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.rows import ReadSettings
-from eosingest.sources.files.source_file import SourceFile
 
 _HERE_BYTES, _HERE_FILES = 4 << 20, 100  # so little is inspected in the driver: a task takes longer to begin
 _LOOKS = 16  # at objects, at a time

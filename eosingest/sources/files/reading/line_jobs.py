@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eosingest.protocol.plan import Plan
+from eosingest.sources.files.bytes.lines import is_compressed
 from eosingest.sources.files.cuts import is_cut_by_codec, is_splittable
-from eosingest.sources.files.lines import is_compressed
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.spec.expressions import tokens

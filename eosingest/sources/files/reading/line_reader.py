@@ -24,12 +24,12 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
-from eosingest.sources.files.changed import opened_as_listed, while_sent
-from eosingest.sources.files.codecs import DamagedError
+from eosingest.sources.files.bytes.codecs import DamagedError
+from eosingest.sources.files.bytes.lines import BEYOND_BYTES, Bounds, Lines, decompressed, is_compressed, read_lines
 from eosingest.sources.files.cuts import FileSplit, file_split
-from eosingest.sources.files.lines import BEYOND_BYTES, Bounds, Lines, decompressed, is_compressed, read_lines
+from eosingest.sources.files.listing.errors import opened_as_listed, while_sent
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.positions import BytePositions
-from eosingest.sources.files.source_file import SourceFile
 
 
 @dataclass(frozen=True)

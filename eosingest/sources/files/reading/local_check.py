@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eosingest.protocol.plan import PlannedSplit
-from eosingest.sources.files.changed import while_sent
-from eosingest.sources.files.fingerprint import Fingerprint
-from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.listing.errors import while_sent
+from eosingest.sources.files.listing.fingerprint import Fingerprint
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.storage.local import is_as_listed_now
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.source_file import SourceFile, as_file
+from eosingest.sources.files.listing.source_file import SourceFile, as_file
 
 
 def planned_files(plan: Plan) -> list[SourceFile]:

@@ -16,17 +16,16 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan, PlannedSplit
-from eosingest.sources.files import csv_header
-from eosingest.sources.files.formats import FORMATS
-from eosingest.sources.files.partitions import partition_columns, partition_values
-from eosingest.sources.files.reading import documents, hadoop_codecs, misread, splits, valid_text
+from eosingest.sources.files.formats import FORMATS, csv_header
+from eosingest.sources.files.formats.whole import is_whole
+from eosingest.sources.files.listing.partitions import partition_columns, partition_values
+from eosingest.sources.files.listing.source_file import SourceFile
+from eosingest.sources.files.reading import documents, hadoop_codecs, lossy_values, splits, valid_text
 from eosingest.sources.files.reading.data_schema import Files, from_ddl
 from eosingest.sources.files.reading.local_check import LocalCheck
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.spark_reader import SparkReader
 from eosingest.sources.files.reading.store_check import StoreCheck
-from eosingest.sources.files.source_file import SourceFile
-from eosingest.sources.files.whole import is_whole
 from eosingest.spark.record_columns import CORRUPT, NOTHING, RecordSettings, naming, refuse_our_names
 from eosingest.spark.scan import CheckItems
 from eosingest.spec.expressions import quote_name
@@ -87,7 +86,7 @@ class FileRows:
 def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> FileRows:
     """Make the DataFrame. Raises SpecError that names the key whose value Spark does not take.
 
-    Raises FatalError where a column of JSON or CSV holds what Spark would read as another value (misread.py).
+    Raises FatalError where a column of JSON or CSV holds what Spark would read as another value (lossy_values.py).
     """
     reader, files = _reader(spark, settings, base_path), pending_files(plan)
     schema = read_schema(spark, settings, plan, base_path)
@@ -200,14 +199,16 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
         with naming("source.schema"):
             given = from_ddl(settings.schema)
         refuse_our_names("source.schema", given.names)
-        in_folders = misread.misread_folders(spark, partition_values(files) if base_path is not None else {}, given)
+        in_folders = lossy_values.misread_folders(
+            spark, partition_values(files) if base_path is not None else {}, given
+        )
         if in_folders:
-            raise misread.refusal(in_folders, in_folders=True)
+            raise lossy_values.refusal(in_folders, in_folders=True)
         data.check(given, given=True)
         data.check_values(given, read_some)
         found = _misread_columns(spark, settings, base_path, given, files)
         if found:
-            raise misread.refusal(found)
+            raise lossy_values.refusal(found)
         _refuse_misfits(spark, settings, base_path, given, files)
         return given
     if settings.format in _WITH_CORRUPT_ROWS and plan.size_to_read > _INFERENCE_MAX_BYTES:
@@ -255,7 +256,7 @@ def columns_with_values(
 
 
 def _as_text(field: StructField, types: frozenset[str]) -> StructField:
-    return StructField(field.name, misread.as_text(field.dataType, types))
+    return StructField(field.name, lossy_values.as_text(field.dataType, types))
 
 
 def _misread_columns(
@@ -267,9 +268,9 @@ def _misread_columns(
         return {}
     # Columns by position: what is wrong with a header is reported where the rows are read.
     reader = _reader(spark, settings, base_path).option("enforceSchema", "true")
-    types = misread.suspects(settings.format, settings.options, policy)
-    conditions = misread.conditions(settings.format)
-    return misread.misread_columns(lambda as_text: reader.schema(as_text).load(files), schema, types, conditions)
+    types = lossy_values.suspects(settings.format, settings.options, policy)
+    conditions = lossy_values.conditions(settings.format)
+    return lossy_values.misread_columns(lambda as_text: reader.schema(as_text).load(files), schema, types, conditions)
 
 
 def _schema_hint(spark: SparkSession, settings: ReadSettings, file: SourceFile) -> str:

@@ -12,18 +12,18 @@ from pyspark.sql import SparkSession
 from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats import FORMATS
-from eosingest.sources.files.names import metadata_file_path
-from eosingest.sources.files.partitions import partition_base
+from eosingest.sources.files.formats.whole import is_one_value, is_whole
+from eosingest.sources.files.listing.names import metadata_file_path
+from eosingest.sources.files.listing.partitions import partition_base
 from eosingest.sources.files.reading import hadoop_hdfs, hadoop_s3, line_jobs
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
-from eosingest.sources.files.reading.outgrown import check_pinned_schema
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.rows import FileRows, ReadSettings, file_rows
+from eosingest.sources.files.reading.schema_drift import check_pinned_schema
 from eosingest.sources.files.reading.spark_reader import OF_THE_INDEX
 from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs, are_in_store, below
-from eosingest.sources.files.whole import is_one_value, is_whole
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Direct, OtherRows, Scan
 
@@ -112,18 +112,18 @@ class FileScan:
     def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
     ) -> tuple[Plan, OtherRows | None]:
-        """See other_reader.py. Only lines of local files have another reader."""
+        """See audit_reader.py. Only lines of local files have another reader."""
         if self.client is not None or not line_jobs.sends_lines(self.read, self.conf, self._base_path(plan)):
             return plan, None
-        from eosingest.sources.files.reading import other_reader
+        from eosingest.sources.files.reading import audit_reader
 
-        by_spark, alone = other_reader.split_for_audit(
+        by_spark, alone = audit_reader.split_for_audit(
             spark.sparkContext, plan, slots, by_another_reader=by_another_reader
         )
         splits = _line_splits(alone)
         if not splits:
             return by_spark, None
-        hashes = other_reader.line_hashes(spark, splits, line_jobs.line_separator(self.read))
+        hashes = audit_reader.line_hashes(spark, splits, line_jobs.line_separator(self.read))
         return by_spark, OtherRows(hashes, {split.key: split.planned for split in splits})
 
     def items_named_in(self, plan: Plan, text: str) -> str:

@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 
 from eosingest.errors import FatalError, SpecError
 from eosingest.sources.files.formats import FORMATS
-from eosingest.sources.files.names import check_hadoop_key, escape_for_spark
-from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.listing.names import check_hadoop_key, escape_for_spark
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.storage.s3 import parted
 from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs, below, store_of
 

@@ -18,9 +18,9 @@ from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.split_table import SplitTable
 from eosingest.records.checksum import signed_hash
 from eosingest.sources.files.cuts import file_split, split_of
-from eosingest.sources.files.names import metadata_file_path
+from eosingest.sources.files.listing.names import metadata_file_path
+from eosingest.sources.files.listing.source_file import SourceFile, as_file
 from eosingest.sources.files.reading.planned_files import pending_files
-from eosingest.sources.files.source_file import SourceFile, as_file
 from eosingest.spark.narrow import nodes_of
 
 SCAN_NODES = frozenset({"FileSourceScanExec"})

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from eosingest.protocol.plan import PlannedSplit
-from eosingest.sources.files.changed import while_sent
-from eosingest.sources.files.source_file import SourceFile
+from eosingest.sources.files.listing.errors import while_sent
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.storage.port import Store
 
 _AT_A_TIME = 16

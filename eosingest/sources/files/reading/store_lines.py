@@ -19,17 +19,17 @@ import pyarrow as pa
 from eosingest.errors import FatalError, listed
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.codecs import codec_of
+from eosingest.sources.files.bytes.codecs import codec_of
+from eosingest.sources.files.bytes.lines import is_compressed, read_lines
 from eosingest.sources.files.cuts import file_split
-from eosingest.sources.files.lines import is_compressed, read_lines
-from eosingest.sources.files.partitions import folder_values, partition_base
+from eosingest.sources.files.listing.partitions import folder_values, partition_base
+from eosingest.sources.files.listing.source_file import as_file
 from eosingest.sources.files.reading import line_jobs
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit, bounds_of, opened_lines
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
-from eosingest.sources.files.source_file import as_file
 from eosingest.spark.python_scan import PythonScan, PythonSplit
 from eosingest.spark.scan import Direct
 

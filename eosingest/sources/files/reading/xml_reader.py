@@ -15,16 +15,16 @@ import pyarrow as pa
 
 from eosingest.errors import FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.sources.files import codecs
-from eosingest.sources.files.changed import is_changed, opened_as_listed, while_sent
-from eosingest.sources.files.codecs import DamagedError
-from eosingest.sources.files.partitions import folder_values
-from eosingest.sources.files.source_file import SourceFile, as_file
-from eosingest.sources.files.text_blocks import BadTextError
-from eosingest.sources.files.xml.columns import XmlSettings
-from eosingest.sources.files.xml.document import Row, read_rows
-from eosingest.sources.files.xml.schema import Field, Type
-from eosingest.sources.files.xml.values import BadValueError, converter
+from eosingest.sources.files.bytes import codecs
+from eosingest.sources.files.bytes.codecs import DamagedError
+from eosingest.sources.files.bytes.text_blocks import BadTextError
+from eosingest.sources.files.formats.xml.columns import XmlSettings
+from eosingest.sources.files.formats.xml.document import Row, read_rows
+from eosingest.sources.files.formats.xml.schema import Field, Type
+from eosingest.sources.files.formats.xml.values import BadValueError, converter
+from eosingest.sources.files.listing.errors import is_changed, opened_as_listed, while_sent
+from eosingest.sources.files.listing.partitions import folder_values
+from eosingest.sources.files.listing.source_file import SourceFile, as_file
 from eosingest.spark.python_scan import PythonSplit
 
 _TYPES: Mapping[str, pa.DataType] = {

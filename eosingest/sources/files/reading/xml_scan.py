@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan
+from eosingest.sources.files.formats.xml.columns import settings_of
+from eosingest.sources.files.formats.xml.document import XmlCheck
+from eosingest.sources.files.formats.xml.schema import Field, Type, parse
 from eosingest.sources.files.reading.data_schema import from_ddl
 from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.xml_reader import XmlReader, folder_value
-from eosingest.sources.files.xml.columns import settings_of
-from eosingest.sources.files.xml.document import XmlCheck
-from eosingest.sources.files.xml.schema import Field, Type, parse
 from eosingest.spark.python_scan import PythonRows, PythonScan
 from eosingest.spark.record_columns import naming, refuse_our_names
 from eosingest.spec.expressions import quote_name

@@ -1,0 +1,169 @@
+"""Lines of a text file, cut from its bytes as Spark's text reader cuts them: no JVM, no Python object per line.
+
+Between a planned split of a file and the task that sends its lines as they are (reading/line_reader.py). The rules are those
+of Hadoop's LineRecordReader, which Spark reads text with; tests/integration/test_lines.py holds the two together:
+
+- A line ends at `\\n`, `\\r` or `\\r\\n`, or at a given byte alone; what follows the last one is a line unless it is empty.
+- A line belongs to the split that it begins in, or at whose very end it begins; so every split but a file's first one skips
+  its first line.
+- A byte order mark of UTF-8 at the beginning of a file belongs to no line.
+
+A position is the offset in bytes of the next line's first byte, in what the file holds once it is decompressed.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BufferedIOBase, BufferedReader
+
+import numpy as np
+import numpy.typing as npt
+
+from eosingest.sources.files.bytes.codecs import Decompressed, codec_of
+
+_BLOCK_BYTES = 1 << 20
+BEYOND_BYTES = 1 << 14  # most lines end no further behind their split
+_LF, _CR = 10, 13
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OUR_CODECS = ("gzip", "zstd", "lz4")
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Consecutive lines: each is data[start:end], without its end of line; its position is that after its end of line."""
+
+    data: bytes
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def values(self, separator: int | None) -> list[bytes]:
+        """Return the lines one by one; `separator` as in `read_lines`."""
+        if not len(self):
+            return []
+        first, count = int(self.starts[0]), len(self)
+        if separator is not None or b"\r" not in self.data:
+            end = b"\n" if separator is None else bytes([separator])
+            lines = self.data[first:].split(end, count)  # the data is not copied where it begins with the first line
+            return lines[:count]
+        # An end of line behind the last one, or splitlines would drop it where it is empty; one that joins no other.
+        return (self.data[first : int(self.ends[-1])] + b"\r").splitlines()
+
+    def between(self, first: int, end: int) -> Lines:
+        """Return the lines [first, end), over the same data."""
+        return Lines(self.data, self.starts[first:end], self.ends[first:end], self.positions[first:end])
+
+
+def decompressed(file: BufferedReader, path: str) -> BufferedIOBase:
+    """Return an open file as one to be read from any position; a compressed one is decompressed, by its suffix.
+
+    Reading raises DamagedError, or what gzip raises, where the file is not what its name says.
+    """
+    if not is_compressed(path):
+        return file
+    return gzip.open(file, "rb") if codec_of(path) == "gzip" else Decompressed(file, path)
+
+
+def open_file(path: str) -> BufferedIOBase:
+    """Open a local file as `decompressed` does."""
+    return gzip.open(path, "rb") if codec_of(path) == "gzip" else decompressed(open(path, "rb"), path)
+
+
+def is_compressed(path: str) -> bool:
+    """Say whether a file is decompressed here: then positions are not those of the file's own bytes."""
+    return codec_of(path) in _OUR_CODECS
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What to read of a file: the split [start, end), where `end` None is the file's end. All in bytes.
+
+    `length` is the file's as it was listed, None where it is not known; nothing after it is read. `position` is where an
+    earlier reader of the split stopped, None to begin with the split. A line is not read further than `longest`.
+    """
+
+    start: int
+    end: int | None
+    length: int | None = None
+    position: int | None = None
+    longest: int = 1 << 30
+
+
+def read_lines(file: BufferedIOBase, bounds: Bounds, separator: int | None) -> Iterator[Lines]:
+    """Yield the lines of a split. `separator` is the byte that ends a line, None for line feeds and carriage returns.
+
+    A line that is longer than `bounds.longest` bytes is cut off and comes last: it cannot be sent.
+    """
+    at = file.seek(bounds.start if bounds.position is None else bounds.position)
+    passes_over = bounds.position is None and bounds.start > 0
+    rest = b""
+    while bounds.end is None or at <= bounds.end:
+        block = file.read(_block_bytes(bounds, at, len(rest)))
+        endless = len(rest) > bounds.longest and not passes_over
+        lines = _cut(rest + block, at, separator, ended=not block or endless)
+        lines = lines.between(0, 1) if endless else lines
+        begin, at = at, int(lines.positions[-1]) if len(lines) else at
+        rest = lines.data[at - begin :]
+        mine = lines.between(0, _beginning_before(bounds.end, begin, lines))
+        if passes_over and len(mine):
+            mine, passes_over = mine.between(1, len(mine)), False
+        elif passes_over and len(rest) > bounds.longest:  # a line of the split before: only its end is needed
+            at, rest = at + len(rest) - 1, rest[-1:]
+        if len(mine):
+            yield mine
+        if not block or endless:
+            return
+
+
+def _block_bytes(bounds: Bounds, at: int, rest: int) -> int:
+    """Return how many bytes to read: not far beyond the split; at least as many as a long line has, to copy it less often."""
+    wanted = _BLOCK_BYTES
+    if bounds.end is not None:
+        wanted = min(wanted, max(0, bounds.end - at - rest) + BEYOND_BYTES)
+    wanted = max(wanted, rest)
+    return wanted if bounds.length is None else min(wanted, max(0, bounds.length - at - rest))
+
+
+def _beginning_before(end: int | None, begin: int, lines: Lines) -> int:
+    """Return how many lines, of which the first one begins at `begin`, are of a split that ends at `end`."""
+    if end is None or not len(lines) or lines.positions[-1] <= end:
+        return len(lines)
+    begins = np.concatenate(([begin], lines.positions[:-1]))
+    return int(np.searchsorted(begins, end, side="right"))
+
+
+def _cut(data: bytes, at: int, separator: int | None, *, ended: bool) -> Lines:
+    """Cut the lines of which `data`, from position `at` of the file on, holds the end; all of them where the file ended."""
+    found = np.frombuffer(data, np.uint8)
+    if separator is None and b"\r" in data:
+        ends, behind = _ends_with_carriage_returns(found, ended)
+    else:
+        ends = np.flatnonzero(found == (_LF if separator is None else separator))
+        behind = ends + 1
+    if ended and len(data) > (behind[-1] if len(behind) else 0):
+        ends, behind = np.append(ends, len(data)), np.append(behind, len(data))
+    starts = np.concatenate((np.zeros(min(1, len(ends)), np.int64), behind[:-1]))
+    if at == 0 and len(starts) and data.startswith(_BYTE_ORDER_MARK, 0, int(ends[0])):
+        starts[0] = len(_BYTE_ORDER_MARK)
+        if len(data) == len(_BYTE_ORDER_MARK):  # Hadoop gives no line for a file of nothing else
+            return Lines(data, starts[:0], ends[:0], behind[:0])
+    return Lines(data, starts, ends, behind + at)
+
+
+def _ends_with_carriage_returns(
+    found: npt.NDArray[np.uint8], ended: bool
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return where lines end, and where the next ones begin."""
+    at = np.flatnonzero((found == _LF) | (found == _CR))
+    after_cr = (found[at] == _LF) & (at > 0) & (found[at - 1] == _CR)  # the second byte of an end of line
+    ends = at[~after_cr]
+    if len(ends) and ends[-1] == len(found) - 1 and found[-1] == _CR and not ended:
+        ends = ends[:-1]  # a line feed may follow
+    following = found[np.minimum(ends + 1, len(found) - 1)] == _LF
+    pairs = (found[ends] == _CR) & following & (ends + 1 < len(found))
+    return ends, ends + 1 + pairs

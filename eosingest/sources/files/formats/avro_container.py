@@ -1,0 +1,158 @@
+"""Avro's object container files: reads the header, and proves the blocks after it one by one, to the file's end.
+
+    header: magic, schema, codec, marker ─▶ block: rows, bytes, data, marker ─▶ … ─▶ end of the file
+
+A marker is what Avro's specification calls the sync marker: 16 bytes, the same after the header and every block of a file.
+
+The header is read without a JVM, for the schemas of all files (reading/columnar.py) and by the inspection (inspection.py). The
+blocks are proven by the inspection: Spark reports a cut or a wrong marker only in the middle of a run, when it gets there, and
+takes some bytes after the last block for an empty one. Spark decompresses and decodes what the blocks hold.
+Source: https://avro.apache.org/docs/1.12.0/specification/#object-container-files
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import SEEK_CUR, SEEK_END, BufferedReader
+
+from eosingest.sources.files.bytes import magic
+from eosingest.sources.files.bytes.codecs import DamagedError
+
+MAGIC = b"Obj\x01"
+MARKER_BYTES = 16
+CODECS = ("null", "deflate", "snappy", "bzip2", "xz", "zstandard")
+_VARINT_BYTES = 10  # the most that a long takes
+_LARGEST_BLOCK = (1 << 31) - 1  # what Avro's reader in Java takes
+_PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a file says of itself: its `schema` (JSON), `codec` and `marker`; the first block is at byte `end`."""
+
+    schema: str
+    codec: str
+    marker: bytes
+    end: int
+
+
+def read_header(file: BufferedReader) -> Header:
+    """Read the header, from the file's first byte on. Raises DamagedError."""
+    length = file.seek(0, SEEK_END)
+    file.seek(0)
+    head = file.read(len(MAGIC))
+    if head != MAGIC:
+        raise _no_avro(head + file.read(magic.HEAD_BYTES))
+    said: dict[bytes, bytes] = {}
+    while count := _long(file):
+        if count < 0:  # behind it stands the length of this part
+            count = -count
+            _long(file)
+        for _ in range(count):
+            name = _bytes(file, length)
+            said[name] = _bytes(file, length)
+    marker = file.read(MARKER_BYTES)
+    if len(marker) < MARKER_BYTES:
+        raise _cut_short(file)
+    codec = said.get(b"avro.codec", b"null").decode("utf-8", "replace")
+    if codec not in CODECS:
+        raise DamagedError(
+            f"its blocks are compressed with {codec}, which Spark does not read",
+            hint=f"write it with one of {', '.join(CODECS[1:])}",
+        )
+    if b"avro.schema" not in said:
+        raise DamagedError("its header has no schema")
+    try:
+        schema = said[b"avro.schema"].decode()
+    except UnicodeDecodeError as error:
+        raise DamagedError("the schema in its header is no UTF-8") from error
+    return Header(schema, codec, marker, file.tell())
+
+
+def prove(file: BufferedReader, *, is_cut: bool) -> None:
+    """Go from block to block to the end of the file. Raises DamagedError.
+
+    `is_cut`: the file is cut into several splits. Spark looks for the marker from where a split begins, and would take these
+    bytes in the middle of a block for it, too.
+    """
+    header = read_header(file)
+    ends = set(_block_ends(file, header))
+    if not is_cut:
+        return
+    for at in _found_at(file, header.marker):
+        if at + MARKER_BYTES not in ends:
+            raise DamagedError(
+                "the bytes of its marker stand in the middle of a block, where a split could begin",
+                at=at,
+                hint="write it anew, or let source.split_size be larger than the file",
+            )
+
+
+def _block_ends(file: BufferedReader, header: Header) -> Iterator[int]:
+    """Yield the bytes at which the header and each block end, their marker included."""
+    length = file.seek(0, SEEK_END)
+    at = file.seek(header.end)
+    yield at
+    while at < length:
+        rows, size = _long(file), _long(file)
+        if rows < 0 or not 0 <= size <= _LARGEST_BLOCK:
+            raise DamagedError(f"there is no block of {rows:,} rows in {size:,} bytes", at=at)
+        if file.tell() + size + MARKER_BYTES > length:
+            raise DamagedError("it ends in the middle of a block, or there is something behind the last one", at=at)
+        file.seek(size, SEEK_CUR)
+        if file.read(MARKER_BYTES) != header.marker:
+            raise DamagedError("a block does not end with the file's marker", at=at)
+        at = file.tell()
+        yield at
+
+
+def _found_at(file: BufferedReader, marker: bytes) -> Iterator[int]:
+    """Yield every place of the marker in the file, also where two of them overlap."""
+    file.seek(0)
+    begin, kept = 0, b""
+    while piece := file.read(_PIECE_BYTES):
+        data = kept + piece
+        at = data.find(marker)
+        while at >= 0:
+            yield begin + at
+            at = data.find(marker, at + 1)
+        kept = data[1 - len(marker) :]
+        begin += len(data) - len(kept)
+
+
+def _long(file: BufferedReader) -> int:
+    """Read a long as Avro writes it: variable-length zigzag, seven bits a byte, the lowest first."""
+    value = 0
+    for place in range(_VARINT_BYTES):
+        byte = file.read(1)
+        if not byte:
+            raise _cut_short(file)
+        value |= (byte[0] & 0x7F) << (7 * place)
+        if byte[0] < 0x80:
+            return (value >> 1) ^ -(value & 1)
+    raise DamagedError("a number of it has no end", at=file.tell())
+
+
+def _bytes(file: BufferedReader, length: int) -> bytes:
+    size = _long(file)
+    if not 0 <= size <= length:
+        raise DamagedError("its header is damaged", at=file.tell())
+    data = file.read(size)
+    if len(data) < size:
+        raise _cut_short(file)
+    return data
+
+
+def _cut_short(file: BufferedReader) -> DamagedError:
+    return DamagedError("it ends in the middle of its header or of a block", at=file.tell())
+
+
+def _no_avro(head: bytes) -> DamagedError:
+    kind = magic.kind_of(head)
+    if kind is None:
+        return DamagedError("it is no Avro file: it does not begin like one")
+    return DamagedError(
+        f"it is no Avro file: its first bytes are those of {kind}",
+        hint="decompress it: Avro compresses its blocks itself",
+    )

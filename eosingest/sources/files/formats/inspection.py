@@ -1,0 +1,207 @@
+"""The inspection of files before anything of them is sent, wherever Spark's or Hadoop's readers would read damage silently.
+
+Between the plan and the job (reading/inspect_files.py):
+
+    look      every file: do its name and its first bytes agree, and is it read at all? Of Avro: is its header one?
+    parts     what a task inspects at a time: a file, or so many of its bytes where its lines can be looked at apart
+    inspect   those that need it, in tasks: read once, through every check that format and name ask for
+
+What is found ends the run: nothing was sent.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedReader
+
+from eosingest.errors import FatalError, listed
+from eosingest.sources.files.bytes import codecs, file_parts, magic, zstd_frames
+from eosingest.sources.files.bytes.file_parts import WHOLE, FilePart
+from eosingest.sources.files.formats import FORMATS, avro_container
+from eosingest.sources.files.formats.text_checks import BadTextError, can_be_parted, check_text, needs_text_check
+from eosingest.sources.files.formats.whole import LONGEST, is_one_value, is_whole
+from eosingest.sources.files.listing.errors import before_sending, opened_as_listed
+from eosingest.sources.files.listing.file_tree import unreadable
+from eosingest.sources.files.listing.source_file import SourceFile
+from eosingest.sources.files.storage.port import UnreachableError
+
+TEXT_FORMATS = tuple(name for name, entry in FORMATS.items() if entry.is_text)
+_CONTAINERS = tuple(name for name, entry in FORMATS.items() if entry.is_in_blocks)
+_PROVEN = ("bzip2", "zstd", "lz4")
+_NAMED_AT_MOST = 20
+_CORRECT = "correct it, or move it away"
+# Reads the decompressed pieces of a file; raises BadTextError for what is wrong with them.
+Check = Callable[[Iterable[bytes]], None]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Why a file cannot be read exactly: `where` in it (a byte, a line, or ""), the `message`, and what to do (`hint`)."""
+
+    file: str
+    where: str
+    message: str
+    hint: str = _CORRECT
+
+    def __str__(self) -> str:
+        """Return it as it is said to people."""
+        return ": ".join(part for part in (self.file, self.where, self.message) if part)
+
+
+def needs_inspection(format: str, options: Mapping[str, str], path: str) -> bool:
+    """Say whether a file must be read before the run, since Spark would not report damage in it."""
+    codec = _codec(format, path)
+    # Jackson does not look at the end of a document, and a value has a longest length.
+    if codec is not None and is_whole(format, options):
+        return True
+    # Hadoop's decoder reports all damage to .gz and .deflate itself (docs/reading.md).
+    return format in _CONTAINERS or codec in _PROVEN or needs_text_check(format, options)
+
+
+def look(file: SourceFile, format: str, options: Mapping[str, str]) -> Finding | None:
+    """Check a file's length, name and first bytes; return what is wrong, or None. Raises as `inspect` does."""
+    if format in _CONTAINERS:
+        return _look_at_header(file)
+    codec = _codec(format, file.path)
+    if codec is None and is_one_value(format, options) and file.length > LONGEST:
+        return _too_long(file)
+    return _look_at_text(file, codec) if format in TEXT_FORMATS else None
+
+
+def _look_at_header(file: SourceFile) -> Finding | None:
+    with opened_to_check(file) as opened:
+        try:
+            avro_container.read_header(opened)
+        except codecs.DamagedError as damaged:
+            return _finding(file, damaged)
+    return None
+
+
+def _look_at_text(file: SourceFile, codec: str | None) -> Finding | None:
+    with opened_to_check(file, magic.HEAD_BYTES) as opened:
+        head = opened.read(magic.HEAD_BYTES)
+    refused = magic.refusal(file.path, codec, head)
+    if refused is not None:
+        return Finding(file.name, "", *refused)
+    try:
+        if codec in ("gzip", "deflate"):  # Spark reads it: this is our only look at its content
+            next(codecs.pieces(io.BytesIO(head), file.path), b"")
+    except codecs.DamagedError as damaged:
+        if file.length <= len(head) or damaged.hint:
+            return _finding(file, damaged)
+    return None
+
+
+def parts(file: SourceFile, format: str, options: Mapping[str, str]) -> list[FilePart]:
+    """Return the parts of a file that can be inspected each on its own."""
+    if format in _CONTAINERS or codecs.codec_of(file.path) is not None or not can_be_parted(format, options):
+        return [WHOLE]
+    return file_parts.of_length(file.length)
+
+
+def inspect(
+    file: SourceFile,
+    format: str,
+    options: Mapping[str, str],
+    split_size: int | None = None,
+    part: FilePart = WHOLE,
+    check: Check | None = None,
+) -> Finding | None:
+    """Read a file, or a part of it, once, through all the checks it needs; return the first thing that is wrong, or None.
+
+    `split_size`, in bytes, is how it will be cut; None: not at all. `check` is asked of the content in place of the checks of
+    the format's text.
+
+    Raises ChangedError where it is not the file that was listed, FatalError where it may not be read.
+    """
+    if format in _CONTAINERS:
+        return _inspect_blocks(file, split_size)
+    with opened_to_check(file) as opened:
+        try:
+            pieces = codecs.pieces(opened, file.path) if part == WHOLE else file_parts.pieces(opened, part)
+            if check is not None:
+                check(pieces)
+            elif needs_text_check(format, options):
+                first_split, from_start = split_size if _is_cut(file, split_size) else None, part.start == 0
+                begun = check_text(pieces, format, options, first_split, from_start=from_start)
+                if not begun and part != WHOLE:  # what the file begins with is in a later part, which cannot know that
+                    return inspect(file, format, options, split_size)
+            length = sum(map(len, pieces))
+            if is_one_value(format, options) and length > LONGEST:
+                return _too_long(file)
+            if codecs.codec_of(file.path) == "zstd" and not FORMATS[format].is_read_in_python:
+                _refuse_unread_by_spark(opened)
+        except BadTextError as bad:
+            line = None if bad.line is None else bad.line + file_parts.lines_before(opened, part)
+            where = "" if line is None else f"line {line:,}"
+            return Finding(file.name, where, bad.message, bad.hint or _CORRECT)
+        except codecs.DamagedError as damaged:
+            told = codecs.codec_of(file.path) in ("gzip", "deflate") and not is_whole(format, options)
+            if told:  # Hadoop reports it in the run: the rows before are sent
+                return None
+            return _finding(file, damaged)
+    return None
+
+
+def _inspect_blocks(file: SourceFile, split_size: int | None) -> Finding | None:
+    with opened_to_check(file) as opened:
+        try:
+            avro_container.prove(opened, is_cut=_is_cut(file, split_size))
+        except codecs.DamagedError as damaged:
+            return _finding(file, damaged)
+    return None
+
+
+def _is_cut(file: SourceFile, split_size: int | None) -> bool:
+    return split_size is not None and file.splittable and file.length > split_size
+
+
+def _refuse_unread_by_spark(opened: BufferedReader) -> None:
+    unread = zstd_frames.unread_by_spark(opened)
+    if unread is not None:
+        message, hint, at = unread
+        raise codecs.DamagedError(message, at=at, hint=hint)
+
+
+def _codec(format: str, path: str) -> str | None:
+    """Return what a file is decompressed by when it is read."""
+    return codecs.codec_of(path) if format in TEXT_FORMATS else None
+
+
+def _too_long(file: SourceFile) -> Finding:
+    message = f"it has more than {LONGEST:,} bytes, and a file that is one value can have no more"
+    return Finding(file.name, "", message, "read it as another format, or move it away")
+
+
+def _finding(file: SourceFile, damaged: codecs.DamagedError) -> Finding:
+    where = "" if damaged.at is None else f"near byte {damaged.at:,}"
+    return Finding(file.name, where, damaged.message, damaged.hint or _CORRECT)
+
+
+def error_of(findings: Sequence[Finding]) -> FatalError:
+    """Make the one error of a run for all that was found."""
+    named = listed([str(finding) for finding in findings], _NAMED_AT_MOST, separator="; ", rest="; and {} more files")
+    ways_out = "; ".join(dict.fromkeys(finding.hint for finding in findings[:_NAMED_AT_MOST]))
+    return FatalError(
+        named,
+        code="bad-data",
+        hint=f"nothing of this run was sent; {ways_out}; then run again",
+    )
+
+
+@contextmanager
+def opened_to_check(file: SourceFile, until: int | None = None) -> Iterator[BufferedReader]:
+    """Open a file, which must be the one that was listed, before and after it is read; raises as `inspect` does.
+
+    Also TemporaryError where its store does not answer.
+    """
+    try:
+        with opened_as_listed(file, before_sending, until) as opened:
+            yield opened
+    except UnreachableError as error:
+        raise error.error() from error
+    except OSError as error:
+        raise unreadable(file.path, error) from error

@@ -1,0 +1,215 @@
+"""Finds lines of JSON that Spark would read as other records than the file holds, before anything is sent.
+
+For the inspection (inspection.py), over the decoded lines of text_blocks.py. Jackson, Spark's parser, stops after the first
+value of a line and ignores what follows; it makes a question mark of half a surrogate pair; of a document over several lines
+it makes a corrupt row of each, and does not say why. numpy passes blocks in which every line is plainly one object, and in
+other blocks finds the lines whose brackets do not close once, at the line's end: only those are parsed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from eosingest.sources.files.bytes.text_blocks import BadTextError, Block, layout, refuse_zero_bytes
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_PAIRS = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?!u[dD][89a-fA-F]).)", re.DOTALL)
+_TOKEN = re.compile(r"""[^"'{}\[\]]++|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[{}\[\]]|.""", re.DOTALL)
+_SINGLE_QUOTED = re.compile(r"[{,:\[]\s*'")  # a string of JSON in single quotes may begin here
+_WHITE = " \t\r\n"
+# Where a value may begin: Jackson takes a byte order mark off at the beginning of any line.
+_LEADING = re.compile("\ufeff?[ \t\r\n]*")
+_COMMENT = r"/\*.*?\*/"
+_LEADING_COMMENTS = re.compile(rf"\ufeff?(?:[ \t\r\n]|{_COMMENT})*", re.DOTALL)
+_NOTHING_BUT_COMMENTS = re.compile(rf"(?:[ \t\r\n]|{_COMMENT})*(?://.*)?", re.DOTALL)
+_TOKEN_OR_COMMENT = re.compile(
+    rf"""{_COMMENT}|//.*|[^"'{{}}\[\]/]++|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|.""", re.DOTALL
+)
+# The copy is made outside of the source: a run that finds both files sends each record twice.
+_BY_JQ = (
+    "write one record a line to a folder that source.path does not match, then move the copy in FILE's place:"
+    " jq -c {} FILE > FOLDER/COPY (jq 1.7 or later: earlier versions round numbers of more than 15 digits)"
+)
+_MULTI_LINE = f"set source.options.multiLine = true, or {_BY_JQ}"
+
+
+class JsonScan:
+    """The checks of one file."""
+
+    def __init__(self, options: Mapping[str, str], *, from_start: bool = True) -> None:
+        """Take the options given to Spark's reader. Not `from_start`: the blocks are those of a later part of the file."""
+        lower = {name.lower(): value.lower() for name, value in options.items()}
+        self._layout = layout("json", options)
+        self._comments = lower.get("allowcomments") == "true"
+        self._begun = not from_start
+
+    def check(self, blocks: Iterable[Block]) -> bool:
+        """Go through the file; return whether it has a line of content.
+
+        Raises BadTextError for the first thing that Spark would read as something else.
+        """
+        for block in blocks:
+            refuse_zero_bytes(block, self._layout)
+            if not self._begun:
+                self._first_line(block)
+            if "\\" in block.text and _SURROGATE.search(block.text):  # the plain search is many times as fast
+                self._surrogates(block)
+            self._ends(block)
+        return self._begun
+
+    def _first_line(self, block: Block) -> None:
+        """Raise BadTextError where the first line of content begins a document over several lines."""
+        for number, line in enumerate(self._layout.lines(block.text)):
+            text = line.strip(_WHITE)
+            if not text:
+                continue
+            self._begun = True
+            if text.startswith("[") and not text.endswith("]"):
+                raise BadTextError(
+                    "this is a JSON array over several lines",
+                    line=block.line + number,
+                    hint=_MULTI_LINE.format("'.[]'"),
+                )
+            if text.startswith("{") and "}" not in text:
+                hint = _MULTI_LINE.format(".")
+                raise BadTextError("this is a JSON document over several lines", line=block.line + number, hint=hint)
+            return
+
+    def _surrogates(self, block: Block) -> None:
+        for number, line in enumerate(self._layout.lines(block.text)):
+            half = half_pair(line)
+            if half is not None:
+                message = f"half a surrogate pair, which is no character: {half}…"
+                raise BadTextError(message, line=block.line + number, hint="correct the text, or move the file away")
+
+    def _ends(self, block: Block) -> None:
+        text = block.text
+        if self._layout.separator is None and "\r" in text:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        end = self._layout.separator or "\n"
+        numbers: list[int] | range
+        if end != "\n" or self._comments or ("'" in text and _SINGLE_QUOTED.search(text)):
+            numbers = range(self._layout.count(text) + 1)
+        else:
+            numbers = [] if is_plain(text) else unusual_lines(text)
+        lines = self._layout.lines(text) if numbers else []
+        for number in numbers:
+            rest = (
+                "" if number >= len(lines) else behind_first_value(lines[number], comments=self._comments).strip(_WHITE)
+            )
+            if rest and not (self._comments and _NOTHING_BUT_COMMENTS.fullmatch(rest)):
+                raise BadTextError(
+                    f"text behind the line's first value, which Spark drops: {rest[:40]}",
+                    line=block.line + number,
+                    hint=_BY_JQ.format("."),
+                )
+
+
+def half_pair(text: str, start: int = 0, end: int = sys.maxsize) -> str | None:
+    """Return how the escape of half a surrogate pair begins in JSON text[start:end], None where there is none."""
+    if not _SURROGATE.search(text, start, end):
+        return None
+    found = _SURROGATE.search(_PAIRS.sub("", text[start:end]))
+    return None if found is None else found[0]
+
+
+def is_plain(text: str) -> bool:
+    """Say whether each line is one object that closes at the line's end, as braces and double quotes alone tell.
+
+    No for text with backslashes that has objects inside of objects, which may hold escaped quotes.
+    """
+    data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+    ends = np.flatnonzero(data == _LF)
+    if not len(ends) or ends[-1] != len(data) - 1:
+        ends = np.append(ends, len(data))
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    if not ((data[starts] == _BRACES[0]).all() and (data[ends - 1] == _BRACES[1]).all()):
+        return False
+    opening, closing = (data == brace for brace in _BRACES)
+    if np.count_nonzero(opening) == np.count_nonzero(closing) == len(ends):
+        return True  # no other brace, in a string or not: the line's last byte closes what its first one opened
+    if "\\" in text:
+        return False
+    marks = np.flatnonzero(opening | closing | (data == ord('"')))
+    kinds = data[marks]
+    is_brace = kinds != ord('"')
+    quotes = np.cumsum(~is_brace, dtype=np.uint8) & 1  # odd: inside a string, as long as each line's strings end in it
+    depth = np.cumsum(np.where(kinds[is_brace] == _BRACES[0], np.int8(1), np.int8(-1)), dtype=np.int32)
+    outermost = marks[is_brace][depth == 0]
+    # Each line ends in a brace: where none is inside a string, no string is open behind a line.
+    return bool(not quotes[is_brace].any() and len(outermost) == len(ends) and (outermost == ends - 1).all())
+
+
+def behind_first_value(line: str, *, comments: bool = False) -> str:
+    """Return what follows the first object or array of a line; "" where it does not close or is another value."""
+    begin = (_LEADING_COMMENTS if comments else _LEADING).match(line).end()  # type: ignore[union-attr]
+    if not line.startswith(("{", "["), begin):
+        return ""
+    depth = 0
+    for found in (_TOKEN_OR_COMMENT if comments else _TOKEN).finditer(line, begin):
+        token = found[0]
+        if token in "\"'":  # not closed: a corrupt row, for Spark to say
+            return ""
+        depth += (token in "{[") - (token in "}]") if len(token) == 1 else 0
+        if depth == 0 and token in "}]":
+            return line[found.end() :]
+    return ""
+
+
+def unusual_lines(text: str) -> list[int]:
+    """Return the numbers of lines, from 0, that are not plainly one object or array that closes at the line's end."""
+    data = np.frombuffer(f"\n{text}\n".encode(), np.uint8)
+    folded = data | 32  # of brackets and braces alike
+    marks = np.flatnonzero((folded == ord("{")) | (folded == ord("}")) | (data == ord('"')) | (data == _LF))
+    kinds = _MARKS[data[marks]]
+    quotes = kinds == _QUOTE
+    kept = ~quotes
+    kept[quotes] = ~_escaped(data, marks[quotes])
+    marks, kinds = marks[kept], kinds[kept]
+    quotes, ends = kinds == _QUOTE, kinds == _END
+    line_of = np.cumsum(ends, dtype=np.int32) - 1
+    count = int(line_of[-1])  # the last end closes the last line
+    inside = np.cumsum(quotes, dtype=np.int32)
+    at_start = inside[ends]
+    odd = np.diff(at_start) % 2 == 1
+    # A quote inside a line is counted from the line's start, so that one bad line does not spoil the next.
+    in_text = ((inside - at_start[line_of]) & 1).astype(bool) & ~ends
+    step = np.where(in_text, np.int8(0), _STEPS[kinds])
+    total = np.cumsum(step, dtype=np.int32)
+    depth = total - total[ends][line_of]
+    closes = (step == -1) & (depth == 0)
+    closed = np.bincount(line_of[closes], minlength=count + 1)[:count]
+    opened = np.bincount(line_of[~ends], minlength=count + 1)[:count]
+    unbalanced = np.diff(total[ends]) != 0
+    last = marks[closes]
+    follows = data[np.minimum(last + 1, len(data) - 1)]
+    with_rest = line_of[closes][follows != _LF]
+    bad = np.flatnonzero(odd | unbalanced | ((closed != 1) & (opened > 0)))
+    return sorted({*bad.tolist(), *with_rest.tolist()})
+
+
+def _escaped(data: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Say of each quote whether an odd number of backslashes stands before it."""
+    run = np.zeros(len(quotes), np.int64)
+    going = np.flatnonzero(data[quotes - 1] == _BACKSLASH)
+    while len(going):
+        run[going] += 1
+        going = going[data[np.maximum(quotes[going] - 1 - run[going], 0)] == _BACKSLASH]
+    odd: npt.NDArray[np.bool_] = run % 2 == 1
+    return odd
+
+
+_LF, _BACKSLASH = 10, 92
+_BRACES = (ord("{"), ord("}"))
+_QUOTE, _OPEN, _CLOSE, _END = 1, 2, 3, 4
+_MARKS = np.zeros(256, np.uint8)
+_MARKS[ord('"')] = _QUOTE
+_MARKS[[ord("{"), ord("[")]] = _OPEN
+_MARKS[[ord("}"), ord("]")]] = _CLOSE
+_MARKS[_LF] = _END
+_STEPS = np.array([0, 0, 1, -1, 0], np.int8)

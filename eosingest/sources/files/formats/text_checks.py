@@ -1,0 +1,61 @@
+"""The checks of a format's text in the inspection (inspection.py): which files need them, and one pass over the pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from eosingest.sources.files.bytes.text_blocks import BadTextError, ambiguous_separator, blocks, layout
+from eosingest.sources.files.formats.csv_scan import CsvScan
+from eosingest.sources.files.formats.json_scan import JsonScan
+from eosingest.sources.files.formats.whole import is_one_value, is_whole
+from eosingest.sources.files.formats.whole_csv import check_csv
+from eosingest.sources.files.formats.whole_json import check_json
+
+__all__ = ["BadTextError", "can_be_parted", "check_text", "needs_text_check"]
+
+_OF_WHOLE_FILES = {"json": check_json, "csv": check_csv}
+
+
+def needs_text_check(format: str, options: Mapping[str, str]) -> bool:
+    """Say whether the text of such files must be checked: of the format text only where lines may be cut wrong."""
+    if is_one_value(format, options):
+        return False
+    return format in ("csv", "json") or (format == "text" and ambiguous_separator(layout(format, options).end))
+
+
+def can_be_parted(format: str, options: Mapping[str, str]) -> bool:
+    """Say whether a file may be checked in parts that begin after line feeds."""
+    found = layout(format, options)
+    lines = format in ("csv", "json") and not is_whole(format, options)
+    return lines and found.width == 1 and found.separator is None
+
+
+def check_text(
+    pieces: Iterable[bytes],
+    format: str,
+    options: Mapping[str, str],
+    first_split: int | None,
+    *,
+    from_start: bool = True,
+) -> bool:
+    """Check a file's pieces. Raises BadTextError for the first thing that Spark would read as something else.
+
+    `first_split` is the length in bytes of the first of several splits, None where the file has one only. Not `from_start`:
+    the pieces are a later part of the file, and lines are counted from there. Returns whether the first line of content, or the
+    header, was in the pieces.
+    """
+    if format in _OF_WHOLE_FILES and is_whole(format, options):
+        _OF_WHOLE_FILES[format](pieces, options)
+        return True
+    found = layout(format, options)
+    if first_split is not None and ambiguous_separator(found.end):
+        raise BadTextError(
+            f"lineSep {found.separator!r} begins with a byte that it holds again: at the border of two splits a line may be"
+            " cut in the wrong place",
+            hint="set source.split_size above the size of the largest file, so that each is one split",
+        )
+    if format == "csv":
+        return CsvScan(options, first_split, from_start=from_start).check(blocks(pieces, found, from_start=from_start))
+    if format == "json":
+        return JsonScan(options, from_start=from_start).check(blocks(pieces, found, from_start=from_start))
+    return True

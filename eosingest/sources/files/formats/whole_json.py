@@ -1,0 +1,142 @@
+"""Finds JSON documents (`multiLine = true`) that Spark would read as other records than they hold, before anything is sent.
+
+For the inspection (inspection.py), over the decoded text of whole_text.py. Jackson stops after the first value of a file, so
+that of a file of one record a line it reads the first only; it does not check a compressed file's end; and where one element is
+no object, the whole file is one corrupt row without a reason. A document must be one object, or an array of objects, that
+Python's json takes: it is read record by record, and memory holds one of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from eosingest.sources.files.bytes.text_blocks import BadTextError, encoding_of
+from eosingest.sources.files.formats.json_scan import half_pair
+from eosingest.sources.files.formats.whole_text import LONGEST_RECORD, decoded
+
+_WHITE = re.compile(r"[ \t\r\n]*")
+_LONGEST_WORD = 16  # of what is cut at the end of a piece: -Infinity, a number's point, an escape
+_CUT = "Unterminated"  # a string without an end, as Python says it
+_MULTI_LINE = "leave source.options.multiLine out if the file has one record a line"
+
+
+def check_json(pieces: Iterable[bytes], options: Mapping[str, str]) -> None:
+    """Go through a document. Raises BadTextError for the first thing that Spark would read as something else, or not at all."""
+    lower = {name.lower(): value.lower() for name, value in options.items()}
+    numbers = lower.get("allownonnumericnumbers") != "false"
+    reader = _Reader(decoded(pieces, encoding_of(options)), allow_nan=numbers)
+    begin = reader.next_character()
+    if begin == "":
+        raise reader.bad("there is no JSON document in it")
+    if begin == "[":
+        reader.skip()
+        _elements(reader)
+    elif begin == "{":
+        reader.record("the document")
+    else:
+        raise reader.bad("the document is neither an object nor an array of objects")
+    if reader.next_character():
+        raise reader.bad("text behind the document, which Spark drops", hint=_MULTI_LINE)
+
+
+def _elements(reader: _Reader) -> None:
+    number = 0
+    if reader.next_character() == "]":
+        reader.skip()
+        return
+    while True:
+        number += 1
+        if reader.next_character() not in ("{", ""):
+            raise reader.bad(f"element {number:,} of the array is no object")
+        reader.record(f"element {number:,} of the array")
+        end = reader.next_character()
+        if end not in (",", "]"):
+            raise reader.bad(f"the array does not go on behind element {number:,}")
+        reader.skip()
+        if end == "]":
+            return
+
+
+class _Reader:
+    """A text that is read forwards, of which no more is kept than the current record."""
+
+    def __init__(self, pieces: Iterator[str], *, allow_nan: bool) -> None:
+        self._pieces = pieces
+        self._text = ""
+        self._at = 0
+        self._line = 1
+        constant = float if allow_nan else _refused
+        # Of a number nothing is asked here but that it is one.
+        self._decoder = json.JSONDecoder(parse_int=float, parse_float=float, parse_constant=constant)
+
+    def next_character(self) -> str:
+        """Return the next character that is no white space, "" at the end."""
+        while True:
+            self._at = _WHITE.match(self._text, self._at).end()  # type: ignore[union-attr]
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more():
+                return ""
+
+    def skip(self) -> None:
+        """Pass over a character."""
+        self._at += 1
+
+    def record(self, what: str) -> None:
+        """Pass over an object. Raises BadTextError where it is none."""
+        while True:
+            try:
+                _, end = self._decoder.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                cut = error.msg.startswith(_CUT) or error.pos > len(self._text) - _LONGEST_WORD
+                if cut and len(self._text) - self._at > LONGEST_RECORD:
+                    raise self.bad(f"{what} has more than {LONGEST_RECORD >> 20} MiB") from error
+                begin = self._at
+                if cut and self._more():
+                    continue
+                place = error.pos - begin + self._at
+                ends = error.msg.startswith(_CUT) or not self._text[place:].strip()
+                words = "the file ends inside of it" if ends else error.msg[0].lower() + error.msg[1:]
+                raise self.bad(f"{what} is no JSON: {words}", at=place) from error
+            except RecursionError as error:
+                raise self.bad(f"{what} is nested too deep") from error
+            except _NoNumberError as error:
+                raise self.bad(f"{what} is no JSON: {error}") from error
+            break
+        half = half_pair(self._text, self._at, end)
+        if half is not None:
+            raise self.bad(
+                f"half a surrogate pair, which is no character, in {what}: {half}…",
+                hint="correct the text, or move the file away",
+            )
+        self._at = end
+
+    def bad(self, message: str, *, at: int | None = None, hint: str = "") -> BadTextError:
+        """Return the error for what stands here, or at `at`."""
+        place = self._at if at is None else at
+        shown = self._text[place : place + 40].split("\n")[0].strip()
+        line = self._line + self._text.count("\n", 0, place)
+        return BadTextError(f"{message}: {shown}" if shown else message, line=line, hint=hint)
+
+    def _more(self) -> bool:
+        """Drop the text before the present place, and at least double what is left of it; return False at the end."""
+        self._line += self._text.count("\n", 0, self._at)
+        found = [self._text[self._at :]]
+        wanted, length = max(len(found[0]), 1), 0
+        for piece in self._pieces:
+            found.append(piece)
+            length += len(piece)
+            if length >= wanted:
+                break
+        self._text, self._at = "".join(found), 0
+        return length > 0
+
+
+class _NoNumberError(ValueError):
+    """NaN or Infinity where the options do not allow them."""
+
+
+def _refused(word: str) -> None:
+    raise _NoNumberError(word)

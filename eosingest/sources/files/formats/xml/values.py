@@ -1,0 +1,186 @@
+"""From the text of an element or attribute to a value of its type: exactly what XML Schema's types say, or BadValueError.
+
+Between document.py, which gives the texts, and the columns of the reader (reading/xml_reader.py): DATE is a number of days,
+TIMESTAMP one of microseconds, both since 1970. Nothing depends on a time zone, a language or a day: a TIMESTAMP has its zone
+in the text, and a TIMESTAMP_NTZ none.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import struct
+from collections.abc import Callable
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from fractions import Fraction
+from typing import Any
+
+from eosingest.sources.files.formats.xml.schema import Type
+
+WHITE = " \t\r\n"  # what is white space to XML
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_FRACTION = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
+_FLOATING = re.compile(_FRACTION.pattern + r"(?:[eE][+-]?[0-9]+)?")
+_NO_NUMBERS = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIME = re.compile(_DATE.pattern + r"[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})?")
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_EXACTLY = Context(prec=38, traps=[Inexact, InvalidOperation])  # 38 digits are the most that a DECIMAL has
+_LONGEST_NUMBER = 1000  # characters of a number: a longer one is none that anybody means, and takes long
+_MOST_ZONE_MINUTES = 14 * 60
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
+_DAY_US = 86_400_000_000
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+
+class BadValueError(Exception):
+    """A text is no value of its type; `hint` is what may be done where that can be told."""
+
+    def __init__(self, why: str = "", hint: str = "") -> None:
+        super().__init__(why)
+        self.why = why
+        self.hint = hint
+
+
+def converter(kind: Type) -> Callable[[str], Any]:
+    """Return the function that makes values of a plain type. It is given text that is neither empty nor only white space."""
+    if kind.name in _BITS:
+        bits = _BITS[kind.name]
+        return lambda text: _whole(text, bits)
+    if kind.name == "DECIMAL":
+        return lambda text: _decimal(text, kind.precision, kind.scale)
+    others: dict[str, Callable[[str], Any]] = {
+        "STRING": str,
+        "BOOLEAN": _boolean,
+        "DOUBLE": _double,
+        "FLOAT": _float,
+        "DATE": _date,
+        "TIMESTAMP": _timestamp,
+        "TIMESTAMP_NTZ": _timestamp_ntz,
+    }
+    return others[kind.name]
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
+    found = pattern.fullmatch(text.strip(WHITE)) if len(text) < _LONGEST_NUMBER else None
+    if found is None:
+        raise BadValueError
+    return found
+
+
+def _boolean(text: str) -> bool:
+    value = _BOOLEANS.get(text.strip(WHITE))
+    if value is None:
+        raise BadValueError("true, false, 1 and 0 are")
+    return value
+
+
+def _whole(text: str, bits: int) -> int:
+    value = int(_matched(_WHOLE, text).group())
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise BadValueError("it is beyond the type")
+    return value
+
+
+def _decimal(text: str, precision: int, scale: int) -> Decimal:
+    number = Decimal(_matched(_FRACTION, text).group())
+    try:
+        value = _EXACTLY.quantize(number, Decimal((0, (1,), -scale)))
+    except Inexact as error:
+        raise BadValueError("it has more decimals than the type") from error
+    except InvalidOperation as error:
+        raise BadValueError("it is beyond the type") from error
+    if abs(value) >= 10 ** (precision - scale):
+        raise BadValueError("it is beyond the type")
+    return value
+
+
+def _double(text: str) -> float:
+    text = text.strip(WHITE)
+    if text in _NO_NUMBERS:
+        return _NO_NUMBERS[text]
+    value = float(_matched(_FLOATING, text).group())
+    _refuse_beyond(text, value)
+    return value
+
+
+def _refuse_beyond(text: str, value: float) -> None:
+    is_zero = not re.search("[1-9]", re.split("[eE]", text)[0])
+    if math.isinf(value) or (value == 0 and not is_zero):
+        raise BadValueError("it is beyond the type")
+
+
+def _float(text: str) -> float:
+    """Round the text once: a DOUBLE between two FLOATs may lie on the other side of the middle than the text does."""
+    double = _double(text)
+    if math.isinf(double) or math.isnan(double):
+        return double
+    try:
+        value = _of_32_bits(double)
+    except OverflowError as error:
+        raise BadValueError("it is beyond the type") from error
+    _refuse_beyond(text.strip(WHITE), value)
+    for other in (_beside(value, -1), _beside(value, 1)):
+        if other != value and (value + other) / 2 == double:
+            exact = Fraction(text.strip(WHITE))
+            return other if abs(Fraction(other) - exact) < abs(Fraction(value) - exact) else value
+    return value
+
+
+def _of_32_bits(value: float) -> float:
+    rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    return rounded
+
+
+def _beside(value: float, step: int) -> float:
+    """Return the next FLOAT; the same one at the end of all, and beside 0."""
+    (bits,) = struct.unpack("<i", struct.pack("<f", value))
+    found: float = struct.unpack("<f", struct.pack("<i", bits + step))[0] if bits & 0x7FFFFFFF else value
+    return found if math.isfinite(found) else value
+
+
+def _date(text: str) -> int:
+    return _days(*_matched(_DATE, text).groups())
+
+
+def _days(year: str, month: str, day: str) -> int:
+    try:
+        return datetime.date(int(year), int(month), int(day)).toordinal() - _EPOCH
+    except ValueError as error:
+        raise BadValueError("there is no such day") from error
+
+
+def _timestamp(text: str) -> int:
+    microseconds, zone = _moment(text)
+    if zone is None:
+        raise BadValueError("it has no time zone", "take TIMESTAMP_NTZ for times without a zone")
+    if zone != "Z":
+        hours, minutes = int(zone[1:3]), int(zone[4:6])
+        if minutes > 59 or hours * 60 + minutes > _MOST_ZONE_MINUTES:
+            raise BadValueError("there is no such time zone")
+        microseconds -= (1 if zone[0] == "+" else -1) * (hours * 60 + minutes) * 60_000_000
+    if not _FIRST_DAY <= microseconds // _DAY_US <= _LAST_DAY:
+        raise BadValueError("in UTC it is outside of the years 1 to 9999")
+    return microseconds
+
+
+def _timestamp_ntz(text: str) -> int:
+    microseconds, zone = _moment(text)
+    if zone is not None:
+        raise BadValueError("it has a time zone", "take TIMESTAMP for times with a zone")
+    return microseconds
+
+
+def _moment(text: str) -> tuple[int, str | None]:
+    """Return the microseconds since 1970 by the clock of the text's own zone, and that zone."""
+    year, month, day, *times, fraction, zone = _matched(_TIME, text).groups()
+    hour, minute, second = map(int, times)
+    if hour > 23 or minute > 59 or second > 59:
+        raise BadValueError("there is no such time of day")
+    digits = (fraction or "").rstrip("0")
+    if len(digits) > 6:
+        raise BadValueError("it is finer than microseconds")
+    seconds = (hour * 60 + minute) * 60 + second
+    return _days(year, month, day) * _DAY_US + seconds * 1_000_000 + int(digits.ljust(6, "0")), zone

@@ -1,0 +1,1 @@
+"""Which files a source has: found, named, cut into splits, and their versions."""

@@ -1,0 +1,74 @@
+"""A source whose files are listed and cut, and not read for their versions: for a plan that is only shown."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from eosingest.protocol.source import Foresighted, Item, Json, Listing, Scope, Source, Split, SplitId, Version
+from eosingest.sources.files.listing import etags
+from eosingest.sources.files.listing.fingerprint import Fingerprint
+from eosingest.sources.files.listing.source_file import WORDING, as_file
+
+
+class _Source(Source, Foresighted, Protocol):
+    """A source of files."""
+
+
+class ListedOnly:
+    """A source of files that gives fingerprints without a content hash, since nothing is sent by its plan."""
+
+    wording = WORDING
+
+    def __init__(self, source: _Source) -> None:
+        self._source = source
+
+    def check(self) -> None:
+        """Ask the source."""
+        self._source.check()
+
+    def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
+        """List the files."""
+        return self._source.list(scope, done)
+
+    def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
+        """Return the file's length and modification time, and no content hash; of one in a store what its listing tells."""
+        file = as_file(item)
+        if file.etag:
+            return etags.version_of(file)
+        return Fingerprint(file.length, file.mtime_ms, "").to_json()
+
+    def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
+        """Ask the source."""
+        return self._source.unchanged(item, recorded)
+
+    def ahead(self, items: Iterable[tuple[Item, Sequence[Version]]]) -> AbstractContextManager[None]:
+        """Tell the source of those files alone that it may have to read."""
+        return self._source.ahead((item, recorded) for item, recorded in items if _of_its_length(item, recorded))
+
+    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
+        """Ask the source."""
+        return self._source.split_of(split, bounds)
+
+    def item_of(self, split: SplitId) -> str:
+        """Return the name of a split's file."""
+        return self._source.item_of(split)
+
+    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
+        """Ask the source."""
+        return self._source.covers(done, recorded)
+
+    def splits(self, item: Item, split_size: int) -> tuple[Split, ...]:
+        """Cut the file as Spark will."""
+        return self._source.splits(item, split_size)
+
+    def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
+        """Return the names of those that have changed or are gone since they were listed."""
+        return self._source.look_again(items)
+
+
+def _of_its_length(item: Item, recorded: Sequence[Version]) -> bool:
+    """Say whether a file was recorded, and always with the length that it has now: otherwise the listing tells all."""
+    return bool(recorded) and all(version.get("length") == item.size for version in recorded)

@@ -1,0 +1,66 @@
+"""Opens a file as it was listed, and makes the one error where it is not: for all who read one, the inspection and the tasks.
+
+The open file is compared with the listing before and after it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+
+from eosingest.errors import ChangedError
+from eosingest.sources.files.listing.source_file import SourceFile
+from eosingest.sources.files.storage.port import NotAsListedError
+
+
+@contextmanager
+def opened_as_listed(
+    file: SourceFile, changed: Callable[[SourceFile], ChangedError], until: int | None = None
+) -> Iterator[BufferedReader]:
+    """Open a file, which must be the one that was listed, before and after it is read; `until` as in `Storage.open`.
+
+    Raises what `changed` returns where it is not.
+    """
+    try:
+        with file.storage.open(file, until) as opened:
+            if is_changed(file, opened):
+                raise changed(file)
+            yield opened
+            if is_changed(file, opened):
+                raise changed(file)
+    except (FileNotFoundError, NotAsListedError) as error:
+        raise changed(file) from error
+
+
+def before_sending(file: SourceFile) -> ChangedError:
+    """Make the error where nothing of the run was sent."""
+    return ChangedError(
+        f"{file.name}: changed after it was listed",
+        code="changed-while-read",
+        hint="nothing of this run was sent; run again once nothing writes to the source any more (source.min_age)",
+    )
+
+
+def while_listed(file: SourceFile, what: str = "changed") -> ChangedError:
+    """Make the error where a file is read to tell its version; `what` became of it."""
+    return ChangedError(
+        f"{file.path} {what} since it was listed a moment ago; nothing of it was sent by this look.",
+        code="file-changed",
+        hint='Files that are still being written are left alone with min_age = "60s" in [source]. Then run again.',
+    )
+
+
+def while_sent(file: SourceFile) -> ChangedError:
+    """Make the error where records of the file may have been committed."""
+    return ChangedError(
+        f"{file.name}: changed after it was listed",
+        code="changed-while-read",
+        hint="what was committed of it is kept; restore the file, or wait until nothing writes to it (source.min_age)",
+        item=file.name,
+    )
+
+
+def is_changed(file: SourceFile, opened: BufferedReader) -> bool:
+    """Say whether an open file is another one than was listed."""
+    return file.storage.is_changed(file, opened)

@@ -1,0 +1,124 @@
+"""Hive-style trees: which `column=value` folders a file's name holds, and whether all files agree about them.
+
+Spark silently drops the rows of files whose folders do not fit those of the others, so such a tree is refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from eosingest.errors import SpecError
+from eosingest.sources.files.listing.source_file import SourceFile
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What the folders of one file say: the folder above the first `k=v`, and the columns in order, in lower case."""
+
+    base: str | None
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return it in the words of an error message."""
+        return f"columns {', '.join(self.columns)} below {self.base}" if self.columns else "no column=value folder"
+
+
+def partition_base(files: Iterable[SourceFile], *, recursive: bool) -> str | None:
+    """Return the folder above the first `k=v` folder, common to all files: the reader's `basePath`; None without one.
+
+    Only folders in the file's identity count, so that the same names give the same columns wherever the data lies. Where
+    they are read `recursive`, no folder gives a column. Raises SpecError when the files do not share one layout.
+    """
+    if recursive:
+        return None
+    layouts: dict[_Layout, str] = {}
+    folders: dict[tuple[str, str], _Layout] = {}
+    for file in files:
+        key = (file.name.rpartition("/")[0], file.path.rpartition("/")[0])
+        if key not in folders:
+            folders[key] = _layout(*key)
+            layouts.setdefault(folders[key], file.name)
+    if len(layouts) > 1:
+        raise _mixed(layouts)
+    return next(iter(layouts)).base if layouts else None
+
+
+def partition_columns(files: Iterable[SourceFile], *, recursive: bool = False) -> tuple[str, ...]:
+    """Return the columns of the tree's `k=v` folders, in lower case; see `partition_base`."""
+    for file in () if recursive else files:  # the layout is common to all
+        return _layout(file.name.rpartition("/")[0], file.path.rpartition("/")[0]).columns
+    return ()
+
+
+def partition_values(files: Iterable[SourceFile]) -> dict[str, set[str]]:
+    """Return the values of the tree's `k=v` folders as Spark decodes them, by column in lower case; not those for null."""
+    found: dict[str, set[str]] = {}
+    for folder in {file.name.rpartition("/")[0] for file in files}:
+        for column, marked, value in (segment.partition("=") for segment in folder.split("/")):
+            if marked and value != _NULL:
+                found.setdefault(column.lower(), set()).add(unquote(value))
+    return found
+
+
+def folder_values(file: SourceFile) -> dict[str, str | None]:
+    """Return what the `k=v` folders of one file say, the columns as written and in order; None for null."""
+    pairs = [segment.partition("=") for segment in file.name.split("/")[:-1] if "=" in segment]
+    return {column: None if value == _NULL else unquote(value) for column, _, value in pairs}
+
+
+def folder_names(files: Iterable[SourceFile]) -> list[str]:
+    """Return the columns of the files' folders as written. Raises SpecError where they are not written alike."""
+    spelled: dict[str, str] = {}
+    for file in files:
+        for name in folder_values(file):
+            other = spelled.setdefault(name.lower(), name)
+            if other != name:
+                raise SpecError(
+                    f"The folders of [source] are called {other}=… and {name}=…: that is one column with two names.",
+                    code="mixed-tree",
+                    hint="Rename one of them.",
+                )
+    return list(spelled.values())
+
+
+def _layout(name: str, path: str) -> _Layout:
+    """Read the folders of one file; `name` is the end of `path`, or is relative with `..` in front of such an end."""
+    segments = name.split("/")
+    marked = [index for index, segment in enumerate(segments) if "=" in segment]
+    if not marked:
+        return _Layout(None, ())
+    run = segments[marked[0] : marked[-1] + 1]
+    if any("=" not in segment for segment in run):
+        raise _broken(name, "a folder without '=' stands between two with it")
+    pairs = [segment.partition("=") for segment in run]
+    if any(not column or not value for column, _, value in pairs):
+        raise _broken(name, "a column=value folder needs a column on the left of '=' and a value on the right")
+    columns = tuple(column.lower() for column, _, _ in pairs)
+    if len(set(columns)) < len(columns):
+        raise _broken(name, "one column stands in it twice")
+    if "_temporary" in (segment.lower() for segment in segments[marked[0] :]):
+        raise _broken(name, "Spark reads nothing below '_temporary' in such a tree")
+    below = len(segments) - marked[0]
+    return _Layout("/".join(path.split("/")[:-below]) or "/", columns)
+
+
+def _broken(name: str, why: str) -> SpecError:
+    return SpecError(
+        f"The folder {name} is not one of a column=value tree: {why}.",
+        code="mixed-tree",
+        hint="Rename the folder, or leave it out by a narrower path in [source].",
+    )
+
+
+def _mixed(layouts: dict[_Layout, str]) -> SpecError:
+    shown = [f"{name}: {layout}" for layout, name in sorted(layouts.items(), key=lambda item: item[1])]
+    return SpecError(
+        "The files of [source] do not lie in one column=value tree; Spark would leave some of them out silently.",
+        code="mixed-tree",
+        hint="Give each tree a job of its own, or narrow path to files with the same column=value folders.",
+        problems=shown,
+    )

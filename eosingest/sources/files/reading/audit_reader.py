@@ -1,0 +1,143 @@
+"""Files of lines as an audit reads them without Spark's readers: by `lines.read_lines`.
+
+An audit of the source reads by another reader than the run did, where there is one: by rows.py (Spark), or by this module:
+
+- A run that sends lines as they are reads them in its tasks: the audit, by Spark. Only .zst of a window or frame that Spark
+  does not know, and .gz with zeros behind it, have no reader but the tasks'.
+- A run that has a .bz2 among its pending files reads all of them by Spark, and its receipts count rows: the audit reads
+  them here, .bz2 by Python's decoder.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from eosingest.errors import EosingestError
+from eosingest.protocol.plan import Plan, PlannedItem
+from eosingest.protocol.source import POSITION_KIND_ROWS
+from eosingest.records import checksum
+from eosingest.sources.files.bytes.codecs import PIECE_BYTES, DamagedError, Decompressed, codec_of, pieces
+from eosingest.sources.files.bytes.lines import Bounds, is_compressed, open_file, read_lines
+from eosingest.sources.files.cuts import is_cut_by_codec
+from eosingest.sources.files.formats.inspection import inspect
+from eosingest.sources.files.listing.source_file import SourceFile, as_file
+from eosingest.sources.files.reading.line_reader import LineSplit
+from eosingest.sources.files.reading.planned_files import planned_files
+from eosingest.spark.record_columns import CHECKSUM, SPLIT
+from eosingest.spark.without_pandas import map_in_arrow
+
+_SCHEMA = f"{SPLIT} BIGINT, {CHECKSUM} BIGINT"
+
+
+def split_for_audit(context: Any, plan: Plan, slots: int, *, by_another_reader: bool) -> tuple[Plan, Plan]:
+    """Divide a plan of lines into what Spark reads, and what is read here; a file that neither can read goes to Spark.
+
+    Not `by_another_reader`: only what Spark cannot read is read here. `slots`: how many tasks run at a time.
+    """
+    apart = _sent_by_spark(plan) if by_another_reader else set()
+    compressed = [file for file in planned_files(plan) if is_compressed(file.path) and file.name not in apart]
+    if compressed:
+        tasks = min(len(compressed), slots)
+        apart |= set(context.parallelize(compressed, tasks).mapPartitions(_read_by_lines_alone).collect())
+    return (
+        replace(plan, items=tuple(entry for entry in plan.items if entry.item.name not in apart)),
+        replace(plan, items=tuple(entry for entry in plan.items if entry.item.name in apart)),
+    )
+
+
+def _sent_by_spark(plan: Plan) -> set[str]:
+    """Name the files that Spark read in the run, as their receipts tell, and that can be read here.
+
+    A .bz2 of which not all splits are done cannot: only Spark knows where they begin.
+    """
+    return {
+        entry.item.name
+        for entry in plan.items
+        if _receipts_in_rows(entry) and (_is_done(entry) or not is_cut_by_codec(as_file(entry.item).path))
+    }
+
+
+def _receipts_in_rows(entry: PlannedItem) -> bool:
+    found = [planned.committed for planned in entry.pending if planned.committed is not None]
+    return all(receipt.position_kind == POSITION_KIND_ROWS for receipt in found)
+
+
+def _is_done(entry: PlannedItem) -> bool:
+    done = [planned for planned in entry.pending if planned.done]
+    return len(done) == entry.splits
+
+
+def _read_by_lines_alone(files: Iterable[SourceFile]) -> Iterator[str]:
+    for file in files:
+        if not _read_by_spark(file) and _whole(file):
+            yield file.name
+
+
+def _read_by_spark(file: SourceFile) -> bool:
+    try:
+        if codec_of(file.path) in ("gzip", "deflate"):  # the inspection leaves out what Hadoop reports itself
+            with open(file.path, "rb") as opened:
+                for _ in pieces(opened, file.path):
+                    pass
+            return True
+        return inspect(file, "text", {}) is None
+    except DamagedError:
+        return False
+    except EosingestError:  # Spark says it in its own way
+        return True
+
+
+def _whole(file: SourceFile) -> bool:
+    try:
+        with open_file(file.path) as opened:
+            while opened.read(PIECE_BYTES):
+                pass
+    except (DamagedError, EOFError, zlib.error, gzip.BadGzipFile, OSError):
+        return False
+    return True
+
+
+def line_hashes(spark: SparkSession, splits: Sequence[LineSplit], separator: int | None) -> DataFrame:
+    """Return split and hash of each line; all lines of a compressed file count for its first split."""
+    read = tuple(split for split in splits if split.start == 0 or not _is_read_whole(split.file))
+    numbers = spark.range(0, len(read), 1, len(read))
+    return map_in_arrow(numbers, _Hashes(read, separator), _SCHEMA)
+
+
+def _is_read_whole(file: SourceFile) -> bool:
+    return codec_of(file.path) is not None
+
+
+@dataclass(frozen=True)
+class _Hashes:
+    """Reads splits and hashes their lines, in a task. Pickled into the tasks."""
+
+    splits: tuple[LineSplit, ...]
+    separator: int | None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the hashes of the splits whose numbers are in the batches."""
+        for batch in batches:
+            for number in batch.column(0).to_numpy():
+                yield from self._of(self.splits[number])
+
+    def _of(self, split: LineSplit) -> Iterator[pa.RecordBatch]:
+        start, path = split.start, split.file.path
+        whole = _is_read_whole(split.file)
+        bounds = Bounds(start, None) if whole else Bounds(start, start + split.length, split.file.length)
+        try:
+            with Decompressed(open(path, "rb"), path) if is_cut_by_codec(path) else open_file(path) as file:
+                for lines in read_lines(file, bounds, self.separator):
+                    keys = np.full(len(lines), split.key, np.int64)
+                    hashes = np.asarray(checksum.value_hashes(lines.values(self.separator)), np.int64)
+                    yield pa.RecordBatch.from_arrays([pa.array(keys), pa.array(hashes)], names=[SPLIT, CHECKSUM])
+        except DamagedError as damaged:
+            raise ValueError(f"[DAMAGED_FILE] {split.file.name}: {damaged}") from damaged  # told as Spark tells it
