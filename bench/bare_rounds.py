@@ -15,8 +15,8 @@ import numpy as np
 from bench.works import WORKS
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.ports import Records
 from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
-from eosingest.kafka.protocols import Records
 from eosingest.sources.files.bytes.lines import Bounds, open_file, read_lines
 
 _ROWS = 5_000  # in one call

@@ -25,7 +25,7 @@ from eosingest.api.messages import Answer, Call, Logged, Message, Note
 from eosingest.errors import REPORT_A_BUG, EosingestError, InterruptedRunError
 from eosingest.host.library_warnings import keep_off_the_terminal
 from eosingest.report.progress import AuditProgress, Progress
-from eosingest.spec.late import keep_from_children
+from eosingest.spec.secrets import keep_from_children
 
 _HANDLED = (signal.SIGINT, signal.SIGTERM)
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000  # as the command line has it

@@ -16,11 +16,11 @@ from eosingest import broker
 from eosingest.errors import SpecError, TemporaryError
 from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings, refuse_one_sided
-from eosingest.kafka.protocols import OffsetsReader, Producer, TopicDescription
+from eosingest.kafka.ports import OffsetsReader, Producer, TopicDescription
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.offsets import topic
 from eosingest.report.progress import Observer
-from eosingest.spark import site
+from eosingest.spark import spark_defaults
 from eosingest.spec import Spec, resolve_properties
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def connected(
     """
     from eosingest.kafka.kafka_python import KafkaPythonAdmin
 
-    site.refuse_embedded_elsewhere(spec)
+    spark_defaults.refuse_embedded_elsewhere(spec)
     servers = spec.sink.bootstrap_servers
     if servers == EMBEDDED and not start:
         servers = broker.status().bootstrap_servers

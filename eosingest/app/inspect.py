@@ -14,12 +14,12 @@ from eosingest.app.assemble import Parts, assemble
 from eosingest.app.connection import EMBEDDED, Connection, control_log
 from eosingest.app.settings import source_of, wording_of
 from eosingest.errors import ChangedError, EosingestError, FatalError, NoSuchJobError, SpecError
-from eosingest.host import last_words
+from eosingest.host import last_errors
 from eosingest.host.java import find_java, java_major_version
 from eosingest.kafka.config import ClientSettings, refuse_one_sided
 from eosingest.kafka.librdkafka import check_properties
-from eosingest.kafka.protocols import Admin
-from eosingest.protocol import gaps, pins, scope, whole_job
+from eosingest.kafka.ports import Admin
+from eosingest.protocol import data_loss, pins, scope, single_transaction
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver_contract import DriverSettings
 from eosingest.protocol.offsets import record, topic
@@ -28,7 +28,7 @@ from eosingest.protocol.plan import Plan, PlannedItem, gone_note, half_done_item
 from eosingest.protocol.transactional_ids import control_id, task_id
 from eosingest.report.model import PlanReport, StatusReport
 from eosingest.report.progress import Observer
-from eosingest.spark import site
+from eosingest.spark import spark_defaults
 from eosingest.spec import Spec, resolve_properties
 from eosingest.spec.masters import is_local
 
@@ -48,7 +48,7 @@ def check(spec: Spec) -> list[str]:
     java = find_java()
     notes = [f"Java {java_major_version(java)} at {java}"]
     master = master_of(spec)
-    site.refuse_embedded_elsewhere(spec, master)
+    spark_defaults.refuse_embedded_elsewhere(spec, master)
     if not is_local(master):
         notes.append(
             f"spark.master: {master}: every executor must {wording_of(spec).on_executors}, and have a Python of this"
@@ -60,11 +60,11 @@ def check(spec: Spec) -> list[str]:
 
 def master_of(spec: Spec) -> str:
     """Return the master that a run would start Spark with; under spark-submit, that of its JVM."""
-    if spec.spark.master is not None or not site.is_submitted():
-        return site.spark_master(spec)
+    if spec.spark.master is not None or not spark_defaults.is_submitted():
+        return spark_defaults.spark_master(spec)
     from eosingest.spark.session import submitted_master
 
-    return site.spark_master(spec, submitted_master())
+    return spark_defaults.spark_master(spec, submitted_master())
 
 
 def _not_lines(spec: Spec) -> list[str]:
@@ -103,10 +103,10 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
         with _collected(errors):
             made.refuse_changes(spec.source.on_change)
         with _collected(errors):
-            gaps.refuse(source, gaps.found(source, made))
+            data_loss.refuse(source, data_loss.found(source, made))
         with _collected(errors):
             if settings.whole and control is not None:
-                whole_job.refuse_half_sent(control, made, state.offsets.values())
+                single_transaction.refuse_half_sent(control, made, state.offsets.values())
         report = _plan_report(spec, kafka.client.bootstrap_servers, made, errors)
     return _with_notes(report, made, parts)
 
@@ -165,13 +165,13 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
             splits_done=sum(1 for offset in state.offsets.values() if offset.done),
             records_total=state.records_total,
             **_dead_letters(state),
-            gaps=gaps.told(state),
+            gaps=data_loss.told(state),
             open_transactions=tuple(
                 {**entry._asdict(), "of_this_job": entry.transactional_id in ours} for entry in open_now
             ),
             versions=dict(control.versions),
-            alive=last_words.lives(control.host, control.pid) if control.state not in _ENDED else None,
-            said=tuple(last_words.recall(kafka.admin.cluster_id(), spec.name, control.host, control.pid)),
+            alive=last_errors.lives(control.host, control.pid) if control.state not in _ENDED else None,
+            said=tuple(last_errors.recall(kafka.admin.cluster_id(), spec.name, control.host, control.pid)),
             refused=next(({"code": e.code, "message": e.message, "hint": e.hint} for e in _refused(look)), None),
         )
 

@@ -17,7 +17,7 @@ from eosingest.errors import FatalError, TemporaryError
 from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
-from eosingest.kafka.protocols import FailureKind, KafkaFailure
+from eosingest.kafka.ports import FailureKind, KafkaFailure
 from eosingest.kafka.topic_reader import TopicReader, record_of
 from eosingest.report.model import PeekReport, ShownRecord
 from eosingest.spec import Spec, resolve_properties

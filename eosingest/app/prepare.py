@@ -25,7 +25,7 @@ from eosingest.host.host_lock import HostLock
 from eosingest.host.interruption import Interruption
 from eosingest.host.paths import cache_directory
 from eosingest.sources.registry import FILES
-from eosingest.spark import site
+from eosingest.spark import spark_defaults
 from eosingest.spec import Spec
 
 VARIABLE = "EOSINGEST_PREPARE"
@@ -46,7 +46,7 @@ def prepare(*, verbose: bool, interrupted: Callable[[], int | None]) -> tuple[Pa
 
 def _archive(log_file: Path | None, check: Callable[[], None]) -> tuple[Path, bool]:
     from eosingest.spark import class_archive
-    from eosingest.spark.training import Training
+    from eosingest.spark.warmup import Training
 
     found = class_archive.find()
     return (found, False) if found is not None else (Training(FILES.rehearsal(), log_file, check).write_archive(), True)
@@ -82,7 +82,7 @@ def _why_not(spec: Spec) -> str | None:
 
     if os.environ.get(VARIABLE, "").strip().lower() in _OFF:
         return f"{VARIABLE} says so; {_BY_HAND}"
-    if not jvm.takes_archive(site.spark_master(spec), spec.spark.conf):
+    if not jvm.takes_archive(spark_defaults.spark_master(spec), spec.spark.conf):
         return "the JVM is not of a local Spark, or its options name another archive"
     in_the_way = class_archive.folder_on_class_path()
     if in_the_way is not None:

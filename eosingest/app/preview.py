@@ -18,7 +18,7 @@ from eosingest.app.assemble import Parts, assemble
 from eosingest.app.encodings import NOT_REGISTERED, resolved
 from eosingest.app.prepare import begin_in_background
 from eosingest.errors import FatalError, InterruptedRunError, SpecError, SpecProblem
-from eosingest.host import waiting
+from eosingest.host import interruptible
 from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.plan import Plan, notes_of
 from eosingest.report.model import PreviewReport, ShownRecord
@@ -103,7 +103,7 @@ def _previewer(parts: Parts, observer: Observer) -> SparkPreviewer:
     from eosingest.spark.preview import SparkPreviewer
 
     client = ClientSettings(parts.spec.sink.bootstrap_servers)  # never connected
-    found = waiting.in_thread(lambda: resolved(parts.spec, "", unknown="show"), parts.check, "registry")
+    found = interruptible.in_thread(lambda: resolved(parts.spec, "", unknown="show"), parts.check, "registry")
     for encoding in found.values():
         if encoding.id == NOT_REGISTERED:
             parts.observer.note(

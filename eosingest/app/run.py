@@ -13,10 +13,10 @@ from eosingest.app.connection import Connection
 from eosingest.app.encodings import resolved
 from eosingest.app.settings import RunOptions, utc_now
 from eosingest.errors import ActiveRunError, EosingestError, FencedError, TemporaryError
-from eosingest.host import last_words
+from eosingest.host import last_errors
 from eosingest.host.host_lock import HostLock
+from eosingest.host.interruptible import in_thread
 from eosingest.host.interruption import Interruption
-from eosingest.host.waiting import in_thread
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.replicas import TRANSACTION_LOG, too_few_replicas
 from eosingest.protocol.driver import Driver
@@ -68,13 +68,13 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
         except EosingestError as error:
             if interruption.signal_number is None:
                 _name_lost_brokers([error], kafka, spec)
-            last_words.keep(lock.cluster_id, spec.name, [error])
+            last_errors.keep(lock.cluster_id, spec.name, [error])
             raise
         finally:
             launcher.close()
         if interruption.signal_number is None:  # after a signal there is no time to ask
             _name_lost_brokers(report.errors, kafka, spec)
-        last_words.keep(lock.cluster_id, spec.name, report.errors)
+        last_errors.keep(lock.cluster_id, spec.name, report.errors)
     if launcher.started and report.complete:
         prepare.begin_in_background(spec, observer.note)
     return replace(report, notes=tuple(parts.observer.notes), log=launcher.log)
@@ -114,7 +114,7 @@ class _LazyLauncher:
         source = self._parts.spec.source
         if source.given_schema is None or not plan.pending_items:
             return
-        from eosingest.sniff.misspelt import misspelt
+        from eosingest.sniff.column_typos import misspelt
 
         given, _ = columns_of(source.given_schema)
         first = plan.pending_items[0].item

@@ -24,12 +24,12 @@ from eosingest.errors import FatalError
 from eosingest.host.interruption import never
 from eosingest.host.java import find_java, java_major_version
 from eosingest.host.paths import cache_directory
-from eosingest.kafka.spread import spreads
+from eosingest.kafka.sticky_partitioner import spreads
 from eosingest.protocol.driver_contract import DeadLetterOrder, DriverSettings, TopicCreation
 from eosingest.records.encoding import Encoding
 from eosingest.report.wording import Wording
 from eosingest.sources.registry import PlannedSource, kind_of
-from eosingest.spark import site
+from eosingest.spark import spark_defaults
 from eosingest.spec import Spec, digest_parts, resolve_properties
 from eosingest.spec.model import Create, DeadLetters
 from eosingest.spec.tables import Beside, SourceTable
@@ -168,4 +168,4 @@ def spark_log_file(job: str) -> Path | None:
         with contextlib.suppress(OSError):
             if time.time() - old.stat().st_mtime > _LOGS_KEPT_S:
                 old.unlink()
-    return None if site.is_submitted() else folder / f"{job}-{os.getpid()}.log"
+    return None if spark_defaults.is_submitted() else folder / f"{job}-{os.getpid()}.log"

@@ -18,20 +18,20 @@ from typing import Any
 
 from eosingest.app import prepare
 from eosingest.app.assemble import Parts, assemble
+from eosingest.app.co_writers import OtherJobs
 from eosingest.app.connection import Connection, control_log
 from eosingest.app.encodings import resolved
-from eosingest.app.other_jobs import OtherJobs
-from eosingest.audit import decided, findings, judgement, letters, receipts
+from eosingest.audit import await_stable, classify, dead_letters, findings, receipts
+from eosingest.audit.co_writers import SisterJob, together
 from eosingest.audit.receipts import Circumstances, Compared, Copies, Found, Judgement
-from eosingest.audit.sister_jobs import SisterJob, together
 from eosingest.errors import (
     InterruptedRunError,
     NoSuchJobError,
     listed,
 )
-from eosingest.host.waiting import in_thread
-from eosingest.kafka.protocols import TopicDescription
-from eosingest.protocol import gaps, pins, scope
+from eosingest.host.interruptible import in_thread
+from eosingest.kafka.ports import TopicDescription
+from eosingest.protocol import data_loss, pins, scope
 from eosingest.protocol.audited_source import AuditedSource, audited_source
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.offsets import topic
@@ -131,8 +131,8 @@ class _Verification:
             self._note_elsewhere(rows)
         found, verdict = self._audit(rows)
         with self._log.kafka_errors("reading the dead-letter topic"):
-            reading = letters.Reading(self._kafka.admin, self._kafka.client, self._patience_s, self._check)
-            self._letters = letters.audited(reading, control.dead_letters, state, verdict, self._spec.name)
+            reading = dead_letters.Reading(self._kafka.admin, self._kafka.client, self._patience_s, self._check)
+            self._letters = dead_letters.audited(reading, control.dead_letters, state, verdict, self._spec.name)
         return self._report(found, verdict, rows, self._live_run() or self._other_jobs.moved(self._sisters))
 
     def _read_receipts(self) -> None:
@@ -174,7 +174,7 @@ class _Verification:
         """See `decided.wait_until_decided`, for the ranges to be read."""
         ends = {part.partition: part.high_watermark for part in self._extents if part.slices()}
         admin, patience_s, check = self._kafka.admin, self._patience_s, self._check
-        decided.wait_until_decided(admin, self._sink, ends, "topic", patience_s=patience_s, check=check)
+        await_stable.wait_until_decided(admin, self._sink, ends, "topic", patience_s=patience_s, check=check)
 
     def _encodings(self) -> dict[str, Encoding]:
         pinned = self._control.encodings
@@ -197,13 +197,13 @@ class _Verification:
                 found = spark.read_topic(self._sink.name, parts, patience_s=self._patience_s)
             compared = self._read_source(spark, rows) if rows is not None else Compared(whole=False)
             if found.total == self._expected and not compared.unlike:
-                return found, judgement.by_source(self._expected, found, Copies(), compared, Circumstances())
+                return found, classify.by_source(self._expected, found, Copies(), compared, Circumstances())
             copies, counted = spark.compare(found.total - self._expected, found.total.records)
         finally:
             spark.close()
         circumstances = self._circumstances()
         if rows is None:
-            return found, judgement.by_receipts(self._expected, found, copies, circumstances)
+            return found, classify.by_receipts(self._expected, found, copies, circumstances)
         compared = replace(
             compared,
             whole=compared.whole and not self._sisters,  # this job's source does not have the other jobs' records
@@ -211,7 +211,7 @@ class _Verification:
             unknown=counted.unknown,
             unknown_examples=counted.unknown_examples,
         )
-        return found, judgement.by_source(self._expected, found, copies, compared, circumstances)
+        return found, classify.by_source(self._expected, found, copies, compared, circumstances)
 
     def _read_source(self, spark: Any, rows: AuditedSource) -> Compared:
         """Read the source's rows and compare each split with its receipt."""
@@ -300,7 +300,7 @@ class _Verification:
             partitions=tuple(findings.read_of(extent) for extent in self._extents),
             source_splits=len(rows.units) if rows is not None else None,
             seconds=time.monotonic() - self._began,
-            gaps=gaps.told(self._log.state),
+            gaps=data_loss.told(self._log.state),
             dead_letters=self._letters,
             errors=(error,) if error is not None else (),
         )

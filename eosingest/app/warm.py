@@ -17,13 +17,13 @@ from pathlib import Path
 from eosingest.app.assemble import assemble
 from eosingest.app.settings import spark_log_file
 from eosingest.errors import FatalError, TemporaryError
-from eosingest.host import waiting
+from eosingest.host import interruptible
 from eosingest.host.other_process import OtherProcess
 from eosingest.host.paths import unusable
 from eosingest.kafka.config import ClientSettings
 from eosingest.report.progress import Observer
 from eosingest.sources.registry import FILES
-from eosingest.spark import site
+from eosingest.spark import spark_defaults
 from eosingest.spark.warm import channel
 from eosingest.spark.warm.channel import Channel, InUseError, UnusableError
 from eosingest.spec import Spec
@@ -78,7 +78,7 @@ def up(spec: Spec | None, idle_s: float, observer: Observer, check: Callable[[],
     if found.running and found.differs is None and found.unusable is None:
         return found
     _end(place)
-    waiting.in_thread(lambda: _start(place, wanted, idle_s), check, "spark-warm")
+    interruptible.in_thread(lambda: _start(place, wanted, idle_s), check, "spark-warm")
     return replace(_status(place, wanted), used_by=None, started_now=True)
 
 
@@ -132,7 +132,7 @@ def _wanted(spec: Spec | None, observer: Observer, check: Callable[[], None]) ->
     from eosingest.spark.warm import key
 
     if spec is None:
-        master, conf = site.DEFAULT_MASTER, dict[str, str]()
+        master, conf = spark_defaults.DEFAULT_MASTER, dict[str, str]()
         told = session.settings_of(master, conf, {})
     else:
         parts = assemble(spec, observer, check, asks_brokers=False)
@@ -148,8 +148,8 @@ def _wanted(spec: Spec | None, observer: Observer, check: Callable[[], None]) ->
 def _start(place: Path, wanted: _Wanted, idle_s: float) -> None:
     """Start the holder, and be its first driver: run a few rows, so that the next one finds classes loaded and compiled."""
     from eosingest.spark import session
-    from eosingest.spark.training import exercise
     from eosingest.spark.warm import attach, holder, key
+    from eosingest.spark.warmup import exercise
 
     ours, theirs = socket.socketpair()
     folder_counts = any(name.startswith(key.FOLDER) for name in wanted.key)

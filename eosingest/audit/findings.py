@@ -1,6 +1,6 @@
 """The texts of an audit: the error for a verdict, and what brokers may have removed. Pure.
 
-judgement.py finds the verdict from the numbers; app/verify.py puts these texts into the report.
+classify.py finds the verdict from the numbers; app/verify.py puts these texts into the report.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from eosingest.audit import receipts
 from eosingest.audit.receipts import Extent, Judgement
 from eosingest.errors import EosingestError, FatalError, MismatchError, TemporaryError, listed
-from eosingest.kafka.protocols import TopicDescription
+from eosingest.kafka.ports import TopicDescription
 
 _NAMED_AT_MOST = 5
 

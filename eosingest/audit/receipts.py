@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eosingest.kafka.protocols import OffsetRange
+from eosingest.kafka.ports import OffsetRange
 from eosingest.protocol.offsets.record import Audit, OffsetRecord
 from eosingest.records.checksum import Totals
 

@@ -19,14 +19,14 @@ from pyspark.sql import DataFrame
 from eosingest.audit.receipts import Compared, Copies, Found, Slice, shares
 from eosingest.audit.scan import SourceData, TopicData, compare
 from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
-from eosingest.host import waiting
+from eosingest.host import interruptible
 from eosingest.kafka.librdkafka import REFUSALS
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import SplitId
 from eosingest.records.checksum import Totals
 from eosingest.report.progress import AuditProgress
-from eosingest.spark import causes, executors, failures, narrow
-from eosingest.spark.environment import environment_error
+from eosingest.spark import causes, executors, failures, plan_checks
+from eosingest.spark.executor_errors import environment_error
 from eosingest.spark.job import SparkSettings
 from eosingest.spark.record_columns import CHECKSUM, METADATA, SPLIT, record_frame
 
@@ -119,7 +119,7 @@ class SparkAuditor:
         if plan.items:
             frame = record_frame(settings.scan.frame(self._session, plan, schema, slots), settings.records)
             self.schema = frame.source.schema
-            narrow.check_narrow(frame.records, settings.scan.scan_nodes)
+            plan_checks.check_narrow(frame.records, settings.scan.scan_nodes)
             by_spark, more = frame.source.verified(frame.records)
             hashes = [name for name in (SPLIT, CHECKSUM, METADATA) if name in frame.records.columns]
             rows.append(frame.records.select(*hashes))
@@ -150,7 +150,7 @@ class SparkAuditor:
         if reading is not None and self._tell is not None:
             check = _telling(reading, check, self._tell)
         try:
-            return waiting.in_thread(step, check, "spark-audit")
+            return interruptible.in_thread(step, check, "spark-audit")
         except failures.FROM_THE_JVM as error:
             raise self._explain(causes.text_of(error)) from error
         except IncompleteError as error:  # Spark did not start; an audit sends nothing that could be incomplete

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eosingest.cli import words
+from eosingest.cli import formatting
 from eosingest.cli.options import Output, Quiet, Verbose
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
@@ -67,4 +67,4 @@ def _result(command: str, now: BrokerStatus, line: str) -> Result:
     data = {**asdict(now), "directory": str(now.directory), "log": str(now.log)}
     rows = [("pid", str(now.pid))] if now.running else []
     rows += [("folder", str(now.directory)), ("log", str(now.log))]
-    return Result(command, data=data, lines=(line, *words.table(rows)))
+    return Result(command, data=data, lines=(line, *formatting.table(rows)))

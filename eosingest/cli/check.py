@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eosingest.cli import words
+from eosingest.cli import formatting
 from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec, spec_file
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
@@ -48,7 +48,7 @@ def check(
             notes += (_ask_spark(loaded, renderer),)
         file = spec_file(spec)
         data = {"file": str(file), "valid": True, **_values(loaded), "notes": list(notes)}
-        lines = (f"{file}: the spec is valid", *words.table(_summary(loaded)))
+        lines = (f"{file}: the spec is valid", *formatting.table(_summary(loaded)))
         return Result("check", data=data, lines=lines, notes=notes)
 
     return Action("check", perform, output, verbose, quiet)
@@ -98,28 +98,30 @@ def _summary(spec: Spec) -> list[tuple[str, str]]:
         ("progress", f"in {sink.offsets_topic}; transactional ids {sink.transactional_id_prefix}{spec.name}.*"),
         (
             "transaction",
-            f"{'one for all of a run: ' if limits.whole else ''}{words.duration(limits.timeout)}, "
-            f"{words.count(limits.max_records, 'record')}, {words.size(limits.max_bytes)} at most",
+            f"{'one for all of a run: ' if limits.whole else ''}{formatting.duration(limits.timeout)}, "
+            f"{formatting.count(limits.max_records, 'record')}, {formatting.size(limits.max_bytes)} at most",
         ),
         ("spark", ", ".join([_master(spec), *sorted(spec.spark.conf)])),
     ]
 
 
 def _created(create: Create | None) -> str:
-    return f", created with {words.count(create.partitions, 'partition')} where missing" if create else ""
+    return f", created with {formatting.count(create.partitions, 'partition')} where missing" if create else ""
 
 
 def _bad_rows(spec: Spec) -> str:
     dead = spec.on_error
     if dead == "fail":
         return "one that cannot be sent ends its split, and the run with exit 7"
-    return f"to {dead.topic}{_created(dead.create)}, {words.count(dead.max, 'row')} at most until the job is complete"
+    return (
+        f"to {dead.topic}{_created(dead.create)}, {formatting.count(dead.max, 'row')} at most until the job is complete"
+    )
 
 
 def _splits(source: SourceTable, wording: Wording) -> str:
     if not source.cut_by_size:
         return f"one for each {wording.item}"
-    return f"{words.size(source.split_size)}; a changed {wording.item}: {source.on_change}"
+    return f"{formatting.size(source.split_size)}; a changed {wording.item}: {source.on_change}"
 
 
 def _master(spec: Spec) -> str:
@@ -134,7 +136,9 @@ def _schema(spec: Spec) -> str:
 
 def _rows(spec: Spec) -> str:
     rows = "those for which `where` is true" if spec.transform.where is not None else "all"
-    columns = "all columns" if spec.transform.select == ("*",) else words.count(len(spec.transform.select), "column")
+    columns = (
+        "all columns" if spec.transform.select == ("*",) else formatting.count(len(spec.transform.select), "column")
+    )
     return f"{rows}; {columns}"
 
 
@@ -144,7 +148,7 @@ def _record(spec: Spec) -> str:
     timestamp = "the row's timestamp" if record.timestamp is not None else "the time of sending"
     partition = ", partitions by the row" if record.partition is not None else ""
     listed = isinstance(record.headers, str)
-    headers = "the row's headers" if listed else words.count(len(record.headers), "header")
+    headers = "the row's headers" if listed else formatting.count(len(record.headers), "header")
     value = f", the value{_encoding(record.value)}" if not isinstance(record.value, str) else ""
     return f"{key}{value}, {headers}, {timestamp}{partition}"
 

@@ -105,7 +105,7 @@ def _spec_file(path: str) -> Path:
 
 def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
     """Return the text of a spec for a topic, a table or a data file, and notes about it."""
-    from eosingest.app.data_file import data_file, notes_on, spec_of_address
+    from eosingest.app.discover import data_file, notes_on, spec_of_address
     from eosingest.sniff import sniff
     from eosingest.spec import job_name, spec_for
 

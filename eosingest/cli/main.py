@@ -112,7 +112,7 @@ def exit_code_of(arguments: Sequence[str]) -> int:
     try:
         with logging_to(renderer, verbose=parsed.verbose):
             return renderer.result(_guarded(renderer, parsed.command, lambda: parsed.perform(renderer)))
-    finally:  # what was kept from children (spec/late.py) is there again for who called us
+    finally:  # what was kept from children (spec/secrets.py) is there again for who called us
         os.environ.update({name: before[name] for name in before.keys() - os.environ.keys()})
 
 

@@ -151,13 +151,13 @@ def load_spec(
     `thorough` also finds mistakes at which a run would fail later.
     """
     from eosingest.spec import load
-    from eosingest.spec.late import keep_from_children
+    from eosingest.spec.secrets import keep_from_children
 
     file = spec_file(file)
     _refuse_data(file)
     more: Callable[[Table], Iterable[Problem]] | None = None
     if thorough:
-        from eosingest.app.further_checks import further_problems
+        from eosingest.app.lint import further_problems
 
         more = partial(further_problems, spec=file)
 

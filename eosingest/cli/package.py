@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from eosingest.cli import words
+from eosingest.cli import formatting
 from eosingest.cli.options import Output, Quiet, Verbose
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
@@ -31,10 +31,10 @@ def package(file: _File = None, output: Output = None, verbose: Verbose = False,
 
         packed = pack(Path(os.path.abspath(file or default_name())), Interruption(signals.received).check)
         conf = {"spark.archives": f"{packed.file}#env", "spark.pyspark.python": "./env/bin/python"}
-        rows = words.table(
+        rows = formatting.table(
             [
                 ("archive", str(packed.file)),
-                ("size", words.size(packed.bytes)),
+                ("size", formatting.size(packed.bytes)),
                 ("python", packed.python),
                 ("libraries", ", ".join(f"{name} {version}" for name, version in packed.packages.items())),
                 ("runs on", packed.runs_on),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eosingest.cli import records, words
+from eosingest.cli import formatting, records
 from eosingest.cli.options import Output, Overrides, Params, Quiet, Verbose, load_spec
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
@@ -77,11 +77,11 @@ def result_of(report: PeekReport) -> Result:
 
 
 def _lines(report: PeekReport) -> Iterator[str]:
-    where = f"topic {report.topic} on {report.bootstrap_servers} ({words.count(report.partitions, 'partition')})"
+    where = f"topic {report.topic} on {report.bootstrap_servers} ({formatting.count(report.partitions, 'partition')})"
     if not report.records:
         yield f"{where} holds no record that read_committed shows."
         return
     which = "last" if report.last else "first"
-    yield f"{where}: the {which} {words.count(len(report.records), 'record')}, oldest first."
+    yield f"{where}: the {which} {formatting.count(len(report.records), 'record')}, oldest first."
     for record in report.records:
         yield from records.lines_of(record, f"Partition {record.partition}, offset {record.offset}")

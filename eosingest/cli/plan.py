@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from eosingest.cli import words
+from eosingest.cli import formatting
 from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
@@ -63,11 +63,11 @@ def _lines(report: PlanReport, *, verbose: bool) -> Iterator[str]:
     if pending:
         yield (
             f"{report.job}: {len(pending):,} of {report.wording.count(len(report.items))} to send, "
-            f"{report.splits_pending:,} of {words.count(report.splits, 'split')}."
+            f"{report.splits_pending:,} of {formatting.count(report.splits, 'split')}."
         )
     else:
         yield f"{report.job}: nothing to do."
-    yield from words.table(_rows(report))
+    yield from formatting.table(_rows(report))
     if pending:
         yield from _pending_lines(report, pending, verbose=verbose)
 
@@ -77,17 +77,17 @@ def _rows(report: PlanReport) -> list[tuple[str, str]]:
     items, unit = report.wording.items, report.wording.unit
     each = ", ".join(f"{states[state]:,} {state}" for state in _STATES if states[state])
     done = report.splits - report.splits_pending
-    cut = "" if report.split_size is None else f"; {items} are cut every {words.size(report.split_size)}"
+    cut = "" if report.split_size is None else f"; {items} are cut every {formatting.size(report.split_size)}"
     rows = [
         ("topic", f"{report.topic} on {report.bootstrap_servers}"),
         (items, f"{len(report.items):,}: {each}" if each else "0"),
         ("splits", f"{report.splits:,}: {done:,} done, {report.splits_pending:,} pending{cut}"),
-        ("to read", words.amount(report.size_to_read, unit)),
+        ("to read", formatting.amount(report.size_to_read, unit)),
         (
             "to send",
-            f"{_at_most(states)}{words.amount(report.size_to_send, unit)} of {words.amount(report.size_total, unit)}",
+            f"{_at_most(states)}{formatting.amount(report.size_to_send, unit)} of {formatting.amount(report.size_total, unit)}",
         ),
-        ("committed", words.count(report.records_committed, "record")),
+        ("committed", formatting.count(report.records_committed, "record")),
     ]
     return rows + [("left out", text) for text in [_left_out(report)] if text]
 
@@ -106,12 +106,12 @@ def _left_out(report: PlanReport) -> str:
 def _pending_lines(report: PlanReport, pending: list[dict[str, Any]], *, verbose: bool) -> Iterator[str]:
     shown = pending if verbose else pending[:_ITEMS_SHOWN]
     yield f"{report.wording.items.capitalize()} to send:"
-    yield from words.table(
+    yield from formatting.table(
         [
             (
                 str(item["name"]),
-                f"{item['state']}, {item['splits_pending']:,} of {words.count(item['splits'], 'split')}, "
-                f"{words.amount(item['size'], report.wording.unit)}",
+                f"{item['state']}, {item['splits_pending']:,} of {formatting.count(item['splits'], 'split')}, "
+                f"{formatting.amount(item['size'], report.wording.unit)}",
             )
             for item in shown
         ]

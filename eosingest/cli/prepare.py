@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eosingest.cli import words
+from eosingest.cli import formatting
 from eosingest.cli.options import Output, Quiet, Verbose
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
@@ -26,7 +26,7 @@ def prepare(output: Output = None, verbose: Verbose = False, quiet: Quiet = Fals
         size = archive.stat().st_size
         are = "are archived" if written else "were archived already"
         line = f"Spark's classes {are}; local runs begin with them, until Java or pyspark change."
-        rows = words.table([("archive", str(archive)), ("size", words.size(size))])
+        rows = formatting.table([("archive", str(archive)), ("size", formatting.size(size))])
         data = {"archive": str(archive), "bytes": size, "written": written}
         return Result("prepare", data=data, lines=(line, *rows))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from eosingest.cli import records, words
+from eosingest.cli import formatting, records
 from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
@@ -59,7 +59,7 @@ def _lines(report: PreviewReport) -> Iterator[str]:
     if not report.items:
         yield f"{report.job}: there is no {report.wording.item} with anything in it; nothing would be sent."
         return
-    yield f"{report.job}: the first {words.count(len(report.records), 'record')} {of}; nothing was sent."
+    yield f"{report.job}: the first {formatting.count(len(report.records), 'record')} {of}; nothing was sent."
     if report.schema and report.format != "text":
         from eosingest.spec import toml_string
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from eosingest.cli import words
+from eosingest.cli import formatting
 from eosingest.cli.render import Renderer
 from eosingest.errors import SpecError
 from eosingest.report.progress import AuditProgress, Progress
@@ -91,23 +91,23 @@ class Watcher:
 
 def line_of(progress: Progress, *, with_size: bool = False) -> str:
     """Return the progress in one line, with the time left once records were committed."""
-    parts = [f"{progress.splits_done:,} of {words.count(progress.splits_planned, 'split')}"]
+    parts = [f"{progress.splits_done:,} of {formatting.count(progress.splits_planned, 'split')}"]
     if with_size:
-        planned = words.amount(progress.size_planned, progress.unit)
-        parts.append(f"{words.amount(progress.size_done, progress.unit)} of {planned}")
+        planned = formatting.amount(progress.size_planned, progress.unit)
+        parts.append(f"{formatting.amount(progress.size_done, progress.unit)} of {planned}")
     before = f" ({progress.records_before:,} more by earlier runs)" if progress.records_before else ""
-    parts.append(f"{words.count(progress.records_sent, 'record')}{before}")
+    parts.append(f"{formatting.count(progress.records_sent, 'record')}{before}")
     parts.append(f"{progress.records_per_second:,.0f} records/s")
     if progress.seconds_left is not None:
-        parts.append(f"{words.clock(progress.seconds_left)} left")
+        parts.append(f"{formatting.clock(progress.seconds_left)} left")
     return ", ".join(parts)
 
 
 def audit_line(progress: AuditProgress) -> str:
     """Return the progress of an audit in one line."""
-    parts = [f"reading {progress.what}: {progress.done:,} of {words.count(progress.planned, progress.unit)}"]
+    parts = [f"reading {progress.what}: {progress.done:,} of {formatting.count(progress.planned, progress.unit)}"]
     if progress.seconds_left is not None:
-        parts.append(f"{progress.per_second:,.0f} {progress.unit}s/s, {words.clock(progress.seconds_left)} left")
+        parts.append(f"{progress.per_second:,.0f} {progress.unit}s/s, {formatting.clock(progress.seconds_left)} left")
     return ", ".join(parts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eosingest.cli import words
+from eosingest.cli import formatting
 from eosingest.report.model import ShownRecord
 
 _SHOWN = 500
@@ -15,13 +15,13 @@ def lines_of(record: ShownRecord, title: str) -> Iterator[str]:
     """Yield a record as a title and an indented table."""
     if record.corrupt is not None:
         yield f"{title}: no record, the row cannot be parsed:"
-        yield from words.table([("corrupt", _cut(record.corrupt))])
+        yield from formatting.table([("corrupt", _cut(record.corrupt))])
         return
     if record.unfit is not None:
         yield f"{title}: no record, the row does not fit the schema:"
-        yield from words.table([("reason", record.unfit)])
+        yield from formatting.table([("reason", record.unfit)])
         return
-    yield f"{title}, {words.count(record.size, 'byte')}"
+    yield f"{title}, {formatting.count(record.size, 'byte')}"
     shown = {name: text if text is None else _cut(text) for name, text in record.decoded.items()}
     rows = [
         ("key", shown.get("key") or text_of(record.key, absent="none")),
@@ -32,7 +32,7 @@ def lines_of(record: ShownRecord, title: str) -> Iterator[str]:
         rows.append(("timestamp", record.time))
     if record.partition is not None and record.offset is None:
         rows.append(("partition", str(record.partition)))
-    yield from words.table(rows)
+    yield from formatting.table(rows)
 
 
 def text_of(value: bytes | None, *, absent: str) -> str:
@@ -47,7 +47,7 @@ def text_of(value: bytes | None, *, absent: str) -> str:
         text = ""
     if text and all(character.isprintable() or character in "\n\r\t" for character in text):
         return _cut(text.replace("\r", "\\r").replace("\n", "\\n"))
-    more = f"… ({words.count(len(value), 'byte')} in all)" if len(value) > _SHOWN_BINARY else ""
+    more = f"… ({formatting.count(len(value), 'byte')} in all)" if len(value) > _SHOWN_BINARY else ""
     return f"0x{value[:_SHOWN_BINARY].hex()}{more}"
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from eosingest.cli import words
+from eosingest.cli import formatting
 from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
@@ -132,7 +132,7 @@ def result_of(report: RunReport, *, verbose: bool = False) -> Result:
 def _lines(report: RunReport, *, verbose: bool) -> Iterator[str]:
     name = f"{report.job} run {report.run}"
     if report.complete and not report.splits_planned:
-        total = words.count(report.records_total, "record")
+        total = formatting.count(report.records_total, "record")
         yield f"{name}: nothing to do. {total} in topic {report.topic} by all runs{_resent(report)}."
         if report.dead_letters_total:
             yield f"Dead letters: {report.dead_letters_total:,} in topic {report.dead_letter_topic} by all runs."
@@ -142,15 +142,15 @@ def _lines(report: RunReport, *, verbose: bool) -> Iterator[str]:
     a_second = report.records_sent / report.seconds if report.seconds else 0.0
     rate = f" ({a_second:,.0f} records/s)" if a_second >= 1 else ""
     yield (
-        f"{name}: {_outcome(report)}. {words.count(report.records_sent, 'record')} sent to topic {report.topic} in "
-        f"{words.duration(report.seconds)}{rate}; {report.records_total:,} by all runs{_resent(report)}."
+        f"{name}: {_outcome(report)}. {formatting.count(report.records_sent, 'record')} sent to topic {report.topic} in "
+        f"{formatting.duration(report.seconds)}{rate}; {report.records_total:,} by all runs{_resent(report)}."
     )
     yield (
         f"{report.wording.items.capitalize()} {report.items_done:,} of {report.items:,} done, splits {report.splits_done:,} of "
         f"{report.splits_planned:,}{_left(report)}."
     )
     if report.dead_letters_total:
-        letters = words.count(report.dead_letters, "row")
+        letters = formatting.count(report.dead_letters, "row")
         yield f"Dead letters: {letters} to topic {report.dead_letter_topic}; {report.dead_letters_total:,} by all runs."
     if report.records_total or report.records_resent:
         yield "Read it with isolation.level=read_committed (not the default of the Java client)."
@@ -162,13 +162,13 @@ def _resent(report: RunReport) -> str:
     """Return the text for the job's other records in the topic: the old ones of items that were sent again as a whole."""
     if not report.records_resent:
         return ""
-    records = words.count(report.records_resent, "record")
+    records = formatting.count(report.records_resent, "record")
     return f", beside {records} of {report.wording.items} as they were before they were sent again"
 
 
 def _outcome(report: RunReport) -> str:
     if report.complete:
-        letters = words.count(report.dead_letters, "dead letter")
+        letters = formatting.count(report.dead_letters, "dead letter")
         return f"complete, with {letters}" if report.dead_letters else "complete"
     if report.exit_code > EXIT_SIGNAL_BASE:
         return "interrupted"
@@ -179,4 +179,4 @@ def _left(report: RunReport) -> str:
     items, splits = report.items - report.items_done, report.splits_planned - report.splits_done
     if not items and not splits:
         return ""
-    return f"; left to send: {words.count(splits, 'split')} of {report.wording.count(items)}"
+    return f"; left to send: {formatting.count(splits, 'split')} of {report.wording.count(items)}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eosingest.cli import words
+from eosingest.cli import formatting
 from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
@@ -51,7 +51,9 @@ def up(
         with Watcher(renderer) as watcher:
             now = start(loaded, idle_s, watcher, Interruption(signals.received).check)
         what = "is warm" if now.started_now else "was warm already"
-        return _result("spark up", now, f"A JVM {what}; it ends after {words.duration(now.idle_s or 0)} without a run.")
+        return _result(
+            "spark up", now, f"A JVM {what}; it ends after {formatting.duration(now.idle_s or 0)} without a run."
+        )
 
     return Action("spark up", perform, output, verbose, quiet)
 
@@ -100,4 +102,4 @@ def _result(command: str, now: WarmStatus, line: str) -> Result:
     rows = [("pid", str(now.pid))] if now.pid is not None else []
     rows += [("used by", f"process {now.used_by}")] if now.used_by is not None else []
     rows += [("folder", str(now.folder))]
-    return Result(command, data={**vars(now), "folder": str(now.folder)}, lines=(line, *words.table(rows)))
+    return Result(command, data={**vars(now), "folder": str(now.folder)}, lines=(line, *formatting.table(rows)))

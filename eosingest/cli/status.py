@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from eosingest.cli import words
+from eosingest.cli import formatting
 from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
@@ -51,13 +51,13 @@ def _lines(report: StatusReport) -> Iterator[str]:
         ("records", f"{report.records_total:,} by all runs"),
         *_dead_letters(report),
         ("versions", versions or "not known"),
-        *words.gaps(report.gaps),
+        *formatting.gaps(report.gaps),
     ]
     transactions = [_transaction(entry) for entry in report.open_transactions]
     if report.refused is not None:
         rows += [("the next run", f"would refuse: {_said(report.refused)}"), ("", report.refused["hint"])]
     names = ["open transactions", *[""] * len(transactions)]
-    yield from words.table(rows + list(zip(names, transactions or ["none"], strict=False)))
+    yield from formatting.table(rows + list(zip(names, transactions or ["none"], strict=False)))
 
 
 def _dead_letters(report: StatusReport) -> list[tuple[str, str]]:
@@ -83,4 +83,4 @@ def _said(error: dict[str, str]) -> str:
 def _transaction(entry: dict[str, Any]) -> str:
     whose = "" if entry["of_this_job"] else ", not of this job"
     hanging = ", hanging: no coordinator knows of it" if entry["hanging"] else ""
-    return f"{entry['transactional_id']}, open for {words.duration(entry['age_s'])}{whose}{hanging}"
+    return f"{entry['transactional_id']}, open for {formatting.duration(entry['age_s'])}{whose}{hanging}"

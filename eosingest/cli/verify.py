@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from eosingest.cli import words
+from eosingest.cli import formatting
 from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
@@ -65,24 +65,27 @@ def result_of(report: VerifyReport, *, verbose: bool = False) -> Result:
 
 def _lines(report: VerifyReport, *, verbose: bool) -> Iterator[str]:
     yield (
-        f"{report.job}: {report.verdict}. {words.count(report.found['records'], 'record')} read in "
-        f"{words.duration(report.seconds)} ({report.records_per_second:,.0f} records/s)."
+        f"{report.job}: {report.verdict}. {formatting.count(report.found['records'], 'record')} read in "
+        f"{formatting.duration(report.seconds)} ({report.records_per_second:,.0f} records/s)."
     )
     offsets = sum(part["high_watermark"] - part["start"] for part in report.partitions)
     rows = [
-        ("topic", f"{report.topic} on {report.bootstrap_servers}, {words.count(len(report.partitions), 'partition')}"),
+        (
+            "topic",
+            f"{report.topic} on {report.bootstrap_servers}, {formatting.count(len(report.partitions), 'partition')}",
+        ),
         ("receipts", f"{_totals(report.expected)}, to run {report.run} ({report.state})"),
         ("found", f"{_totals(report.found)}, at {offsets:,} offsets"),
     ]
     if report.found_late["records"]:
         rows.append(("of these", f"{_totals(report.found_late)} written after the job was complete"))
     if report.source_splits is not None:
-        rows.append(("source", f"{words.count(report.source_splits, 'split')} read again"))
+        rows.append(("source", f"{formatting.count(report.source_splits, 'split')} read again"))
     if report.dead_letters is not None:
         told = report.dead_letters
         rows.append(("dead letters", f"{told['found']:,} of {told['expected']:,} in topic {told['topic']}"))
-    rows += words.gaps(report.gaps)
-    yield from words.table(rows)
+    rows += formatting.gaps(report.gaps)
+    yield from formatting.table(rows)
     shown = report.findings if verbose else report.findings[:_FINDINGS_SHOWN]
     for finding in shown:
         yield from _finding(finding)
@@ -91,11 +94,11 @@ def _lines(report: VerifyReport, *, verbose: bool) -> Iterator[str]:
 
 
 def _totals(totals: dict[str, Any]) -> str:
-    return f"{words.count(totals['records'], 'record')}, checksum {totals['checksum']}"
+    return f"{formatting.count(totals['records'], 'record')}, checksum {totals['checksum']}"
 
 
 def _finding(finding: dict[str, Any]) -> Iterator[str]:
-    number = f"{words.count(finding['records'], 'record')}: " if finding["records"] else ""
+    number = f"{formatting.count(finding['records'], 'record')}: " if finding["records"] else ""
     where = f"{finding['split']}: " if finding["split"] else ""
     yield f"{finding['kind']}: {where}{number}{finding['text']}"
     if finding["examples"]:

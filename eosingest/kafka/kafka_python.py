@@ -21,14 +21,14 @@ from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.consumer.offsets import IsolationLevel
 
 from eosingest.errors import EosingestError, FatalError, TemporaryError
+from eosingest.host.interruptible import in_thread
 from eosingest.host.interruption import never
-from eosingest.host.waiting import in_thread
+from eosingest.kafka.admin_config import NOT_UNDERSTOOD, configuration, named_once, not_understood, refused, told_apart
 from eosingest.kafka.broker_versions import read_unknown_names, refuse_unusable
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.connecting import NOT_UNDERSTOOD, configuration, named_once, not_understood, refused, told_apart
 from eosingest.kafka.fencing import Fencing
 from eosingest.kafka.log_ends import ends_of_epochs, log_ends
-from eosingest.kafka.protocols import LogEnd, OffsetRange, OpenTransaction, TopicDescription
+from eosingest.kafka.ports import LogEnd, OffsetRange, OpenTransaction, TopicDescription
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # our own errors report it once, with a hint
 

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPa
 from confluent_kafka.admin import AdminClient
 
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.protocols import FailureKind, KafkaFailure
+from eosingest.kafka.ports import FailureKind, KafkaFailure
 
 log = logging.getLogger("eosingest.librdkafka")
 _LOOK_S = 0.5

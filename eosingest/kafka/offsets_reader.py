@@ -16,11 +16,11 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from eosingest.errors import InterruptedRunError
+from eosingest.host.interruptible import in_thread
 from eosingest.host.interruption import never
-from eosingest.host.waiting import in_thread
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import failures, log, position, raise_unless_passing, topic_id
-from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord
+from eosingest.kafka.ports import FailureKind, KafkaFailure, LogRecord
 
 # What a broker or librdkafka answers while a partition's leader moves, or has just moved.
 _LEADER_MOVES = frozenset(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from confluent_kafka import KafkaError, cimpl
 
 from eosingest.kafka.columns import BinaryColumn
-from eosingest.kafka.protocols import ANY_PARTITION
+from eosingest.kafka.ports import ANY_PARTITION
 
 log = logging.getLogger("eosingest.librdkafka")
 

@@ -19,13 +19,12 @@ import numpy as np
 import numpy.typing as npt
 from confluent_kafka import KafkaError, KafkaException
 
+from eosingest.host.interruptible import in_thread
 from eosingest.host.interruption import never
-from eosingest.host.waiting import in_thread
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import classify, failures, log
-from eosingest.kafka.produce_batch import BatchProducer
-from eosingest.kafka.protocols import (
+from eosingest.kafka.ports import (
     ANY_PARTITION,
     LARGEST_RECORD_BYTES,
     REPEATED_COMMIT_S,
@@ -33,7 +32,8 @@ from eosingest.kafka.protocols import (
     KafkaFailure,
     Records,
 )
-from eosingest.kafka.spread import Spread
+from eosingest.kafka.produce_batch import BatchProducer
+from eosingest.kafka.sticky_partitioner import Spread
 
 _T = TypeVar("_T")
 

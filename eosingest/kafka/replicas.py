@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, PartitionMetadata
 from eosingest.errors import EosingestError, listed
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import log
-from eosingest.kafka.protocols import Admin
+from eosingest.kafka.ports import Admin
 
 TRANSACTION_LOG = "__transaction_state"
 _TIMEOUT_S = 3.0

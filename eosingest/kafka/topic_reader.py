@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import failures, log, position, raise_unless_passing, topic_id
-from eosingest.kafka.protocols import FailureKind, KafkaFailure
+from eosingest.kafka.ports import FailureKind, KafkaFailure
 
 _BATCH = 10_000
 _REQUEST_S = 30.0

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from eosingest.errors import EosingestError, FatalError, FencedError, TemporaryError
-from eosingest.kafka.protocols import Admin, FailureKind, KafkaFailure, OffsetsReader, Producer
+from eosingest.kafka.ports import Admin, FailureKind, KafkaFailure, OffsetsReader, Producer
 from eosingest.protocol.offsets import record, scope_piece, topic
 from eosingest.protocol.offsets.blocking import blocked_read
 from eosingest.protocol.offsets.gap import GapRecord
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord, RunRecord
 from eosingest.protocol.offsets.scope_piece import ScopePiece
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.refusals import hint_of
+from eosingest.protocol.permission_hints import hint_of
 from eosingest.protocol.transactional_ids import control_id, sharing
 
 _SUCCESSOR_WAIT_S = 5.0  # for a run's claim, which follows its fence at once

@@ -6,7 +6,7 @@ For planning.py, behind the claim and before anything is sent. What the control 
 from __future__ import annotations
 
 from eosingest.errors import ChangedError, FatalError
-from eosingest.kafka.protocols import Admin, TopicDescription
+from eosingest.kafka.ports import Admin, TopicDescription
 from eosingest.protocol import pins, sink_topic
 from eosingest.protocol.driver_contract import DeadLetterOrder
 from eosingest.protocol.offsets.dead_letters import DeadLetterPin, DeadLetters

@@ -14,11 +14,11 @@ import contextlib
 from dataclasses import replace
 
 from eosingest.errors import EXIT_DONE, EosingestError, FencedError, worst_exit_code
-from eosingest.protocol import folding, gaps, pins, verdict
+from eosingest.protocol import data_loss, merge_offsets, pins, verdict
 from eosingest.protocol.control_log import DriverKafka
 from eosingest.protocol.driver_contract import DriverSettings, Launcher, Runtime
+from eosingest.protocol.job_lease import OwnedJob
 from eosingest.protocol.offsets import record, topic
-from eosingest.protocol.owned_job import OwnedJob
 from eosingest.protocol.plan import Plan, half_done_items
 from eosingest.protocol.planning import Planned, Planning
 from eosingest.protocol.sending import Sending
@@ -56,7 +56,7 @@ class Driver:
         committed (another run has claimed the job, the brokers do not answer).
         """
         if self._settings.accept_gap:
-            gaps.refuse_without_use(self._source)
+            data_loss.refuse_without_use(self._source)
         self._source.check()  # before anybody is fenced
         self._job = self._open()
         try:
@@ -104,7 +104,7 @@ class Driver:
         half_done = half_done_items(self._source, self._job.log.state.offsets)
         for error in verdict.half_done_error(half_done, planned.plan.wording):
             raise error
-        done = folding.folded(self._source, self._job.log.state.offsets)
+        done = merge_offsets.folded(self._source, self._job.log.state.offsets)
         self._job.commit_complete(planned.control, planned.sink, done, tombstones=planned.tombstones)
 
     def _report(self, plan: Plan, *, before: int, letters: int, errors: list[EosingestError]) -> RunReport:

@@ -8,7 +8,7 @@ The steps are in docs/protocol.md (The task); task.py takes them in order. Nothi
 from __future__ import annotations
 
 from eosingest.errors import ChangedError, FatalError, FencedError, IncompleteError
-from eosingest.kafka.protocols import OffsetsReader
+from eosingest.kafka.ports import OffsetsReader
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.record import Claim, OffsetRecord
 from eosingest.protocol.offsets.state import TaskState

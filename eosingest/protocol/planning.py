@@ -8,14 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from eosingest.kafka.protocols import TopicDescription
-from eosingest.protocol import acceptance, dead_letter_topic, gaps, keyless, pins, scope, sink_topic, whole_job
+from eosingest.kafka.ports import TopicDescription
+from eosingest.protocol import (
+    accept_change,
+    data_loss,
+    dead_letter_topic,
+    partition_affinity,
+    pins,
+    scope,
+    single_transaction,
+    sink_topic,
+)
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver_contract import Launcher, Proof, Runtime
+from eosingest.protocol.job_lease import OwnedJob
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS
 from eosingest.protocol.offsets.record import Audit, ControlRecord, Pinned
-from eosingest.protocol.owned_job import OwnedJob
 from eosingest.protocol.plan import Plan, left_out, make_plan, notes_of
 from eosingest.protocol.source import Listing, Source
 from eosingest.protocol.task_contract import DeadLetterSettings
@@ -35,7 +44,7 @@ class Planned:
     control: ControlRecord
     tombstones: list[bytes]
     scope: tuple[str, ...]
-    accepted: gaps.Accepted
+    accepted: data_loss.Accepted
     sink: TopicDescription
     dead_letters: DeadLetterSettings | None = None
 
@@ -74,7 +83,7 @@ class Planning:
         plan = make_plan(self._source, state.offsets, self._split_size(in_force), listing)
         plan.refuse_changes(settings.on_change)
         if settings.whole:
-            whole_job.refuse_half_sent(self._log.mine, plan, state.offsets.values())
+            single_transaction.refuse_half_sent(self._log.mine, plan, state.offsets.values())
         plan, accepted = self._behind_gaps(plan)
         for note in (*notes_of(plan, self._source), *left_out(plan), *self._spread(plan)):
             self._observer.note(note)
@@ -90,7 +99,9 @@ class Planning:
     def _spread(self, plan: Plan) -> tuple[str, ...]:
         if not self._settings.keeps_partitions:
             return ()
-        note = keyless.spread_note((each.split for each in plan.pending), self._sink.name, self._sink.partitions)
+        note = partition_affinity.spread_note(
+            (each.split for each in plan.pending), self._sink.name, self._sink.partitions
+        )
         return (note,) if note is not None else ()
 
     def _forget_progress(self) -> list[bytes]:
@@ -102,16 +113,16 @@ class Planning:
         state.gaps.clear()
         return keys
 
-    def _behind_gaps(self, plan: Plan) -> tuple[Plan, gaps.Accepted]:
+    def _behind_gaps(self, plan: Plan) -> tuple[Plan, data_loss.Accepted]:
         """Return the plan that goes on behind what is gone unread. Raises ChangedError unless that is to be accepted."""
-        found = gaps.found(self._source, plan)
+        found = data_loss.found(self._source, plan)
         if not self._settings.accept_gap:
-            gaps.refuse(self._source, found)
+            data_loss.refuse(self._source, found)
         for gap in found:
             self._observer.note(
                 f"{gap.text}: deleted before they were read, and accepted as missing: status and verify name them"
             )
-        return gaps.accepted(plan, found, run=self._log.mine.run, time=self._runtime.utc())
+        return data_loss.accepted(plan, found, run=self._log.mine.run, time=self._runtime.utc())
 
     def _check_life(self) -> Pinned:
         """Return what this run pins for the job's life. Raises ChangedError where it differs, once anything was sent.
@@ -140,11 +151,11 @@ class Planning:
         changed = pins.changed_parts(mine.digest, digest)
         if not changed:
             return
-        sent = acceptance.sent_since_pinned(mine, self._log.state.offsets)
-        acceptance.refuse_unprovable(changed)
+        sent = accept_change.sent_since_pinned(mine, self._log.state.offsets)
+        accept_change.refuse_unprovable(changed)
         rows = audited_source(self._source, listing, sent, mine)
         proof = self._launcher.prove(rows.plan) if rows.plan.items else Proof({}, None)
-        acceptance.refuse_unproven(rows, proof.sums)
+        accept_change.refuse_unproven(rows, proof.sums)
         self._runtime.interruption.check()
         proven = sum(offset.records for offset in sent.values())
         self._observer.note(

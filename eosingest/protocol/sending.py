@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from eosingest.errors import EosingestError, FatalError, FencedError, InterruptedRunError
 from eosingest.host.failpoints import fail_point
-from eosingest.kafka.protocols import KafkaFailure
-from eosingest.protocol import folding, verdict, whole_job
+from eosingest.kafka.ports import KafkaFailure
+from eosingest.protocol import merge_offsets, single_transaction, verdict
 from eosingest.protocol.driver_contract import Launcher, Prepared, Runtime
+from eosingest.protocol.job_lease import OwnedJob
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.owned_job import OwnedJob
 from eosingest.protocol.plan import half_done_items
 from eosingest.protocol.planning import Planned
 from eosingest.protocol.run_progress import RunProgress
@@ -94,7 +94,7 @@ class Sending:
             schema=prepared.schema,
             schema_files=digest,
             encodings=prepared.encodings,
-            by_parts_since=whole_job.by_parts_since(control, whole=self._settings.whole),
+            by_parts_since=single_transaction.by_parts_since(control, whole=self._settings.whole),
             audit=replace(control.audit, end=None),
         )
         self._job.commit(
@@ -197,7 +197,7 @@ class Sending:
         if errors:
             self._job.commit(replace(mine, state=record.FAILED), offsets=marks)
         else:
-            done = folding.folded(self._source, state.offsets)
+            done = merge_offsets.folded(self._source, state.offsets)
             self._job.commit_complete(mine, self._planned.sink, done, marks=marks)
         fail_point("driver-after-verdict")
         return errors

@@ -1,6 +1,6 @@
 """The sink topic as a run finds it: opened, or created where the spec says so, but never once earlier runs wrote to it.
 
-For planning.py, which opens it after the claim, and owned_job.py. An audit begins and ends at its high watermarks.
+For planning.py, which opens it after the claim, and job_lease.py. An audit begins and ends at its high watermarks.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from eosingest.errors import FatalError, TemporaryError
-from eosingest.kafka.protocols import Admin, TopicDescription
+from eosingest.kafka.ports import Admin, TopicDescription
 from eosingest.protocol import pins
 from eosingest.protocol.driver_contract import TopicCreation
 from eosingest.protocol.offsets.blocking import abort_hint

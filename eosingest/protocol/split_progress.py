@@ -8,7 +8,7 @@ from __future__ import annotations
 import bisect
 from dataclasses import dataclass
 
-from eosingest.protocol.letters import NO_LETTERS, Letters
+from eosingest.protocol.dead_letters import NO_LETTERS, Letters
 from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS, DeadLetters
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit

@@ -12,10 +12,10 @@ from dataclasses import replace
 from eosingest.host.failpoints import fail_point
 from eosingest.protocol import pins
 from eosingest.protocol.driver_contract import Runtime
+from eosingest.protocol.job_lease import OwnedJob
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import ControlRecord
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.owned_job import OwnedJob
 from eosingest.protocol.transactional_ids import control_id, stem_of, task_id
 from eosingest.report.progress import Observer
 

@@ -13,7 +13,7 @@ The protocol's steps, in this order at every start and restart of a producer, an
     4. transaction.py    begin, produce, flush, offset records last, commit; repeat. An attempt's first transaction claims.
 
 In this module are the loop over the input and the recovery from a failure; split_sequence.py says which rows are left to
-send, and restarts.py when to give up.
+send, and retry_policy.py when to give up.
 
 What it rests on:
 - End of input does not imply end of split: Python sees a normal end also when the JVM failed or the job was cancelled. A
@@ -44,12 +44,14 @@ from eosingest.errors import (
     TemporaryError,
 )
 from eosingest.host.failpoints import fail_point
-from eosingest.kafka.protocols import FailureKind, KafkaFailure
-from eosingest.protocol.keyless import in_their_partition
-from eosingest.protocol.letters import Letters, with_sizes
+from eosingest.kafka.ports import FailureKind, KafkaFailure
+from eosingest.protocol.dead_letters import Letters, with_sizes
 from eosingest.protocol.ownership import Ownership
-from eosingest.protocol.pace import Pace
-from eosingest.protocol.restarts import Restarts
+from eosingest.protocol.partition_affinity import in_their_partition
+from eosingest.protocol.rate_limit import Pace
+from eosingest.protocol.retry_policy import Restarts
+from eosingest.protocol.row_rejection import Unsendable
+from eosingest.protocol.single_transaction import too_large, too_long
 from eosingest.protocol.split_progress import SplitProgress
 from eosingest.protocol.split_sequence import SplitSequence
 from eosingest.protocol.task_contract import (
@@ -63,8 +65,6 @@ from eosingest.protocol.task_contract import (
     TaskSettings,
 )
 from eosingest.protocol.transaction import Transaction
-from eosingest.protocol.unsendable import Unsendable
-from eosingest.protocol.whole_job import too_large, too_long
 from eosingest.records.runs import runs
 
 
@@ -177,7 +177,7 @@ class Task:
     # ---- steps 0 to 3, and again after a failure -------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Take steps 0 to 3, and again after a KafkaFailure, until restarts.py gives up. Raises one of _ENDS."""
+        """Take steps 0 to 3, and again after a KafkaFailure, until retry_policy.py gives up. Raises one of _ENDS."""
         while True:
             try:
                 self._start_once()

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eosingest.errors import EXIT_DONE, EosingestError
-from eosingest.kafka.protocols import OffsetsReader, Producer, Records
+from eosingest.kafka.ports import OffsetsReader, Producer, Records
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.source import Positions, SplitId

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from eosingest.host.failpoints import fail_point
-from eosingest.kafka.protocols import REPEATED_COMMIT_S, Producer, Records
+from eosingest.kafka.ports import REPEATED_COMMIT_S, Producer, Records
 from eosingest.protocol.task_contract import Batch, TaskKafka, TaskSettings
 
 _CHUNK_ROWS = 2_000  # rows between two looks at the clock

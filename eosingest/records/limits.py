@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from eosingest.kafka.protocols import ANY_PARTITION, LARGEST_RECORD_BYTES
+from eosingest.kafka.ports import ANY_PARTITION, LARGEST_RECORD_BYTES
 
 # Bytes of a record batch around a single record: 61 of batch header and at most 21 of record header (KIP-98 format).
 BATCH_OVERHEAD = 61 + 21

@@ -6,8 +6,8 @@ sniff(file) ─▶ codec by name and first bytes ─▶ format ─▶ csv.py | j
 from __future__ import annotations
 
 from eosingest.errors import FatalError
-from eosingest.sniff.found import Found
-from eosingest.sniff.opened import DataFile, Opened, opened
+from eosingest.sniff.input import DataFile, Opened, opened
+from eosingest.sniff.result import Found
 
 __all__ = ["Found", "sniff", "why_not_json_lines"]
 

@@ -18,8 +18,8 @@ import pyarrow.compute
 import pyarrow.csv
 
 from eosingest.errors import FatalError, listed
-from eosingest.sniff.found import Column, Found, is_kept_by_double, same_but_for_case
-from eosingest.sniff.opened import Opened
+from eosingest.sniff.input import Opened
+from eosingest.sniff.result import Column, Found, is_kept_by_double, same_but_for_case
 
 _CSV: Any = pyarrow.csv
 _COMPUTE: Any = pyarrow.compute  # without its scalars: they import pandas, which takes half a second

@@ -8,8 +8,8 @@ import pyarrow
 from pyarrow import types
 
 from eosingest.errors import FatalError
-from eosingest.sniff.found import Column, Found, quoted
-from eosingest.sniff.opened import Opened
+from eosingest.sniff.input import Opened
+from eosingest.sniff.result import Column, Found, quoted
 
 _NANOS_AS_LONG = {"spark.sql.legacy.parquet.nanosAsLong": "true"}
 _PLAIN: tuple[tuple[Any, str], ...] = (

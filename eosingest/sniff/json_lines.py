@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eosingest.errors import FatalError
-from eosingest.sniff.found import Column, Found, is_kept_by_double, quoted, same_but_for_case
-from eosingest.sniff.opened import Opened
+from eosingest.sniff.input import Opened
+from eosingest.sniff.result import Column, Found, is_kept_by_double, quoted, same_but_for_case
 
 _NULL, _LONG = "null", "BIGINT of more digits than DOUBLE is sure to keep"
 _DIGITS = re.compile(r"[0-9]")

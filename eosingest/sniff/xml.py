@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from eosingest.errors import FatalError
-from eosingest.sniff.found import Column, Found, is_kept_by_double, quoted
-from eosingest.sniff.opened import LOOKED_AT_BYTES, Opened
+from eosingest.sniff.input import LOOKED_AT_BYTES, Opened
+from eosingest.sniff.result import Column, Found, is_kept_by_double, quoted
 
 _PIECE = 1 << 18
 _DEEPEST = 200

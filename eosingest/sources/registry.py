@@ -109,7 +109,7 @@ TOPICS = Kind(
     tabled="eosingest.sources.topics.table:TopicTable",
     made="eosingest.sources.topics.source:source_of",
     scanned="eosingest.sources.topics.reading.scan:scan_of",
-    looked="eosingest.sources.topics.look",
+    looked="eosingest.sources.topics.discover",
     in_tasks=("eosingest.sources.topics.reading.reader",),
 )
 POSTGRES = Kind(
@@ -117,7 +117,7 @@ POSTGRES = Kind(
     tabled="eosingest.sources.postgres.table:PostgresTable",
     made="eosingest.sources.postgres.source:source_of",
     scanned="eosingest.sources.postgres.reading.scan:scan_of",
-    looked="eosingest.sources.postgres.look",
+    looked="eosingest.sources.postgres.discover",
     clients={"adbc_driver_postgresql.dbapi": "adbc-driver-postgresql"},
     in_tasks=("eosingest.sources.postgres.reading.reader",),
 )

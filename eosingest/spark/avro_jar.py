@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from eosingest.errors import FatalError
 from eosingest.host import ivy
 from eosingest.host.paths import cache_directory
-from eosingest.spark import site
+from eosingest.spark import spark_defaults
 
 _FETCH_S = 120.0
 _OF_4_2 = ("4.2.0", "4c186cedc03cbe4ee356a94b32232b347ef48611c3209400b3a77e4fe4abff4f")
@@ -36,7 +36,7 @@ def jars(conf: Mapping[str, str]) -> list[str]:
     if (
         any("spark-avro" in value for value in conf.values())
         or ivy.spark_jars("spark-avro_*.jar")
-        or site.is_submitted()
+        or spark_defaults.is_submitted()
     ):
         return []
     versions = {jar.stem.rpartition("-")[2] for jar in ivy.spark_jars("spark-sql_*.jar")}

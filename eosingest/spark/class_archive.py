@@ -20,7 +20,7 @@ import xxhash
 
 from eosingest.host.java import find_java
 from eosingest.host.paths import cache_directory
-from eosingest.spark import site
+from eosingest.spark import spark_defaults
 
 _WRITE = "-XX:ArchiveClassesAtExit="
 _USE = "-XX:SharedArchiveFile="
@@ -46,7 +46,7 @@ def folder_on_class_path() -> Path | None:
 
     Spark puts it first on the class path, and a JVM with a folder of files there neither writes an archive nor uses one.
     """
-    conf = site.conf_folder(pip_only=True)
+    conf = spark_defaults.conf_folder(pip_only=True)
     with contextlib.suppress(OSError):
         if conf is not None and any(conf.iterdir()):
             return conf

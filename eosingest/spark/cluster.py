@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from eosingest.errors import FatalError, TemporaryError
-from eosingest.spark import site
+from eosingest.spark import spark_defaults
 from eosingest.spec.masters import addresses
 
 _CONNECT_S = 10.0
@@ -96,7 +96,7 @@ def silent_api_server(master: str, text: str) -> TemporaryError | None:
 
 
 def _refuse_no_hadoop_conf() -> None:
-    folder = site.conf_folder()
+    folder = spark_defaults.conf_folder()
     named = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
     if named or (folder is not None and (folder / "spark-env.sh").is_file()):  # which may set one of them
         return

@@ -72,7 +72,7 @@ def _bytes(encoding: Encoding, fitted: Column, struct: str, unfit: Column | None
 
 
 def _cast(column: Column, kind: DataType, target: DataType) -> Column:
-    """Cast what differs, part by part: of a cast of a whole struct nobody could tell what it does to a time (times.py)."""
+    """Cast what differs, part by part: the cast of a whole struct hides what it does to a time (volatile_casts.py)."""
     if kind == target:
         return column
     if isinstance(kind, StructType) and isinstance(target, StructType):

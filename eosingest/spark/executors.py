@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from eosingest.errors import EosingestError, FatalError, TemporaryError
 from eosingest.spark import causes, cluster, failures, session
 from eosingest.spark.cluster import Registered
-from eosingest.spark.environment import differences, environment_error, no_start, unfit
+from eosingest.spark.executor_errors import differences, environment_error, no_start, unfit
 from eosingest.spark.probe import Found, probe
 from eosingest.spec.masters import executors_of_local_cluster, is_local
 

@@ -1,7 +1,7 @@
 """Makes our errors of Spark's failures: it did not start, its JVM ended, a job failed.
 
 session, launcher, preview and audit raise the errors that are made here. causes.py finds the reason in Spark's text;
-environment.py recognises a Python on executors that cannot run our tasks.
+executor_errors.py recognises a Python on executors that cannot run our tasks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eosingest.errors import ChangedError, EosingestError, FatalError, Incomplet
 from eosingest.host.java import find_java, java_major_version
 from eosingest.protocol import pins
 from eosingest.spark import causes, cluster
-from eosingest.spark.environment import environment_error
+from eosingest.spark.executor_errors import environment_error
 
 # What a call of the JVM raises; py4j raises ConnectionError when it has no connection left.
 FROM_THE_JVM = (Py4JError, PySparkException, ConnectionError)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eosingest.errors import EosingestError, FatalError
-from eosingest.host import waiting
+from eosingest.host import interruptible
 from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.driver_contract import Prepared
 from eosingest.protocol.plan import Plan
@@ -93,7 +93,9 @@ class SparkLauncher:
         `schema` is the pinned one, as DDL. `same_items`: the item list is the one that it was last checked against.
         A signal ends the wait at once. Raises the errors of errors.py.
         """
-        return waiting.in_thread(lambda: self._prepare(plan, schema, same_items), self._settings.check, "spark-prepare")
+        return interruptible.in_thread(
+            lambda: self._prepare(plan, schema, same_items), self._settings.check, "spark-prepare"
+        )
 
     def _prepare(self, plan: Plan, schema: str | None, same_items: bool) -> Prepared:
         # Here and below: these import what tasks need, and Kafka's client; a preview has no tasks.
@@ -107,7 +109,7 @@ class SparkLauncher:
             direct = scan.direct(plan)
             slots = executors.most_tasks(self._spark)
             most_tasks = 1 if settings.whole else slots
-            inspected = waiting.begin(
+            inspected = interruptible.begin(
                 lambda: scan.inspect(self._spark.context, plan, direct=direct is not None, slots=slots),
                 "spark-inspect",
             )

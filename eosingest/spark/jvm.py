@@ -1,6 +1,6 @@
 """How Spark's JVM is started: its options, its environment, and where its output goes.
 
-Used by session.py, which starts it, and by training.py and prepare.py, which ask whether it uses the class data archive. Time
+Used by session.py, which starts it, and by warmup.py and prepare.py, which ask whether it uses the class data archive. Time
 zone, locale and encoding are fixed, since this JVM computes the records.
 """
 
@@ -19,7 +19,7 @@ import pyspark
 
 import eosingest
 from eosingest.host.paths import unusable
-from eosingest.spark import class_archive, site
+from eosingest.spark import class_archive, spark_defaults
 from eosingest.spec.masters import is_local
 
 _PYTHON = "spark.pyspark.python"
@@ -53,7 +53,7 @@ def java_options(master: str, conf: Mapping[str, str], defaults: Mapping[str, st
         if not any(_CLASSES_AT_FIRST in text for text in given):
             options[_DRIVER_OPTIONS] += f" {_CLASSES_AT_FIRST}256m"
         # spark-submit's JVM runs already, and its pyspark is a zip without jars.
-        archive = "" if site.is_submitted() else class_archive.option_to_use(given)
+        archive = "" if spark_defaults.is_submitted() else class_archive.option_to_use(given)
         options[_DRIVER_OPTIONS] = f"{options[_DRIVER_OPTIONS]} {archive}".rstrip()
     return options
 
@@ -69,9 +69,9 @@ def _given_to_the_driver(told: Mapping[str, str]) -> tuple[str, ...]:
 
 def takes_archive(master: str, conf: Mapping[str, str]) -> bool:
     """Say whether a JVM started with these settings would use our class data archive (class_archive.py), if there is one."""
-    if not is_local(master) or site.is_submitted():
+    if not is_local(master) or spark_defaults.is_submitted():
         return False
-    return not class_archive.is_named(_given_to_the_driver({**site.spark_defaults(pip_only=True), **conf}))
+    return not class_archive.is_named(_given_to_the_driver({**spark_defaults.spark_defaults(pip_only=True), **conf}))
 
 
 def local_settings(master: str) -> dict[str, str]:
@@ -118,7 +118,7 @@ def prepare_environment(master: str, conf: Mapping[str, str]) -> None:
             os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (package_folder, *path)))
         os.environ.setdefault(_LAUNCHER_OPTIONS, _launcher_options())
     else:
-        python = {**site.spark_defaults(), **conf}.get(_PYTHON)
+        python = {**spark_defaults.spark_defaults(), **conf}.get(_PYTHON)
         if python:
             os.environ["PYSPARK_PYTHON"] = python
     locale = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "")

@@ -1,6 +1,6 @@
 """Refuses `to_json` of maps whose keys it cannot write: it takes a Java object's name and address for the key's text.
 
-times.py, which walks the analyzed plan of the records before it is executed, asks for each `to_json` in it.
+volatile_casts.py, which walks the analyzed plan of the records before it is executed, asks for each `to_json` in it.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eosingest.errors import FatalError, IncompleteError, TemporaryError
-from eosingest.host import waiting
+from eosingest.host import interruptible
 from eosingest.protocol.plan import Plan
 from eosingest.records.decoded import decoded
 from eosingest.records.json_schema import JsonSchemaCheck, checks_of
 from eosingest.report.model import ShownRecord
-from eosingest.spark import executors, failures, narrow
+from eosingest.spark import executors, failures, plan_checks
 from eosingest.spark.failures import BAD_HEADER, NAMES_AS_IN_THE_HEADER
 from eosingest.spark.job import SparkLauncher
 from eosingest.spark.record_columns import (
@@ -35,14 +35,14 @@ class SparkPreviewer(SparkLauncher):
 
     def open(self, plan: Plan) -> str:
         """Start Spark, make the records of the whole plan, and return the resolved schema as DDL."""
-        return waiting.in_thread(lambda: self._open(plan), self._settings.check, "spark-preview")
+        return interruptible.in_thread(lambda: self._open(plan), self._settings.check, "spark-preview")
 
     def first_records(self, plan: Plan, schema: str, count: int) -> list[ShownRecord]:
         """Return the first records of the plan's items, at most `count`.
 
         Raises the errors of errors.py if a row cannot be computed.
         """
-        return waiting.in_thread(
+        return interruptible.in_thread(
             lambda: self._first_records(plan, schema, count), self._settings.check, "spark-preview"
         )
 
@@ -57,7 +57,7 @@ class SparkPreviewer(SparkLauncher):
         try:
             self._session = self._spark.sql()
             frame = record_frame(settings.scan.frame(self._session, plan, None, 1), settings.records)
-            narrow.check_narrow(frame.records, settings.scan.scan_nodes)
+            plan_checks.check_narrow(frame.records, settings.scan.scan_nodes)
         except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error
         self._frame = frame

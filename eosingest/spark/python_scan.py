@@ -28,7 +28,7 @@ from eosingest.protocol.source import Item
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 from eosingest.records.encoding import Encoding
-from eosingest.spark import narrow
+from eosingest.spark import plan_checks
 from eosingest.spark.direct import deal
 from eosingest.spark.failures import in_words
 from eosingest.spark.record_columns import (
@@ -340,10 +340,10 @@ class PythonRows:
         plan = records._jdf.queryExecution().executedPlan()
         found = [
             (node.start(), node.end(), node.step(), node.numSlices())
-            for node in narrow.nodes_of(plan)
+            for node in plan_checks.nodes_of(plan)
             if node.getClass().getSimpleName() == "RangeExec"
         ]
-        readers = sum(node.getClass().getSimpleName() == "MapInArrowExec" for node in narrow.nodes_of(plan))
+        readers = sum(node.getClass().getSimpleName() == "MapInArrowExec" for node in plan_checks.nodes_of(plan))
         if found != [(0, self.tasks, 1, self.tasks)] or readers != 1:
             raise FatalError(
                 f"Spark would read the source by {found}, {readers}", code="split-met-twice", hint="nothing was sent"

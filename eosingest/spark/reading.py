@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.protocol.driver_contract import Prepared
 from eosingest.protocol.plan import Plan
-from eosingest.spark import narrow
+from eosingest.spark import plan_checks
 from eosingest.spark.direct import DirectReader, DirectSplit, deal
-from eosingest.spark.end_row import with_end_row
+from eosingest.spark.end_marker import with_end_row
 from eosingest.spark.record_columns import RecordSettings, null_columns, record_frame
 from eosingest.spark.scan import Direct, Scan, SplitFrame
 from eosingest.spark.without_pandas import map_in_arrow
@@ -83,10 +83,10 @@ def frame_reading(
     """
     frame = record_frame(scan.frame(spark, plan, schema, most_tasks, resumed=True), settings)
     records = frame.records.drop(*null_columns(frame, settings))
-    narrow.check_narrow(records, scan.scan_nodes)
+    plan_checks.check_narrow(records, scan.scan_nodes)
     splits, partitions = frame.source.verified(records)
     tasks = max(1, min(partitions, most_tasks))
-    several = frame.source.position is not None and narrow.generates_rows(records)
+    several = frame.source.position is not None and plan_checks.generates_rows(records)
     prepared = Prepared(tasks, frame.source.schema, splits)
     return FrameReading(records, frame.source, tuple(settings.headers), prepared, several, settings.json_schemas)
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import DataType, IntegralType
 from eosingest.errors import SpecError
 from eosingest.records import checksum
 from eosingest.records.encoding import AVRO, JSON, Encoding
-from eosingest.spark import generators, narrow, times
+from eosingest.spark import generators, plan_checks, volatile_casts
 from eosingest.spark.encoded_columns import encoded
 from eosingest.spark.scan import SplitFrame
 from eosingest.spark.without_pandas import literal
@@ -95,8 +95,8 @@ def record_frame(source: SplitFrame, settings: RecordSettings) -> RecordFrame:
     fitted = source.fitted(records)
     if fitted is not source:
         source, records = fitted, _composed(fitted, settings)
-    records = times.guarded(records)
-    narrow.check_deterministic(records)
+    records = volatile_casts.guarded(records)
+    plan_checks.check_deterministic(records)
     if source.split_last:
         records = records.select("*", source.split.alias(SPLIT))
     return RecordFrame(records, source)
@@ -115,7 +115,7 @@ def _composed(source: SplitFrame, settings: RecordSettings) -> DataFrame:
         rows = _visible_rows(source)
     filtered = _filtered(rows, settings, visible)
     selected = _selected(filtered, settings, visible, ours)
-    if CORRUPT in source.rows.columns and narrow.generates_rows(selected):
+    if CORRUPT in source.rows.columns and plan_checks.generates_rows(selected):
         selected = _with_corrupt_rows(filtered, selected, settings, visible, ours)
     return _records(selected, settings, ours)
 

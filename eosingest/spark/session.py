@@ -29,10 +29,10 @@ from pyspark.sql import SparkSession
 
 import eosingest
 from eosingest.errors import FatalError
+from eosingest.host.interruptible import begin
 from eosingest.host.java import find_java
 from eosingest.host.other_process import OtherProcess
-from eosingest.host.waiting import begin
-from eosingest.spark import cluster, failures, jvm, required_settings, site
+from eosingest.spark import cluster, failures, jvm, required_settings, spark_defaults
 from eosingest.spark.warm import attach
 from eosingest.spark.warm import key as warm_key
 from eosingest.spark.warm.channel import UnusableError
@@ -192,7 +192,7 @@ def settings_of(
         **conf,
         **_required(of_source),
         **jvm.with_jars(master, conf, of_source.get(jvm.JARS, ""), jars),
-        **jvm.java_options(master, conf, site.spark_defaults(pip_only=is_local(master))),
+        **jvm.java_options(master, conf, spark_defaults.spark_defaults(pip_only=is_local(master))),
     }
 
 
@@ -200,7 +200,11 @@ def _warm_gateway(
     master: str, boot: Mapping[str, str], conf: Mapping[str, str], log_file: Path | None, note: Callable[[str], None]
 ) -> Any:
     """Return the gateway of the warm JVM; None if there is none, or none that fits."""
-    if not is_local(master) or site.is_submitted() or os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
+    if (
+        not is_local(master)
+        or spark_defaults.is_submitted()
+        or os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true"
+    ):
         return None
     try:
         return attach.attach(lambda: warm_key.key(boot, conf), log_file)
@@ -229,7 +233,7 @@ def end_jvms(within_s: float) -> None:
 
 def submitted_master() -> str | None:
     """Return spark-submit's master, from its arguments or its defaults; None if spark-submit did not start this process."""
-    if not site.is_submitted():
+    if not spark_defaults.is_submitted():
         return None
     master = launch_gateway().jvm.System.getProperty("spark.master")  # type: ignore[no-untyped-call]
     return str(master) if master else None

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from eosingest.kafka.config import ClientSettings
 from eosingest.records.encoding import Encoding
-from eosingest.spark import session, site
+from eosingest.spark import session, spark_defaults
 from eosingest.spark.job import SparkSettings, to_nobody
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Scan
@@ -50,8 +50,8 @@ def spark_settings(
     encodings: Mapping[str, Encoding] = MappingProxyType({}),
 ) -> SparkSettings:
     """Make the settings. Spark's output goes to `log_file`, None: stderr; `note` takes one line for the user."""
-    master = site.spark_master(spec, session.submitted_master() if spec.spark.master is None else None)
-    site.refuse_embedded_elsewhere(spec, master)
+    master = spark_defaults.spark_master(spec, session.submitted_master() if spec.spark.master is None else None)
+    spark_defaults.refuse_embedded_elsewhere(spec, master)
     return SparkSettings(
         job=spec.name,
         master=master,

@@ -22,8 +22,7 @@ from pyspark import Accumulator, AccumulatorParam, TaskContext
 from eosingest.errors import FatalError
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
-from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
-from eosingest.kafka.protocols import (
+from eosingest.kafka.ports import (
     ANY_PARTITION,
     LARGEST_RECORD_BYTES,
     NO_PARTITION,
@@ -31,6 +30,7 @@ from eosingest.kafka.protocols import (
     Producer,
     Records,
 )
+from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task import Task
@@ -38,7 +38,7 @@ from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
 from eosingest.records.json_schema import JsonSchemaCheck, checks_of
 from eosingest.spark.direct import DirectInputs, DirectReader, DirectSplit
-from eosingest.spark.end_row import until_end
+from eosingest.spark.end_marker import until_end
 from eosingest.spark.positions import positions_of
 from eosingest.spark.read_ahead import ReadAhead
 from eosingest.spark.record_columns import (

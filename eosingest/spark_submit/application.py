@@ -22,7 +22,9 @@ except ModuleNotFoundError as error:
 
 
 def _relay(take: Callable[[int], None]) -> None:
-    from eosingest.spark.submitted import relay_signals  # pyspark takes a while: not before a verb asks for signals
+    from eosingest.spark.spark_submit_signals import (
+        relay_signals,  # pyspark takes a while: not before a verb asks for signals
+    )
 
     relay_signals(take)
 

@@ -32,11 +32,11 @@ from eosingest.spec.document import (
     parsed_document,
     read_document,
 )
-from eosingest.spec.late import LATE
 from eosingest.spec.masters import embedded_problem, master_problem
 from eosingest.spec.model import Spec
 from eosingest.spec.options import refused_conf, refused_properties
 from eosingest.spec.references import References, UnresolvedError
+from eosingest.spec.secrets import LATE
 from eosingest.spec.sources import source_table
 from eosingest.spec.tables import SourceTable
 from eosingest.spec.units import parse_duration

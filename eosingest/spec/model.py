@@ -296,7 +296,7 @@ class Spec(Table):
         return References(self._params, self.directory, self._environ)
 
     def keep_environment(self, environ: Mapping[str, str]) -> None:
-        """Have references to the environment resolved by this copy of it from now on (spec/late.py)."""
+        """Have references to the environment resolved by this copy of it from now on (spec/secrets.py)."""
         self._environ = dict(environ)
 
     def __repr__(self) -> str:

@@ -23,8 +23,8 @@ from eosingest.kafka import offsets_reader
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
+from eosingest.kafka.ports import FailureKind, KafkaFailure, LogRecord, Records
 from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
-from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Records
 from tests.support.harness import read_committed, topic_exists, wait_for
 
 MakeProducer = Callable[..., LibrdkafkaProducer]

@@ -15,7 +15,7 @@ from eosingest import broker
 from eosingest.broker.server import Server
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
-from eosingest.kafka.protocols import LogRecord
+from eosingest.kafka.ports import LogRecord
 from tests.support.commands import Done, kill_group
 from tests.support.harness import COLD, Job, wait_for
 from tests.support.held_runs import start_held

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from eosingest.errors import FatalError, SpecError, TemporaryError
-from eosingest.sources.postgres.look import Look, address_of, look
+from eosingest.sources.postgres.discover import Look, address_of, look
 from tests.integration.test_verbs import command
 from tests.support.harness import Job, assert_done, assert_refused, read_committed
 from tests.support.postgres import PASSWORD, Postgres, running_postgres

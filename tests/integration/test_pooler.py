@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eosingest.errors import FatalError, TemporaryError
-from eosingest.sources.postgres.look import address_of, look
+from eosingest.sources.postgres.discover import address_of, look
 from tests.support.harness import Job, assert_done, assert_refused, assert_verified
 from tests.support.pgbouncer import Pooler, pooled
 from tests.support.postgres import PASSWORD, Postgres, running_postgres

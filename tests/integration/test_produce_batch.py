@@ -19,9 +19,9 @@ from eosingest.kafka import produce_batch
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
+from eosingest.kafka.ports import ANY_PARTITION, FailureKind, KafkaFailure, Records
 from eosingest.kafka.produce_batch import BatchProducer
 from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
-from eosingest.kafka.protocols import ANY_PARTITION, FailureKind, KafkaFailure, Records
 from eosingest.spark.worker import binary_column
 from tests.support.harness import read_committed
 

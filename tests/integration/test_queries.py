@@ -15,7 +15,7 @@ import pytest
 
 from eosingest.errors import ChangedError, EosingestError
 from eosingest.protocol.source import Listing
-from eosingest.sources.postgres import holder
+from eosingest.sources.postgres import snapshot
 from eosingest.sources.postgres.reading.scan import scan_of
 from eosingest.sources.postgres.source import TableSource
 from eosingest.spark.record_columns import RecordSettings
@@ -219,8 +219,8 @@ def test_truncate_at_the_bad_moment(server: Postgres, rows: None, monkeypatch: p
         must_wait(server, *_EMPTIES)
         return holder_locked(connection, pid)
 
-    holder_locked = holder.locked
-    monkeypatch.setattr(holder, "locked", tried)
+    holder_locked = snapshot.locked
+    monkeypatch.setattr(snapshot, "locked", tried)
     asked = source(server, _READS)
     listing = asked.list()
     assert moments == ["before the snapshot"]

@@ -17,8 +17,8 @@ from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
+from eosingest.kafka.ports import LogRecord
 from eosingest.kafka.producer import ProducerSettings
-from eosingest.kafka.protocols import LogRecord
 from eosingest.protocol import scope
 from eosingest.protocol.source import Listing, Scope
 from eosingest.protocol.task_contract import TaskSettings

@@ -24,7 +24,7 @@ from eosingest.protocol.plan import Plan, PlannedSplit, make_plan
 from eosingest.sources.files.reading.rows import ReadSettings, file_rows
 from eosingest.sources.files.reading.splits import SCAN_NODES
 from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
-from eosingest.spark import narrow
+from eosingest.spark import plan_checks
 from eosingest.spark.record_columns import CORRUPT, SPLIT, RecordFrame, record_frame
 from tests.integration.test_spark_splits import ODD_NAMES, SIZE, spark
 from tests.support.builders import place
@@ -77,7 +77,7 @@ def plan_of(folder: Path, format: str) -> Plan:
 
 def frame_of(spark: SparkSession, settings: ReadSettings, plan: Plan) -> tuple[RecordFrame, Mapping[int, PlannedSplit]]:
     frame = record_frame(file_rows(spark, settings, plan, None), settings)
-    narrow.check_narrow(frame.records, SCAN_NODES)
+    plan_checks.check_narrow(frame.records, SCAN_NODES)
     splits, _ = frame.source.verified(frame.records)
     return frame, splits
 

@@ -11,7 +11,7 @@ import pytest
 
 from eosingest.errors import EosingestError, TemporaryError
 from eosingest.protocol.source import Listing
-from eosingest.sources.postgres import holder
+from eosingest.sources.postgres import snapshot
 from eosingest.sources.postgres.source import TableSource
 from tests.support.harness import Job, assert_done, assert_refused, assert_verified, wait_for
 from tests.support.held_runs import run_killed_at
@@ -89,7 +89,7 @@ def test_a_look_waits_for_nobody(server: Postgres) -> None:
 
 
 def test_a_writer_that_stays_open(server: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holder, "WAIT_S", 1)
+    monkeypatch.setattr(snapshot, "WAIT_S", 1)
     server.execute("insert into public.t (v) values ('early')")
     with opened(server) as late:
         late.execute("insert into public.t (v) values ('late')")

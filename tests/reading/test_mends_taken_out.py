@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eosingest.sources.files.formats.xml.columns import settings_of
 
 from eosingest.sources.files import source as source_files
 from eosingest.sources.files.bytes import codecs, magic, text_blocks
@@ -31,6 +30,7 @@ from eosingest.sources.files.formats import options as file_options
 from eosingest.sources.files.formats.xml import document
 from eosingest.sources.files.formats.xml import text as xml_text
 from eosingest.sources.files.formats.xml import values as xml_values
+from eosingest.sources.files.formats.xml.columns import settings_of
 from eosingest.sources.files.listing import partitions
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading import (
@@ -45,7 +45,7 @@ from eosingest.sources.files.reading import (
     valid_text,
     xml_scan,
 )
-from eosingest.spark import times
+from eosingest.spark import volatile_casts
 from tests.support.reading import lab as lab_module
 from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
 from tests.support.reading.play import play, sent_wrong
@@ -332,7 +332,7 @@ SWITCHES = [
     ),
     Switch(
         "expressions are filled in with today",
-        _set(times, "guarded", lambda frame: frame),
+        _set(volatile_casts, "guarded", lambda frame: frame),
         ("json/times/CAST", "json/times/date_format"),
     ),
     # Parquet and ORC
@@ -402,7 +402,9 @@ SWITCHES = [
         conf=(("spark.sql.parquet.filterPushdown", "true"), ("spark.sql.orc.filterPushdown", "true")),
     ),
     Switch(
-        "keys are addresses", _set(times, "refuse_unwritable_keys", _nothing), ("parquet/map keys/", "orc/map keys/")
+        "keys are addresses",
+        _set(volatile_casts, "refuse_unwritable_keys", _nothing),
+        ("parquet/map keys/", "orc/map keys/"),
     ),
     Switch(
         "a number is a time of any year",

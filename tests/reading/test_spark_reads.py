@@ -16,7 +16,7 @@ import zstandard
 from pyspark.sql import SparkSession
 
 from eosingest.errors import ChangedError, FatalError
-from eosingest.host import waiting
+from eosingest.host import interruptible
 from eosingest.host.interruption import never
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.sources.files.reading.inspect_files import inspect_pending
@@ -34,7 +34,7 @@ HALF = 110_000  # of the text, roughly: behind a block
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[Spark]:
-    spark = waiting.in_thread(
+    spark = interruptible.in_thread(
         lambda: session.start(
             job="reading", master="local[2]", conf={}, of_source=spark_conf(SPLIT_BYTES), log_file=None
         ),

@@ -11,15 +11,15 @@ from random import Random
 from typing import Any
 
 import pytest
-from eosingest.sources.files.formats.xml.columns import settings_of
-from eosingest.sources.files.formats.xml.document import Row, read_rows
-from eosingest.sources.files.formats.xml.schema import parse, problems
 
 from eosingest.errors import ChangedError, FatalError, SpecError
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.sources.files.bytes.text_blocks import BadTextError
 from eosingest.sources.files.formats.options import reader_options
 from eosingest.sources.files.formats.xml import document
+from eosingest.sources.files.formats.xml.columns import settings_of
+from eosingest.sources.files.formats.xml.document import Row, read_rows
+from eosingest.sources.files.formats.xml.schema import parse, problems
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.reading.xml_scan import XmlScan
 from eosingest.sources.files.source import FileSource

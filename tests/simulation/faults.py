@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from eosingest.kafka.memory.log import BrokerError
-from eosingest.kafka.protocols import LogRecord
+from eosingest.kafka.ports import LogRecord
 from eosingest.protocol.offsets import topic as offsets_topic
 from eosingest.protocol.transactional_ids import control_id, task_id
 from tests.simulation.network import LATE_COMMIT, LATE_REQUEST, LOSE_ANSWER, LOSE_COMMIT_ANSWER, LOSE_REQUEST

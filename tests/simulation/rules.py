@@ -15,13 +15,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from eosingest.kafka.memory.clients import MemoryAdmin
-from eosingest.protocol import control_log, folding, gaps, pins, scope, split_sequence, verdict, whole_job
+from eosingest.protocol import (
+    control_log,
+    data_loss,
+    merge_offsets,
+    pins,
+    scope,
+    single_transaction,
+    split_sequence,
+    verdict,
+)
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver import Driver
+from eosingest.protocol.job_lease import OwnedJob
 from eosingest.protocol.offsets import topic
 from eosingest.protocol.offsets.record import RunRecord
 from eosingest.protocol.offsets.state import JobState, TaskState
-from eosingest.protocol.owned_job import OwnedJob
 from eosingest.protocol.ownership import Ownership
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.planning import Planning
@@ -128,7 +137,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
         ),
     ),
     "a-changed-spec-is-proven": (
-        Edit(Planning, "_accept_change", "acceptance.refuse_unproven(rows, proof.sums)", "pass"),
+        Edit(Planning, "_accept_change", "accept_change.refuse_unproven(rows, proof.sums)", "pass"),
     ),
     "pins-come-from-a-committed-record": (
         Edit(Driver, "_run_read", "pins.carried_forward(log.mine, log.state.settled)", "log.mine"),
@@ -160,7 +169,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(Takeover, "_claim", "forgotten=seen.forgotten or lost", "forgotten=seen.forgotten"),
     ),
     "lost-progress-is-asked-for-twice": (
-        Edit(Takeover, "_claim", "seen = self._log.read_uncommitted()  # whoever", "pass  # whoever"),
+        Edit(Takeover, "_claim", "seen = self._log.read_uncommitted()  # a run", "pass  # a run"),
     ),
     "control-record-knows-its-offsets-topic": (
         Edit(
@@ -287,7 +296,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(Plan, "refuse_changes", 'if self.changed and on_change == "error":', "if False:"),
     ),
     "a-fold-has-the-sum-of-its-parts": (
-        Edit(folding, "_joined", "records=sum(part.records for part in parts)", "records=parts[-1].records"),
+        Edit(merge_offsets, "_joined", "records=sum(part.records for part in parts)", "records=parts[-1].records"),
     ),
     "what-is-folded-is-tombstoned-with-it": (Edit(OwnedJob, "commit_complete", "folded=gone", "folded=()"),),
     "a-gap-is-refused-unless-it-is-accepted": (
@@ -300,7 +309,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
     "what-the-driver-wrote-is-for-any-task": (
         Edit(TaskState, "_is_of_another_task", "task not in (self.task, record.DRIVER)", "task != self.task"),
     ),
-    "the-rest-of-a-source-row-is-gone-with-it": (Edit(gaps, "_moved", "        row_records=None,", "#"),),
+    "the-rest-of-a-source-row-is-gone-with-it": (Edit(data_loss, "_moved", "        row_records=None,", "#"),),
     # ---- dead letters ----------------------------------------------------------------------------------------------
     "a-dead-letter-is-in-its-offset-record": (
         Edit(SplitProgress, "take", "self.dead += letters.receipt(rows)", "pass"),
@@ -334,7 +343,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(
             Planning,
             "run",
-            "whole_job.refuse_half_sent(self._log.mine, plan, state.offsets.values())",
+            "single_transaction.refuse_half_sent(self._log.mine, plan, state.offsets.values())",
             "pass",
         ),
     ),
@@ -342,13 +351,13 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(Sending, "_commit_running", "whole=self._settings.whole)", "whole=True)"),
     ),
     "rows-of-runs-before-the-first-by-parts-are-no-part": (
-        Edit(whole_job, "refuse_half_sent", "offset.run >= first", "offset.run >= control.pinned_since"),
+        Edit(single_transaction, "refuse_half_sent", "offset.run >= first", "offset.run >= control.pinned_since"),
     ),
     "the-first-run-by-parts-counts": (
-        Edit(whole_job, "by_parts_since", "control.by_parts_since or control.run", "control.run"),
+        Edit(single_transaction, "by_parts_since", "control.by_parts_since or control.run", "control.run"),
     ),
     "one-transaction-for-all-ends-what-was-by-parts": (
-        Edit(whole_job, "by_parts_since", "0 if whole else", "control.by_parts_since if whole else"),
+        Edit(single_transaction, "by_parts_since", "0 if whole else", "control.by_parts_since if whole else"),
     ),
     "complete-ends-what-was-by-parts": (Edit(OwnedJob, "_completed", ", by_parts_since=0", ""),),
     "nothing-is-sent-where-a-row-cannot-be": (

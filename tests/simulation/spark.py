@@ -16,7 +16,7 @@ import numpy as np
 from eosingest.errors import ChangedError, EosingestError, IncompleteError
 from eosingest.host.interruption import Interruption
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
-from eosingest.kafka.protocols import OffsetsReader, Producer, Records
+from eosingest.kafka.ports import OffsetsReader, Producer, Records
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.driver_contract import DeadLetterOrder, DriverSettings, Prepared, Proof, Runtime, TopicCreation
 from eosingest.protocol.offsets.record import OffsetRecord

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, TemporaryError
-from eosingest.kafka.protocols import ANY_PARTITION
+from eosingest.kafka.ports import ANY_PARTITION
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import Batch

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from eosingest.host import failpoints
-from eosingest.kafka.protocols import LogRecord, Records
+from eosingest.kafka.ports import LogRecord, Records
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.offsets.state import JobState

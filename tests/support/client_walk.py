@@ -18,8 +18,8 @@ from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.memory.cluster import Cluster
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
+from eosingest.kafka.ports import FailureKind, KafkaFailure, OffsetsReader, Producer
 from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
-from eosingest.kafka.protocols import FailureKind, KafkaFailure, OffsetsReader, Producer
 from tests.support.harness import wait_for
 from tests.support.raw_kafka import RawKafka
 

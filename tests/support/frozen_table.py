@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from eosingest.kafka.protocols import Records
+from eosingest.kafka.ports import Records
 from eosingest.protocol.source import Fold, Json, Listing, Position, Scope, Split, SplitId, Version
 from eosingest.protocol.task_contract import Batch
 from eosingest.report.wording import Wording

@@ -11,7 +11,7 @@ from eosingest.host import failpoints
 from eosingest.host.interruption import Interruption
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.memory.cluster import Cluster
-from eosingest.kafka.protocols import LogRecord
+from eosingest.kafka.ports import LogRecord
 from eosingest.protocol.driver_contract import Runtime
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.transactional_ids import task_id

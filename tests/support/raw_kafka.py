@@ -24,7 +24,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from eosingest.kafka.memory.cluster import Offsets
 from eosingest.kafka.memory.log import BrokerError, Identity
-from eosingest.kafka.protocols import LogRecord
+from eosingest.kafka.ports import LogRecord
 
 _INIT_VERSION = 4
 _ADD_VERSION = 3

@@ -14,7 +14,7 @@ from typing import Any
 
 from eosingest.kafka.memory.cluster import Cluster
 from eosingest.kafka.memory.log import BrokerError, Identity
-from eosingest.kafka.protocols import LogRecord, OffsetsReader
+from eosingest.kafka.ports import LogRecord, OffsetsReader
 from tests.support.raw_kafka import RawKafka
 
 PARTITIONS = 2

@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 
-from eosingest.kafka.protocols import Records
+from eosingest.kafka.ports import Records
 from eosingest.protocol.source import Listing, Scope, Split
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from eosingest.host.interruption import Interruption
-from eosingest.kafka.protocols import LogRecord
+from eosingest.kafka.ports import LogRecord
 from eosingest.protocol.control_log import DriverKafka
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.driver_contract import DriverSettings, Prepared, Runtime

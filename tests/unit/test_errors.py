@@ -11,7 +11,7 @@ import pytest
 
 from eosingest import errors
 from eosingest.errors import EosingestError, InterruptedRunError, SpecError, listed, worst_exit_code
-from eosingest.kafka.protocols import FailureKind, KafkaFailure
+from eosingest.kafka.ports import FailureKind, KafkaFailure
 from eosingest.protocol.task import AttemptLostError
 
 CLASSES: list[type[EosingestError]] = [

@@ -85,6 +85,6 @@ def test_its_codes_of_bad_rows_and_headers_are_those_of_the_code() -> None:
     assert shown == set(re.findall(r'BadRow\(\w+, "([\w-]+)"', limits))
     (listed,) = re.findall(r"Headers: (.*?), how many bytes", PAGE, re.DOTALL)
     headers = {name.removeprefix("eosingest") for name in re.findall(r"`([\w.]+)`", listed)}
-    text = (ROOT / "eosingest" / "protocol" / "letters.py").read_text(encoding="utf-8")
+    text = (ROOT / "eosingest" / "protocol" / "dead_letters.py").read_text(encoding="utf-8")
     made = re.findall(r'^        "(\w+)": ', text, re.MULTILINE) + re.findall(r'"eosingest\.(truncated)"', text)
     assert headers == {f".{name}" for name in made}

@@ -34,7 +34,7 @@ def test_the_page_shows_each_kind_of_login() -> None:
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
 def test_both_clients_take_what_the_page_shows(tmp_path: Path, block: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from eosingest.kafka.connecting import tls
+    from eosingest.kafka.admin_config import tls
 
     Certificates(tmp_path / "certificates").make()
     for name in ("LOCKED_PASSWORD", "CLIENT_SECRET"):

@@ -1,4 +1,4 @@
-"""Clients of the Kafka in memory, behind the protocols of protocols.py: what librdkafka and kafka-python do of their own.
+"""Clients of the Kafka in memory, behind the protocols of ports.py: what librdkafka and kafka-python do of their own.
 
 Between the core (driver.py, task.py) and log.py. Every request goes through a `Network`, which may lose it, lose its
 answer, or deliver it late; the clients retry as the real ones do, and give up as they do.
@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from eosingest.errors import TemporaryError
 from eosingest.kafka.memory.cluster import Cluster
 from eosingest.kafka.memory.log import BrokerError, Identity
-from eosingest.kafka.protocols import (
+from eosingest.kafka.ports import (
     ANY_PARTITION,
     REPEATED_COMMIT_S,
     FailureKind,

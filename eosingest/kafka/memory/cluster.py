@@ -21,7 +21,7 @@ from functools import partial
 from typing import NamedTuple
 
 from eosingest.kafka.memory.log import BrokerError, Entry, Identity, Log
-from eosingest.kafka.protocols import LogRecord
+from eosingest.kafka.ports import LogRecord
 
 MAX_EPOCH = 32_767
 _EXPIRATION_S = 7 * 86_400.0

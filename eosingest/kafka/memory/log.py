@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from eosingest.kafka.protocols import LogRecord
+from eosingest.kafka.ports import LogRecord
 
 
 class BrokerError(Exception):

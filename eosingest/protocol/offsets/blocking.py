@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from eosingest.errors import TemporaryError
-from eosingest.kafka.protocols import Admin, OpenTransaction
+from eosingest.kafka.ports import Admin, OpenTransaction
 
 _WAIT = "nothing is lost or sent twice: wait for that transaction's timeout, or end its producer"
 

@@ -1,6 +1,6 @@
 """The record of a gap: what was deleted from the source before it was read, and a run was told to go on behind it.
 
-Written with `running` beside the moved position (protocol/gaps.py), and kept for the job's life: `status` and `verify` name it.
+Written with `running` and the moved position (protocol/data_loss.py), kept for the job's life: `status` and `verify` name it.
 """
 
 from __future__ import annotations

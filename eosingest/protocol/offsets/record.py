@@ -241,7 +241,7 @@ class ControlRecord(wire.Record):
     while it is the same, the items need not be looked at again for columns that the schema does not have.
     `encodings` pins by which registered schemas keys and values are encoded, as text that only their maker reads; "" for none.
     `dead_letters`: where rows went that could not be sent; None while none may. `by_parts_since`: the first run
-    that may have sent rows in several transactions since the job was last complete; 0 for none (whole_job.py).
+    that may have sent rows in several transactions since the job was last complete; 0 for none (single_transaction.py).
     `scope` pins the source's scope, from `running` until `complete`; None for a source that freezes nothing.
     `forgotten` says that `--from-scratch` claimed a job whose progress was lost: until it sends, only another such run may.
     `records_total` is the sum over the job's offset records at that time: fewer later means that progress was lost.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from eosingest.errors import FatalError
-from eosingest.kafka.protocols import LogRecord
+from eosingest.kafka.ports import LogRecord
 from eosingest.protocol.offsets import record, wire
 from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS, DeadLetterPin, DeadLetters
 from eosingest.protocol.offsets.gap import GapRecord

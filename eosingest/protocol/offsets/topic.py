@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eosingest.errors import FatalError, TemporaryError
-from eosingest.kafka.protocols import Admin, FailureKind, KafkaFailure, OffsetsReader, TopicDescription
+from eosingest.kafka.ports import Admin, FailureKind, KafkaFailure, OffsetsReader, TopicDescription
 from eosingest.protocol.offsets.state import JobState
 
 PARTITIONS = 5

@@ -1,7 +1,7 @@
 """Jobs that go on behind the last key that was sent: which tables allow it, and which keys do not keep to it.
 
-Between holder.py, which waits for open writers before it takes the snapshot, and source.py. It rests on the sequence that gives
-a table's keys: an INSERT has its lock on the table before it draws one, so behind that wait no lower key is still to come.
+Between snapshot.py, which waits for open writers before it takes the snapshot, and source.py. It relies on the sequence of a
+table's keys: an INSERT has its lock on the table before it draws one, so behind that wait no lower key is still to come.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 from eosingest.errors import ChangedError, FatalError, SpecError
 from eosingest.protocol.source import Fold
+from eosingest.sources.postgres.keyset_sql import quoted
 from eosingest.sources.postgres.ranges import WHOLE_KEYS, KeyRange, KeyValue, Relation
-from eosingest.sources.postgres.walk import quoted
 
 _KEPT = 50  # ranges that are never folded, the last ones
 # Of what a table is, and of the sequence that its column's default draws from, or that an identity column has.

@@ -17,8 +17,8 @@ from typing import Any
 from eosingest.errors import SpecError, TemporaryError
 from eosingest.sources.postgres.catalogue import Found, ResultColumn, columns_of, keys_of, refuse_encoding
 from eosingest.sources.postgres.connection import one_line
+from eosingest.sources.postgres.keyset_sql import key_order, key_values
 from eosingest.sources.postgres.ranges import Relation
-from eosingest.sources.postgres.walk import key_order, key_values
 
 NAME, SAID = "query", "the query"  # in names of ranges, and in messages
 

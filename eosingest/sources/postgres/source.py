@@ -1,6 +1,6 @@
 """A table or a query as a source: cuts it into ranges of its key, freezes them, holds the snapshot that a run's tasks read in.
 
-begin (holder.py) ─▶ Found ─▶ prove, cut (walk.py) ─▶ the scope ─▶ items: a range, a split, the snapshot's name
+begin (snapshot.py) ─▶ Found ─▶ prove, cut (keyset_sql.py) ─▶ the scope ─▶ items: a range, a split, the snapshot's name
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from eosingest.protocol.source import Fold, Item, Json, Listing, Scope, SplitId, Version
-from eosingest.sources.postgres import changed
+from eosingest.sources.postgres import errors
 from eosingest.sources.postgres.catalogue import Found
 from eosingest.sources.postgres.connection import READ_ONLY, Table, connect, conninfo, explained, transaction
-from eosingest.sources.postgres.holder import begin, exported, look
 from eosingest.sources.postgres.incremental import folds, last_sent, refuse_keys_ahead
+from eosingest.sources.postgres.keyset_sql import cut, prove
 from eosingest.sources.postgres.query import NAME
 from eosingest.sources.postgres.ranges import (
     TEXT_KEYS,
@@ -28,7 +28,7 @@ from eosingest.sources.postgres.ranges import (
     ranges_of,
     split_of,
 )
-from eosingest.sources.postgres.walk import cut, prove
+from eosingest.sources.postgres.snapshot import begin, exported, look
 
 
 class TableSource:
@@ -130,7 +130,7 @@ class TableSource:
     def _refuse_other(self, found: Found, known: Iterable[str]) -> None:
         for identity in known:
             if identity != found.relation.identity:
-                raise changed.another(found.relation, identity)
+                raise errors.another(found.relation, identity)
 
     # ---- items and splits ------------------------------------------------------------------------------------------
 
@@ -203,9 +203,9 @@ def _refuse_altered(found: Found, scope: Scope) -> None:
     """Raise ChangedError where the columns or the key are not as they were frozen."""
     relation = found.relation
     if scope["columns"] != relation.typed:
-        raise changed.altered(relation, f"its columns are {relation.typed} now, and were {scope['columns']}")
+        raise errors.altered(relation, f"its columns are {relation.typed} now, and were {scope['columns']}")
     if scope["key"] != relation.keyed:
-        raise changed.altered(relation, f"the key is {relation.keyed} now, and was {scope['key']}")
+        raise errors.altered(relation, f"the key is {relation.keyed} now, and was {scope['key']}")
 
 
 def source_of(table: Table, directory: Path, check: Callable[[], None]) -> TableSource:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from eosingest.errors import EosingestError
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
-from eosingest.kafka.protocols import OpenTransaction, TopicDescription
-from eosingest.sources.topics import changed
+from eosingest.kafka.ports import OpenTransaction, TopicDescription
+from eosingest.sources.topics import errors
 from eosingest.sources.topics.ranges import Frozen, RangeSplit
 
 _NAMED_AT_MOST = 5
@@ -68,7 +68,7 @@ def refuse_cut_off(
 ) -> None:
     """Raise ChangedError for the first range that the log does not have any more to its end."""
     for split, end in cut_off(admin, topic, partitions, read):
-        raise changed.truncated(topic.name, split.partition, split.end, end)
+        raise errors.truncated(topic.name, split.partition, split.end, end)
 
 
 def held_back(

@@ -24,7 +24,7 @@ from eosingest.protocol.source import (
     SplitId,
 )
 from eosingest.report.wording import Wording
-from eosingest.sources.topics import changed
+from eosingest.sources.topics import errors
 
 _KEPT = 50  # ranges of a partition that are never folded, the last ones
 WORDING = Wording(
@@ -79,7 +79,7 @@ class RangeSplit(Split):
     @property
     def label(self) -> str:
         """Topic, partition and offsets."""
-        return changed.place(self.topic, self.partition, self.start, self.end)
+        return errors.place(self.topic, self.partition, self.start, self.end)
 
     @property
     def home(self) -> Home | None:
@@ -156,7 +156,7 @@ def gap_of(split: RangeSplit, reached: Reached | None, earliest: int) -> Gap | N
     if first >= end:
         return None
     name = range_name(split.topic, split.partition, first)
-    text = changed.place(split.topic, split.partition, first, end)
+    text = errors.place(split.topic, split.partition, first, end)
     return Gap(split.id, name, text, end - first, end - 1, POSITION_KIND_OFFSET)
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from eosingest.errors import FatalError, SpecError, TemporaryError
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
-from eosingest.kafka.protocols import FailureKind, KafkaFailure, TopicDescription
+from eosingest.kafka.ports import FailureKind, KafkaFailure, TopicDescription
 from eosingest.kafka.topic_reader import TopicReader
 from eosingest.protocol.source import Fold, Gap, Item, Json, LeftOut, Listing, Reached, Scope, Split, SplitId, Version
-from eosingest.sources.topics import changed
+from eosingest.sources.topics import errors
 from eosingest.sources.topics.client import Table, sink_client, source_client
 from eosingest.sources.topics.cluster import Partition, cut_off, held_back, partitions_of, refuse_cut_off
 from eosingest.sources.topics.ranges import (
@@ -220,7 +220,7 @@ class TopicSource:
 
     def refuse_gaps(self, gaps: Sequence[Gap]) -> None:
         """Raise ChangedError for gaps behind which the run was not told to go on."""
-        raise changed.unread([gap.text for gap in gaps])
+        raise errors.unread([gap.text for gap in gaps])
 
     # ---- the cluster -----------------------------------------------------------------------------------------------
 
@@ -273,7 +273,7 @@ class TopicSource:
     def _refuse_other(self, topic: TopicDescription, known: Iterable[str]) -> None:
         for topic_id in known:
             if topic_id != topic.topic_id:
-                raise changed.recreated(self._topic, topic_id, topic.topic_id)
+                raise errors.recreated(self._topic, topic_id, topic.topic_id)
 
     def _read_one(self, client: ClientSettings, partitions: Sequence[Partition]) -> None:
         """Read the first record of a partition that has one: whether a task may, and can, is known before anybody is fenced."""

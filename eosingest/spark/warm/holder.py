@@ -25,7 +25,7 @@ from typing import Any
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
-from eosingest.host import other_process, waiting
+from eosingest.host import interruptible, other_process
 from eosingest.spark.warm import channel, clean, key
 from eosingest.spark.warm.channel import Channel
 from eosingest.spark.without_pandas import keep_converters_from_pandas
@@ -183,7 +183,7 @@ class Holder:
 
     def _in_jvm(self, step: Any, within_s: float) -> Any:
         """Do a step in the JVM. Raises what it raises; TimeoutError."""
-        return waiting.begin(lambda: step(self._gateway.jvm), "warm-jvm").result(within_s)
+        return interruptible.begin(lambda: step(self._gateway.jvm), "warm-jvm").result(within_s)
 
     def _end_for(self, connection: Channel) -> None:
         """End by `spark down`, unless a run uses a JVM that answers."""

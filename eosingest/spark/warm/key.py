@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import eosingest
-from eosingest.spark import class_archive, jvm, site
+from eosingest.spark import class_archive, jvm, spark_defaults
 from eosingest.spark.daemon import WORKING_FOLDER
 
 # Only terminals, shells, the command line and our workers read these; pyspark sets the last two in a driver's process.
@@ -109,7 +109,10 @@ def _has_relative(name: str, text: str) -> bool:
 
 
 def _configuration() -> list[Path]:
-    named = [site.conf_folder(pip_only=True), *(os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"))]
+    named = [
+        spark_defaults.conf_folder(pip_only=True),
+        *(os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")),
+    ]
     return [path for place in named if place for path in sorted(Path(place).glob("*"))]
 
 

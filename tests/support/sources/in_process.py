@@ -27,7 +27,7 @@ from eosingest.audit.session import SparkAuditor
 from eosingest.errors import EosingestError
 from eosingest.host.interruption import Interruption, never
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.protocols import LogRecord
+from eosingest.kafka.ports import LogRecord
 from eosingest.protocol import scope
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver import Driver
@@ -47,7 +47,7 @@ from eosingest.records.limits import topic_limits
 from eosingest.report.model import RunReport
 from eosingest.spark import session
 from eosingest.spark.direct import DirectInputs
-from eosingest.spark.end_row import with_end_row
+from eosingest.spark.end_marker import with_end_row
 from eosingest.spark.failures import FROM_THE_JVM
 from eosingest.spark.job import SparkLauncher, SparkSettings
 from eosingest.spark.reading import DirectReading, FrameReading

@@ -15,7 +15,7 @@ from eosingest.app.peek import PeekSettings
 from eosingest.cli import main as cli
 from eosingest.cli import peek as verb
 from eosingest.errors import FatalError, TemporaryError
-from eosingest.kafka.protocols import FailureKind, KafkaFailure, OffsetRange, TopicDescription
+from eosingest.kafka.ports import FailureKind, KafkaFailure, OffsetRange, TopicDescription
 from eosingest.report.model import PeekReport
 
 

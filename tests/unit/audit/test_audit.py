@@ -7,7 +7,7 @@ import random
 import pytest
 
 from eosingest.audit.receipts import Extent, Slice, expected_of, extents, shares
-from eosingest.kafka.protocols import OffsetRange
+from eosingest.kafka.ports import OffsetRange
 from eosingest.protocol.offsets.record import Audit, OffsetRecord
 from eosingest.records.checksum import MODULUS, Totals, record_hash, record_hashes
 from tests.support.builders import offset_record

@@ -14,7 +14,7 @@ OTHER_PYTHON = (
     "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run"
     " with different minor versions."
 )
-WORKER = "Traceback (most recent call last):\n  File x\neosingest.kafka.protocols.KafkaFailure: "
+WORKER = "Traceback (most recent call last):\n  File x\neosingest.kafka.ports.KafkaFailure: "
 
 
 @pytest.mark.parametrize(

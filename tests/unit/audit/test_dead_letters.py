@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from eosingest.audit import letters
-from eosingest.audit.letters import FoundLetters, Reading, judge
+from eosingest.audit import dead_letters
+from eosingest.audit.dead_letters import FoundLetters, Reading, judge
 from eosingest.audit.receipts import INCONCLUSIVE, MISMATCH, VERIFIED, Judgement
 from eosingest.errors import ChangedError, TemporaryError
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.protocols import OffsetRange, OpenTransaction, TopicDescription
+from eosingest.kafka.ports import OffsetRange, OpenTransaction, TopicDescription
 from eosingest.protocol.offsets.dead_letters import DeadLetterPin, DeadLetters
 from eosingest.protocol.offsets.state import JobState
 from eosingest.records.checksum import Totals
@@ -59,9 +59,9 @@ class Brokers:
 
 
 def audited(brokers: Brokers, pin: DeadLetterPin | None, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any] | None:
-    monkeypatch.setattr(letters, "_read", lambda reading, pin, ends, job: FoundLetters(Totals(ends[0], 0), 0))
+    monkeypatch.setattr(dead_letters, "_read", lambda reading, pin, ends, job: FoundLetters(Totals(ends[0], 0), 0))
     reading = Reading(cast(Any, brokers), ClientSettings("b:9092", {}), 0.0, lambda: None)
-    return letters.audited(reading, pin, JobState("job"), Judgement(VERIFIED), "job")
+    return dead_letters.audited(reading, pin, JobState("job"), Judgement(VERIFIED), "job")
 
 
 def test_a_job_without_a_dead_letter_topic(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from eosingest.cli import plan, run, status, words
+from eosingest.cli import formatting, plan, run, status
 from eosingest.cli.render import Renderer, logging_to
 from eosingest.cli.result import Result
 from eosingest.errors import (
@@ -24,7 +24,7 @@ from eosingest.errors import (
     SpecError,
     TemporaryError,
 )
-from eosingest.kafka.protocols import OpenTransaction
+from eosingest.kafka.ports import OpenTransaction
 from eosingest.report.model import PlanReport, RunReport, StatusReport
 from eosingest.sources.files.listing.source_file import WORDING
 
@@ -345,7 +345,7 @@ def test_verbose_shows_the_log(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_size(number: int, text: str) -> None:
-    assert words.size(number) == text
+    assert formatting.size(number) == text
 
 
 @pytest.mark.parametrize(
@@ -353,12 +353,12 @@ def test_size(number: int, text: str) -> None:
     [(0.04, "0.0 s"), (4.21, "4.2 s"), (59.96, "1 min 00 s"), (75, "1 min 15 s"), (7209, "2 h 00 min 09 s")],
 )
 def test_duration(seconds: float, text: str) -> None:
-    assert words.duration(seconds) == text
+    assert formatting.duration(seconds) == text
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "00:00:00"), (80, "00:01:20"), (360_000, "100:00:00")])
 def test_clock(seconds: float, text: str) -> None:
-    assert words.clock(seconds) == text
+    assert formatting.clock(seconds) == text
 
 
 def test_status_says_whether_a_run_is_alive_and_what_a_failed_one_said() -> None:

@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from eosingest.errors import InterruptedRunError
+from eosingest.host.interruptible import Threads, in_thread, result_of
 from eosingest.host.interruption import SETTLE_S, Interruption, never
-from eosingest.host.waiting import Threads, in_thread, result_of
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from tests.support.harness import wait_for

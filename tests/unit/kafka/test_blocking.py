@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from eosingest.errors import TemporaryError
-from eosingest.kafka.protocols import Admin, OpenTransaction
+from eosingest.kafka.ports import Admin, OpenTransaction
 from eosingest.protocol.offsets.blocking import blocked_read
 
 

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import cimpl
 
 from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.ports import FailureKind, KafkaFailure, Records
 from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
-from eosingest.kafka.protocols import FailureKind, KafkaFailure, Records
 from eosingest.spark.worker import binary_column
 
 PRODUCE, ADD_PARTITIONS_TO_TXN = 0, 24

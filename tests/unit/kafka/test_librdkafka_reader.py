@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from eosingest.kafka import offsets_reader
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
-from eosingest.kafka.protocols import FailureKind, KafkaFailure
+from eosingest.kafka.ports import FailureKind, KafkaFailure
 
 
 class Consumer:

@@ -12,7 +12,7 @@ from eosingest.errors import TemporaryError
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader, NoAnswerError
 from eosingest.kafka.memory.cluster import Cluster, Offsets, State
 from eosingest.kafka.memory.log import BrokerError, Identity, Log
-from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogRecord, Records
+from eosingest.kafka.ports import FailureKind, KafkaFailure, LogRecord, Records
 
 _T = TypeVar("_T")
 TOPIC = "t"

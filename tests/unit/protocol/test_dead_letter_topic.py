@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from eosingest.errors import ChangedError, FatalError
-from eosingest.kafka.protocols import OffsetRange, TopicDescription
+from eosingest.kafka.ports import OffsetRange, TopicDescription
 from eosingest.protocol import dead_letter_topic
 from eosingest.protocol.driver_contract import DeadLetterOrder
 from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS, DeadLetterPin, DeadLetters

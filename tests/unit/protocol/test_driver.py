@@ -11,7 +11,7 @@ import pytest
 from eosingest.errors import ChangedError, EosingestError, SpecError, TemporaryError
 from eosingest.kafka.memory.clients import MemoryAdmin
 from eosingest.kafka.memory.log import Entry
-from eosingest.kafka.protocols import OpenTransaction
+from eosingest.kafka.ports import OpenTransaction
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.driver_contract import DeadLetterOrder, DriverSettings, Prepared
 from eosingest.protocol.offsets import record, topic

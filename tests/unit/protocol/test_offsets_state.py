@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eosingest.errors import FatalError
-from eosingest.kafka.protocols import LogRecord
+from eosingest.kafka.ports import LogRecord
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import (
     CLAIMED,

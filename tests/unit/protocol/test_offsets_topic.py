@@ -12,7 +12,7 @@ import pytest
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
 from eosingest.errors import FatalError, TemporaryError
-from eosingest.kafka.protocols import (
+from eosingest.kafka.ports import (
     FailureKind,
     KafkaFailure,
     LogRecord,
@@ -71,7 +71,7 @@ def test_partition_of_a_job() -> None:
 
 @dataclass
 class Reader:
-    """A partition of which the last records lie behind an open transaction (`kafka.protocols.OffsetsReader`)."""
+    """A partition of which the last records lie behind an open transaction (`kafka.ports.OffsetsReader`)."""
 
     entries: dict[int, LogRecord]
     high: int
@@ -193,7 +193,7 @@ def test_a_read_may_wait_for_two_transaction_timeouts_and_10_s() -> None:
 
 @dataclass
 class Cluster:
-    """The part of `kafka.protocols.Admin` that the topic needs, over one topic that is there or not."""
+    """The part of `kafka.ports.Admin` that the topic needs, over one topic that is there or not."""
 
     policy: str | None = None
     readable: bool = True

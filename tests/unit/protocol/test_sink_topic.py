@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from eosingest.kafka.protocols import Admin, OpenTransaction, TopicDescription
+from eosingest.kafka.ports import Admin, OpenTransaction, TopicDescription
 from eosingest.protocol import sink_topic
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from eosingest.errors import ChangedError
-from eosingest.kafka.protocols import ANY_PARTITION, FailureKind, KafkaFailure, LogRecord, Records
+from eosingest.kafka.ports import ANY_PARTITION, FailureKind, KafkaFailure, LogRecord, Records
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import Claim, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
@@ -156,7 +156,7 @@ class World:
 
 
 class Producer:
-    """Records what it is asked (`kafka.protocols.Producer`); closed producers and wrong orders are bugs of the task."""
+    """Records what it is asked (`kafka.ports.Producer`); closed producers and wrong orders are bugs of the task."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -216,7 +216,7 @@ class Producer:
 
 
 class Reader:
-    """Reads the world's log (`kafka.protocols.OffsetsReader`); `read` is said once per read that finds something."""
+    """Reads the world's log (`kafka.ports.OffsetsReader`); `read` is said once per read that finds something."""
 
     def __init__(self, world: World) -> None:
         self.world = world

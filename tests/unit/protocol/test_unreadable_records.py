@@ -17,7 +17,7 @@ from eosingest.app import assemble
 from eosingest.cli import main as cli
 from eosingest.errors import FatalError
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.protocols import LogRecord, Records
+from eosingest.kafka.ports import LogRecord, Records
 from eosingest.protocol.offsets import record, scope_piece, topic
 from eosingest.protocol.offsets.gap import GapRecord
 from eosingest.protocol.offsets.state import JobState, TaskState

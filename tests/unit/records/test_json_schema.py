@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eosingest.errors import SpecError
-from eosingest.kafka.protocols import Records
+from eosingest.kafka.ports import Records
 from eosingest.protocol.task_contract import Batch
 from eosingest.records.encoding import JSON, Encoding
 from eosingest.records.json_schema import JsonSchemaCheck, checks_of

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eosingest.kafka.protocols import ANY_PARTITION, NO_PARTITION
+from eosingest.kafka.ports import ANY_PARTITION, NO_PARTITION
 from eosingest.records.limits import BadRow, TopicLimits, bad_rows, topic_limits
 
 DAY_MS = 86_400_000

@@ -26,7 +26,7 @@ from pyarrow import orc, parquet
 from eosingest.cli import main as cli
 from eosingest.errors import FatalError
 from eosingest.sniff import Found, sniff
-from eosingest.sniff.misspelt import misspelt
+from eosingest.sniff.column_typos import misspelt
 from eosingest.spec import load
 from tests.support.programs import find_program
 

@@ -11,7 +11,7 @@ import pytest
 
 from eosingest.errors import SpecError
 from eosingest.sources.postgres.connection import check_url
-from eosingest.sources.postgres.look import Address, address_of
+from eosingest.sources.postgres.discover import Address, address_of
 from eosingest.spec import spec_for_table
 
 SECRET = "hunter2"

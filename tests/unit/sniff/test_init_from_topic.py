@@ -14,9 +14,9 @@ import pytest
 from eosingest import broker
 from eosingest.cli import main as cli
 from eosingest.errors import EosingestError, FatalError, SpecError, TemporaryError
-from eosingest.kafka.protocols import FailureKind, KafkaFailure, LogEnd, OffsetRange, TopicDescription
-from eosingest.sources.topics import look as look_module
-from eosingest.sources.topics.look import Address, address_of, id_fields, kind_of
+from eosingest.kafka.ports import FailureKind, KafkaFailure, LogEnd, OffsetRange, TopicDescription
+from eosingest.sources.topics import discover as look_module
+from eosingest.sources.topics.discover import Address, address_of, id_fields, kind_of
 from eosingest.spec import load
 
 SECRET = "hunter2"

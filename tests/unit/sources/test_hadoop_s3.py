@@ -38,7 +38,7 @@ def test_one_that_is_among_sparks_jars_is_not_fetched(monkeypatch: pytest.Monkey
 
 def test_under_spark_submit_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ivy, "fetched", lambda *_: pytest.fail("fetched"))
-    monkeypatch.setattr("eosingest.spark.site.is_submitted", lambda: True)
+    monkeypatch.setattr("eosingest.spark.spark_defaults.is_submitted", lambda: True)
     assert hadoop_s3.jars({}) == []
 
 

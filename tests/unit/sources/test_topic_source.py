@@ -12,7 +12,7 @@ import pytest
 from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError
 from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.protocols import (
+from eosingest.kafka.ports import (
     FailureKind,
     KafkaFailure,
     LogEnd,

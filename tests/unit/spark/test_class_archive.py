@@ -15,7 +15,7 @@ from eosingest.app import prepare
 from eosingest.errors import FatalError
 from eosingest.host.host_lock import HostLock
 from eosingest.sources.registry import FILES
-from eosingest.spark import class_archive, training
+from eosingest.spark import class_archive, warmup
 from eosingest.spec import Spec, load
 
 SPEC = """\
@@ -111,7 +111,7 @@ def test_a_failure_is_remembered_for_a_day() -> None:
 def test_a_full_disk_is_told_before_it_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=200 << 20))
     with pytest.raises(FatalError, match="room for 200 MiB"):
-        training.Training(FILES.rehearsal(), None, lambda: None).write_archive()
+        warmup.Training(FILES.rehearsal(), None, lambda: None).write_archive()
     assert list(class_archive.folder().iterdir()) == []
 
 
@@ -123,7 +123,7 @@ def test_what_killed_ones_left_is_removed(monkeypatch: pytest.MonkeyPatch) -> No
     os.utime(old, (time.time() - 10_000,) * 2)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
     with pytest.raises(FatalError):
-        training.Training(FILES.rehearsal(), None, lambda: None).write_archive()
+        warmup.Training(FILES.rehearsal(), None, lambda: None).write_archive()
     assert list(class_archive.folder().iterdir()) == [young]
 
 
@@ -206,5 +206,5 @@ def test_the_configuration_folder_of_spark(tmp_path: Path, monkeypatch: pytest.M
     (conf / "spark-defaults.conf").touch()
     assert class_archive.folder_on_class_path() == conf
     with pytest.raises(FatalError, match="Java archives no classes then") as raised:
-        training.Training(FILES.rehearsal(), None, lambda: None).write_archive()
+        warmup.Training(FILES.rehearsal(), None, lambda: None).write_archive()
     assert raised.value.code == "no-archive"

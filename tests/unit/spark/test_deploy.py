@@ -15,7 +15,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from eosingest.spark.site import spark_defaults
+from eosingest.spark.spark_defaults import spark_defaults
 from eosingest.spec import load
 
 ROOT = Path(__file__).parents[3]

@@ -15,7 +15,7 @@ import pytest
 from eosingest.errors import FatalError, TemporaryError
 from eosingest.spark import cluster, executors
 from eosingest.spark.cluster import Bound, Registered, refuse_unready
-from eosingest.spark.environment import differences, unfit
+from eosingest.spark.executor_errors import differences, unfit
 from eosingest.spark.executors import Asked, LossWatch, Watch, asked, tasks_for
 from eosingest.spark.probe import MODULES, OURS, Found, probe
 

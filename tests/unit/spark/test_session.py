@@ -47,10 +47,10 @@ def no_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_archive_is_looked_for_under_spark_submit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when the jars of a pyspark that is a zip are listed: a traceback instead of a run."""
-    monkeypatch.setattr(jvm.site, "is_submitted", lambda: True)
+    monkeypatch.setattr(jvm.spark_defaults, "is_submitted", lambda: True)
     monkeypatch.setattr(jvm.class_archive, "option_to_use", lambda given: "-XX:SharedArchiveFile=there.jsa")
     assert "SharedArchiveFile" not in java_options("local[2]", {}, {})[DRIVER]
-    monkeypatch.setattr(jvm.site, "is_submitted", lambda: False)
+    monkeypatch.setattr(jvm.spark_defaults, "is_submitted", lambda: False)
     assert "SharedArchiveFile" in java_options("local[2]", {}, {})[DRIVER]
 
 

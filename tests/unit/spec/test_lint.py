@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eosingest.app.further_checks import further_problems
+from eosingest.app.lint import further_problems
 from eosingest.errors import SpecError
 from eosingest.spec import load
 from eosingest.spec.columns import columns_of

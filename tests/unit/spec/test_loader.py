@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eosingest.errors import SpecError
-from eosingest.spark.site import spark_master
+from eosingest.spark.spark_defaults import spark_master
 from eosingest.spec import Spec, load, resolve_properties
 from eosingest.spec.values import ROW_AS_JSON
 

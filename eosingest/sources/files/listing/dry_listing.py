@@ -1,4 +1,4 @@
-"""A source whose files are listed and cut, and not read for their versions: for a plan that is only shown."""
+"""Lists and cuts files without reading them for their versions: for a plan that is only shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens a file as it was listed, and makes the one error where it is not: for all who read one, the inspection and the tasks.
+"""Opens a file as it was listed, and makes the error where it is not: for the inspection and the tasks.
 
 The open file is compared with the listing before and after it is read.
 """

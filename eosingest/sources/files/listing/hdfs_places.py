@@ -18,8 +18,8 @@ from itertools import islice
 from typing import Any
 
 from eosingest.errors import FatalError, SpecError
+from eosingest.host.interruptible import Threads
 from eosingest.host.interruption import never
-from eosingest.host.waiting import Threads
 from eosingest.protocol.source import Version
 from eosingest.sources.files.listing import etags
 from eosingest.sources.files.listing.errors import while_listed

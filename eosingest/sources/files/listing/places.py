@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from eosingest.errors import SpecError
-from eosingest.host.waiting import begin, result_of
+from eosingest.host.interruptible import begin, result_of
 from eosingest.protocol.source import Version
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.storage.port import Status, Storage, UnreachableError

@@ -19,7 +19,7 @@ from eosingest.host import ivy
 from eosingest.host.paths import cache_directory
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.storage.s3 import S3Storage, parted
-from eosingest.spark import site
+from eosingest.spark import spark_defaults
 from eosingest.spark.causes import innermost
 
 _FETCH_S = 1800.0
@@ -85,7 +85,7 @@ def jars(conf: Mapping[str, str]) -> list[str]:
     """
     if "spark.hadoop.fs.s3a.impl" in conf or any("hadoop-aws" in value for value in conf.values()):
         return []
-    if ivy.spark_jars("hadoop-aws-*.jar") or site.is_submitted():
+    if ivy.spark_jars("hadoop-aws-*.jar") or spark_defaults.is_submitted():
         return []
     versions = {jar.stem.rpartition("-")[2] for jar in ivy.spark_jars("hadoop-client-api-*.jar")}
     hadoop = next(iter(versions), "")

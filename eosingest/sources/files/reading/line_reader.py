@@ -19,7 +19,7 @@ import numpy as np
 
 from eosingest.errors import FatalError
 from eosingest.kafka.columns import BinaryColumn
-from eosingest.kafka.protocols import Records
+from eosingest.kafka.ports import Records
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task_contract import Batch

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from eosingest.errors import FatalError
-from eosingest.spark.times import NO_DATE
+from eosingest.spark.volatile_casts import NO_DATE
 from eosingest.spec.expressions import quote_name
 
 _VALUE = "«value»"

@@ -21,7 +21,7 @@ from eosingest.sources.files.cuts import file_split, split_of
 from eosingest.sources.files.listing.names import metadata_file_path
 from eosingest.sources.files.listing.source_file import SourceFile, as_file
 from eosingest.sources.files.reading.planned_files import pending_files
-from eosingest.spark.narrow import nodes_of
+from eosingest.spark.plan_checks import nodes_of
 
 SCAN_NODES = frozenset({"FileSourceScanExec"})
 # How the path of a row's file begins in `_metadata.file_path`, and in `input_file_name()`.

@@ -1,4 +1,4 @@
-"""Reads a few files as a run reads them, for the training run that writes the JVM's class data archive (spark/training.py)."""
+"""Reads a few files as a run reads them, for the training run that writes the JVM's class data archive (spark/warmup.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.reading.scan import FileScan, spark_conf
 from eosingest.sources.files.source import FileSource
-from eosingest.spark import narrow
+from eosingest.spark import plan_checks
 from eosingest.spark.record_columns import record_frame
 
 _SPLIT_SIZE = 1 << 20
@@ -51,6 +51,6 @@ def _records(spark: SparkSession, format: str, folder: Path) -> DataFrame:
     )
     scan = FileScan(read, {})
     frame = record_frame(scan.frame(spark, plan, None, 2), read)
-    narrow.check_narrow(frame.records, scan.scan_nodes)
+    plan_checks.check_narrow(frame.records, scan.scan_nodes)
     frame.source.verified(frame.records)
     return frame.records

@@ -26,8 +26,8 @@ from eosingest.sources.postgres.connection import (
     opening,
     refuse_settings,
 )
+from eosingest.sources.postgres.keyset_sql import rows_query
 from eosingest.sources.postgres.ranges import KEY_COLUMN, KeyValue, TableRange, as_range, key_of
-from eosingest.sources.postgres.walk import rows_query
 from eosingest.spark.python_scan import PythonSplit
 
 _BATCH_BYTES = {"adbc.postgresql.batch_size_hint_bytes": str(4 << 20)}

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from eosingest.errors import ChangedError, FatalError
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.protocols import FailureKind, KafkaFailure
+from eosingest.kafka.ports import FailureKind, KafkaFailure
 from eosingest.kafka.topic_reader import TopicReader, TopicRecord, record_of
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.sources.topics import changed
+from eosingest.sources.topics import errors
 from eosingest.sources.topics.columns import COLUMNS
 from eosingest.sources.topics.ranges import RangeSplit, first_unread
 from eosingest.spark.python_scan import PythonSplit
@@ -76,7 +76,7 @@ class _Reading:
         """Raise ChangedError where the topic is not the planned one; otherwise all that was read until now is of that one."""
         now = self._reader.topic_id()
         if now != self._wanted.topic_id:
-            raise changed.recreated(self._wanted.topic, self._wanted.topic_id, now)
+            raise errors.recreated(self._wanted.topic, self._wanted.topic_id, now)
 
     def _refuse_changes(self) -> None:
         """Raise ChangedError where the topic is another one, or does not hold what is left of the range."""
@@ -86,9 +86,9 @@ class _Reading:
             return  # nothing is left but to say so
         earliest, stable = self._reader.bounds(wanted.partition)
         if earliest > self._next:
-            raise changed.records_deleted(wanted.topic, wanted.partition, self._next, earliest)
+            raise errors.records_deleted(wanted.topic, wanted.partition, self._next, earliest)
         if stable < wanted.end:
-            raise changed.truncated(wanted.topic, wanted.partition, wanted.end, stable)
+            raise errors.truncated(wanted.topic, wanted.partition, wanted.end, stable)
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
@@ -107,10 +107,10 @@ class _Reading:
             return error
         except KafkaFailure as again:
             if again.code in _UNKNOWN:
-                return changed.recreated(wanted.topic, wanted.topic_id, None)
+                return errors.recreated(wanted.topic, wanted.topic_id, None)
             return OSError(str(again))
         if failure.code == "_LOG_TRUNCATION":
-            return changed.truncated(wanted.topic, wanted.partition, self._next, self._next)
+            return errors.truncated(wanted.topic, wanted.partition, self._next, self._next)
         if failure.kind is FailureKind.REFUSED and failure.code not in _UNKNOWN:
             return FatalError(
                 f"{wanted.label}: could not be read, Kafka refused: {failure}",

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 from xml.parsers import expat
 
+from eosingest.sources.files.bytes.text_blocks import BadTextError
 from eosingest.sources.files.formats.xml.columns import Child, Scalar, Struct, XmlSettings, columns_of
 from eosingest.sources.files.formats.xml.text import document_text
 from eosingest.sources.files.formats.xml.values import WHITE, BadValueError
-
-from eosingest.sources.files.bytes.text_blocks import BadTextError
 
 LONGEST_ROW = 256 << 20  # characters of the texts that are read of a row
 LONGEST_TAG = 16 << 20  # bytes of a tag, comment or instruction, which the parser holds as a whole

@@ -1,0 +1,91 @@
+"""Resolves what `init --from` names: a data file, local or in a store, a topic, or a table."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from eosingest.sniff.result import Found, quoted
+from eosingest.sources import registry
+from eosingest.spec import spec_for_table, spec_for_topic
+
+_PASSWORD = "PGPASSWORD"  # libpq's own name of it
+
+
+def data_file(text: str) -> Any:
+    """Return what a path names, to be looked at by `sniff`."""
+    return registry.FILES.data_file(text)
+
+
+def notes_on(data: Any, found: Found) -> tuple[str, ...]:
+    """Return what is worth knowing of how a spec reads the file; nothing, but of an object."""
+    if found.format in ("text", "xml") or not str(data).startswith("s3://"):
+        return ()
+    return (
+        f"of a bucket, Spark reads {found.format} by Hadoop's client of S3, which the first run fetches (some 690 MB, once);"
+        ' lines of format = "text", and xml, need none',
+    )
+
+
+def spec_of_address(text: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the text of a spec for the topic or the table that a text names, and notes; None where it names neither.
+
+    Raises TemporaryError where nobody answers, SpecError for what is not there, FatalError where it may not be read.
+    """
+    if "://" not in text:  # Kafka's clients take half a second to load
+        return None
+    return _spec_of_topic(text) or _spec_of_table(text)
+
+
+def _spec_of_topic(text: str) -> tuple[str, tuple[str, ...]] | None:
+    kind = registry.TOPICS.addressed()
+    address = kind.address_of(text)
+    if address is None:
+        return None
+    from eosingest import broker
+    from eosingest.app.connection import EMBEDDED, embedded_is_down
+
+    is_embedded = address.servers == EMBEDDED
+    servers = broker.status().bootstrap_servers if is_embedded else address.servers
+    if not servers:
+        raise embedded_is_down()
+    found = kind.look(address, servers)
+    written = spec_for_topic(
+        address=str(address),
+        topic=address.topic,
+        servers=None if is_embedded else servers,
+        partitions=found.partitions,
+        max_message_bytes=found.max_message_bytes,
+        id_field=found.id_field,
+        notes=found.notes,
+    )
+    return written, found.notes
+
+
+def _spec_of_table(text: str) -> tuple[str, tuple[str, ...]] | None:
+    kind = registry.POSTGRES.addressed()
+    address = kind.address_of(text)
+    if address is None:
+        return None
+    found = kind.look(address)
+    written = spec_for_table(
+        address=str(address),
+        url=address.url,
+        password=f"${{env:{_PASSWORD}}}",
+        has_password=bool(os.environ.get(_PASSWORD)),
+        table=found.relation.name,
+        key=[column.name for column in found.relation.keys],
+        record_key=_record_key(found.relation),
+        incremental=found.incremental,
+        notes=found.notes,
+    )
+    return written, found.notes
+
+
+def _record_key(relation: Any) -> str:
+    """Return the table's key as the record's: its text, or that of several columns as JSON."""
+    names = [quoted(column.name) for column in relation.keys]
+    if len(names) > 1:
+        return f"to_json(struct({', '.join(names)}))"
+    types = {column.name: column.spark for column in relation.columns}
+    return names[0] if types[relation.keys[0].name] == "STRING" else f"CAST({names[0]} AS STRING)"

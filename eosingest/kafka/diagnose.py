@@ -1,0 +1,239 @@
+"""Finds why no broker answers: a wrong host name or port, TLS or SASL other than in the spec, or no listener.
+
+Called after a failed connect, to tell what a retry may help with from what it cannot. Plain sockets, for a few seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import ssl
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from eosingest.errors import SpecError
+from eosingest.kafka import tls as tls_by
+from eosingest.kafka.config import ClientSettings, mechanism_of
+
+_TIMEOUT_S = 2.0
+_ASKED_AT_MOST = 3
+_DEFAULT_PORT = 9092
+_SERVER = re.compile(r"(?:\w+://)?(\[[^\]]+\]|[^:\s]+)(?::(\d+))?")
+_SASL_HANDSHAKE, _VERSION = 17, 1
+_ILLEGAL_SASL_STATE = 34
+_API_VERSIONS = struct.pack(">hhih", 18, 0, 1, -1)
+_OTHER_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What is wrong with one server; `lasting`: a retry cannot help."""
+
+    text: str
+    lasting: bool
+    hint: str = ""
+
+
+def reasons(settings: ClientSettings) -> list[Reason]:
+    """Try the first servers of the list, one after the other, and return a reason for each."""
+    servers = [server.strip() for server in settings.bootstrap_servers.split(",") if server.strip()]
+    properties = {name: value.upper() for name, value in settings.properties.items()}
+    protocol = properties.get("security.protocol", "PLAINTEXT")
+    return [_look(server, protocol, settings.properties) for server in servers[:_ASKED_AT_MOST]]
+
+
+def _look(server: str, protocol: str, properties: Mapping[str, str]) -> Reason:
+    found = _SERVER.fullmatch(server)
+    if found is None:
+        return Reason(f"{server} is not host:port", True, "write host:port,host:port into bootstrap_servers")
+    host, port = found[1].strip("[]"), int(found[2] or _DEFAULT_PORT)
+    at = server if found[2] else f"{server} (no port is given: {_DEFAULT_PORT} was tried)"
+    try:
+        with socket.create_connection((host, port), _TIMEOUT_S):
+            pass
+    except (socket.gaierror, UnicodeError) as error:
+        passing = getattr(error, "errno", None) == socket.EAI_AGAIN
+        why = "the name cannot be resolved" + (" at this time" if passing else "")
+        return Reason(f"{at}: {why}", not passing, "check the host's name in bootstrap_servers, and the network's DNS")
+    except ConnectionRefusedError:
+        return Reason(
+            f"{at}: connection refused: nobody listens there",
+            False,
+            "check the port in bootstrap_servers, and that the brokers are up",
+        )
+    except OverflowError:
+        return Reason(f"{at}: there is no such port", True, "correct bootstrap_servers")
+    except OSError as error:
+        why = "no answer" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
+        return Reason(
+            f"{at}: {why}", False, "check host and port in bootstrap_servers, firewalls, and that the brokers are up"
+        )
+    return _look_at_listener(at, host, port, protocol, properties)
+
+
+def _look_at_listener(at: str, host: str, port: int, protocol: str, properties: Mapping[str, str]) -> Reason:
+    """The port is open: find out whether TLS and SASL are what the spec says."""
+    wants_tls, wants_login = protocol.endswith("SSL"), protocol.startswith("SASL")
+    tls = _speaks_tls(host, port)
+    if tls and not wants_tls:
+        right = "SASL_SSL" if wants_login else "SSL"
+        return Reason(
+            f"{at} speaks TLS, and security.protocol is {protocol}",
+            True,
+            f'set security.protocol = "{right}" in [sink.properties] (or name the port without TLS)',
+        )
+    if not tls and wants_tls:
+        right = "SASL_PLAINTEXT" if wants_login else "PLAINTEXT"
+        return Reason(
+            f"{at} does not speak TLS, and security.protocol is {protocol}",
+            True,
+            f'set security.protocol = "{right}" in [sink.properties], or name the port that speaks TLS',
+        )
+    refused = _refused_handshake(at, host, port, properties) if tls else None
+    if refused is not None:
+        return refused
+    mechanism = mechanism_of(properties)
+    return _look_at_login(at, _offered(host, port, mechanism, tls=tls), protocol, mechanism)
+
+
+def _look_at_login(at: str, offered: tuple[int, list[str]] | None, protocol: str, mechanism: str) -> Reason:
+    wants_login = protocol.startswith("SASL")
+    plain = protocol.removeprefix("SASL_")
+    if offered is None:
+        return Reason(
+            f"{at}: somebody listens, and gives no answer of Kafka's",
+            False,
+            "check that bootstrap_servers names a broker's port",
+        )
+    code, mechanisms = offered
+    if code == _ILLEGAL_SASL_STATE and wants_login:
+        return Reason(
+            f"{at} asks for no login, and security.protocol is {protocol}",
+            True,
+            f'set security.protocol = "{plain}" in [sink.properties], or name the port that asks for one',
+        )
+    if code != _ILLEGAL_SASL_STATE and not wants_login:
+        return Reason(
+            f"{at} asks for a login (SASL: {', '.join(mechanisms) or 'no mechanism is named'}),"
+            f" and security.protocol is {protocol}",
+            True,
+            f'set security.protocol = "SASL_{plain}", sasl.mechanism, sasl.username and sasl.password in [sink.properties]',
+        )
+    if wants_login and mechanisms and mechanism not in mechanisms:
+        return Reason(
+            f"{at} does not take sasl.mechanism {mechanism}, only {', '.join(mechanisms)}",
+            True,
+            "set sasl.mechanism to it",
+        )
+    return Reason(f"{at}: the broker listens, and did not answer in time", False, "run again")
+
+
+def _speaks_tls(host: str, port: int) -> bool:
+    """Say whether a TLS handshake begins, with any certificate; a listener that wants a client certificate counts, too."""
+    try:
+        with _connected(host, port, tls=True):
+            return True
+    except ssl.SSLError as error:
+        return "WRONG_VERSION_NUMBER" not in str(error) and "RECORD_LAYER" not in str(error) and "EOF" not in str(error)
+    except OSError:
+        return False
+
+
+def _refused_handshake(at: str, host: str, port: int, properties: Mapping[str, str]) -> Reason | None:
+    """Return why TLS fails by the spec's properties: who trusts whom not; None where it does not, or it cannot be told."""
+    try:
+        context = tls_by.context(properties)
+        with (
+            socket.create_connection((host, port), _TIMEOUT_S) as raw,
+            context.wrap_socket(raw, server_hostname=host) as secured,
+        ):
+            # Of what a listener says of a client's certificate TLS 1.3 tells behind the handshake.
+            secured.sendall(struct.pack(">i", len(_API_VERSIONS)) + _API_VERSIONS)
+            secured.recv(4)
+    except ssl.SSLCertVerificationError as error:
+        if error.verify_code in _OTHER_NAME:
+            return Reason(
+                f"{at}: the certificate is not for this host: {error.verify_message}",
+                True,
+                "name the broker in bootstrap_servers as its certificate does (also in advertised.listeners)",
+            )
+        return Reason(
+            f"{at}: the certificate is not trusted: {error.verify_message}",
+            True,
+            "name the authority that signed it: ssl.ca.location in [sink.properties]",
+        )
+    except ssl.SSLError as error:
+        said = re.search(r"alert ([a-z ]+)", str(error).lower().replace("_", " "))
+        return _refused_client(at, said[1].strip() if said else "", properties)
+    except (OSError, SpecError):
+        return None
+    return None
+
+
+def _refused_client(at: str, said: str, properties: Mapping[str, str]) -> Reason | None:
+    """Return the reason for an alert, if it is of the client's certificate."""
+    if "certificate" not in said and "unknown ca" not in said:
+        return None
+    if not any(properties.get(name) for name in ("ssl.certificate.location", "ssl.certificate.pem")):
+        return Reason(
+            f"{at} asks for a client certificate, and the properties have none (TLS alert: {said})",
+            True,
+            "set ssl.certificate.location and ssl.key.location, or name a listener that asks for none",
+        )
+    return Reason(
+        f"{at} does not take the client's certificate (TLS alert: {said}): it has expired, or no authority that the"
+        " broker trusts has signed it",
+        True,
+        "correct ssl.certificate.location and ssl.key.location (openssl x509 -noout -dates -issuer -in FILE shows both)",
+    )
+
+
+def _offered(host: str, port: int, mechanism: str, *, tls: bool) -> tuple[int, list[str]] | None:
+    """Ask for a login (SaslHandshake): return the error code and the mechanisms that the listener takes."""
+    name = mechanism.encode()
+    client = b"eosingest"
+    body = struct.pack(
+        f">hhih{len(client)}sh{len(name)}s", _SASL_HANDSHAKE, _VERSION, 1, len(client), client, len(name), name
+    )
+    try:
+        with _connected(host, port, tls=tls) as connection:
+            connection.sendall(struct.pack(">i", len(body)) + body)
+            (size,) = struct.unpack(">i", _exactly(connection, 4))
+            return _handshake(_exactly(connection, size)) if 6 <= size < 1 << 16 else None
+    except (OSError, struct.error, UnicodeDecodeError):
+        return None
+
+
+def _handshake(answer: bytes) -> tuple[int, list[str]]:
+    _, code, count = struct.unpack_from(">ihi", answer)
+    at, names = 10, []
+    for _ in range(max(0, count)):
+        (length,) = struct.unpack_from(">h", answer, at)
+        names.append(answer[at + 2 : at + 2 + length].decode())
+        at += 2 + length
+    return code, names
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        piece = connection.recv(size - len(data))
+        if not piece:
+            raise ConnectionResetError
+        data += piece
+    return data
+
+
+@contextlib.contextmanager
+def _connected(host: str, port: int, *, tls: bool) -> Iterator[socket.socket]:
+    with socket.create_connection((host, port), _TIMEOUT_S) as raw:
+        if not tls:
+            yield raw
+            return
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        with context.wrap_socket(raw, server_hostname=host) as secured:
+            yield secured

@@ -1,0 +1,41 @@
+"""Keeps the source partition of records without a key that come from a topic (docs/protocol.md).
+
+Between a task's split sequence and its transaction. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from eosingest.kafka.ports import ANY_PARTITION
+from eosingest.protocol.source import Home, Split
+from eosingest.protocol.task_contract import Batch, TaskSettings
+
+
+def spread_note(splits: Iterable[Split], topic: str, partitions: int) -> str | None:
+    """Say that records of splits without a key keep no partition in the sink topic, which has so many; None where they do."""
+    others = {split.home.partitions for split in splits if split.home is not None} - {partitions}
+    if not others:
+        return None
+    return (
+        f"the source topic has {max(others)} partitions, and {topic} has {partitions}: records without a key are spread, and"
+        " have no order (give it as many partitions, or a partition in [record])"
+    )
+
+
+def in_their_partition(rows: Batch, home: Home | None, settings: TaskSettings) -> Batch:
+    """Return rows of one split, those without a key with the partition that they come from, where the sink has as many.
+
+    Where the spec says the partitions, the rows are returned as they are.
+    """
+    if home is None or not settings.keeps_partitions or home.partitions != settings.limits.partitions:
+        return rows
+    records = rows.records
+    if records.partitions is not None or None not in records.keys:
+        return rows
+    without = np.fromiter((key is None for key in records.keys), np.bool_, len(records))
+    chosen = np.where(without, home.partition, ANY_PARTITION).astype(np.int32)
+    return replace(rows, records=replace(records, partitions=chosen))

@@ -1,0 +1,92 @@
+"""Holds the driver's transaction: the snapshot that all tasks of a run read in, and locks on everything that is read.
+
+Between the connection and source.py: it takes the locks (ACCESS SHARE) first. TRUNCATE, which empties a table for earlier
+snapshots too, ALTER and DROP wait for its end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eosingest.sources.postgres.catalogue import Found, find
+from eosingest.sources.postgres.connection import (
+    LOCKING,
+    READ_ONLY,
+    Table,
+    conninfo,
+    explained,
+    settle,
+    transaction,
+)
+from eosingest.sources.postgres.connection import begin as begin_transaction
+from eosingest.sources.postgres.incremental import sequence_of
+from eosingest.sources.postgres.query import backend_of, find_query, lock, locked
+from eosingest.sources.postgres.ranges import Snapshot
+
+WAIT_S = 10  # for transactions that write to the table: as long as this lasts others that want to write wait, too
+_SNAPSHOT = """
+select pg_export_snapshot(), pg_current_snapshot()::text,
+       (select virtualtransaction from pg_locks where locktype = 'virtualxid' and pid = pg_backend_pid())
+"""
+
+
+def look(connection: Any, table: Table) -> Found:
+    """Look up what is read, in a transaction that has begun; ask for no row of it, which needs the right to read it.
+
+    Raises SpecError, FatalError, psycopg's errors.
+    """
+    settle(connection)
+    if table.query is None:
+        found = find(connection, str(table.table), table.key)
+        connection.execute(f"select * from {found.relation.name} limit 0".encode())
+        if table.incremental:
+            sequence_of(connection, found.relation)
+        return found
+    lock(connection, table.query)
+    return find_query(connection, table.query, table.key, locked(connection, backend_of(connection)))
+
+
+def begin(connection: Any, table: Table, *, behind_writers: bool) -> Found:
+    """Begin the transaction: lock what is read, take the snapshot, and look it up there. Raises as `look`.
+
+    `behind_writers`: of a table, when no key can be committed any more that is below one that the snapshot shows.
+    """
+    if behind_writers:
+        return _begin_behind_writers(connection, table)
+    with explained(f"{table.table or 'what the query reads'} could not be locked in ACCESS SHARE MODE"):
+        if table.query is None:
+            return _begin_table(connection, table)
+        # What a query reads the server finds out by planning it, for which it takes a snapshot: so another one locks it first.
+        with transaction(conninfo(table), LOCKING) as first:
+            settle(first)
+            lock(first, table.query)
+            begin_transaction(connection, READ_ONLY)
+            settle(connection)
+            held = locked(connection, backend_of(first))
+            return find_query(connection, table.query, table.key, held)
+
+
+def _begin_table(connection: Any, table: Table) -> Found:
+    begin_transaction(connection, READ_ONLY)
+    connection.execute(f"LOCK TABLE {table.table} IN ACCESS SHARE MODE".encode())
+    settle(connection)
+    return find(connection, str(table.table), table.key)
+
+
+def _begin_behind_writers(connection: Any, table: Table) -> Found:
+    """Take the snapshot while nobody who has drawn a key is undecided; from then on others may write again.
+
+    Raises TemporaryError where a transaction that writes to the table stays open.
+    """
+    with transaction(conninfo(table), LOCKING) as first:
+        with explained(
+            f"{table.table}: transactions that write to it were open for {WAIT_S} s, and may commit lower keys"
+        ):
+            first.execute(f"SET LOCAL lock_timeout = '{WAIT_S}s'".encode())
+            first.execute(f"LOCK TABLE {table.table} IN SHARE MODE".encode())
+        return _begin_table(connection, table)  # its first query takes the snapshot
+
+
+def exported(connection: Any) -> Snapshot:
+    """Export the snapshot of the transaction."""
+    return Snapshot(*connection.execute(_SNAPSHOT).fetchone())

@@ -1,0 +1,182 @@
+"""Refuses casts to a time whose result depends on today's date: a retried or resumed split must give the same bytes.
+
+When Spark casts a string without a date, `10:30`, to TIMESTAMP, it fills in today's date; when it casts a constant to a time,
+it also takes the words 'now', 'today', 'tomorrow' and 'yesterday'.
+
+- In expressions, all casts are found in Spark's analyzed plan. The cast of a constant is checked at once; the cast of a column
+  gets a guard, which fails at the row (`guarded`). record_columns.py calls this before the plan is executed.
+- In TIMESTAMP columns that JSON and CSV readers fill, the files' text is checked before anything is sent (sources/files/).
+
+The same walk finds each `to_json` for map_keys.py. As in plan_checks.py the plan is reached through py4j, by Spark's internal
+API; tests check it against the pinned pyspark.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import _parse_datatype_json_string
+
+from eosingest.errors import SpecError
+from eosingest.spark.map_keys import refuse_unwritable_keys
+
+# A string without a date, as Spark's SparkDateTimeUtils.parseTimestampString finds it after trimming.
+NO_DATE = r"^[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
+_NO_DATE_IN_JSON = r'"[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)'
+_NO_DATE_IN_CSV = r"(?:^|[^0-9A-Za-z.\-])[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
+_SAID = "a time without a date, which Spark would take for today's: "
+_SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
+_OF_THE_DAY = "depends on the day of the run, so a retry would send other bytes"
+# The result of these functions does not depend on the date of a time.
+_DATELESS = frozenset({"Hour", "Minute", "Second", "SecondWithFraction"})
+_PARSERS = {"JsonToStructs": _NO_DATE_IN_JSON, "CsvToStructs": _NO_DATE_IN_CSV}
+_TO_JSON = ".StructsToJsonEvaluator"  # `to_json`, once Spark has replaced the function
+_TIMES = ("timestamp", "timestamp_ntz", "date")
+
+
+def guarded(frame: DataFrame) -> DataFrame:
+    """Return the frame with a guard in every cast of a string to TIMESTAMP, which fails for a string without a date.
+
+    Raises SpecError for a constant whose time depends on when it is read, for a cast that cannot be guarded, and for what
+    map_keys.py refuses.
+    """
+    jvm: Any = frame.sparkSession._jvm
+    analyzed = frame._jdf.queryExecution().analyzed()
+    plan = jvm.org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions.apply(analyzed)
+    found = _Guards(jvm)
+    guarded_plan = found.of_plan(plan)
+    if not found.made:
+        return frame
+    dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(frame.sparkSession._jsparkSession, guarded_plan)
+    return DataFrame(dataset, frame.sparkSession)
+
+
+class _Guards:
+    """Walks a logical plan and adds guards to its expressions; `made` counts them."""
+
+    def __init__(self, jvm: Any) -> None:
+        self._jvm = jvm
+        self._expressions = jvm.org.apache.spark.sql.catalyst.expressions
+        self.made = 0
+
+    def of_plan(self, node: Any) -> Any:
+        children = [node.children().apply(index) for index in range(node.children().size())]
+        below = [self.of_plan(child) for child in children]
+        logical = self._jvm.org.apache.spark.sql.catalyst.plans.logical
+        before = self.made
+        expressions = node.expressions()
+        mine = [self._of(expressions.apply(index)) for index in range(expressions.size())]
+        kind = node.getClass().getSimpleName()
+        if self.made == before:
+            return node.withNewChildren(self._seq(below)) if self.made and below else node
+        if kind == "Project":
+            return logical.Project(self._seq(mine), below[0])
+        if kind == "Filter":
+            return logical.Filter(mine[0], below[0])
+        raise _unguarded("inside a generator such as explode", "cast in transform.select, in an expression of its own")
+
+    def _of(self, expression: Any, parent: str = "") -> Any:
+        kind = expression.getClass().getSimpleName()
+        if kind in ("AttributeReference", "Literal"):
+            return expression
+        size = expression.children().size()
+        children = [expression.children().apply(index) for index in range(size)]
+        mine = [self._of(child, kind) for child in children]
+        made = any(one is not other for one, other in zip(mine, children, strict=True))
+        if kind == "Cast" and expression.dataType().simpleString() in _TIMES:
+            guard = self._guarded_cast(expression, mine[0], parent)
+            made, mine = made or guard is not None, mine if guard is None else [guard]
+        elif kind in ("Cast", "VariantGet"):
+            _refuse_nested(kind, children[0].dataType().simpleString(), expression.dataType().simpleString())
+        elif kind == "Invoke" and children[0].dataType().simpleString().endswith(_TO_JSON):
+            refuse_unwritable_keys(_parse_datatype_json_string(children[1].dataType().json()))
+        elif kind in _PARSERS and _fills_times_by_the_day(expression):
+            made, mine = True, [self._stopping(mine[0], _PARSERS[kind])]
+        return expression.withNewChildren(self._seq(mine)) if made else expression
+
+    def _guarded_cast(self, cast: Any, child: Any, parent: str) -> Any | None:
+        """Return the guarded expression to cast in place of `child`; None if the cast needs no guard."""
+        from_, to = cast.child().dataType().simpleString(), cast.dataType().simpleString()
+        if from_ == "variant" and to == "timestamp":
+            raise _unguarded("from VARIANT", "CAST(CAST(… AS STRING) AS TIMESTAMP)")
+        if from_ != "string":
+            return None
+        if cast.foldable():
+            _refuse_constant(_constant(cast.child()), to)
+            return None
+        if to != "timestamp" or parent in _DATELESS:
+            return None
+        return self._marked(child)
+
+    def _marked(self, text: Any) -> Any:
+        """Return the string, with a prefix if it has no date. No cast accepts the prefix: it fails, and TRY_CAST gives null."""
+        self.made += 1
+        marked = self._expressions.Concat(self._seq([self._literal(_SAID, text.dataType()), text]))
+        return self._expressions.If(self._matches(text, NO_DATE), marked, text)
+
+    def _stopping(self, text: Any, pattern: str) -> Any:
+        """Return the string with a check that raises if it matches: a parser would give null for what it cannot parse."""
+        self.made += 1
+        said = self._expressions.Concat(self._seq([self._literal(_SAID, text.dataType()), text]))
+        untyped = self._expressions.RaiseError(said)
+        stop = self._expressions.RaiseError(untyped.errorClass(), untyped.errorParms(), text.dataType())
+        return self._expressions.If(self._matches(text, pattern), stop, text)
+
+    def _matches(self, text: Any, pattern: str) -> Any:
+        return self._expressions.RLike(text, self._literal(pattern, text.dataType()))
+
+    def _literal(self, text: str, kind: Any) -> Any:
+        return self._expressions.Literal(self._jvm.org.apache.spark.unsafe.types.UTF8String.fromString(text), kind)
+
+    def _seq(self, items: list[Any]) -> Any:
+        return self._jvm.PythonUtils.toSeq(items)
+
+
+def _constant(expression: Any) -> str | None:
+    try:
+        value = expression.eval(None)
+    except Exception as error:
+        raise SpecError(
+            f"the constant {expression.toString()} is cast to a time, and what it is cannot be told before the run",
+            code="not-deterministic",
+            hint="write the time itself, or hand it in as '${param:name}'",
+        ) from error
+    return None if value is None else str(value if isinstance(value, str) else value.toString())
+
+
+def _refuse_constant(text: str | None, to: str) -> None:
+    if text is None:
+        return
+    if _SPECIAL.fullmatch(text) or (to == "timestamp" and re.match(NO_DATE, text)):
+        shown = f"'{text.strip()}'"
+        raise SpecError(
+            f"transform or record casts {shown} to {to.upper()}: that {_OF_THE_DAY}",
+            code="not-deterministic",
+            hint="hand the time in: TIMESTAMP '${param:time}' and --param time=…;"
+            f" if the text is meant: CAST({shown} AS STRING)",
+        )
+
+
+def _refuse_nested(kind: str, from_: str, to: str) -> None:
+    if not re.search(r"\btimestamp\b", to):
+        return
+    if kind == "VariantGet" or "variant" in from_:
+        raise _unguarded("from VARIANT", "take it out as STRING and CAST(… AS TIMESTAMP)")
+    if from_ != "string" and re.search(r"\bstring\b", from_):
+        raise _unguarded(f"inside {from_}", "cast each of its parts: transform(list, x -> CAST(x AS TIMESTAMP))")
+
+
+def _fills_times_by_the_day(parser: Any) -> bool:
+    options = parser.options().toString().lower()
+    by_format = "timestampformat" in options and "enabledatetimeparsingfallback" not in options
+    return bool(re.search(r"\btimestamp\b", parser.dataType().simpleString())) and not by_format
+
+
+def _unguarded(where: str, instead: str) -> SpecError:
+    return SpecError(
+        f"text is cast to TIMESTAMP {where}: a text without a date, 10:30, would become that time of today",
+        code="not-deterministic",
+        hint=f"a retried split must give the same bytes again; {instead}",
+    )
