@@ -343,7 +343,7 @@ def of_the_brokers(found: Figures, scenario: Scenario) -> dict[str, str]:
         f" {max(here, replicated):.1f} s where replicas need {scenario.replica_ms:g} ms,"
         f" with {scenario.brokers} coordinators",
         "transactions": f"{transactions:,.0f}: {rate:,.0f} a second, {rate / scenario.brokers:,.1f} for each coordinator",
-        "offset records": f"{scenario.records:,.0f}, {log / MIB:,.0f} MiB; behind compaction {kept / MIB:,.0f} MiB",
+        "offset records": f"{scenario.records:,.0f}, {log / MIB:,.0f} MiB; after compaction {kept / MIB:,.0f} MiB",
         "the offsets topic, read by every task to its end": f"{tasks * log / 2**30:,.0f} GiB from the partition's leader,"
         f" {tasks * log / scenario.seconds / MIB:,.0f} MiB a second over the run",
     }
@@ -356,7 +356,7 @@ def of_the_driver(found: Figures, scenario: Scenario) -> dict[str, str]:
     few, many = (found["planning"][f"{size} of files with {each}"] for each in (100, 1))
     counting = max(few[COUNTING], many[COUNTING]) * scenario.records / 1e6
     return {
-        "the offsets topic read by a driver that goes on": f"{driver['CPU s'] * factor:.0f} s,"
+        "the offsets topic read by a driver that resumes": f"{driver['CPU s'] * factor:.0f} s,"
         f" {driver['MiB'] * factor:,.0f} MiB",
         "the plan, with 100 splits a file": f"{few['CPU s'] * factor:.0f} s, {few['MiB'] * factor:,.0f} MiB",
         "the plan, with one split a file": f"{many['CPU s'] * factor:.0f} s, {many['MiB'] * factor:,.0f} MiB",
@@ -375,12 +375,12 @@ def of_the_tasks(found: Figures, scenario: Scenario) -> dict[str, str]:
     }
     for each in (100, 1):
         plan, told = (found[part][f"{size} of files with {each}"] for part in ("planning", "told"))
-        rows[f"what each task of Spark's rows is told, splits a file: {each}"] = (
+        rows[f"splits sent to each task of Spark's rows, splits a file: {each}"] = (
             f"{plan[TOLD] * scenario.splits / MIB:,.0f} MiB, {told['CPU s'] * factor:.1f} s and {told['MiB'] * factor:,.0f} MiB"
             " to take in"
         )
         lines = plan[TOLD_LINES] * scenario.splits
-        rows[f"what tasks of lines are told, splits a file: {each}"] = (
+        rows[f"splits sent to tasks of lines, splits a file: {each}"] = (
             f"{lines / MIB:,.0f} MiB together, {lines / scenario.tasks / 1024:,.0f} KiB each"
         )
     return rows

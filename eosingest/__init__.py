@@ -1,4 +1,4 @@
-"""eosingest: one-shot, exactly-once ingestion runs into Apache Kafka.
+"""Ingests data into Apache Kafka exactly once, in one-shot runs.
 
     spec.toml ─▶ Spec ─▶ Source ─▶ splits ─┐
                                            ├─▶ Plan ─▶ Spark: rows ─▶ key/value bytes (JVM) ─▶ Arrow batches ─┐
@@ -7,9 +7,9 @@
           └──── records + offset records, one transaction ◀── begin · produce… · offset records last · commit
     after the job: read the offsets topic back ─▶ every split done? ─▶ complete record ─▶ report, exit code
 
-`run.py` puts the parts together; `driver.py` is the run's way from top to bottom, `task.py` is its heart.
+`app/run.py` wires the parts of a run; `protocol/driver.py` has its steps from start to end; `protocol/task.py` sends records.
 
-The names of the Python API (docs/python.md) are imported when they are first used: Spark's executors import this package, too.
+The names of the Python API (docs/python.md) are imported on first use, because Spark's executors import this package, too.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ __all__ = [
 
 _VERBS = ("plan", "preview", "run", "status", "verify")
 
-# librdkafka's and our own log lines go where an application sends them; the command line sends them nowhere by default.
+# Log records of librdkafka and this package go only to handlers that an application or the command line adds to this logger.
 logging.getLogger("eosingest").addHandler(logging.NullHandler())
 logging.getLogger("eosingest").propagate = False
 

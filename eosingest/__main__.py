@@ -1,4 +1,4 @@
-"""The command `eosingest`, and `python -m eosingest`."""
+"""Runs the command `eosingest`, and `python -m eosingest`."""
 
 from eosingest.host.library_warnings import keep_off_the_terminal
 

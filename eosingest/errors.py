@@ -1,4 +1,4 @@
-"""Every error a user can meet, with its exit code, a hint and what is safe: the leaf that all modules may import.
+"""Defines every error that a user can meet, with its exit code. Imports no other module of ours, so that all may import it.
 
     EosingestError            1   a bug, unless a class below says otherwise
     ├─ SpecError              2   usage or spec: fix the file or the command line
@@ -9,11 +9,11 @@
     ├─ FatalError             7   bad data, rights, unsupported broker: a retry will not help
     ├─ NoSuchJobError        10   the job has no progress on this cluster
     ├─ ActiveRunError        11   another run is active and `if_running = "fail"`
-    ├─ ChangedError          12   source, spec or topic is not what was pinned
+    ├─ ChangedError          12   source, spec or topic differs from the pinned one
     └─ InterruptedRunError 128+N  a signal ended the run after a clean abort
 
 The exit codes mean the same for every verb (README, Exit codes). When several apply, `worst_exit_code` decides.
-All classes pickle with their fields: they cross the border between Spark's Python workers and the driver.
+All classes pickle with their fields, because they pass from Spark's Python workers to the driver.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _PRECEDENCE = (EXIT_BUG, EXIT_FENCED, EXIT_FATAL, EXIT_CHANGED, EXIT_MISMATCH, E
 class EosingestError(Exception):
     """An error with a stable `code` (a word for scripts), a message for people, and a `hint`: the next command or edit.
 
-    `exit_code` is what the process ends with. The message says what happened and where (file, line, key, split) and,
-    where records may have been sent, what is safe now. `item` names what of the source it is about, "" for nothing.
-    `report` is set by the Python API where the verb made a report before it failed: a RunReport, VerifyReport, PlanReport or
+    `exit_code` is the exit code of the process. The message says what happened and where (file, line, key, split) and,
+    if records may have been sent, which next step is safe. `item` names the source's item that it is about, "" for none.
+    The Python API sets `report` if the verb made a report before it failed: a RunReport, VerifyReport, PlanReport or
     PreviewReport.
     """
 
@@ -68,7 +68,7 @@ class EosingestError(Exception):
 
 
 def _rebuild(cls: type[EosingestError], message: str, code: str, hint: str) -> EosingestError:
-    """Make an error again without calling a subclass's own constructor; pickle sets its fields."""
+    """Rebuild an error without calling its subclass's constructor; pickle then sets its fields."""
     error = cls.__new__(cls)
     EosingestError.__init__(error, message, code=code, hint=hint)
     return error
@@ -76,9 +76,9 @@ def _rebuild(cls: type[EosingestError], message: str, code: str, hint: str) -> E
 
 @dataclass(frozen=True)
 class SpecProblem:
-    """One thing that is wrong with a spec: where it stands, for an editor or a CI's annotation, and what mends it.
+    """A problem of a spec, with its place, for an editor or a CI annotation, and a hint on how to fix it.
 
-    `file` and `line` are None for what a flag gave, `line` and `key` also where there is none.
+    `file` and `line` are None for a value that a flag gave; `line` and `key` are None also for a problem without either.
     """
 
     message: str
@@ -90,9 +90,9 @@ class SpecProblem:
 
 
 class SpecError(EosingestError):
-    """The spec or the command line is wrong. `problems` lists every one, so that one look mends them all.
+    """The spec or the command line is wrong. `problems` lists every problem, so that all can be fixed at once.
 
-    `details` are the same problems as objects, where they have a place in a file.
+    `details` are the same problems as objects, if they have a place in a file.
     """
 
     exit_code = EXIT_SPEC
@@ -113,14 +113,14 @@ class SpecError(EosingestError):
 
 
 class IncompleteError(EosingestError):
-    """Splits are left to do and nothing stands against running again."""
+    """Some splits are not done, and a new run can finish them."""
 
     exit_code = EXIT_INCOMPLETE
     default_code = "incomplete"
 
 
 class MismatchError(EosingestError):
-    """An audit found records lost, doubled or changed. Said only where nothing else explains the difference."""
+    """An audit found lost, duplicate or changed records. Reported only if nothing else explains the difference."""
 
     exit_code = EXIT_MISMATCH
     default_code = "mismatch"
@@ -134,14 +134,14 @@ class TemporaryError(EosingestError):
 
 
 class FencedError(EosingestError):
-    """The control record names another run. Said only on that evidence, never on the word of a client library."""
+    """The control record names another run. Raised only on this evidence, never on a client library's error alone."""
 
     exit_code = EXIT_FENCED
     default_code = "fenced"
 
 
 class FatalError(EosingestError):
-    """Trying again ends the same way: bad data, missing rights, a broker that cannot do what is needed."""
+    """A retry fails in the same way: bad data, missing rights, a broker without a required feature."""
 
     exit_code = EXIT_FATAL
     default_code = "fatal"
@@ -155,21 +155,21 @@ class NoSuchJobError(EosingestError):
 
 
 class ActiveRunError(EosingestError):
-    """Another run of the job holds the lock on this host and `if_running` says not to fence it."""
+    """Another run of the job holds the lock on this host, and `if_running` is "fail"."""
 
     exit_code = EXIT_ACTIVE_RUN
     default_code = "active-run"
 
 
 class ChangedError(EosingestError):
-    """Source, spec or topic differ from what the control record or the offset records have pinned."""
+    """Source, spec or topic differ from the pins in the control record or the offset records."""
 
     exit_code = EXIT_CHANGED
     default_code = "changed"
 
 
 class InterruptedRunError(EosingestError):
-    """A signal ended the run; what was open has been aborted and what was committed is kept."""
+    """A signal ended the run; open transactions have been aborted, and committed records are kept."""
 
     default_code = "interrupted"
 
@@ -184,7 +184,7 @@ class InterruptedRunError(EosingestError):
 
 
 def listed(texts: Sequence[str], most: int, *, separator: str = ", ", rest: str = " and {} more") -> str:
-    """Return the first `most` texts in one line; `rest` says how many more there are, their number in place of its braces."""
+    """Return the first `most` texts in one line; `rest` follows, with the number of the others in place of its braces."""
     first = separator.join(texts[:most])
     return first + rest.format(len(texts) - most) if len(texts) > most else first
 

@@ -1,1 +1,1 @@
-"""The Python API: verbs as functions, each in a process of its own (docs/python.md). `import eosingest` has its names."""
+"""Offers the verbs as functions, each in a separate process (docs/python.md). `import eosingest` has their names."""

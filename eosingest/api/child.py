@@ -1,9 +1,9 @@
-"""The main function of the process that performs one verb for a caller of the Python API.
+"""Performs one verb for a caller of the Python API: the main function of the verb's process.
 
     caller: process.py ─▶ Call ─▶ app/ ─▶ Note, Progress, Logged … ─▶ Answer ─▶ caller
 
-SIGINT or SIGTERM from the caller end the verb in order, as does the caller's own end: no run goes on that nobody waits for.
-The JVMs of Spark have ended before the answer is sent.
+SIGINT or SIGTERM from the caller ends the verb cleanly, and so does the caller's end: no run continues without a caller.
+Spark's JVMs end before the answer is sent.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from eosingest.report.progress import AuditProgress, Progress
 from eosingest.spec.secrets import keep_from_children
 
 _HANDLED = (signal.SIGINT, signal.SIGTERM)
-_OBJECTS_BETWEEN_COLLECTIONS = 100_000  # as the command line has it
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000  # as in the command line
 _JVM_END_S = 5.0
 _CALL_WITHIN_S = 60.0
 
 
 class _Caller:
-    """The connection to the caller (`report.AuditObserver`). What a caller that is gone does not take is dropped."""
+    """The connection to the caller (`report.AuditObserver`). Messages to a caller that is gone are dropped."""
 
     def __init__(self, connection: Connection[Any, Any]) -> None:
         self._connection = connection
@@ -151,13 +151,13 @@ def main(descriptor: int) -> None:
     """Receive one Call on the connection with this file descriptor, perform it, and send its Answer."""
     keep_off_the_terminal()
     os.set_inheritable(descriptor, False)
-    for number in _HANDLED:  # a verb that writes nothing ends at once
+    for number in _HANDLED:  # plan and status end at once; the other verbs install handlers
         signal.signal(number, signal.SIG_DFL)
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     with Connection(descriptor) as connection:
         try:
             if not connection.poll(_CALL_WITHIN_S):
-                return  # an exception came between the caller and its call
+                return  # an exception prevented the caller from sending its call
             call = connection.recv()
         except EOFError:
             return  # the caller has ended

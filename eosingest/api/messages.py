@@ -1,4 +1,4 @@
-"""What a caller's process and the process of its verb tell each other: plain values that pickle."""
+"""Defines the messages between a caller's process and the process of its verb: plain values that pickle."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Logged:
 
 @dataclass(frozen=True)
 class Answer:
-    """The end of a verb: its report, or its error. `traceback` is that of a bug."""
+    """The outcome of a verb: its report, or its error. `traceback` is that of a bug."""
 
     report: Any = None
     error: EosingestError | None = None

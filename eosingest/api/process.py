@@ -1,10 +1,10 @@
-"""Performs a verb in a process of its own, and waits for it in the caller's thread.
+"""Performs a verb in a separate process, and waits for it in the caller's thread.
 
     perform ─▶ python -m eosingest.api.child ─▶ Note, Progress, Logged … ─▶ Answer
-       └─ a stop, or an exception in the waiting thread ─▶ SIGTERM, SIGINT ─▶ the Answer of a verb that ended in order
+       └─ a stop, or an exception in the waiting thread ─▶ SIGTERM, SIGINT ─▶ the Answer of a verb that ended cleanly
 
-So the caller's Spark session, JVM, environment, signal handlers and log are left alone, verbs may be performed in any thread
-and at the same time, and nothing is left of one that has ended, however it did.
+This leaves the caller's Spark session, JVM, environment, signal handlers and log unchanged. Verbs may be performed in any
+thread and concurrently. Nothing remains of a verb that has ended, however it ended.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TICK_S = 0.1
 _ORDERLY_END_S = 30.0  # a run ends within 10 s of its signal, its JVM within 5 s more
 _EXIT_S = 10.0
 _STDERR_LINES = 20
-# PYTHONWARNINGS: the process imports libraries before it can set filters of its own (host/library_warnings.py).
+# PYTHONWARNINGS: the process imports libraries before it can set its filters (host/library_warnings.py).
 _NOT_PASSED_ON = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "PYTHONWARNINGS")
 
 
@@ -49,8 +49,8 @@ def perform(
 ) -> Any:
     """Return the report of the verb, or raise its error. The callbacks are called in this thread.
 
-    Whatever is raised here meanwhile (KeyboardInterrupt, an exception of a signal handler or of a callback) ends the verb in
-    order first, and is raised then, with a note of how the verb ended. What is raised while that lasts kills the verb.
+    An exception in this thread (KeyboardInterrupt, or one of a signal handler or a callback) first ends the verb cleanly, and
+    is then raised with a note on how the verb ended. A second exception, raised meanwhile, kills the verb.
     """
     log_level = logging.getLogger("eosingest").getEffectiveLevel()
     with tempfile.TemporaryFile() as stderr:
@@ -71,7 +71,7 @@ def perform(
 
 
 class _Child:
-    """The process of one verb. A thread reads what it says, so that an exception in the caller's thread cuts no message."""
+    """The process of one verb. A thread reads its messages, so that an exception in the caller's thread truncates none."""
 
     def __init__(self, verb: str, stderr: IO[bytes]) -> None:
         """Start the process; it waits for its Call."""
@@ -80,7 +80,7 @@ class _Child:
         self._messages: SimpleQueue[Message | None] = SimpleQueue()
         self._connection, its_end = Pipe()
         self._over = False
-        self._asked: int | None = None  # the signal that asked it to end
+        self._asked: int | None = None  # the signal that was sent to end it
         try:
             self._process = subprocess.Popen(
                 [sys.executable or "python3", "-P", "-m", "eosingest.api.child", str(its_end.fileno())],
@@ -106,7 +106,7 @@ class _Child:
 
     def call(self, call: Call) -> None:
         """Send the Call."""
-        with contextlib.suppress(OSError):  # it has ended: `wait` says how
+        with contextlib.suppress(OSError):  # it has ended: `wait` reports how
             self._connection.send(call)
 
     def wait(
@@ -116,7 +116,7 @@ class _Child:
         stop: threading.Event | None = None,
         within_s: float | None = None,
     ) -> Answer:
-        """Return the Answer; pass everything else on. Raises TemporaryError after `within_s` seconds."""
+        """Return the Answer; pass on all other messages. Raises TemporaryError after `within_s` seconds."""
         deadline = None if within_s is None else time.monotonic() + within_s
         while True:
             if stop is not None and stop.is_set():
@@ -140,7 +140,7 @@ class _Child:
                 on_progress(message)
 
     def end_in_order(self, raised: BaseException) -> None:
-        """Ask the process to end, wait for it, and note on the exception how it ended. Kills it if that fails."""
+        """Signal the process to end, wait for it, and note on the exception how it ended. Kill it if that fails."""
         if self._over:
             return
         try:
@@ -198,7 +198,7 @@ _KILLED = (
 
 
 def _said(verb: str, answer: Answer) -> str:
-    """Return how a verb ended that was asked to end."""
+    """Return the text on how a verb ended after the signal."""
     if answer.error is not None:
         return f"{answer.error.message}{'; ' if answer.error.hint else ''}{answer.error.hint}"
     errors = getattr(answer.report, "errors", ())
@@ -208,9 +208,9 @@ def _said(verb: str, answer: Answer) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of the process: it finds our package and all that this process finds.
+    """Return the environment of the process, which finds our package and all modules that this process finds.
 
-    It starts a Spark of its own even under spark-submit, and leaves no process that archives Spark's classes in the background.
+    The process starts a separate Spark even under spark-submit and, by default, does not archive Spark's classes.
     """
     own = {str(Path(path).resolve()) for path in sysconfig.get_paths().values()}
     found = [str(Path(eosingest.__file__).parent.parent)]

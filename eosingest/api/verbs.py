@@ -1,6 +1,6 @@
-"""The verbs as functions. Where the command line would exit with an error, they raise it; its `report` is the verb's report.
+"""Offers the verbs as functions, which raise the error that the command line would exit with; its `report` is the verb's.
 
-Each verb is performed in a process of its own (process.py). Nothing is printed.
+Each verb is performed in a separate process (process.py). Nothing is printed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _Report = TypeVar("_Report", PlanReport, PreviewReport, RunReport, VerifyReport)
 
 
 def plan(spec: Spec, *, on_note: Callable[[str], None] | None = None) -> PlanReport:
-    """Return what a run would send now. Nothing is written, no Spark is started, and no other run is disturbed.
+    """Return the plan of a run now. Nothing is written, no Spark is started, and no other run is disturbed.
 
-    Raises the error with which a run would end before it sends anything (its `report` is the plan), as far as reading shows it.
-    `on_note` gets notes for the user, which are in the report too.
+    Raises the error with which a run would end before it sends anything, as far as reading shows it; its `report` is the plan.
+    `on_note` receives notes for the user, which are in the report too.
     """
     report: PlanReport = perform("plan", spec, {}, on_note=on_note)
     return _complete(report)
@@ -35,9 +35,9 @@ def preview(
     on_note: Callable[[str], None] | None = None,
     stop: threading.Event | None = None,
 ) -> PreviewReport:
-    """Return the schema and the first `rows` records as a run would make them. Starts Spark; asks no broker, sends nothing.
+    """Return the schema and the first `rows` records as a run would make them. Starts Spark; does not contact the sink.
 
-    Raises what a run would raise before it sends anything. `on_note` and `stop` as for `run`.
+    Raises the errors that a run would raise before it sends anything. `on_note` and `stop` as for `run`.
     """
     report: PreviewReport = perform("preview", spec, {"rows": rows}, on_note=on_note, stop=stop)
     return _complete(report)
@@ -82,18 +82,18 @@ def run(
     on_note: Callable[[str], None] | None = None,
     stop: threading.Event | None = None,
 ) -> RunReport | None:
-    """Send what is not yet sent, exactly once, and return the report of a complete run.
+    """Send the rows that are not yet sent, exactly once, and return the report of a complete run.
 
     Return None if `if_running` is "skip" (here, or in the spec where it is None here) and another run of the job is active on
     this host.
 
     Raises the errors of the command line, each with its `exit_code`, `code`, `message` and `hint`; `report` is the RunReport if
-    the Spark job had begun and a verdict was committed. IncompleteError, TemporaryError and ActiveRunError: run again.
+    the Spark job had begun and a verdict was committed. After IncompleteError, TemporaryError or ActiveRunError, run again.
 
     `from_scratch`, `accept_change`, `accept_gap`: as --from-scratch, --accept-change and --accept-gap.
-    `on_progress` gets the progress about once a second, `on_note` notes for the user; both are called in this thread.
-    `stop`: once it is set, the run ends in order within seconds, and InterruptedRunError is raised. An exception that is raised
-    in this thread meanwhile, such as KeyboardInterrupt, ends the run in order, too, and is raised then.
+    `on_progress` receives the progress about once a second, `on_note` notes for the user; both are called in this thread.
+    `stop`: once it is set, the run ends cleanly within seconds, and InterruptedRunError is raised. An exception in this thread
+    meanwhile, such as KeyboardInterrupt, also ends the run cleanly, and is then raised.
     """
     options = {
         "from_scratch": from_scratch,
@@ -106,7 +106,7 @@ def run(
 
 
 def status(spec: Spec, *, on_note: Callable[[str], None] | None = None) -> StatusReport:
-    """Return what the offsets topic has of the job. Nothing is written, no Spark is started.
+    """Return the job's state in the offsets topic. Nothing is written, no Spark is started.
 
     A job that is not complete is no error. Raises NoSuchJobError if it has not run on this cluster.
     """
@@ -122,10 +122,10 @@ def verify(
     on_note: Callable[[str], None] | None = None,
     stop: threading.Event | None = None,
 ) -> VerifyReport:
-    """Audit the topic, and return the report if everything that was sent is there, once and unchanged.
+    """Audit the topic, and return the report if every sent record is there, once and unchanged.
 
-    Raises MismatchError if it is not, FatalError (code "inconclusive") if that cannot be told, TemporaryError if the job is
-    being written; `report` of each is the VerifyReport. `against_source`: read the source too, and compare it with the topic
+    Raises MismatchError if not, FatalError (code "inconclusive") if the audit cannot decide, TemporaryError if a run is
+    writing; `report` of each is the VerifyReport. `against_source`: read the source too, and compare it with the topic
     record by record. `on_progress`, `on_note` and `stop` as for `run`.
     """
     options = {"against_source": against_source}

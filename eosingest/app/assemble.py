@@ -1,4 +1,4 @@
-"""From a Spec to the parts that the commands (verbs) are wired from.
+"""Makes, from a Spec, the parts that the commands (verbs) work with.
 
     Spec ─▶ assemble ─▶ Parts: source, clients, settings of the driver and of Spark ─▶ run.py, inspect.py, verify.py, preview.py
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a verb works with. `observer` shows notes and keeps them for the report; `check` ends waits by raising."""
+    """The parts that a verb works with. `observer` shows notes and keeps them for the report; `check` ends waits by raising."""
 
     spec: Spec
     source: PlannedSource
@@ -41,7 +41,7 @@ class Parts:
 
     @cached_property
     def log_file(self) -> Path | None:
-        """Where Spark writes in this process; see `settings.spark_log_file`."""
+        """The log file of Spark in this process; see `settings.spark_log_file`."""
         return spark_log_file(self.spec.name)
 
     def connected(self, *, start: bool = True) -> AbstractContextManager[Connection]:
@@ -49,7 +49,7 @@ class Parts:
         return connected(self.spec, self.observer, self.check, start=start)
 
     def first_plan(self) -> Plan:
-        """Return the plan as if nothing had been sent, for showing alone."""
+        """Return the plan as if nothing had been sent, for display only."""
         shown = self.source.listed_only()
         return make_plan(shown, {}, self.spec.source.split_size, shown.list())
 

@@ -1,6 +1,6 @@
 """Reads the receipts of other eosingest jobs that wrote to the audited topic, and whether one of them is writing now.
 
-verify.py asks for them if the topic has more records than its job has sent. audit/co_writers.py finds them.
+verify.py reads them if the sums of the topic differ from its job's receipts. audit/co_writers.py selects the jobs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OtherJobs:
         self._job, self._sink, self._patience_s = job, sink, patience_s
 
     def look(self) -> tuple[tuple[SisterJob, ...], list[OffsetRange]]:
-        """Return the jobs, and the sink topic's offset ranges, read after them: all records of the receipts lie within."""
+        """Return the jobs, and the sink topic's offset ranges, read after the receipts so that they include their records."""
         states: list[JobState] = []
         for partition in range(self._offsets_topic.partitions):
             reader = self._kafka.reader(partition)

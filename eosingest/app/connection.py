@@ -1,7 +1,7 @@
-"""From a Spec to connected clients: the admin client, the control producer, readers. Starts the embedded broker if needed.
+"""Connects the clients of a Spec: admin client, control producer, readers. Starts the embedded broker if needed.
 
-Used by runs (run.py), audits (verify.py) and the read-only verbs (inspect.py). The clients, which take a third of a second, are
-imported where they are made: a preview makes none.
+Used by runs (run.py), audits (verify.py) and the read-only verbs (inspect.py). The client libraries, which take a third of a
+second to import, are imported where clients are created: a preview creates none.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EMBEDDED = "embedded"
 
 @dataclass
 class Connection:
-    """The driver's clients (`control.DriverKafka`)."""
+    """The driver's clients (`control_log.DriverKafka`)."""
 
     client: ClientSettings
     admin: KafkaPythonAdmin
@@ -40,14 +40,14 @@ class Connection:
     check: Callable[[], None]
 
     def control_producer(self, transactional_id: str) -> Producer:
-        """Make the control producer."""
+        """Create the control producer."""
         from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
 
         settings = ProducerSettings(self.client, self.offsets_topic, self.transaction_timeout_s)
         return LibrdkafkaProducer(transactional_id, settings, self.check)
 
     def reader(self, partition: int) -> OffsetsReader:
-        """Make a reader of one partition of the offsets topic."""
+        """Create a reader of one partition of the offsets topic."""
         from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 
         return LibrdkafkaOffsetsReader(self.offsets_topic, partition, self.client, self.check)
@@ -92,9 +92,9 @@ def embedded_is_down() -> TemporaryError:
 def control_log(
     spec: Spec, kafka: Connection, offsets_topic: TopicDescription, partition: int | None = None
 ) -> ControlLog:
-    """Make a reader of the job's records in the offsets topic, for read-only verbs. The caller closes it.
+    """Create a reader of the job's records in the offsets topic, for read-only verbs. The caller closes it.
 
-    It reads `partition`; None: the partition that follows from the job's name and the topic's partition count.
+    It reads `partition`, by default the one computed from the job's name and the topic's partition count.
     """
     if partition is None:
         partition = topic.partition_of(spec.name, offsets_topic.partitions)

@@ -1,4 +1,4 @@
-"""Resolves what `init --from` names: a data file, local or in a store, a topic, or a table."""
+"""Resolves the argument of `init --from`: a data file, local or in a store, a topic, or a table."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from eosingest.sniff.result import Found, quoted
 from eosingest.sources import registry
 from eosingest.spec import spec_for_table, spec_for_topic
 
-_PASSWORD = "PGPASSWORD"  # libpq's own name of it
+_PASSWORD = "PGPASSWORD"  # the variable that libpq reads
 
 
 def data_file(text: str) -> Any:
-    """Return what a path names, to be looked at by `sniff`."""
+    """Return the data file that a path names, for `sniff`."""
     return registry.FILES.data_file(text)
 
 
 def notes_on(data: Any, found: Found) -> tuple[str, ...]:
-    """Return what is worth knowing of how a spec reads the file; nothing, but of an object."""
+    """Return a note that runs read the file with Hadoop's S3 client, if it is an object in a format that needs it."""
     if found.format in ("text", "xml") or not str(data).startswith("s3://"):
         return ()
     return (
@@ -28,9 +28,9 @@ def notes_on(data: Any, found: Found) -> tuple[str, ...]:
 
 
 def spec_of_address(text: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the text of a spec for the topic or the table that a text names, and notes; None where it names neither.
+    """Return the text of a spec for the topic or the table at an address, and notes; None if the text is no address of either.
 
-    Raises TemporaryError where nobody answers, SpecError for what is not there, FatalError where it may not be read.
+    Raises TemporaryError if no server answers, SpecError if topic or table does not exist, FatalError if it may not be read.
     """
     if "://" not in text:  # Kafka's clients take half a second to load
         return None
@@ -83,7 +83,7 @@ def _spec_of_table(text: str) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _record_key(relation: Any) -> str:
-    """Return the table's key as the record's: its text, or that of several columns as JSON."""
+    """Return the expression for the record's key: the table's key column as text, or several columns as JSON."""
     names = [quoted(column.name) for column in relation.keys]
     if len(names) > 1:
         return f"to_json(struct({', '.join(names)}))"

@@ -1,10 +1,10 @@
-"""From `avro` of a spec to the schemas by which keys and values are encoded: the registry is asked, by the driver alone.
+"""Resolves a spec's encodings to schemas for keys and values. Only the driver queries the schema registry.
 
-    spec, what is pinned ─▶ resolved ─▶ Encoding of key and value ─▶ Spark's expression, what is to be pinned
+    spec, pins ─▶ resolved ─▶ Encoding of key and value ─▶ Spark's expression, new pins
 
-While pins are in force the pinned ids are used, whatever the subject's newest schema is by now. `plan`, `check` and an audit
-look up, and register nothing. Schemas are held against each other as the registry has them: it may write one in other words
-than the file that was registered.
+While pins are in force, the pinned ids are used even if the subject has a newer schema. `preview` and an audit look schemas up
+and register none; `check` only reads the schemas that are files. Schemas are compared in the form that the registry returns,
+which may differ from the registered file.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ NOT_REGISTERED = 0
 
 
 def resolved(spec: Spec, pinned: str, *, unknown: Literal["register", "refuse", "show"]) -> dict[str, Encoding]:
-    """Return the encodings of `key` and `value`, as far as they have one, by the ids that are pinned, or anew.
+    """Return the encodings of `key` and `value`, if they have any, by the pinned ids; look up schemas without a pin.
 
     A schema that the subject does not have yet (`unknown`) is registered, or refused by a FatalError, or shown with the id 0,
-    which no registry gives. Raises ChangedError where the registry has another schema than the pinned one under its id, or
-    none, and the errors of schema_registry.py.
+    which no registry assigns. Raises ChangedError if the registry has another schema, or none, under a pinned id, and the
+    errors of schema_registry.py.
     """
     known = pins(pinned)
     found = {}
@@ -52,7 +52,7 @@ def resolved(spec: Spec, pinned: str, *, unknown: Literal["register", "refuse", 
 
 
 def check(spec: Spec) -> None:
-    """Read the schemas that are files, and ask no registry. Raises SpecError for one that is missing or wrong."""
+    """Check the schemas that are files; query no registry. Raises SpecError for one that is missing or wrong."""
     for name, part in encoded_parts(spec):
         _need_extra(name, part)
         schema = part.text(spec.directory)
@@ -68,7 +68,7 @@ def _check_schema(kind: str, schema: str, named: str) -> None:
 
 
 def encoded_parts(spec: Spec) -> Iterator[tuple[str, BySchema]]:
-    """Yield `key` and `value` of a spec, as far as they are encoded by a schema."""
+    """Yield `key` and `value` of a spec, those that are encoded by a schema."""
     for name, part in (("key", spec.record.key), ("value", spec.record.value)):
         if isinstance(part, Encoded):
             yield name, part.by

@@ -1,9 +1,8 @@
-"""A Python for executors as one archive: interpreter, standard library, and what tasks import (`eosingest package`).
+"""Packs a Python for executors into one archive: interpreter, standard library, modules of tasks (`eosingest package`).
 
-Spark unpacks it on every executor (`spark.archives`, docs/clusters.md). A virtual environment only refers to the interpreter
-that made it; this archive contains the interpreter, which finds its library relative to itself. eosingest is not in it, since
-each run sends it; pyspark is not in it either, since the cluster has it. What tasks need of the extras that are installed here
-is in it.
+Spark unpacks the archive on every executor (`spark.archives`, docs/clusters.md). A virtual environment only refers to its
+interpreter; the archive contains the interpreter, which finds its library relative to itself. It also contains the packages of
+the extras installed here that tasks need, but not eosingest, which each run sends, nor pyspark, which the cluster has.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ from eosingest.spark.probe import MODULES
 _LIBRARY = PurePosixPath("lib") / f"python{sys.version_info.major}.{sys.version_info.minor}"
 _LEFT_OUT = frozenset({"site-packages", "dist-packages", "__pycache__"} | {"test", "tests", "include"})
 _NOT_OF_TASKS = frozenset({"idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "pydoc_data"})
-_NAME = re.compile(r"[^A-Za-z0-9._-]")  # what ends a name at the beginning of a requirement
+_NAME = re.compile(r"[^A-Za-z0-9._-]")  # the first character after the package's name in a requirement
 _CHECK_S = 120.0
 _STEP = 200  # files between two calls of `check`
-# The interpreter may need its shared library, beside it; Python's variables of the executor's environment are not for it.
+# The interpreter may need its shared library, which the archive has in lib/.
 _START = """\
 #!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd -P)
@@ -52,7 +51,7 @@ print(json.dumps({"prefix": sys.prefix, **{p: importlib.metadata.version(p) for 
 
 @dataclass(frozen=True)
 class Packed:
-    """The archive, written and tried: `bytes` is its size, `packages` maps names to versions, `runs_on` is machine and libc."""
+    """The tested archive: `bytes` is its size, `packages` maps names to versions, `runs_on` is machine and libc."""
 
     file: Path
     bytes: int
@@ -67,9 +66,9 @@ def default_name() -> str:
 
 
 def pack(file: Path, check: Callable[[], None]) -> Packed:
-    """Write the archive, unpack it in another folder and import there what tasks import; then rename it to `file`.
+    """Write the archive, unpack it in another folder and import the modules of tasks there; then rename it to `file`.
 
-    `check` raises to end the work. Raises FatalError if the packed interpreter does not run by itself.
+    `check` raises to end the work. Raises FatalError if the packed interpreter does not run from the archive alone.
     """
     file = file.absolute()
     try:
@@ -134,7 +133,7 @@ def _files() -> Iterator[tuple[Path, PurePosixPath]]:
 
 
 def _of_extras() -> dict[str, str]:
-    """Return the modules that tasks need of extras, with their packages: clients of sources, what JSON is held against."""
+    """Return the modules of extras that tasks need, with their packages: clients of sources, the JSON Schema validator."""
     return {**CLIENTS, "jsonschema_rs": "jsonschema-rs"}
 
 
@@ -149,7 +148,7 @@ def _clients() -> dict[str, dict[str, Distribution]]:
 
 
 def _with_required(package: str) -> dict[str, Distribution]:
-    """Return a package and those that it requires without extras, as far as they are installed: a marker may not hold here."""
+    """Return a package and its installed requirements, without extras: a marker may exclude one that is not installed."""
     found, left = dict[str, Distribution](), [package]
     while left:
         name = left.pop().lower().replace("_", "-").replace(".", "-")
@@ -202,7 +201,7 @@ def _files_of(installed: Distribution) -> Iterator[tuple[Path, PurePosixPath]]:
 
 
 def _tried(folder: Path, check: Callable[[], None]) -> dict[str, str]:
-    """Unpack the archive and import from it what tasks import; return the packages' versions."""
+    """Unpack the archive and import the modules of tasks from it; return the packages' versions."""
     check()
     there = folder / "unpacked"
     with tarfile.open(folder / "archive") as archive:

@@ -1,4 +1,4 @@
-"""The read-only verbs check, plan and status: they claim and fence nothing, create no topic, and start no JVM."""
+"""Performs the read-only verbs check, plan and status, which claim and fence nothing, create no topic and start no JVM."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ENDED = (record.COMPLETE, record.FAILED)
 
 
 def check(spec: Spec) -> list[str]:
-    """Check what can be checked without a broker, and return notes. Raises SpecError; FatalError if Java is missing."""
+    """Check a loaded spec without a broker, and return notes. Raises SpecError; FatalError if Java is missing."""
     properties = resolve_properties(spec)
     problems = refuse_one_sided(properties)
     complaint = check_properties(ClientSettings("", properties))
@@ -59,7 +59,7 @@ def check(spec: Spec) -> list[str]:
 
 
 def master_of(spec: Spec) -> str:
-    """Return the master that a run would start Spark with; under spark-submit, that of its JVM."""
+    """Return the master that a run would use; under spark-submit, that of its JVM if the spec has none."""
     if spec.spark.master is not None or not spark_defaults.is_submitted():
         return spark_defaults.spark_master(spec)
     from eosingest.spark.session import submitted_master
@@ -84,7 +84,7 @@ def _not_lines(spec: Spec) -> list[str]:
 
 
 def plan(spec: Spec, observer: Observer) -> PlanReport:
-    """Return what a run would do. The errors with which it would end are in the report."""
+    """Return the plan of a run. The report contains the errors with which the run would end."""
     parts = assemble(spec, observer)
     source = parts.source
     source.check()
@@ -128,7 +128,7 @@ def _with_notes(report: PlanReport, made: Plan, parts: Parts) -> PlanReport:
 
 
 def status(spec: Spec, observer: Observer) -> StatusReport:
-    """Return what the offsets topic has of the job. Raises NoSuchJobError if that is nothing."""
+    """Return the job's state in the offsets topic. Raises NoSuchJobError if the topic has none."""
     parts = assemble(spec, observer)
     source = parts.source
     with parts.connected(start=False) as kafka:
@@ -196,8 +196,8 @@ def _refused(look: _Look) -> list[EosingestError]:
 
 
 class _Look(NamedTuple):
-    """A job's state up to the last stable offset. `partition`: where it is in the offsets topic, which has `partitions`
-    (0: there is no topic). `grew`: the error of a run if partitions were added since the job's records were written.
+    """A job's state up to the last stable offset, read from `partition` of the offsets topic, which has `partitions` (0: the
+    topic does not exist). `grew`: the error of a run if partitions were added after the job's records were written.
     """
 
     state: JobState
@@ -207,7 +207,7 @@ class _Look(NamedTuple):
 
 
 def _look(spec: Spec, kafka: Connection, observer: Observer) -> _Look:
-    """Read the job's state up to the last stable offset; claims and fences nothing, creates no topic."""
+    """Read the job's state up to the last stable offset; claim and fence nothing, create no topic."""
     found = kafka.admin.describe_topic(spec.sink.offsets_topic)
     if found is None:
         return _Look(JobState(spec.name))
@@ -243,7 +243,7 @@ def _collected(errors: list[EosingestError]) -> Iterator[None]:
 def _pinned_errors(spec: Spec, admin: Admin, look: _Look, settings: DriverSettings) -> list[EosingestError]:
     """Return the errors with which a run would end before its job, as far as reading alone shows."""
     if look.grew is not None:
-        return [look.grew]  # where a run stops, too
+        return [look.grew]  # a run stops here, too
     errors: list[EosingestError] = []
     state = look.state
     control, sink = state.settled, admin.describe_topic(spec.sink.topic)

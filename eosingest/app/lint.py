@@ -1,7 +1,7 @@
-"""Checks what loading a spec does not: expressions, paths, servers and properties.
+"""Checks the parts of a spec that loading does not check: expressions, paths, servers and properties.
 
-The loader gives the tables and adds line numbers; the parts that use a value check it. Nothing is started and no broker is
-asked; files are listed, if they exist, for the columns that their folders give.
+The loader supplies the tables and adds line numbers; the code that uses a value checks it. Nothing is started and no broker is
+contacted. Files, if they exist, are listed for the columns that their folders give.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _server_problems(table: str, servers: object) -> Iterator[Problem]:
 
 
 def _property_problems(table: str, properties: object) -> Iterator[Problem]:
-    """Ask librdkafka, which reports one mistake at a time, until it reports none."""
+    """Yield librdkafka's complaints. It reports one at a time, so check the other properties until it reports none."""
     if not isinstance(properties, dict):
         return
     left = {str(name): str(value) for name, value in properties.items()}

@@ -1,4 +1,4 @@
-"""A few records of a topic as a read_committed consumer sees them, in bounded time (`topic peek`).
+"""Reads a few records of a topic as a read_committed consumer does, in bounded time (`topic peek`).
 
 Reads up to the last stable offset, without a consumer group; commits, claims and creates nothing.
 """
@@ -29,7 +29,7 @@ _FURTHER_BACK = 4
 
 @dataclass(frozen=True)
 class PeekSettings:
-    """What to read: `count` records of a topic, the oldest, or with `last` the newest. `properties` may hold secrets."""
+    """The records to read: the `count` oldest of a topic, or with `last` the newest. `properties` may hold secrets."""
 
     topic: str
     servers: str
@@ -120,7 +120,7 @@ class _Look:
         return found[: self._settings.count]
 
     def _tail(self, partition: int, start: int, end: int) -> list[ShownRecord]:
-        """Return the last records. Markers and aborted records take offsets too, so read from further back until enough."""
+        """Return the last records. Markers and aborted records have offsets too, so start further back until enough."""
         back = self._settings.count + 10
         while True:
             begin = max(start, end - back)

@@ -1,10 +1,10 @@
-"""Writes the class data archive of Spark (spark/class_archive.py), with which Spark starts sooner: by command, or unasked.
+"""Writes Spark's class data archive (spark/class_archive.py), with which Spark starts sooner: on command or in the background.
 
     a local Spark ran without one ─▶ begin_in_background ─▶ python -m eosingest.app.prepare ─▶ later runs use it
 
-The background process is independent of the run that started it: it has a session of its own, none of the run's streams, locks
-or folders, the lowest priority, and ends within half an hour. There is one at a time. After it failed or was killed, the next
-one is started a day later at the earliest.
+The background process is independent of the run that started it: it has a separate session, none of the run's streams, locks
+or folders, and the lowest priority, and it ends within half an hour. Only one runs at a time. After a failure or a kill, the
+next one starts a day later at the earliest.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _start() -> None:
         env={**os.environ, "PYTHONPATH": python_path, "EOSINGEST_HOME": str(cache_directory())},
         start_new_session=True,
     )
-    try:  # before it starts a thread or a JVM, which inherit both
+    try:  # before it starts a thread or a JVM, which inherit both settings
         os.setpriority(os.PRIO_PROCESS, process.pid, _LOWEST_PRIORITY)
         os.sched_setscheduler(process.pid, os.SCHED_IDLE, os.sched_param(0))  # makes its I/O priority idle, too
     except (OSError, AttributeError):  # macOS has no such scheduler

@@ -1,9 +1,9 @@
-"""The verb `preview`: schema and first records, as a run would make them; nothing is sent.
+"""Shows the schema and the first records as a run would make them (`preview`), and sends nothing.
 
-    listing ─▶ a plan as of a first run ─▶ Spark: record columns of all items ─▶ schema
+    listing ─▶ the plan of a first run ─▶ Spark: record columns of all items ─▶ schema
                                                └─ of one item after the other ─▶ the first rows
 
-The sink is not asked, so it is not known here what was sent already; nothing is claimed or written.
+The sink is not contacted, so the records that were sent already are not known. Nothing is claimed or written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ITEMS_AT_MOST = 20  # if `where` takes no row of these, stop: the user is waiti
 
 
 def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[], int | None]) -> PreviewReport:
-    """Return the schema and the first `rows` records. Raises what a run would raise before it sends anything."""
+    """Return the schema and the first `rows` records. Raises the errors that a run would raise before it sends anything."""
     parts = assemble(spec, observer, _check_of(interrupted), asks_brokers=False)
     plan = parts.first_plan()
     report = PreviewReport(
@@ -59,7 +59,7 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
 def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | None]) -> str:
     """Have Spark resolve schema and expressions over the existing data (`check --spark`), and return a note.
 
-    Raises what a run would raise; a SpecError about a key of the spec names its line.
+    Raises the errors that a run would raise; a SpecError about a key of the spec names its line.
     """
     parts = assemble(spec, observer, _check_of(interrupted), asks_brokers=False)
     plan = parts.first_plan()
@@ -130,7 +130,7 @@ def _look(parts: Parts, rows: int, plan: Plan, report: PreviewReport, observer: 
 
 
 def _one_by_one(plan: Plan) -> Iterator[Plan]:
-    """Yield plans of one item each, in the plan's order; of a plan of many items Spark would read the largest first."""
+    """Yield plans of one item each, in the plan's order, since from a plan of many items Spark reads the largest first."""
     for entry in plan.items[:_ITEMS_AT_MOST]:
         yield replace(plan, items=(entry,))
 

@@ -34,8 +34,8 @@ from eosingest.spec.columns import columns_of
 def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callable[[], int | None]) -> RunReport | None:
     """Run the job; return None if another run is active on this host and `if_running` is "skip".
 
-    Raises the errors of errors.py if the run ends before its Spark job; later errors, for which the job is not complete, are
-    in the report.
+    Raises the errors of errors.py if the run ends before its Spark job; later errors, which leave the job incomplete, are in
+    the report.
     """
     interruption = Interruption(interrupted)
     parts = assemble(spec, observer, interruption.check)
@@ -50,7 +50,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
                     hint="nothing was done; wait for it, or run with --if-running fence to take the job over",
                 )
             lock.keep_trying()  # so that the next run sees this run, not only the one that is fenced now
-        # Before the claim: a registry that is away must not end a run that is at work.
+        # Before the claim, which fences an active run: an unavailable registry must not end that run.
         in_thread(lambda: resolved(spec, "", unknown="show"), interruption.check, "registry")
         launcher = _LazyLauncher(parts, kafka.client, observer)
         runtime = Runtime(
@@ -64,7 +64,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
         try:
             report = Driver(settings, kafka, parts.source, launcher, parts.observer, runtime).run()
         except FencedError:
-            raise  # what a newer run keeps must not be overwritten
+            raise  # do not overwrite the errors that a newer run keeps
         except EosingestError as error:
             if interruption.signal_number is None:
                 _name_lost_brokers([error], kafka, spec)
@@ -72,7 +72,7 @@ def run(spec: Spec, options: RunOptions, observer: Observer, interrupted: Callab
             raise
         finally:
             launcher.close()
-        if interruption.signal_number is None:  # after a signal there is no time to ask
+        if interruption.signal_number is None:  # after a signal there is no time for the query
             _name_lost_brokers(report.errors, kafka, spec)
         last_errors.keep(lock.cluster_id, spec.name, report.errors)
     if launcher.started and report.complete:
@@ -101,7 +101,7 @@ class _LazyLauncher:
         self.log: str | None = None
 
     def prepare(self, plan: Plan, schema: str | None, *, same_items: bool, encodings: str) -> Prepared:
-        # Shown to the user but not kept in the report: until records are committed there is no other progress.
+        # Shown to the user but not kept in the report: it is the only sign of progress until records are committed.
         self._note_misspelt(plan)
         self._observer.note(f"starting Spark to read {plan.wording.count(len(plan.pending_items))}")
         spec = self._parts.spec
@@ -128,7 +128,7 @@ class _LazyLauncher:
             self._observer.note(found)
 
     def prove(self, plan: Plan) -> Proof:
-        """Read what was sent again, under the spec as it is now, and compare it with the receipts, in a Spark of its own."""
+        """Read the rows that were sent, under the current spec and in a separate Spark session; return their sums."""
         from eosingest.audit.session import SparkAuditor
 
         spec = self._parts.spec

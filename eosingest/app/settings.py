@@ -1,4 +1,4 @@
-"""From a Spec to the plain values that source and driver are made with: the protocol does not import pydantic."""
+"""Converts a Spec to the plain values that source and driver take, because the protocol does not import pydantic."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def wording_of(spec: Spec) -> Wording:
 
 
 def scan_of(spec: Spec, encodings: Mapping[str, Encoding] = MappingProxyType({})) -> Scan:
-    """Return how the source is read. Imports pyspark."""
+    """Return the Scan that reads the source with Spark. Imports pyspark."""
     from eosingest.spark.settings import record_settings
 
     records = record_settings(spec, encodings)

@@ -171,7 +171,7 @@ class _Verification:
         return sink
 
     def _wait_until_decided(self) -> None:
-        """See `decided.wait_until_decided`, for the ranges to be read."""
+        """Wait until no transaction is open in the ranges to read; see `await_stable.wait_until_decided`."""
         ends = {part.partition: part.high_watermark for part in self._extents if part.slices()}
         admin, patience_s, check = self._kafka.admin, self._patience_s, self._check
         await_stable.wait_until_decided(admin, self._sink, ends, "topic", patience_s=patience_s, check=check)

@@ -1,4 +1,4 @@
-"""The warm JVM by command: started, described, ended (spark/warm/)."""
+"""Starts, describes and ends the warm JVM (spark/warm/) on command."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _START_S, _END_S = 180.0, 15.0
 class WarmStatus:
     """The state of the warm JVM, which `runs` runs have used.
 
-    `used_by` is the pid of the process that uses it. `differs` names what is not equal for a run from here, `unusable`
-    any other reason why this run would not use it.
+    `used_by` is the pid of the process that uses it. `differs` names the parts of its key that differ for a run from here,
+    `unusable` any other reason why this run would not use it.
     """
 
     running: bool
@@ -54,16 +54,16 @@ class WarmStatus:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What a run needs of the JVM: settings on its command line, and what must be equal (spark/warm/key.py)."""
+    """A run's requirements for the JVM: settings on its command line, and the key that must be equal (spark/warm/key.py)."""
 
     boot: Mapping[str, str]
     key: Mapping[str, str]
 
 
 def up(spec: Spec | None, idle_s: float, observer: Observer, check: Callable[[], None]) -> WarmStatus:
-    """Start the warm JVM, or find it running with all that must be equal. `spec`: the job whose settings it gets.
+    """Start the warm JVM, unless one with an equal key is running. `spec`: the job whose settings it gets.
 
-    Raises FatalError if it cannot start, TemporaryError if a run uses one that must be replaced.
+    Raises FatalError if it cannot start, TemporaryError if it must replace one that a run uses.
     """
     if not channel.supported():
         raise FatalError("a warm JVM needs Linux", code="warm-jvm", hint="runs start separate JVMs")
@@ -90,7 +90,7 @@ def down() -> WarmStatus:
 
 
 def status(spec: Spec | None, observer: Observer, check: Callable[[], None]) -> WarmStatus:
-    """Return its state, and whether a run of the spec, from here, would use it."""
+    """Return the warm JVM's state, and whether a run of the spec, from here, would use it."""
     found = _status(channel.folder(), _wanted(spec, observer, check))
     off = f"{channel.SWITCH} is off" if found.running and channel.is_off() else None
     return replace(found, unusable=off or found.unusable)
@@ -113,7 +113,7 @@ def _status(place: Path, wanted: _Wanted) -> WarmStatus:
 
 
 def _connected(place: Path) -> Channel | None:
-    """Return a connection, None if there is no holder. Raises TimeoutError if it does not answer; FatalError."""
+    """Return a connection, None if there is no holder. Raises TimeoutError without an answer, FatalError if it is unusable."""
     try:
         return channel.connect(place, channel.ANSWER_S)
     except TimeoutError:
@@ -127,7 +127,7 @@ def _connected(place: Path) -> Channel | None:
 
 
 def _wanted(spec: Spec | None, observer: Observer, check: Callable[[], None]) -> _Wanted:
-    """Return what a run of the spec needs; the environment is prepared as a run prepares it."""
+    """Return the requirements of a run of the spec; prepare the environment as a run does."""
     from eosingest.spark import jvm, session
     from eosingest.spark.warm import key
 
@@ -146,7 +146,7 @@ def _wanted(spec: Spec | None, observer: Observer, check: Callable[[], None]) ->
 
 
 def _start(place: Path, wanted: _Wanted, idle_s: float) -> None:
-    """Start the holder, and be its first driver: run a few rows, so that the next one finds classes loaded and compiled."""
+    """Start the holder, and process a few rows as its first driver, so that the next one finds classes loaded and compiled."""
     from eosingest.spark import session
     from eosingest.spark.warm import attach, holder, key
     from eosingest.spark.warmup import exercise
@@ -186,14 +186,14 @@ def _start(place: Path, wanted: _Wanted, idle_s: float) -> None:
 
 
 def _end(place: Path) -> None:
-    """End holder and JVM; those that do not answer are killed. Raises TemporaryError if a run uses the JVM."""
+    """End holder and JVM; kill those that do not answer. Raises TemporaryError if a run uses the JVM."""
     from eosingest.spark.warm import holder
 
     connection = None
     processes = list(_recorded(place / holder.PROCESSES))
     try:
         connection = _connected(place)
-        if connection is None:  # of a holder that was killed the JVM may be left
+        if connection is None:  # the JVM of a killed holder may still run
             raise UnusableError("there is no holder")
         channel.ask(connection, ready_s=channel.READY_S, verb="end")
     except InUseError as error:
@@ -215,7 +215,7 @@ def _end(place: Path) -> None:
 
 
 def _recorded(processes: Path) -> Iterator[OtherProcess]:
-    """Yield the processes of a warm JVM, as far as they run."""
+    """Yield the recorded processes of a warm JVM that still run."""
     with suppress(OSError, ValueError):
         for pid, started in json.loads(processes.read_text()):
             with suppress(OSError):

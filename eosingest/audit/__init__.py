@@ -1,1 +1,1 @@
-"""The audit of `verify`: receipts against the topic and the source. Only scan.py and session.py use Spark; the rest is pure."""
+"""Compares receipts with the topic and the source, for `verify`. Of its modules only scan.py and session.py use Spark."""

@@ -1,6 +1,6 @@
-"""Waits until the last stable offset reaches the audited range: no transaction below these offsets is open.
+"""Waits until the last stable offset reaches the end of the audited range: no transaction below it is open.
 
-Before app/verify.py reads the sink topic, and dead_letters.py the dead-letter topic: `read_committed` shows nothing behind one.
+Called by app/verify.py (sink topic) and dead_letters.py (dead-letter topic): `read_committed` reads stop at open transactions.
 """
 
 from __future__ import annotations

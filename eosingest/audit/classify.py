@@ -46,9 +46,9 @@ def by_receipts(expected: Totals, found: Found, copies: Copies, circumstances: C
 
 
 def _judge_late(judgement: Judgement, found: Found, copies: Copies, circumstances: Circumstances) -> None:
-    """Judge the case that the job's records are all there, once, and others were written after the job was complete.
+    """Judge the case that all records of the job are there, once, and others were written after the job was complete.
 
-    Each of these either equals one of the job's records (doubled) or does not (foreign).
+    Each of the others either equals one of the job's records (doubled) or does not (foreign).
     """
     foreign = found.late.records - copies.late
     if copies.late:
@@ -82,7 +82,7 @@ def _judge_surplus(judgement: Judgement, surplus: Totals, copies: Copies, circum
 
 
 def _judge_deficit(judgement: Judgement, deficit: int, copies: Copies, circumstances: Circumstances) -> None:
-    """Judge the case that there are as many records as were sent, or fewer, with other sums: some records of the job are
+    """Judge the case that the topic has as many records as were sent, or fewer, with other sums: some records of the job are
     certainly missing or changed.
     """
     verdict = INCONCLUSIVE if circumstances.removed else MISMATCH

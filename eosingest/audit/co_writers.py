@@ -1,4 +1,4 @@
-"""Recognizes other eosingest jobs that wrote to the audited topic: records in their receipts are no other producer's.
+"""Recognizes other eosingest jobs that wrote to the audited topic, so that their records count as no other producer's.
 
 app/co_writers.py reads all jobs from the offsets topic. If a new job is run each day, its topic has the records of all these
 jobs; the jobs whose extents (offset ranges) overlap are counted together.
@@ -28,9 +28,9 @@ class SisterJob:
 
 
 def fold_jobs(records: Iterable[LogRecord], place: str) -> dict[str, JobState]:
-    """Return the state of every job that has a control record, by name; other records are strangers', and ignored.
+    """Return the state of every job that has a control record, by name; records of others are ignored.
 
-    Raises FatalError as `JobState.fold` does: what a job has sent is not known where one of its records cannot be read.
+    Raises FatalError as `JobState.fold` does: if a record of a job cannot be read, the records that the job sent are unknown.
     """
     states: dict[str, JobState] = {}
     refused: dict[str, FatalError] = {}
@@ -69,7 +69,7 @@ def together(own: Sequence[Extent], sisters: Iterable[SisterJob]) -> tuple[list[
     """Return the extents of this job joined with those of all jobs that overlap them, directly or through another job, and
     these jobs.
 
-    This job's extents are taken up to the high watermark, since later jobs wrote after its end.
+    This job's extents are extended to the high watermark, since later jobs wrote after its end.
     """
     joined = [replace(extent, end=max(extent.end, extent.high_watermark)) for extent in own]
     left, taken = list(sisters), list[SisterJob]()

@@ -1,7 +1,7 @@
-"""Compares the dead-letter topic with the receipts: each letter of the job is there, once.
+"""Compares the dead-letter topic with the receipts: each dead letter of the job is there, once.
 
-app/verify.py asks it after the sink topic was read. Letters are few (`on_error.max`), and other jobs may have theirs in the
-same topic: so they are read here, in the driver, and told by their header `eosingest.job`.
+app/verify.py calls it after reading the sink topic. Dead letters are few (`on_error.max`), and those of other jobs may be in
+the same topic: so the driver reads them here, and selects the job's own by their header `eosingest.job`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FoundLetters:
-    """What the topic has of the job's letters; `removed` offsets behind their begin are gone from it."""
+    """The job's dead letters in the topic; `removed` offsets after their first are gone from it."""
 
     total: Totals
     removed: int
@@ -49,10 +49,10 @@ class Reading:
 def audited(
     reading: Reading, pin: DeadLetterPin | None, state: JobState, verdict: Judgement, job: str
 ) -> dict[str, Any] | None:
-    """Hold the dead-letter topic against the receipts; return what the report says of it, None without letters.
+    """Compare the dead-letter topic with the receipts; return its part of the report, None without dead letters.
 
-    Adds what is wrong to the verdict. Raises ChangedError where the topic was deleted or recreated, FatalError where it may
-    not be read, TemporaryError where open transactions block the read, KafkaFailure.
+    Adds differences to the verdict. Raises ChangedError if the topic was deleted or recreated, FatalError if it may not be
+    read, TemporaryError if open transactions block the read, KafkaFailure.
     """
     if pin is None:
         return None
@@ -63,7 +63,7 @@ def audited(
             return None
         raise pins.written_topic_recreated(pin.topic)
     ends = [place.end for place in reading.admin.offset_ranges(topic.name, topic.partitions)]
-    # Others write to the topic too: letters behind a transaction of theirs would look lost.
+    # Other jobs write to the topic, too: dead letters after an open transaction of theirs would seem lost.
     wait_until_decided(
         reading.admin,
         topic,
@@ -83,7 +83,7 @@ def audited(
 
 
 def _read(reading: Reading, pin: DeadLetterPin, ends: Sequence[int], job: str) -> FoundLetters:
-    """Read the topic from where the job's letters begin to the ends of its partitions."""
+    """Read the topic from the first offset of the job's dead letters to the ends of its partitions."""
     total, removed = Totals(), 0
     with contextlib.closing(TopicReader(pin.topic, reading.client, patience_s=reading.patience_s)) as reader:
         for partition, end in enumerate(ends):
@@ -111,7 +111,7 @@ def _unreadable(topic: str, failure: KafkaFailure) -> FatalError:
 
 
 def judge(judgement: Judgement, topic: str, expected: DeadLetters, found: FoundLetters) -> None:
-    """Add what the letters say to the verdict."""
+    """Add the findings about the dead letters to the verdict."""
     difference = found.total.records - expected.count
     if difference == 0 and found.total.checksum == expected.checksum:
         return

@@ -1,4 +1,4 @@
-"""The texts of an audit: the error for a verdict, and what brokers may have removed. Pure.
+"""Writes the texts of an audit: the error for a verdict, and what brokers may have removed. Pure.
 
 classify.py finds the verdict from the numbers; app/verify.py puts these texts into the report.
 """

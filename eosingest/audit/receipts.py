@@ -1,11 +1,11 @@
-"""The values of an audit of the sink topic: what to read, and what was found. Pure.
+"""Defines the values of an audit of the sink topic: the ranges to read, and the findings. Pure.
 
     receipts (+ retired) ─▶ expected ─┐
     topic, [start, end) and later ────┼─▶ verdict: verified | mismatch | inconclusive, with findings
     source, split by split ───────────┘
 
 Receipts are sums, so everything that the job wrote is one count and one checksum. If the topic gives the same two, it is
-verified. If not, the hashes of its records are counted and compared, among themselves or with the source's, and the verdict
+verified. If not, the hashes of its records are counted and compared, with each other or with the source's, and the verdict
 claims no more than they prove: what retention, compaction or other producers can explain is inconclusive, never a success.
 """
 
@@ -34,12 +34,12 @@ REMOVED = "removed"
 
 
 def expected_of(receipts: Iterable[OffsetRecord], audit: Audit) -> Totals:
-    """Return the sum of all that the job has written: its splits' receipts, and the retired ones of items sent again."""
+    """Return the sum of all records that the job has written: its splits' receipts, and retired ones of items sent again."""
     live = sum((Totals(receipt.records, receipt.checksum) for receipt in receipts), Totals())
     return live + Totals(audit.retired_records, audit.retired_checksum)
 
 
-# ---- what to read ----------------------------------------------------------------------------------------------------
+# ---- ranges to read --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Slice:
 class Extent:
     """The offsets of a partition to read: the job's records are in [start, end); [end, high_watermark) was written later.
 
-    `begins` is the offset at which the job began to write; `start` is above it if the log no longer begins that early.
+    `begins` is the offset at which the job began to write; `start` is above it if earlier offsets are no longer in the log.
     `end` is above the high watermark if the end of the log, which the job had seen, was lost.
     """
 
@@ -81,7 +81,7 @@ class Extent:
 
 
 def extents(audit: Audit, ranges: Sequence[OffsetRange]) -> list[Extent]:
-    """Return what to read of each partition. A partition that was added after the job began is read from offset 0."""
+    """Return the extents to read. A partition that was added after the job began is read from offset 0."""
     found = []
     for partition, held in enumerate(ranges):
         begins = audit.start[partition] if partition < len(audit.start) else 0
@@ -109,7 +109,7 @@ def shares(parts: Iterable[Slice], tasks: int) -> list[tuple[Slice, ...]]:
     return [tuple(share) for share in dealt]
 
 
-# ---- what was found --------------------------------------------------------------------------------------------------
+# ---- findings --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ class Missing:
 class Compared:
     """The comparison of topic and source. `unknown` is the number of records in the topic that the source does not have.
 
-    `unlike` names splits whose rows do not give their receipt; `unread` says, per item, why it could not be compared.
-    `whole`: all rows that the receipts cover are still in the source.
+    `unlike` names splits whose rows do not match their receipt; `unread` says, per item, why it could not be compared. `whole`:
+    all rows that the receipts cover are still in the source.
     """
 
     missing: tuple[Missing, ...] = ()
@@ -171,8 +171,8 @@ class Compared:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What else may explain a difference. `removed`: sentences on records that brokers may have removed. `writers`:
-    producers in the topic that are not known as the job's. `others`: the eosingest jobs whose receipts were counted too.
+    """Other explanations of a difference. `removed`: sentences on records that brokers may have removed. `writers`: producers
+    in the topic that are not known as the job's. `others`: the eosingest jobs whose receipts were counted too.
     """
 
     removed: tuple[str, ...] = ()
@@ -183,7 +183,7 @@ class Circumstances:
 @dataclass(frozen=True)
 class Finding:
     """One finding. `kind` is lost, doubled, changed, foreign (another producer's), surplus (doubled or foreign), unlike (a
-    split whose rows do not give its receipt), unread (an item that could not be compared) or removed (by the brokers).
+    split whose rows do not match its receipt), unread (an item that could not be compared) or removed (by the brokers).
     """
 
     kind: str
@@ -211,11 +211,11 @@ class Judgement:
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, verdict: str, finding: Finding) -> None:
-        """Add a finding. A mismatch remains the verdict, whatever inconclusive findings are added."""
+        """Add a finding. A mismatch remains the verdict if inconclusive findings are added."""
         if self.verdict != MISMATCH:
             self.verdict = verdict
         self.findings.append(finding)
 
     def count(self, kind: str) -> int:
-        """Return the number of records in the findings of a kind: there are at least so many."""
+        """Return the number of records in the findings of a kind: a lower bound."""
         return sum(finding.records for finding in self.findings if finding.kind == kind)

@@ -2,10 +2,10 @@
 
     topic   ranges of offsets, one share a task ─▶ consume read_committed ─▶ hash in Python ─▶ count and checksum
     source  the same DataFrame that a run sends (record_columns.py) ─▶ split and hash ─▶ count and checksum a split
-    both    hashes, grouped ─▶ what is missing, what is too many, and where
+    both    hashes, grouped ─▶ missing and surplus records, and their places
 
-The topic's hashes are computed in the Python workers: 0.2 µs per record, beside 1.1 µs for reading it, and less than passing
-key and value to the JVM would cost (docs/performance.md).
+The topic's hashes are computed in the Python workers: 0.2 µs per record, compared with 1.1 µs for reading it, and less than
+passing key and value to the JVM would cost (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ def _compared(counted: DataFrame, source: SourceData) -> Compared:
 
 
 def _examples(differing: DataFrame) -> dict[tuple[str, int | None], tuple[str, ...]]:
-    """Return the places of some differing records by kind and split: of a lost one its row, of another one its offset."""
+    """Return the places of some differing records by kind and split: the row of a lost one, the offset of another one."""
     number = functions.row_number().over(Window.partitionBy("kind", "split").orderBy("row", "at"))
     found: dict[tuple[str, int | None], list[str]] = {}
     rows = differing.withColumn("number", number).where(f"number <= {_EXAMPLES}").orderBy("row", "at")

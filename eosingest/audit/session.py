@@ -1,6 +1,6 @@
-"""The Spark session of an audit, in which topic and source are read and compared; Spark's failures are raised as our errors.
+"""Runs the Spark session of an audit, in which topic and source are read and compared; raises Spark's failures as our errors.
 
-app/verify.py decides what to read; scan.py reads. All calls of Spark are made in a thread of its own, since a call of the JVM
+app/verify.py decides what to read; scan.py reads. All calls of Spark are made in a separate thread, since a call of the JVM
 cannot be interrupted: so a signal ends the wait at once.
 """
 
@@ -33,7 +33,7 @@ from eosingest.spark.record_columns import CHECKSUM, METADATA, SPLIT, record_fra
 _KAFKA_FAILURE = re.compile(r"KafkaFailure: (\w[\w-]*): (.+)")
 _T = TypeVar("_T")
 _TELL_EVERY_S = 1.0
-# Progress is known only when a task has finished: so tasks are short, a few seconds, but long compared with their start.
+# Progress is known only when a task has finished: so a task takes a few seconds, but much longer than its start.
 _READ_A_TASK = 4_000_000  # offsets, or rows
 
 
@@ -48,7 +48,7 @@ class _Reading:
 
 
 def _telling(reading: _Reading, check: Callable[[], None], tell: Callable[[AuditProgress], None]) -> Callable[[], None]:
-    """Return a `check` that also passes the progress to `tell`, once a second."""
+    """Return a function that calls `check`, and reports the progress once a second."""
     began = told = time.monotonic()
 
     def look() -> None:

@@ -1,11 +1,11 @@
-"""The embedded broker: a real Apache Kafka on this machine, for a spec with `bootstrap_servers = "embedded"`.
+"""Runs the embedded broker: a real Apache Kafka on this machine, for a spec with `bootstrap_servers = "embedded"`.
 
     up ─▶ lock of the folder ─▶ running? ─yes─▶ wait for a metadata answer ─▶ BrokerStatus
                                    └─no─▶ jars ─▶ ports ─▶ format (first time) ─▶ launch ─┘
     down ─▶ lock ─▶ SIGTERM (SIGKILL after the timeout) to a process proven to be ours
 
-One node in KRaft mode, on 127.0.0.1 only. It keeps running after the run that started it, on purpose, and its data is kept
-after `down`. `jars` fetches Kafka, `server` is the process and its folder, `lock` lets one process at a time change them.
+One node in KRaft mode, on 127.0.0.1 only. It keeps running after the run that started it, on purpose, and `down` keeps its
+data. `jars` fetches Kafka, `server` is the process and its folder, host/folder_lock.py lets one process at a time change them.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def down(*, timeout_s: float = 30, remove_data: bool = False, directory: Path | 
 
 
 def status(*, directory: Path | None = None) -> BrokerStatus:
-    """Return the broker's state without waiting: nothing is started, written or locked, and the broker is not asked."""
+    """Return the broker's state without waiting: nothing is started, written or locked, and no request is sent."""
     server = _server(directory)
     return _describe(server, server.read_state(), server.running_pid())
 

@@ -1,4 +1,4 @@
-"""Apache Kafka's jars for the embedded broker: fetched once (host/ivy.py), or those of `KAFKA_HOME`, where it is set."""
+"""Provides Apache Kafka's jars for the embedded broker: fetched once (host/ivy.py), or those of `KAFKA_HOME`, if it is set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def kafka_libs(deadline: float) -> tuple[Path, str]:
 
 
 def dependencies(kafka: str, backend: str) -> tuple[str, str]:
-    """Return what is fetched of a version of Kafka, as in an ivy.xml. `backend`: its logging backend, in the same form."""
+    """Return the dependencies of a version of Kafka, as in an ivy.xml. `backend`: its logging backend, in the same form."""
     return (
         f'<dependency org="org.apache.kafka" name="kafka_2.13" rev="{kafka}" conf="default->default"/>',
         f'<dependency {backend} conf="default->default"/>',

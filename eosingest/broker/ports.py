@@ -1,4 +1,4 @@
-"""Ports for the embedded broker: those of its last start if they are free, since clients may know the address.
+"""Chooses ports for the embedded broker: those of its last start if they are free, since clients may know the address.
 
 The package's `up` chooses them before each start.
 """

@@ -1,11 +1,11 @@
-"""One Kafka server process and its folder: launch it, find out whether it runs and answers, stop it.
+"""Manages one Kafka server process and its folder: launches it, finds out whether it runs and answers, stops it.
 
 Used by the package's `up` and `down`; server_files.py writes the files that it starts from, ports.py chooses its ports.
 
 The folder holds `data/` (the log), `server.properties`, `log4j2.properties`, `log4j.properties`, `broker.log` (bounded),
-`broker.out` (the JVM's own output), `state.json` (ports and version, kept between starts), `broker.pid` and `lock`.
-The folder is the JVM's working folder, and every path passed to the JVM is relative, so that no character in the folder's name
-can break a Java property.
+`broker.out` (the JVM's own output), `state.json` (ports and version, kept between starts), `broker.pid` and `lock`. The folder
+is the JVM's working folder, and every path passed to the JVM is relative, so that no character in the folder's name can break a
+Java property.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Server:
         cluster_id: str | None = None,
         heap: str | None = None,
     ) -> None:
-        """Start the server in a session of its own; format the data folder first if that was never done.
+        """Start the server in a new session; format the data folder first if that was never done.
 
         It is formatted for a new cluster, or as a node of the cluster `cluster_id`. `heap` are the JVM's memory options, in
         place of the environment variable KAFKA_HEAP_OPTS.
@@ -258,12 +258,12 @@ def new_cluster_id() -> str:
 
 
 def _answers(port: int, cluster_id: str | None, deadline: float) -> bool:
-    """Ask for metadata. The response must have this cluster id: another broker may use the port by now."""
+    """Request metadata. The response must have this cluster id: another broker may use the port by now."""
     try:
         socket.create_connection((HOST, port), timeout=1).close()
     except OSError:
         return False
-    # Here, because every command imports this module, and few wait for an embedded broker.
+    # Imported here: every command imports this module, and few wait for an embedded broker.
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 

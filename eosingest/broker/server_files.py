@@ -1,4 +1,4 @@
-"""The files that the embedded broker starts from: its properties, its logging configuration, and the state kept between starts.
+"""Defines the files that the embedded broker starts from: properties, logging configuration, and the state kept between starts.
 
 server.py launches the server in their folder.
 """
@@ -70,7 +70,7 @@ LOG_OPTIONS = ("-Dlog4j2.configurationFile=log4j2.properties", "-Dlog4j.configur
 
 @dataclass(frozen=True)
 class State:
-    """What is kept between starts."""
+    """The state that is kept between starts."""
 
     port: int
     controller_port: int

@@ -1,4 +1,4 @@
-"""`eosingest broker up|down|status`: the embedded broker, a real Apache Kafka on this machine."""
+"""Implements `eosingest broker up|down|status` for the embedded broker, a real Apache Kafka on this machine."""
 
 from __future__ import annotations
 

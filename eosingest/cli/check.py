@@ -1,4 +1,4 @@
-"""`eosingest check SPEC`: look for mistakes in a spec, offline."""
+"""Implements `eosingest check SPEC`, which checks a spec for mistakes, offline."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check(
 
 
 def _ask_spark(spec: Spec, renderer: Renderer) -> str:
-    """Return a note on what Spark resolved. Raises SpecError, with the line, for what Spark refuses."""
+    """Return a note on the schema that Spark resolved. Raises SpecError, with the line, for a key that Spark refuses."""
     from eosingest.app.preview import ask_spark
 
     signals = Signals(renderer.line_from_signal_handler)
@@ -65,7 +65,7 @@ def _ask_spark(spec: Spec, renderer: Renderer) -> str:
 
 
 def _values(spec: Spec) -> dict[str, Any]:
-    """Return the effective values that cannot be secrets: no client properties, Spark settings or expressions."""
+    """Return the effective values that cannot be secrets: no values of client properties, Spark settings or expressions."""
     return {
         "name": spec.name,
         "format": spec.source.format,

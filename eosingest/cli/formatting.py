@@ -50,7 +50,7 @@ def table(rows: list[tuple[str, str]]) -> list[str]:
 
 
 def gaps(found: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the rows (name, text) that say what is missing of the source (`StatusReport.gaps`), the latest ones first."""
+    """Yield the rows (name, text) on gaps: data deleted before it was read (`StatusReport.gaps`), latest run first."""
     latest = sorted(found, key=lambda gap: (-gap["run"], gap["name"]))
     for number, gap in enumerate(latest[:_GAPS_SHOWN]):
         text = f"{gap['text']}: deleted before they were read, accepted by run {gap['run']} at {gap['time']}"

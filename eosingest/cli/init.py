@@ -1,4 +1,4 @@
-"""`eosingest init [PATH]`: write a commented spec to start from, and its JSON Schema beside it for editors."""
+"""Implements `eosingest init [PATH]`, which writes a commented spec and, in the same folder, its JSON Schema for editors."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _unused(spec: Path) -> Path:
 
 
 def _spec_file(path: str) -> Path:
-    """Return the file to write: the path itself, or a file in it if it is a folder or ends with a slash (then it is made)."""
+    """Return the file to write: the path, or a file in it if it is a folder or ends with a slash (then it is created)."""
     if path.endswith(os.sep):
         try:
             Path(path).mkdir(parents=True, exist_ok=True)

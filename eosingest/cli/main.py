@@ -1,7 +1,7 @@
-"""The entry point: parses arguments to a verb's Action, performs it, renders its Result, and returns the exit code.
+"""Runs a command line: parses it to a verb's Action, performs the Action, renders its Result, returns the exit code.
 
-Typer only parses. A verb is performed outside of Typer, which treats every EPIPE as a closed stdout, even that of a broker's
-socket, and every EOFError as the end of the terminal's input.
+Typer only parses. A verb is performed outside of Typer, because Typer treats every EPIPE as a closed stdout, even that of a
+broker's socket, and every EOFError as the end of the terminal's input.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ Exit codes, the same for every verb:
    5  temporary: a retry may help    128+N  ended by a signal, cleanly
    6  fenced by a newer run
 """
-# 100,000 files are millions of objects that live to the end: with Python's default, 700, garbage collection takes much time.
+# 100,000 files are millions of objects that live until the end: with Python's default of 700, garbage collection is slow.
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 _T = TypeVar("_T")
 
@@ -86,14 +86,14 @@ def main() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     exit_code = exit_code_of(sys.argv[1:])
     ignore_signals()
-    # The interpreter searches all objects for cycles several times as it ends, for 0.2 s. One search closes clients.
+    # At exit, the interpreter collects garbage several times, which takes 0.2 s. One collection is enough to close clients.
     gc.collect()
     gc.freeze()
     sys.exit(exit_code)
 
 
 def _fill_closed_streams() -> None:
-    """Open the null device for each closed standard stream: else a socket gets its descriptor, and output goes into it."""
+    """Open the null device for each closed standard stream: otherwise a socket gets its descriptor and receives output."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -112,12 +112,12 @@ def exit_code_of(arguments: Sequence[str]) -> int:
     try:
         with logging_to(renderer, verbose=parsed.verbose):
             return renderer.result(_guarded(renderer, parsed.command, lambda: parsed.perform(renderer)))
-    finally:  # what was kept from children (spec/secrets.py) is there again for who called us
+    finally:  # restore, for the caller, the variables that were removed for child processes (spec/secrets.py)
         os.environ.update({name: before[name] for name in before.keys() - os.environ.keys()})
 
 
 def _parse(arguments: Sequence[str]) -> Action | Result | int:
-    """Return the Action of a verb, the Result of a usage error, or the exit code if Typer has printed all (`--help`)."""
+    """Return a verb's Action, the Result of a usage error, or the exit code if Typer has printed all output (`--help`)."""
     try:
         parsed: Action | int | None = typer.main.get_command(_app()).main(
             list(arguments), prog_name=PROGRAM, standalone_mode=False
@@ -140,7 +140,7 @@ def _usage_error(error: typer.TyperException) -> Result:
 
 
 def _guarded(renderer: Renderer, command: str, step: Callable[[], _T]) -> _T | Result:
-    """Return what the step returns; if it raises, the error as a Result."""
+    """Return the step's value or, if it raises, a Result with the error."""
     try:
         return step()
     except EosingestError as error:
@@ -171,7 +171,7 @@ def _root(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
-    """Take the flags that stand before a verb; those of the verb are put behind it before all is parsed."""
+    """Accept flags before a verb: `output_asked_for` reads `--output`; `behind_the_verb` moves `-v` and `-q` to the verb."""
 
 
 def _example(verb: str) -> str:

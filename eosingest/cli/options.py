@@ -1,7 +1,7 @@
-"""The arguments and flags that verbs share, and loading a Spec from them.
+"""Defines the arguments and flags that verbs share, and loads a Spec from them.
 
-Every flag has an environment variable, `EOSINGEST_` and its name; the flag takes precedence. `--param` and `--set` instead add
-to their variables, which hold one NAME=VALUE per line, since values may contain spaces and commas.
+Every flag has an environment variable, `EOSINGEST_` and its name; the flag takes precedence. `--param` and `--set` are added to
+their variables instead, which hold one NAME=VALUE per line, since values may contain spaces and commas.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _BEFORE_A_VERB = ("-v", "--verbose", "-q", "--quiet")
 
 
 def behind_the_verb(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with the flags that all verbs have moved from before the verb to after it."""
+    """Return the arguments, with `-v` and `-q`, which all verbs have, moved from before the verb to after it."""
     moved, rest = list[str](), list(arguments)
     at = 0
     while at < len(rest) and rest[at].startswith("-") and rest[at] != "--":
@@ -148,7 +148,7 @@ def load_spec(
 ) -> Spec:
     """Load the spec with the parameters and overrides of the command line and the environment. Raises SpecError.
 
-    `thorough` also finds mistakes at which a run would fail later.
+    `thorough` also finds mistakes that would make a run fail later.
     """
     from eosingest.spec import load
     from eosingest.spec.secrets import keep_from_children

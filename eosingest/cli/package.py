@@ -1,4 +1,4 @@
-"""`eosingest package`: a Python for the executors of a cluster, as one archive."""
+"""Implements `eosingest package`, which packs a Python for the executors of a cluster into one archive."""
 
 from __future__ import annotations
 

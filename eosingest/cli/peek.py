@@ -1,4 +1,4 @@
-"""`eosingest topic peek TOPIC|SPEC`: look at records of a topic as a read_committed consumer sees them."""
+"""Implements `eosingest topic peek TOPIC|SPEC`, which shows records of a topic as a read_committed consumer reads them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def peek(
 def _settings(
     target: str, servers: str | None, number: int, param: Params, set_: Overrides, *, last: bool
 ) -> PeekSettings:
-    """Return what to read: the spec's topic if the target is a file or has a spec's suffix, else the topic of that name."""
+    """Return the settings for the spec's topic if the target is a file or ends with .toml, else for the topic of that name."""
     from eosingest.app.peek import PeekSettings, settings_of
 
     if target.endswith(".toml") or Path(target).is_file():

@@ -1,4 +1,4 @@
-"""`eosingest plan SPEC`: show what a run would do, disturbing nobody."""
+"""Implements `eosingest plan SPEC`, which shows what a run would do, and disturbs no other run."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _rows(report: PlanReport) -> list[tuple[str, str]]:
 
 
 def _at_most(states: Counter[str]) -> str:
-    """Return "at most " if items are half done: a half committed split counts whole, as only its reader knows what is left."""
+    """Return "at most " if items are half done: a partially committed split counts whole, as only its reader knows the rest."""
     return "at most " if states["half done"] else ""
 
 

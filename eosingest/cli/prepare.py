@@ -1,4 +1,4 @@
-"""`eosingest prepare`: what can be done beforehand, so that runs begin sooner on this machine or in this image."""
+"""Implements `eosingest prepare`, which archives Spark's classes so that runs begin sooner on this machine or image."""
 
 from __future__ import annotations
 

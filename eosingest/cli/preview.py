@@ -1,4 +1,4 @@
-"""`eosingest preview SPEC`: the first records as they would be sent, and the schema; nothing is sent."""
+"""Implements `eosingest preview SPEC`, which shows the schema and the first records that a run would send; sends nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The Observer of a run or an audit: a live progress bar on a terminal, else one plain line every 30 seconds.
+"""Shows the progress of a run or an audit: a live bar on a terminal, else one plain line every 30 seconds (by default).
 
-The driver reports progress about once a second, from the offsets topic; an audit reports what its tasks have read. This module
-has no thread or timer of its own. If the bar can no longer be drawn (the terminal is gone), the run goes on without it.
+The driver reports progress about once a second, from the offsets topic; an audit reports how far its tasks have read. This
+module starts no thread or timer. If the bar can no longer be drawn (the terminal is gone), the run continues without it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INTERVAL_S = 30.0
 
 
 class Watcher:
-    """Shows notes and progress on stderr (`report.AuditObserver`). A context manager, which removes the bar at its end."""
+    """Shows notes and progress on stderr (`report.AuditObserver`). A context manager that removes the bar at exit."""
 
     def __init__(self, renderer: Renderer, *, now: Callable[[], float] = time.monotonic) -> None:
         """Draw nothing yet. Raises SpecError if EOSINGEST_PROGRESS_SECONDS is not a number of seconds."""
@@ -44,7 +44,7 @@ class Watcher:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        """Remove the bar, so that what follows is printed on lines of its own."""
+        """Remove the bar, so that later output starts on a new line."""
         if self._bar is not None:
             self._draw(self._bar.stop)
 

@@ -1,4 +1,4 @@
-"""Records as readable text, for `preview` and `topic peek`: bytes as text if they are UTF-8, long values cut."""
+"""Formats records for `preview` and `topic peek`: bytes as text if they are printable UTF-8; long values are cut."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def lines_of(record: ShownRecord, title: str) -> Iterator[str]:
 
 
 def text_of(value: bytes | None, *, absent: str) -> str:
-    """Return bytes as text if they are text, else as hexadecimal, `absent` for None; a long value is cut, and marked so."""
+    """Return bytes as text if they are printable, else as hexadecimal; `absent` for None. Cuts a long value and says so."""
     if value is None:
         return absent
     if not value:

@@ -1,4 +1,4 @@
-"""The only module that prints: results to stdout, as text or as one line of JSON; everything else to stderr.
+"""Prints results to stdout, as text or as one line of JSON, and everything else to stderr. No other module prints.
 
 Nothing is wrapped, coloured or cut, so that a cron mail and a terminal show the same. Control characters in data (a corrupt
 row, a file's name) are escaped.
@@ -30,7 +30,7 @@ _ESCAPED = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)
 class Renderer:
     """Prints a verb's notes and its result. `output` is "text" or "json"; only the result goes to stdout.
 
-    With `quiet`, only errors are printed; a result as JSON is printed nevertheless.
+    With `quiet`, it prints only errors and, with `output` "json", the result.
     """
 
     def __init__(self, output: str, *, quiet: bool = False) -> None:
@@ -62,9 +62,9 @@ class Renderer:
         self.line(f"{traceback.format_exc()}{REPORT_A_BUG}")
 
     def watched(self) -> bool:
-        """Whether stderr is a terminal on which to show a live bar.
+        """Say whether stderr is a terminal on which to show a live bar.
 
-        The terminal itself is asked: with FORCE_COLOR or GITHUB_ACTIONS set, Rich treats a log file as a terminal.
+        Checks the stream itself, because with FORCE_COLOR or GITHUB_ACTIONS set, Rich treats a log file as a terminal.
         """
         return (
             self.output == "text"
@@ -112,7 +112,7 @@ class Renderer:
 
 
 class LogHandler(logging.Handler):
-    """Shows the package's log records on stderr: those of the embedded broker as notes, the others only with `verbose`."""
+    """Shows the package's log records on stderr: those of the embedded broker and of Ivy as notes, others if `verbose`."""
 
     def __init__(self, renderer: Renderer, *, verbose: bool) -> None:
         super().__init__(logging.DEBUG)
@@ -159,9 +159,9 @@ def _envelope(result: Result) -> str:
 
 
 def _errors(error: EosingestError, *, each: bool) -> list[dict[str, Any]]:
-    """Return the error as a JSON object; with `each`, for `check`, one object per problem of the spec, with its place.
+    """Return the error as a JSON object; with `each` (for `check`), one object per problem of the spec, with its place.
 
-    (CI annotations use these.) The other verbs report one error.
+    CI annotations use the places.
     """
     if each and isinstance(error, SpecError) and error.details:
         places = ("code", "message", "hint", "file", "line", "key")
@@ -170,7 +170,7 @@ def _errors(error: EosingestError, *, each: bool) -> list[dict[str, Any]]:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    """Write and flush. Characters that the stream's encoding lacks, such as a file name's stray byte, are escaped."""
+    """Write and flush. Escape characters that the stream's encoding lacks, such as a file name's stray byte."""
     if stream is None:  # closed by the caller, as in `eosingest … >&-`
         return
     encoding = stream.encoding or "utf-8"

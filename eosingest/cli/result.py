@@ -1,4 +1,4 @@
-"""Action, a parsed verb, and Result, how it ended: plain values passed between the verbs, `main` and the renderer."""
+"""Defines Action, a parsed verb, and Result, its outcome: plain values passed between the verbs, `main` and the renderer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """How a verb ended. `data` is that of the JSON envelope, `lines` the same as text; `notes` go to stderr in text output."""
+    """The outcome of a verb. `data` is for the JSON envelope, `lines` for text output, which has the `notes` on stderr."""
 
     command: str
     data: Any = None
@@ -31,7 +31,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Action:
-    """A verb with its parsed arguments, not yet performed. `output` None: not given, so text."""
+    """A verb with its parsed arguments, not yet performed. `output` is None if it was not given after the verb."""
 
     command: str
     perform: Callable[[Renderer], Result]

@@ -1,4 +1,4 @@
-"""`eosingest run SPEC`: send what is left to send, exactly once, and say with the exit code how it ended."""
+"""Implements `eosingest run SPEC`, which sends the rows not yet sent, exactly once; the exit code reports the outcome."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def skipped(job: str) -> Result:
 
 
 def interrupted(error: EosingestError, number: int) -> Result:
-    """Return the Result of a run that met an error after a signal: the exit code is the signal's, both are reported."""
+    """Return the Result of a run that failed after a signal: the exit code is the signal's, and both are reported."""
     stopped = InterruptedRunError(f"stopped by {signal.Signals(number).name}", signal_number=number)
     return Result("run", exit_code=stopped.exit_code, errors=(stopped, error))
 
@@ -159,7 +159,7 @@ def _lines(report: RunReport, *, verbose: bool) -> Iterator[str]:
 
 
 def _resent(report: RunReport) -> str:
-    """Return the text for the job's other records in the topic: the old ones of items that were sent again as a whole."""
+    """Return the text on the job's old records in the topic: those of items that were later sent again as a whole."""
     if not report.records_resent:
         return ""
     records = formatting.count(report.records_resent, "record")

@@ -1,4 +1,4 @@
-"""`eosingest schema`: print the JSON Schema of a spec, for editors."""
+"""Implements `eosingest schema`, which prints the JSON Schema of a spec, for editors."""
 
 from __future__ import annotations
 

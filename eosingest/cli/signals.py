@@ -1,8 +1,8 @@
-"""SIGINT and SIGTERM during a run: the first is recorded for the driver, the second ends the process at once.
+"""Handles SIGINT and SIGTERM during a run: records the first for the driver; the second ends the process at once.
 
-The driver calls `received` between its steps and ends the run in order: it cancels the Spark job, aborts open transactions and
-commits the verdict. Once the result is printed, signals are ignored. Under spark-submit its JVM forwards its signals, so that a
-signal to spark-submit alone has the same effect.
+The driver calls `received` between its steps. After a signal it ends the run cleanly: it cancels the Spark job, aborts open
+transactions and commits the verdict. Once the result is printed, signals are ignored. Under spark-submit, the JVM forwards its
+signals to this process, so that a signal to spark-submit alone has the same effect.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _over = False  # the result is printed
 
 
 def relay_by(relay: Callable[[Callable[[int], None]], None]) -> None:
-    """Call `relay` with the function that takes the numbers of signals which another process receives for us."""
+    """Register `relay`, which `install` calls with the function that takes the numbers of another process's signals."""
     global _relay
     _relay = relay
 
 
 class Signals:
-    """Records the first signal. `say` writes a line, and is called in a signal handler."""
+    """Records the first signal. `say` writes a line; signal handlers call it."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -43,7 +43,7 @@ class Signals:
         self._relays = False
 
     def install(self) -> None:
-        """Install our handlers, also again after another library has replaced them. Main thread only."""
+        """Install our handlers, or reinstall those that another library has replaced. Main thread only."""
         if not self._relays:
             self._relays = True
             if _relay is not None:
@@ -55,14 +55,14 @@ class Signals:
     def received(self) -> int | None:
         """Return the number of the first signal received, or None.
 
-        In the main thread it also reinstalls our handlers: pyspark replaces the one for SIGINT when it makes a context.
+        In the main thread it also reinstalls our handlers: pyspark replaces the one for SIGINT when it creates a context.
         """
         if threading.current_thread() is threading.main_thread():
             self.install()
         return self._received
 
     def take_relayed(self, number: int) -> None:
-        """Record a signal that spark-submit's JVM received. A terminal's Ctrl-C reaches this process too: it counts once."""
+        """Record a signal that spark-submit's JVM received. A terminal's Ctrl-C, sent to both processes, counts once."""
         if _over:
             return
         if self._relayed is not None:
@@ -83,8 +83,8 @@ class Signals:
 def ignore_signals() -> None:
     """Ignore further signals. Main thread only.
 
-    While Python ends, which takes a while, it restores the default handlers unless the signals are ignored: a signal would
-    then kill a command that has already printed its success.
+    At exit, which takes a while, Python restores the default handlers unless the signals are ignored. A signal would then kill
+    a command that has already printed its success.
     """
     global _over
     _over = True

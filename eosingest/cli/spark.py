@@ -1,4 +1,4 @@
-"""`eosingest spark up|status|down`: a JVM that stays warm, in which the next commands start Spark within a second."""
+"""Implements `eosingest spark up|status|down`: a warm JVM, in which the next commands start Spark within a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eosingest status SPEC`: what the offsets topic knows of a job."""
+"""Implements `eosingest status SPEC`, which shows a job's state in the offsets topic."""
 
 from __future__ import annotations
 

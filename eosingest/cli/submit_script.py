@@ -1,4 +1,4 @@
-"""`eosingest submit-script`: print the path of the script that spark-submit runs (docs/clusters.md)."""
+"""Implements `eosingest submit-script`, which prints the path of the script that spark-submit runs (docs/clusters.md)."""
 
 from __future__ import annotations
 

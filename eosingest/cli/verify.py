@@ -1,4 +1,4 @@
-"""`eosingest verify SPEC`: audit the topic against the receipts of what was sent, and against the source."""
+"""Implements `eosingest verify SPEC`, which audits the topic against the receipts of sent records, and against the source."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""This machine and this process: Java, folders, the host lock, signals, fail points, the errors of the last run."""
+"""Handles this machine and this process: Java, folders, host lock, signals, fail points, the errors of the last run."""

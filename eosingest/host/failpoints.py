@@ -1,4 +1,4 @@
-"""Named fail points: places in the protocol where a test may kill the process, stop it, or make it wait.
+"""Defines named fail points: places in the protocol where a test may kill the process, stop it, or make it wait.
 
 No-op unless `EOSINGEST_FAILPOINTS` is set, to a comma-separated list of `name=action[@hit]`: the hit-th time (default: the
 first) that this process passes the point `name`, do `kill` (SIGKILL to itself), `group-kill` (SIGKILL to the driver's process
@@ -38,7 +38,7 @@ _hits: dict[str, int] = {}
 
 
 class FailPointError(Exception):
-    """What the action `raise` raises."""
+    """The error of the action `raise`."""
 
 
 def fail_point(name: str) -> None:

@@ -1,4 +1,4 @@
-"""A lock across processes and threads: flock, which the kernel releases even after `kill -9`."""
+"""Locks a file across processes and threads: with flock, which the kernel releases even after `kill -9`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""An advisory lock for one run of a job at a time on this host, for `if_running`. Correctness does not depend on it but on
-fencing.
+"""Holds an advisory lock, so that one run of a job at a time works on this host (`if_running`).
 
-A kernel lock (flock) on a file named after cluster and job: the kernel releases it even after `kill -9`, so that no lock is
-stale and no unlock command is needed. A run that takes the job over gets the lock when the earlier run releases it.
+Correctness depends on fencing, not on this lock. A kernel lock (flock) on a file named after cluster and job: the kernel
+releases it even after `kill -9`, so that no lock is stale and no unlock command is needed. A run that takes the job over gets
+the lock when the earlier run releases it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Makes blocking calls interruptible: the start of a JVM, a client's call that no broker answers.
 
-The call runs in a thread of its own; the waiting thread sees a signal meanwhile. The call is made once only, so a slow answer
-is not lost. A call that was given up goes on until its own timeout, or until the process ends, since its thread is a daemon.
+The call runs in a separate thread; the waiting thread receives signals meanwhile. The call is made only once, so a slow answer
+is not lost. An abandoned call continues until its own timeout, or until the process ends, since its thread is a daemon.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ def result_of(future: Future[_T], check: Callable[[], None]) -> _T:
 
 
 def begin(step: Callable[[], _T], name: str) -> Future[_T]:
-    """Start `step` in a daemon thread; what it returns or raises is the future's result."""
+    """Start `step` in a daemon thread; its result or error becomes the future's."""
     future: Future[_T] = Future()
     threading.Thread(target=_into, args=(future, step), name=name, daemon=True).start()
     return future
 
 
 class Threads:
-    """At most `number` daemon threads, for calls of which many may be made at a time. A context manager.
+    """A context manager: at most `number` daemon threads, for calls of which many may be made at a time.
 
-    Behind it no further call begins. One that was begun goes on as the module says, and its thread ends with it: the threads of
-    concurrent.futures would keep the process from ending until then.
+    After it no further call begins. A call that has begun continues as the module says, and its thread ends with it: the
+    threads of concurrent.futures would keep the process alive until then.
     """
 
     def __init__(self, number: int, name: str) -> None:
@@ -52,7 +52,7 @@ class Threads:
         self._steps: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
 
     def begin(self, step: Callable[[], _T]) -> Future[_T]:
-        """Make a call when a thread is free, in order; what it returns or raises is the future's result."""
+        """Queue a call (FIFO) for a free thread; its result or error becomes the future's."""
         future: Future[_T] = Future()
         self._steps.put((future, step))
         if self._started < self._number:

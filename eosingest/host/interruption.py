@@ -1,7 +1,7 @@
-"""Signals during a run: recorded by the command line's handler, raised as an error by `check`.
+"""Turns signals during a run, which the command line's handler records, into an error that `check` raises.
 
 Long waits of the driver (open transactions, fencing, the start of a JVM, brokers that do not answer) call `check`, so that a
-run ends within seconds. Once the Spark job runs, the driver reads `signal_number` itself and goes on to the verdict: it calls
+run ends within seconds. Once the Spark job runs, the driver reads `signal_number` itself and continues to the verdict: it calls
 `disarm`, after which `check` raises only if the run has not ended SETTLE_S seconds after the signal.
 """
 
@@ -37,7 +37,7 @@ class Interruption:
         return number
 
     def disarm(self) -> None:
-        """From now on `check` raises only SETTLE_S seconds after a signal: the caller ends the run in order meanwhile."""
+        """Make `check` raise only SETTLE_S seconds after a signal: the caller ends the run cleanly meanwhile."""
         self._armed = False
 
     @contextlib.contextmanager
@@ -68,7 +68,7 @@ def interrupted_by(number: int) -> InterruptedRunError:
 
 
 def _unsettled(number: int) -> InterruptedRunError:
-    """Make the error for a run that could not commit its verdict: it does not know what is open, or was committed last."""
+    """Make the error for a run that could not commit its verdict: its open transactions and last commit are unknown."""
     return InterruptedRunError(
         f"stopped by {signal.Signals(number).name}; {SETTLE_S:.0f} s later the brokers had not told how the run ended, and it"
         " is not recorded",
@@ -79,4 +79,4 @@ def _unsettled(number: int) -> InterruptedRunError:
 
 
 def never() -> None:
-    """A `check` that never raises, for code that no signal reaches: Spark's workers."""
+    """A `check` that never raises, for code that receives no signal: Spark's workers."""

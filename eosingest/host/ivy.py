@@ -1,7 +1,7 @@
-"""Jars from Maven Central: fetched once by the Ivy that pyspark ships, pinned by SHA-256, cached.
+"""Fetches jars from Maven Central: once, with the Ivy that pyspark ships, pinned by SHA-256, cached.
 
-`EOSINGEST_IVY_SETTINGS` names an ivysettings.xml, for a mirror. The folder `libs` is created by a rename, complete and
-checked: a killed download leaves no partial one. Used for the embedded broker's jars and for Hadoop's client of S3.
+`EOSINGEST_IVY_SETTINGS` names an ivysettings.xml, for a mirror. The folder `libs` is created by a rename, complete and checked:
+a killed download leaves no partial one. Used for the jars of the embedded broker, Hadoop's client of S3 and spark-avro.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Jars:
-    """What is fetched: `what` it is called and its `size` in words; `dependencies` as in an ivy.xml; the SHA-256 of each jar.
+    """The jars to fetch: a name (`what`) and `size` in words; `dependencies` as in an ivy.xml; `pins`: the SHA-256 of each jar.
 
-    `code` begins the codes of errors (`-fetch`, `-jars`); `hint` says what to do where they cannot be fetched, `instead` how to
-    do without.
+    `code` begins the codes of errors (`-fetch`, `-jars`); `hint` is the remedy if they cannot be fetched, `instead` the way
+    without them.
     """
 
     what: str
@@ -77,7 +77,7 @@ def _fetch(jars: Jars, folder: Path, libs: Path, deadline: float) -> None:
     for leftover in folder.glob("fetch-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     _log.info("fetching %s (%s, once) into %s", jars.what, jars.size, libs)
-    downloads = folder / "ivy-cache"  # kept after a failure, so that the next download goes on from there
+    downloads = folder / "ivy-cache"  # kept after a failure, so that the next download resumes from there
     fresh = Path(tempfile.mkdtemp(prefix="fetch-", dir=folder))
     try:
         _run_ivy(jars, fresh, downloads, deadline)
@@ -126,7 +126,7 @@ def ivy_command(fresh: Path, downloads: Path, dependencies: tuple[str, ...]) -> 
 
 
 def ivy_jar() -> Path:
-    """Return the Ivy jar that pyspark ships, found without importing pyspark. Raises FatalError where there is none."""
+    """Return the Ivy jar that pyspark ships, found without importing pyspark. Raises FatalError if there is none."""
     found = sorted(spark_jars("ivy-*.jar"))
     if not found:
         raise FatalError(
@@ -138,7 +138,7 @@ def ivy_jar() -> Path:
 
 
 def spark_jars(pattern: str) -> list[Path]:
-    """Return pyspark's own jars of such a name, found without importing pyspark."""
+    """Return pyspark's own jars whose names match a pattern, found without importing pyspark."""
     spec = find_spec("pyspark")
     places = spec.submodule_search_locations if spec else None
     return [jar for place in places or [] for jar in Path(place).glob(f"jars/{pattern}")]

@@ -1,4 +1,4 @@
-"""Keeps the errors of a job's last run on this host, for `status`; and says whether a run's process is alive.
+"""Keeps the errors of a job's last run on this host, for `status`; and checks whether a run's process is alive.
 
 A convenience only: the state of a job is in the offsets topic alone. This file may be missing; nothing depends on it.
 """

@@ -1,4 +1,4 @@
-"""A process that is not our child: when it started, whether it has ended, a signal to it and to no later one with its id.
+"""Handles a process that is no child of ours: its start time, its end, signals to it and to no later process with its id.
 
 Linux only (pidfd, /proc).
 """

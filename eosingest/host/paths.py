@@ -1,4 +1,4 @@
-"""The folder in which eosingest keeps jars, the embedded broker, locks and logs."""
+"""Locates the folder in which eosingest keeps jars, the embedded broker, locks and logs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def cache_directory() -> Path:
     own = os.environ.get("EOSINGEST_HOME")
     if own:
         return Path(own).expanduser().absolute()
-    # The XDG base directory specification: a relative or empty $XDG_CACHE_HOME is to be ignored.
+    # The XDG base directory specification: a relative or empty $XDG_CACHE_HOME must be ignored.
     base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     return (base if base.is_absolute() else Path.home() / ".cache") / "eosingest"
 
 
 def unusable(folder: Path, error: OSError) -> FatalError:
-    """Make the error for such a folder that cannot be created or written."""
+    """Make the error for a folder that cannot be created or written."""
     return FatalError(
         f"{folder} cannot be used: {error.strerror}",
         code="cache-folder",

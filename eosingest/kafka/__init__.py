@@ -1,1 +1,1 @@
-"""Kafka behind three narrow protocols: what the driver and the tasks may know of it, and the two clients that do it."""
+"""Gives driver and tasks three narrow interfaces to Kafka (ports.py), and implements them with two clients."""

@@ -1,7 +1,7 @@
 """Builds the admin client's TLS and SASL settings; maps connection failures to errors.
 
-Used by kafka_python.py. Certificates, keys and a token are got before the client is made: its network thread would only
-try again until its time is over.
+Used by kafka_python.py. Certificates, keys and a token are loaded before the client is created: its network thread would
+only retry until its timeout.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _PASSWORD = "check sasl.username and sasl.password, and that the broker knows th
 
 
 def configuration(settings: ClientSettings, check: Callable[[], None]) -> dict[str, object]:
-    """Return kafka-python's configuration, with the TLS context and the provider of tokens that it needs, which has one.
+    """Return kafka-python's configuration, and as needed the TLS context and the token provider, which has a token already.
 
-    Raises SpecError for files that cannot be used; what `TokenProvider.token` raises. `check` ends the wait by raising.
+    Raises SpecError for files that cannot be used, and what `TokenProvider.token` raises. `check` ends the wait by raising.
     """
     config = kafka_python(settings)
     protocol = str(config.get("security_protocol", ""))
@@ -48,7 +48,7 @@ def configuration(settings: ClientSettings, check: Callable[[], None]) -> dict[s
 
 @contextlib.contextmanager
 def told_apart(settings: ClientSettings, check: Callable[[], None]) -> Iterator[None]:
-    """Say why no broker answered: FatalError where a retry helps with no server of the list, else TemporaryError."""
+    """Raise for why no broker answered: FatalError if a retry helps with no server of the list, else TemporaryError."""
     try:
         yield
     except (kafka_errors.KafkaTimeoutError, OSError) as error:
@@ -72,7 +72,7 @@ def told_apart(settings: ClientSettings, check: Callable[[], None]) -> Iterator[
 
 
 def _refuses_login(settings: ClientSettings) -> bool:
-    """Ask by the other client: kafka-python, refused while it connects, tries again until its time is over."""
+    """Try the login with the other client: kafka-python, refused while it connects, retries until its timeout."""
     is_login = settings.properties.get("security.protocol", "").upper().startswith("SASL")
     return is_login and refuses_login(settings, _LOGIN_S)
 
@@ -87,7 +87,7 @@ def _login_refused(settings: ClientSettings) -> FatalError:
 
 
 def refused(doing: str, error: kafka_errors.KafkaError) -> FatalError:
-    """Make the error for an answer that is no, and would be no again."""
+    """Make the error for a refusal that no retry would change."""
     if isinstance(error, kafka_errors.IncompatibleBrokerVersion):
         return FatalError(
             f"{doing}: the brokers do not know this request ({named_once(error)})",
@@ -103,12 +103,12 @@ def refused(doing: str, error: kafka_errors.KafkaError) -> FatalError:
     )
 
 
-# What kafka-python raises, beside its own errors, for an answer that it cannot read.
+# Raised by kafka-python, in addition to its own errors, for an answer that it cannot read.
 NOT_UNDERSTOOD = (ValueError, LookupError, TypeError, AttributeError, AssertionError, struct.error, RuntimeError)
 
 
 def not_understood(doing: str, error: Exception) -> EosingestError:
-    """Make the error for an answer that kafka-python cannot read, as one of a newer Kafka may be."""
+    """Make the error for an answer that kafka-python cannot read, for example of a newer Kafka."""
     if isinstance(error, RuntimeError):  # no active controller was found, or the client was closed meanwhile
         return TemporaryError(
             f"{doing}: {named_once(error)}",

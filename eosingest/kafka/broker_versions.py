@@ -1,4 +1,4 @@
-"""Brokers older and newer than kafka-python knows: refuses those that cannot serve a run, reads what newer ones add.
+"""Refuses brokers that are too old or too new for a run, and reads the names that newer brokers add.
 
 kafka-python 3.0.12 raises ValueError for a number or name that its enumerations do not have, although the protocol lets a
 broker add some with any release: API keys (93 and more in Kafka 4.4), operations of ACLs, sources and types of settings,
@@ -29,7 +29,7 @@ from eosingest.errors import FatalError
 
 OLDEST = "3.3"  # the oldest that is tested (tests/integration/test_broker_versions.py)
 TOO_OLD_HINT = f"nothing was sent; eosingest needs Apache Kafka {OLDEST} or newer"
-# Without these no run is safe; older brokers lack transactions, or cannot say who holds them open (KIP-664; Kafka 3.0).
+# Without these no run is safe; older brokers lack transactions, or cannot list open ones (KIP-664; Kafka 3.0).
 _NEEDED = (
     InitProducerIdRequest,
     DescribeClusterRequest,
@@ -37,7 +37,7 @@ _NEEDED = (
     DescribeTransactionsRequest,
     ListTransactionsRequest,
 )
-# What the control plane sends besides.
+# The control plane's other requests.
 _ALSO_SENT = (
     CreateTopicsRequest,
     DescribeConfigsRequest,
@@ -73,7 +73,7 @@ def _name(request: Any) -> str:
 
 
 def read_unknown_names() -> None:
-    """Let kafka-python read as UNKNOWN what its enumerations do not have."""
+    """Let kafka-python read values that its enumerations lack as UNKNOWN."""
     for names in (ACLOperation, ConfigResourceType, ConfigSourceType, ConfigType, TransactionState):
         names._missing_ = classmethod(_unknown)
 

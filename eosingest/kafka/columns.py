@@ -1,6 +1,6 @@
-"""A column of byte strings as addresses in memory: librdkafka reads records from it without a Python object for each.
+"""Defines a column of byte strings as addresses in memory: librdkafka reads records from it without Python objects.
 
-Between the Arrow batches of spark/worker.py and librdkafka. To everybody else it is a sequence of `bytes | None`.
+spark/worker.py makes it from Arrow batches. Other code than librdkafka's sees a sequence of `bytes | None`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy.typing as npt
 class BinaryColumn(Sequence[bytes | None]):
     """`addresses` (0 is null; an empty value has one) and `lengths` in bytes, of memory that lives as long as `owner`.
 
-    All values lie in one block of memory, so that what is between two of them may be read, too.
+    All values are in one block of memory, so that the bytes between two of them may be read, too.
     """
 
     owner: object
@@ -35,7 +35,7 @@ class BinaryColumn(Sequence[bytes | None]):
         offsets: npt.NDArray[np.int32] | npt.NDArray[np.int64],
         valid: npt.NDArray[np.bool_] | None,
     ) -> BinaryColumn:
-        """Make it of an Arrow layout: n + 1 `offsets` into memory at the address `data`; `valid` None: no value is null."""
+        """Make it from an Arrow layout: n + 1 `offsets` into memory at the address `data`; `valid` None: no value is null."""
         starts = offsets[:-1].astype(np.uint64) + np.uint64(data)
         lengths = np.diff(offsets).astype(np.int64)
         if valid is not None:
@@ -44,7 +44,7 @@ class BinaryColumn(Sequence[bytes | None]):
 
     @classmethod
     def nulls(cls, count: int) -> BinaryColumn:
-        """Make one of nothing but nulls."""
+        """Make a column of nulls only."""
         return cls(None, np.zeros(count, np.uint64), np.zeros(count, np.int64))
 
     def __len__(self) -> int:

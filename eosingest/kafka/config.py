@@ -1,7 +1,7 @@
-"""Client settings: the spec's librdkafka property names, the settings that the guarantee needs, and kafka-python's names.
+"""Translates the spec's librdkafka properties for both clients, and adds the settings that the guarantee needs.
 
-Stands between the spec and the two clients. One table says which connection property of librdkafka is which of
-kafka-python; a property that only one of the two can honour is refused, since a run needs both.
+One table maps connection properties of librdkafka to those of kafka-python. A property that only one of the two clients can
+honour is refused, since a run needs both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TO_KAFKA_PYTHON = {
     "client.id": "client_id",
 }
 
-# Properties that make something else of the two clients (oidc.py, tls.py).
+# Properties that both clients honour in another way (oidc.py, tls.py).
 _IN_TEXT = ("ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem")
 _OF_BOTH = oidc.KNOWN | {*_IN_TEXT, "https.ca.location", "https.ca.pem"}
 
@@ -56,11 +56,11 @@ class ClientSettings:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def librdkafka(self) -> dict[str, object]:
-        """Return librdkafka's configuration for any client: the user's properties under those the guarantee needs."""
+        """Return librdkafka's configuration for any client: the guarantee's properties override the user's."""
         return {
             **self.properties,
             "bootstrap.servers": self.bootstrap_servers,
-            # To ask for a topic's metadata would create it, with the wrong cleanup.policy, on a broker with default settings.
+            # Otherwise a metadata request creates the topic, with the wrong cleanup.policy, on a broker with default settings.
             "allow.auto.create.topics": False,
         }
 
@@ -68,7 +68,7 @@ class ClientSettings:
 def refuse_one_sided(properties: Mapping[str, str], key: str = "sink.properties") -> list[str]:
     """Return a problem for each connection property that not both clients can honour; a run needs both.
 
-    `key` is where the spec has the properties. No value is in a problem.
+    `key` is where the spec has the properties. Problems contain no values.
     """
     problems = []
     for name in properties:
@@ -82,7 +82,7 @@ def refuse_one_sided(properties: Mapping[str, str], key: str = "sink.properties"
 
 
 def _of_login(properties: Mapping[str, str]) -> list[str]:
-    """Return what is wrong with the mechanism and its properties."""
+    """Return the problems of the mechanism and its properties."""
     name = next((name for name in ("sasl.mechanism", "sasl.mechanisms") if name in properties), "")
     mechanism = mechanism_of(properties)
     if mechanism == "GSSAPI" and name:
@@ -97,7 +97,7 @@ def _of_login(properties: Mapping[str, str]) -> list[str]:
 
 
 def mechanism_of(properties: Mapping[str, str]) -> str:
-    """Return the SASL mechanism; without a word librdkafka takes GSSAPI."""
+    """Return the SASL mechanism; librdkafka's default is GSSAPI."""
     return properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "GSSAPI")).upper()
 
 

@@ -1,6 +1,6 @@
 """Finds why no broker answers: a wrong host name or port, TLS or SASL other than in the spec, or no listener.
 
-Called after a failed connect, to tell what a retry may help with from what it cannot. Plain sockets, for a few seconds.
+Called after a failed connect, to find out whether a retry may help. Uses plain sockets, for a few seconds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OTHER_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MI
 
 @dataclass(frozen=True)
 class Reason:
-    """What is wrong with one server; `lasting`: a retry cannot help."""
+    """The problem with one server; `lasting`: a retry cannot help."""
 
     text: str
     lasting: bool
@@ -74,7 +74,7 @@ def _look(server: str, protocol: str, properties: Mapping[str, str]) -> Reason:
 
 
 def _look_at_listener(at: str, host: str, port: int, protocol: str, properties: Mapping[str, str]) -> Reason:
-    """The port is open: find out whether TLS and SASL are what the spec says."""
+    """The port is open: find out whether TLS and SASL are as in the spec."""
     wants_tls, wants_login = protocol.endswith("SSL"), protocol.startswith("SASL")
     tls = _speaks_tls(host, port)
     if tls and not wants_tls:
@@ -142,14 +142,14 @@ def _speaks_tls(host: str, port: int) -> bool:
 
 
 def _refused_handshake(at: str, host: str, port: int, properties: Mapping[str, str]) -> Reason | None:
-    """Return why TLS fails by the spec's properties: who trusts whom not; None where it does not, or it cannot be told."""
+    """Return why TLS with the spec's properties fails, if one side does not trust the other; None for all else."""
     try:
         context = tls_by.context(properties)
         with (
             socket.create_connection((host, port), _TIMEOUT_S) as raw,
             context.wrap_socket(raw, server_hostname=host) as secured,
         ):
-            # Of what a listener says of a client's certificate TLS 1.3 tells behind the handshake.
+            # In TLS 1.3 a listener refuses a client's certificate only after the handshake.
             secured.sendall(struct.pack(">i", len(_API_VERSIONS)) + _API_VERSIONS)
             secured.recv(4)
     except ssl.SSLCertVerificationError as error:
@@ -173,7 +173,7 @@ def _refused_handshake(at: str, host: str, port: int, properties: Mapping[str, s
 
 
 def _refused_client(at: str, said: str, properties: Mapping[str, str]) -> Reason | None:
-    """Return the reason for an alert, if it is of the client's certificate."""
+    """Return the reason for an alert about the client's certificate, else None."""
     if "certificate" not in said and "unknown ca" not in said:
         return None
     if not any(properties.get(name) for name in ("ssl.certificate.location", "ssl.certificate.pem")):
@@ -191,7 +191,7 @@ def _refused_client(at: str, said: str, properties: Mapping[str, str]) -> Reason
 
 
 def _offered(host: str, port: int, mechanism: str, *, tls: bool) -> tuple[int, list[str]] | None:
-    """Ask for a login (SaslHandshake): return the error code and the mechanisms that the listener takes."""
+    """Send a SaslHandshake; return the error code and the mechanisms of the listener, None if none arrive."""
     name = mechanism.encode()
     client = b"eosingest"
     body = struct.pack(

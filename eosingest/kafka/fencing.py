@@ -1,4 +1,4 @@
-"""Fencing transactional ids over kafka-python, hundreds in flight: after it no earlier producer of them can commit.
+"""Fences transactional ids over kafka-python, hundreds in flight: afterwards no earlier producer of them can commit.
 
 For `KafkaPythonAdmin.fence`, which the driver calls at a run's beginning and when its job has ended (docs/protocol.md).
 kafka-python has no fence call: its private `_find_coordinator_ids`, `_manager` and `_net` send InitProducerId for each id.
@@ -16,7 +16,7 @@ from kafka.protocol.producer.transaction import InitProducerIdRequest
 
 from eosingest.errors import TemporaryError
 
-_AT_ONCE = 500  # ids a round: signals are heard between rounds, and a broker answers a connection's requests one by one
+_AT_ONCE = 500  # ids a round: signals are handled between rounds; a broker answers a connection's requests one by one
 
 
 class Fencing:
@@ -29,7 +29,7 @@ class Fencing:
         self._check = check
 
     async def fence(self, wanted: list[str], timeout_s: float) -> None:
-        """Fence every id, some hundreds a round, until each was really fenced. Raises TemporaryError at the time-out."""
+        """Fence every id, some hundreds a round, until each is really fenced. Raises TemporaryError at the timeout."""
         deadline = time.monotonic() + timeout_s
         left = wanted
         while left:
@@ -48,7 +48,7 @@ class Fencing:
                 await self._client._net.sleep(0.05)
 
     async def _round(self, wanted: list[str]) -> list[str]:
-        """Send InitProducerId once for every id; return the ids to ask for again.
+        """Send InitProducerId once for every id; return the ids to retry.
 
         Their coordinator moves or loads (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR), or it still
         ends a transaction of theirs (CONCURRENT_TRANSACTIONS).

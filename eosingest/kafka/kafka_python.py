@@ -1,7 +1,7 @@
-"""The control plane: topics, configurations, fencing and transaction listing over kafka-python.
+"""Implements the control plane with kafka-python: topics, configurations, fencing and transaction listing.
 
-The driver's view of the cluster (`kafka.protocols.Admin`). This module, fencing.py and log_ends.py alone know private
-methods of kafka-python (here `_manager`). The pin `>=3.0.12,<3.1` and a contract test against a real broker hold them in place.
+It is the driver's `ports.Admin`. Only this module, fencing.py and log_ends.py use private methods of kafka-python (here
+`_manager`), which the pin `>=3.0.12,<3.1` and a contract test against a real broker guard.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _GOING_ON = frozenset(
         TransactionState.UNKNOWN,  # a state of a newer Kafka: never taken for the end of a transaction
     }
 )
-# What says that an id is not known, or that one may not know.
+# Errors for an id that is unknown, or that the user may not see.
 _NOT_TOLD = (
     kafka_errors.TransactionalIdNotFoundError,
     kafka_errors.AuthorizationError,
@@ -80,7 +80,7 @@ class KafkaPythonAdmin:
         manager.run = lambda step, *arguments: in_thread(lambda: run(step, *arguments), self._check, "kafka-admin")
 
     def _connect(self, config: dict[str, object]) -> KafkaAdminClient:
-        """Connect in short steps, so that a signal is heard while no broker answers."""
+        """Connect in short steps, so that a signal is handled while no broker answers."""
         deadline = time.monotonic() + _BOOTSTRAP_S
         while True:
             self._check()
@@ -128,7 +128,7 @@ class KafkaPythonAdmin:
     def describe_topic(self, name: str) -> TopicDescription | None:
         """Return the description of a topic, None where it does not exist.
 
-        Brokers learn of a new topic one after another: one that this client has created is asked for again, for some seconds.
+        Brokers learn of a new topic one after another: if this client created it, the request is retried for some seconds.
         """
         with self._errors(f"describing topic {name}"):
             try:
@@ -178,12 +178,12 @@ class KafkaPythonAdmin:
         return tuple(end.offset for end in self.last_stable_ends(topic, partitions))
 
     def last_stable_ends(self, topic: str, partitions: int) -> tuple[LogEnd, ...]:
-        """Return the same with the epoch of the leader that said so."""
+        """Return the same, with the epoch of the leader that reported it."""
         found = self._ends(topic, partitions, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
         return tuple(LogEnd(end.offset, end.leader_epoch) for end in found)
 
     def ends_of_epochs(self, topic: str, epochs: Mapping[int, int]) -> dict[int, int]:
-        """Return, of each partition, the offset behind its last record of a leader epoch or an earlier one (KIP-320).
+        """Return, for each partition, the offset after its last record of a leader epoch or an earlier one (KIP-320).
 
         `epochs` are by partition. -1: the leader does not know the epoch.
         """
@@ -193,7 +193,7 @@ class KafkaPythonAdmin:
         return {place.partition: end for place, end in found.items()}
 
     def offsets_at(self, topic: str, partitions: int, time_ms: int) -> tuple[int | None, ...]:
-        """Return the offset of each partition's first record of this time (ms since 1970) or a later one, None for none."""
+        """Return the offset of each partition's first record at this time (ms since 1970) or later, None without one."""
         found = self._ends(topic, partitions, time_ms, IsolationLevel.READ_COMMITTED)
         return tuple(end.offset if end.offset >= 0 else None for end in found)
 
@@ -209,7 +209,7 @@ class KafkaPythonAdmin:
             return log_ends(self._client, dict.fromkeys(places, which), level, self._check)
 
     def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
-        """InitProducerId on every id, hundreds in flight, retried until real success. Raises TemporaryError at the time-out."""
+        """Send InitProducerId for every id, hundreds in flight, until each is fenced. Raises TemporaryError at the timeout."""
         wanted = list(transactional_ids)
         if wanted:
             fencing = Fencing(self._client, self._servers, self._check)
@@ -217,13 +217,13 @@ class KafkaPythonAdmin:
                 self._client._manager.run(fencing.fence, wanted, timeout_s)
 
     def knows_transactional_id(self, transactional_id: str) -> bool:
-        """Say whether the coordinator remembers the id (for 7 days by default). Without the right to ask: False."""
+        """Say whether the coordinator remembers the id (for 7 days by default). Without the right to see it: False."""
         deadline = time.monotonic() + _REQUEST_MS / 1000
         with self._errors(f"describing transactional id {transactional_id}"):
             while True:
                 try:
                     return bool(self._client.describe_transactions([transactional_id]))
-                except kafka_errors.CoordinatorNotAvailableError:  # a new cluster makes its transaction log first
+                except kafka_errors.CoordinatorNotAvailableError:  # a new cluster creates its transaction log first
                     if time.monotonic() > deadline:
                         raise
                     time.sleep(0.1)
@@ -231,16 +231,16 @@ class KafkaPythonAdmin:
                     return False
 
     def known_ids(self, stem: str) -> frozenset[str]:
-        """Name the ids that begin so and that coordinators remember, as far as the right to see them goes."""
+        """Return the ids that begin with `stem` and that coordinators remember, if the user may see them."""
         with self._errors("listing transactional ids"):
             listed = self._client.list_transactions()
         return frozenset(name for name in _names(listed).values() if name.startswith(stem))
 
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
-        """List who holds transactions open in the partition, oldest first.
+        """List the open transactions of the partition, oldest first.
 
-        A coordinator knows of a transaction from before its first record until after its last marker: one that is open in
-        the partition both before and after the coordinators were asked, and that none of them knows as going on, hangs.
+        A coordinator knows a transaction from before its first record until after its last marker: it hangs if it is open
+        in the partition both before and after the coordinators are queried, and none of them reports it as ongoing.
         """
         at = TopicPartition(topic, partition)
         with self._errors(f"listing transactions in {topic}-{partition}"):
@@ -264,9 +264,9 @@ class KafkaPythonAdmin:
         return sorted(found, key=lambda transaction: transaction.start_offset)
 
     def hanging_transactions(self, topic: str, partitions: int) -> list[tuple[int, OpenTransaction]]:
-        """List the hanging transactions of all partitions of the topic; nothing where the right to ask is missing (READ).
+        """List the hanging transactions of all partitions of the topic; nothing without the right to see them (READ).
 
-        One request to each leader, and more only about partitions in which some transaction is open. Waits a few seconds for
+        Sends one request to each leader, and more only for partitions with an open transaction. Waits a few seconds for
         leaders: a topic that was just created has none for a moment.
         """
         places = [TopicPartition(topic, partition) for partition in range(partitions)]
@@ -284,10 +284,10 @@ class KafkaPythonAdmin:
         return [(partition, each) for partition, each in found if each.hanging]
 
     def writers(self, topic: str, partitions: int) -> frozenset[str]:
-        """Name who wrote to the topic lately, by transactional id where it has one (DescribeProducers, KIP-664).
+        """Return the recent writers of the topic, by transactional id where they have one (DescribeProducers, KIP-664).
 
         Brokers forget a producer after a day (`producer.id.expiration.ms`), and know none that is neither idempotent nor
-        transactional. Without the right to ask: nobody.
+        transactional. Without the right to see them: none.
         """
         places = [TopicPartition(topic, partition) for partition in range(partitions)]
         try:
@@ -307,7 +307,7 @@ class KafkaPythonAdmin:
 def _described(client: KafkaAdminClient, name: str) -> dict[str, Any]:
     topics: list[dict[str, Any]] = client.describe_topics([name])
     entry = next((topic for topic in topics if topic["name"] == name), None)
-    if entry is None:  # brokers name each topic that they do not have: none is said to be missing
+    if entry is None:  # brokers report missing topics by name: this one is not missing
         raise kafka_errors.UnknownError(f"the answer does not speak of topic {name}")
     if entry["error_code"]:
         raise kafka_errors.for_code(entry["error_code"])(name)
@@ -315,7 +315,7 @@ def _described(client: KafkaAdminClient, name: str) -> dict[str, Any]:
 
 
 def _once_led(ask: Callable[[], Any], check: Callable[[], None]) -> Any:
-    """Return what `ask` returns; call it again, for some seconds, while a broker knows no leader, or not the topic."""
+    """Return what `ask` returns; retry it for some seconds while a broker does not know a leader, or the topic."""
     deadline = time.monotonic() + _BOOTSTRAP_S
     while True:
         check()

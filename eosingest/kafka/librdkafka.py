@@ -1,7 +1,7 @@
-"""What every client made of librdkafka (confluent-kafka) shares: its errors, sorted for the protocol, and its log.
+"""Classifies librdkafka's (confluent-kafka's) errors for the protocol; has the log and helpers that its clients share.
 
-Under producer.py, offsets_reader.py and topic_reader.py, which raise KafkaFailure alone. An error says what the protocol must
-do next: the producer is fenced, the request is refused for good, or its outcome is not known.
+Used by producer.py, offsets_reader.py and topic_reader.py, which raise only KafkaFailure. Its kind says what the protocol must
+do next: the producer is fenced, the request is refused for good, or its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eosingest.kafka.ports import FailureKind, KafkaFailure
 log = logging.getLogger("eosingest.librdkafka")
 _LOOK_S = 0.5
 
-# Refusals that no retry mends (docs/protocol.md, The task). Anything else that is not a fence has an unknown outcome.
+# Refusals that no retry fixes (docs/protocol.md, The task). Anything else that is not a fence has an unknown outcome.
 REFUSALS = frozenset(
     {
         "CLUSTER_AUTHORIZATION_FAILED",
@@ -54,7 +54,7 @@ _FENCES = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 
 
 def classify(error: KafkaError) -> KafkaFailure:
-    """Sort an error of librdkafka by what the protocol must do next."""
+    """Classify an error of librdkafka by what the protocol must do next."""
     code = error.name()
     if code in _FENCES:
         kind = FailureKind.FENCED
@@ -78,7 +78,7 @@ def failures() -> Iterator[None]:
 
 
 def raise_unless_passing(error: KafkaError) -> None:
-    """Raise KafkaFailure for an error that ends the read. After others, as a lost connection, librdkafka retries itself."""
+    """Raise KafkaFailure for an error that ends the read. After others, as a lost connection, librdkafka retries."""
     failure = classify(error)
     if error.fatal() or failure.kind is not FailureKind.UNCERTAIN or error.name() == "_AUTO_OFFSET_RESET":
         raise failure
@@ -92,10 +92,10 @@ def position(consumer: confluent_kafka.Consumer, topic: str, partition: int) -> 
 
 
 def topic_id(admin: AdminClient, topic: str, timeout_s: float) -> str:
-    """Return the id of the topic that is there now, as in `TopicDescription`. Raises KafkaFailure, also where there is none."""
+    """Return the id of the topic that exists now, as in `TopicDescription`. Raises KafkaFailure, also if none exists."""
     with failures():
         found = admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_s)[topic].result()
-    # librdkafka tells it as Kafka's tools do, kafka-python as a UUID.
+    # librdkafka returns it as Kafka's tools do, kafka-python as a UUID.
     return str(uuid.UUID(bytes=base64.urlsafe_b64decode(f"{found.topic_id}==")))
 
 

@@ -1,7 +1,7 @@
-"""Where a partition's log begins and ends (ListOffsets), and where a leader epoch's does (OffsetForLeaderEpoch, KIP-320).
+"""Finds where a partition's log begins and ends (ListOffsets), and where a leader epoch ends (OffsetForLeaderEpoch, KIP-320).
 
-For `KafkaPythonAdmin`. The second tells of a log that was cut off and has grown again; kafka-python's admin has no call for it:
-its private `_async_get_leader_for_partitions` and `_manager` send the request.
+For `KafkaPythonAdmin`. The second reveals a log that was truncated and grew again. kafka-python's admin has no call for it: its
+private `_async_get_leader_for_partitions` and `_manager` send the request.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def log_ends(
 
 
 async def ends_of_epochs(client: KafkaAdminClient, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Return, of each partition, the offset behind its last record of the epoch or an earlier one; -1 where no leader knows it.
+    """Return, for each partition, the offset after its last record of the epoch or an earlier one; -1 if no leader knows it.
 
     Runs in the client's network thread. Raises kafka-python's errors.
     """

@@ -1,8 +1,8 @@
-"""Tokens for OAUTHBEARER on the control plane: the client-credentials grant by librdkafka's properties, as librdkafka asks.
+"""Gets OAUTHBEARER tokens for the control plane: the client-credentials grant with librdkafka's properties, as in librdkafka.
 
-librdkafka gets its own tokens (`sasl.oauthbearer.method = oidc`); kafka-python takes a provider. The request goes by the
-standard library, over one connection, to the endpoint alone: a redirect would carry the secret elsewhere. No error shows
-what was sent, nor more of an answer than its RFC 6749 code.
+librdkafka gets its own tokens (`sasl.oauthbearer.method = oidc`); kafka-python takes a provider. The standard library sends
+the request, over one connection, only to the endpoint: a redirect would carry the secret elsewhere. No error shows the
+request, nor more of an answer than its RFC 6749 code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from eosingest.kafka.oidc import ENDPOINT, IDS, SCOPE, SECRETS, extensions
 
 _TIMEOUT_S = 10.0
 _ANSWER_BYTES = 1 << 20
-_RENEWED_AT = 0.8  # of a token's time, as librdkafka does
+_RENEWED_AT = 0.8  # of a token's lifetime, as in librdkafka
 _SHORTEST_S = 60.0  # where an answer has no expires_in
 _CODE = re.compile(r"[a-z_]{1,40}")
 _MAY_PASS = frozenset({408, 425, 429})
@@ -35,11 +35,11 @@ _MAY_PASS = frozenset({408, 425, 429})
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """Follow nobody: the answer is an error then."""
+        """Follow no redirect: it is an error then."""
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
-    """Gives kafka-python a token that is valid (`sasl_oauth_token_provider`); asks for another one before it expires.
+    """Gives kafka-python a valid token (`sasl_oauth_token_provider`); requests a new one before it expires.
 
     `token` raises FatalError where the endpoint refuses or is not trusted, TemporaryError where it gives no answer.
     """
@@ -62,11 +62,11 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
             return self._token
 
     def extensions(self) -> dict[str, str]:
-        """Return the SASL extensions that go with the token."""
+        """Return the SASL extensions for the token."""
         return dict(pair.split("=", 1) for pair in extensions(self._properties))
 
     def _fetch(self) -> tuple[str, float]:
-        """Ask the endpoint; return the token and for how many seconds it is valid."""
+        """Query the endpoint; return the token and its lifetime in seconds."""
         url = self._properties[ENDPOINT]
         parts = urlsplit(url)
         at = f"{ENDPOINT}: {parts.scheme}://{parts.netloc}{parts.path}"
@@ -95,7 +95,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def _bounded(answer: Any, at: str) -> bytes:
-    """Return the body, where it is of a token's size and comes in time."""
+    """Return the body. Raises FatalError if it is too large, TimeoutError if late."""
     body, deadline = b"", time.monotonic() + _TIMEOUT_S
     while piece := answer.read1(65_536):
         body += piece
@@ -111,7 +111,7 @@ def _bounded(answer: Any, at: str) -> bytes:
 
 
 def _code(error: urllib.error.HTTPError) -> str:
-    """Return the answer's error code, if it is a word as RFC 6749 has them."""
+    """Return the answer's error code if RFC 6749 allows its form, else ""."""
     try:
         said = json.loads(error.read(65_536)).get("error", "")
     except (OSError, ValueError, AttributeError):
@@ -154,7 +154,7 @@ def _unreachable(at: str, reason: object) -> FatalError | TemporaryError:
 
 
 def _read(body: bytes, at: str) -> tuple[str, float]:
-    """Return the token and for how long it is valid."""
+    """Return the token and its lifetime in seconds."""
     try:
         said = json.loads(body)
         token, lasts = said["access_token"], float(said.get("expires_in") or _SHORTEST_S)

@@ -1,7 +1,7 @@
-"""The reader of the offsets topic, over confluent-kafka (librdkafka).
+"""Reads the offsets topic with confluent-kafka (librdkafka).
 
-Driver and tasks read the job's progress through it, and an audit its receipts: offsets/topic.py sees it as
-`kafka.protocols.OffsetsReader`.
+Driver and tasks read the job's progress through it, and an audit its receipts: offsets/topic.py uses it as
+`ports.OffsetsReader`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import failures, log, position, raise_unless_passing, topic_id
 from eosingest.kafka.ports import FailureKind, KafkaFailure, LogRecord
 
-# What a broker or librdkafka answers while a partition's leader moves, or has just moved.
+# Errors of a broker or librdkafka while a partition's leader moves, or has just moved.
 _LEADER_MOVES = frozenset(
     {
         "FENCED_LEADER_EPOCH",
@@ -40,13 +40,13 @@ _LEADER_S = 30.0
 
 
 class LibrdkafkaOffsetsReader:
-    """Reads one partition of the offsets topic (`kafka.protocols.OffsetsReader`), without a consumer group.
+    """Reads one partition of the offsets topic (`ports.OffsetsReader`), without a consumer group.
 
-    It has two consumers, since a read_committed one takes the last stable offset for the high watermark (measured).
+    It has two consumers, since a read_committed one reports the last stable offset as high watermark (measured).
     """
 
     def __init__(self, topic: str, partition: int, client: ClientSettings, check: Callable[[], None] = never) -> None:
-        """Connect when first asked. `check` is called while waiting, and raises to end the wait."""
+        """Connect when first used. `check` is called while waiting, and raises to end the wait."""
         self._check = check
         self._topic = topic
         self._partition = partition
@@ -59,7 +59,7 @@ class LibrdkafkaOffsetsReader:
             "auto.offset.reset": "error",
             "fetch.wait.max.ms": 20,
             "fetch.error.backoff.ms": 50,
-            # Otherwise a full queue is looked at again after a second: a million records took 7 s instead of 2.
+            # Otherwise a full queue is checked again after a second: a million records took 7 s instead of 2.
             "fetch.queue.backoff.ms": 10,
         }
         self._client = client
@@ -85,10 +85,10 @@ class LibrdkafkaOffsetsReader:
         return self._consumers[isolation_level]
 
     def _watermarks(self, isolation_level: str) -> tuple[int, int]:
-        """Ask for low and high watermark. Waits, up to 30 s, while the partition has no leader or gets another one.
+        """Return low and high watermark. Waits, up to 30 s, while the partition has no leader or gets another one.
 
-        librdkafka takes "no leader" for lasting and keeps it in its cache for `metadata.max.age.ms`, a quarter of an hour
-        (rd_kafka_topic_partition_list_get_leaders): it is made to look again.
+        librdkafka regards "no leader" as permanent and caches it for `metadata.max.age.ms`, a quarter of an hour
+        (rd_kafka_topic_partition_list_get_leaders): this refreshes its metadata.
         """
         deadline = time.monotonic() + _LEADER_S
         while True:
@@ -101,7 +101,7 @@ class LibrdkafkaOffsetsReader:
                     raise KafkaFailure(FailureKind.UNCERTAIN, failure.code, failure.detail) from failure
             self._check()
             time.sleep(_POLL_S)
-            with contextlib.suppress(KafkaException):  # an error comes again at the next request
+            with contextlib.suppress(KafkaException):  # an error recurs at the next request
                 self._consumer(isolation_level).list_topics(self._topic, timeout=_STEP_S)
 
     def _ask_for_watermarks(self, isolation_level: str) -> tuple[int, int]:
@@ -129,11 +129,11 @@ class LibrdkafkaOffsetsReader:
         return self._watermarks("read_uncommitted")[1]
 
     def last_stable_offset(self) -> int:
-        """Return the last stable offset: what a read_committed client takes for the end."""
+        """Return the last stable offset: the end for a read_committed client."""
         return self._watermarks("read_committed")[1]
 
     def read(self, start: int, end: int, *, committed: bool, deadline_s: float) -> Iterator[LogRecord]:
-        """Yield [start, end); see the protocol. Ends by position: gaps and control records advance it too."""
+        """Yield [start, end); see `ports.OffsetsReader`. Ends by position: gaps and control records advance it too."""
         if start >= end:
             return
         consumer = self._consumer("read_committed" if committed else "read_uncommitted")
@@ -149,14 +149,14 @@ class LibrdkafkaOffsetsReader:
         before, reached, deadline = -1, -1, time.monotonic() + deadline_s
         while reached < end:
             self._check()
-            if reached > before:  # it got further, however long the caller took for the records
+            if reached > before:  # progress, however long the caller took for the records
                 before, deadline = reached, time.monotonic() + deadline_s
             if time.monotonic() > deadline:
                 raise KafkaFailure(
                     FailureKind.UNCERTAIN, "read-deadline", f"read to offset {max(reached, 0)} of {end}, no further"
                 )
             with failures():
-                # Waits for one only: asked for more, it waits the whole time for those that do not come.
+                # Waits for one message only: with a larger number it waits the whole time if fewer arrive.
                 messages = consumer.consume(1, timeout=0.05)
                 messages += consumer.consume(10_000, timeout=0)
             for message in messages:

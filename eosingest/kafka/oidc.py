@@ -1,6 +1,6 @@
-"""The properties of a login by OAUTHBEARER, `sasl.oauthbearer.…`: which are known, and what may be wrong with them. Pure.
+"""Checks the properties of a login by OAUTHBEARER, `sasl.oauthbearer.…`: which are known, and their problems. Pure.
 
-Used by config.py, for both clients, and by oauth.py, which asks for tokens.
+Used by config.py, for both clients, and by oauth.py, which requests tokens.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KNOWN = frozenset({METHOD, ENDPOINT, *IDS, *SECRETS, SCOPE, _EXTENSIONS, _GRANT}
 
 
 def problems(properties: Mapping[str, str]) -> list[str]:
-    """Return what is wrong with the properties of a login by OAUTHBEARER; no value is in it."""
+    """Return the problems of the properties of a login by OAUTHBEARER, without values."""
     found = []
     if properties.get(METHOD, "").lower() != "oidc":
         found.append(f'{METHOD} must be "oidc": a token is asked for at {ENDPOINT}')

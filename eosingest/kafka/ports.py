@@ -1,6 +1,6 @@
 """Defines the interfaces to Kafka that the core needs: a producer, a reader of the offsets topic, an admin client.
 
-`driver.py` and `task.py` see Kafka only through these protocols. producer.py and offsets_reader.py implement
+`driver.py` and `task.py` use Kafka only through these protocols. producer.py and offsets_reader.py implement
 the first two (the data plane), kafka_python.py the third (the control plane).
 """
 
@@ -26,13 +26,13 @@ LARGEST_RECORD_BYTES = 64 << 20
 class FailureKind(enum.Enum):
     """What a failed Kafka operation means for the protocol (docs/protocol.md, The task)."""
 
-    FENCED = "fenced"  # another init_transactions on our id, or the transaction timed out: librdkafka cannot tell which
-    REFUSED = "refused"  # the broker or the client says no, and would say no again
+    FENCED = "fenced"  # another init_transactions on our id, or a transaction timeout: librdkafka does not say which
+    REFUSED = "refused"  # by the broker or the client, which would refuse it again
     UNCERTAIN = "uncertain"  # time-out, connection lost, retriable error: the outcome is not known
 
 
 class KafkaFailure(Exception):  # noqa: N818 - not an error of ours yet: the caller decides what it means
-    """A failed operation of a producer or a reader, sorted by what the protocol must do next.
+    """A failed operation of a producer or a reader, classified by what the protocol must do next.
 
     `code` is Kafka's or librdkafka's own name of the error (`_FENCED`, `MSG_SIZE_TOO_LARGE`).
     """
@@ -119,13 +119,13 @@ class Producer(Protocol):
         """Hand one record with an explicit partition to the client."""
 
     def flush(self) -> None:
-        """Wait until all that was handed over is delivered; a record that was not delivered is a failure."""
+        """Wait until all records handed over are delivered; an undelivered record is a failure."""
 
     def commit(self) -> None:
-        """Commit. On failure the outcome is unknown whatever the kind says: read the offsets topic to learn it.
+        """Commit. On failure of any kind the outcome is unknown: read the offsets topic to learn it.
 
-        One that took REPEATED_COMMIT_S or longer may have been sent twice, and the first may still be on its way: it would
-        end the producer's next transaction half way. Only a new init_transactions keeps it out.
+        A commit that took REPEATED_COMMIT_S or longer may have been sent twice, and the first may still be on its way: it
+        would end the producer's next transaction half way. Only a new init_transactions prevents that.
         """
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class OffsetsReader(Protocol):
         """The partition's name for messages, as Kafka writes it: topic-number."""
 
     def topic_id(self) -> str:
-        """Return the id of the topic that is there now, as in `TopicDescription`."""
+        """Return the id of the topic that exists now, as in `TopicDescription`."""
 
     def log_start(self) -> int:
         """Return the first offset that the partition still holds."""
@@ -152,9 +152,9 @@ class OffsetsReader(Protocol):
         """Return the offset before which every transaction is decided."""
 
     def read(self, start: int, end: int, *, committed: bool, deadline_s: float) -> Iterator[LogRecord]:
-        """Yield the records of [start, end) in order, of committed transactions only where `committed`.
+        """Yield the records of [start, end) by offset, of committed transactions only if `committed`.
 
-        Waits for open transactions until it got no further for `deadline_s` seconds, then raises KafkaFailure UNCERTAIN
+        Waits for open transactions; after `deadline_s` seconds without progress raises KafkaFailure UNCERTAIN
         with the code `read-deadline`. Ends only when the position has reached `end`: never on an empty poll.
         """
 
@@ -164,7 +164,7 @@ class OffsetsReader(Protocol):
 
 @dataclass(frozen=True)
 class TopicDescription:
-    """What the brokers say of a topic. `config` is None where the right to read it is missing."""
+    """The brokers' description of a topic. `config` is None without the right to read it."""
 
     name: str
     topic_id: str
@@ -173,10 +173,10 @@ class TopicDescription:
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that is open in a partition: who holds it, since which offset, and for how long (seconds).
+    """A transaction that is open in a partition: its transactional id, its first offset there, and its age in seconds.
 
-    `hanging`: no coordinator that answers us knows of it, so that none will end it (KIP-664). Coordinators list what we have
-    the right to describe: without it, another's transaction looks like a hanging one.
+    `hanging`: no coordinator that answers us knows of it, so that none will end it (KIP-664). Coordinators list only what we
+    have the right to describe: without it, another's transaction looks like a hanging one.
     """
 
     transactional_id: str
@@ -193,7 +193,7 @@ class OffsetRange(NamedTuple):
 
 
 class LogEnd(NamedTuple):
-    """An end of a partition, and the epoch of the leader that said it; None of a leader that tells none."""
+    """An end of a partition, and the epoch of the leader that reported it, None if it reported none."""
 
     offset: int
     epoch: int | None
@@ -209,28 +209,28 @@ class Admin(Protocol):
         """Return the description of a topic, None where it does not exist. Never creates it."""
 
     def create_topic(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """Create a topic; that it exists already is no error."""
+        """Create a topic; an existing one is no error."""
 
     def offset_ranges(self, topic: str, partitions: int) -> tuple[OffsetRange, ...]:
         """Return log start and high watermark of each partition of the topic, by number."""
 
     def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
-        """InitProducerId for each id until real success (CONCURRENT_TRANSACTIONS is none: KAFKA-16570).
+        """Send InitProducerId for each id until it succeeds (CONCURRENT_TRANSACTIONS is no success: KAFKA-16570).
 
-        Raises TemporaryError where it takes longer than `timeout_s` seconds.
+        Raises TemporaryError if it takes longer than `timeout_s` seconds.
         """
 
     def knows_transactional_id(self, transactional_id: str) -> bool:
         """Say whether the transaction coordinator remembers the id (DescribeTransactions, KIP-664)."""
 
     def known_ids(self, stem: str) -> frozenset[str]:
-        """Name the ids that begin so and that transaction coordinators remember (ListTransactions, KIP-664)."""
+        """Return the ids that begin with `stem` and that coordinators remember (ListTransactions, KIP-664)."""
 
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
-        """List who holds transactions open in a partition (DescribeProducers and ListTransactions, KIP-664)."""
+        """List the open transactions of a partition (DescribeProducers and ListTransactions, KIP-664)."""
 
     def hanging_transactions(self, topic: str, partitions: int) -> list[tuple[int, OpenTransaction]]:
-        """List the hanging transactions of the topic, with their partitions; nothing where the right to ask is missing."""
+        """List the hanging transactions of the topic, with their partitions; nothing without the right to see them."""
 
     def close(self) -> None:
         """Close the connections."""

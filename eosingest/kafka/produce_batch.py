@@ -1,10 +1,10 @@
-"""Many records in one call of librdkafka, from where they lie in memory: no Python object per record, without the GIL.
+"""Hands many records to librdkafka in one call, in place: no Python object per record, without the GIL.
 
-Beside confluent-kafka's own `produce`, which takes one record a call. It is the same librdkafka, the one inside
-confluent-kafka's extension module, and the same producer; its C functions are reached through ctypes. That rests on two
-layouts that are no API of confluent-kafka: where a Producer object keeps its `rd_kafka_t`, and `rd_kafka_message_t`. Both
-are checked before they are used; where they are not as expected there is no BatchProducer, and the caller goes on with
-`produce`.
+confluent-kafka's own `produce` takes one record a call. This module calls the same librdkafka, the one inside confluent-kafka's
+extension module, for the same producer, through ctypes. That depends on two layouts that are no API of confluent-kafka: the
+place of `rd_kafka_t` in a Producer object, and `rd_kafka_message_t`. Before use, the pointer is
+checked for the first, librdkafka's version for the second; if one is not as expected, there is no BatchProducer, and the caller
+uses `produce`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _MESSAGE = np.dtype(
     }
 )
 _TESTED = (0x02000000, 0x03000000)  # librdkafka 2: its ABI is stable within a major version
-_PRODUCER_BYTES = 176  # of confluent_kafka.Producer objects, 2.x; `rd_kafka_t *` comes right behind the object's head
+_PRODUCER_BYTES = 176  # of confluent_kafka.Producer objects, 2.x; `rd_kafka_t *` follows the object's head
 _COPY = 0x2  # RD_KAFKA_MSG_F_COPY
 _EACH_ITS_PARTITION = 0x8  # RD_KAFKA_MSG_F_PARTITION: as the structures say
 
 
 class BatchProducer:
-    """Hands columns of keys and values over. Not thread-safe; `close` before the producer goes."""
+    """Hands over columns of keys and values. Not thread-safe; `close` before the producer is deleted."""
 
     def __init__(self, library: Any, handle: int) -> None:
         """`library` is what ctypes loaded, `handle` an `rd_kafka_t *`."""
@@ -49,7 +49,7 @@ class BatchProducer:
 
     @classmethod
     def of(cls, producer: confluent_kafka.Producer) -> BatchProducer | None:
-        """Return a batch producer for a producer, None where its memory is not laid out as expected."""
+        """Return a batch producer for a producer, None if its memory layout is not as expected."""
         library = _library()
         if library is None:
             return None
@@ -73,10 +73,10 @@ class BatchProducer:
     def produce(
         self, topic: str, messages: npt.NDArray[np.void], partition: int | None = None
     ) -> tuple[int, KafkaError | None]:
-        """Hand messages over in order; return how many were taken before the first that was not, and its error (None: all).
+        """Hand over messages in their order; return the number taken before the first refused one, and its error (None: all).
 
-        All of them go to `partition`, or where it is None each to its own, which takes longer. Where the queue is full
-        (`_QUEUE_FULL`) librdkafka takes no message after the first that it has no room for.
+        All of them go to `partition`, or if it is None each to its own, which takes longer. If the queue is full
+        (`_QUEUE_FULL`), librdkafka takes no message after the first that it has no room for.
         """
         how = (ANY_PARTITION, _COPY | _EACH_ITS_PARTITION) if partition is None else (partition, _COPY)
         taken = int(self._library.rd_kafka_produce_batch(self._topic(topic), *how, messages.ctypes.data, len(messages)))

@@ -1,8 +1,7 @@
-"""The transactional producer of tasks and of the driver's control records, over confluent-kafka (librdkafka).
+"""Implements the transactional producer of tasks and of the driver's control records, with confluent-kafka (librdkafka).
 
-Everything that is written to Kafka goes through it: records, offset records and control records (docs/protocol.md). Between
-task.py or control_log.py, which see `kafka.protocols.Producer`, and the client. kafka-python never produces: its
-transactional commit has holes in 3.0.x.
+Everything that is written to Kafka goes through it: records, offset records and control records (docs/protocol.md). task.py and
+control_log.py use it as `ports.Producer`. kafka-python never produces: its transactional commit has defects in 3.0.x.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ _RETRY_BACKOFF_MS = int(2_000 * REPEATED_COMMIT_S)
 
 @dataclass(frozen=True)
 class ProducerSettings:
-    """How a task's producer is made. Sizes in bytes, times in seconds. `topic` is the one whose metadata it asks for first.
+    """The settings of a task's producer. Sizes in bytes, times in seconds. It first requests the metadata of `topic`.
 
-    `message_max_bytes` is the largest max.message.bytes of the topics that are written to. That is a limit of batches: none is
-    made larger than `batch_max_bytes`, the smallest of them, but of one record.
+    `message_max_bytes` is the largest max.message.bytes of the topics that are written to. That setting limits batches: only a
+    batch of one record may be larger than `batch_max_bytes`, the smallest of them.
     """
 
     client: ClientSettings
@@ -66,19 +65,19 @@ class ProducerSettings:
 
 
 def _batch_size(settings: ProducerSettings) -> int:
-    """Return how large a batch may get: as the user has it, or librdkafka by default, and never more than a topic takes."""
+    """Return how large a batch may get: the user's setting or librdkafka's default, and never more than a topic takes."""
     wanted = settings.client.properties.get("batch.size", "")
     most = int(wanted) if wanted.isdecimal() else _BATCH_BYTES
     return max(1, min(most, settings.batch_max_bytes))
 
 
 class LibrdkafkaProducer:
-    """A transactional producer of librdkafka (`kafka.protocols.Producer`).
+    """A transactional producer of librdkafka (`ports.Producer`).
 
-    Any record that fails makes the commit fail (librdkafka >= 1.7). The delivery callback gets errors only, so a delivered
-    record costs nothing; of records that went in columns it gets none, and the client is asked what went wrong. Waits are
-    bounded by the transaction timeout: after it nothing can succeed. Where a signal may end a wait, the call runs in a thread,
-    and is not repeated in short steps: librdkafka advises against a commit timeout other than the transaction timeout.
+    Any record that fails makes the commit fail (librdkafka >= 1.7). The delivery callback receives only errors, so a delivered
+    record costs nothing; for records in columns it receives none, and the error is read from the client. Waits are bounded
+    by the transaction timeout: after it nothing can succeed. Where a signal may end a wait, the call runs in a thread, and
+    is not repeated in short steps: librdkafka advises against a commit timeout other than the transaction timeout.
     """
 
     def __init__(self, transactional_id: str, settings: ProducerSettings, check: Callable[[], None] = never) -> None:
@@ -117,7 +116,7 @@ class LibrdkafkaProducer:
 
     @contextlib.contextmanager
     def _failures(self) -> Iterator[None]:
-        """As `failures`; where the error says no more than that the transaction is broken, raise the one that broke it."""
+        """As `failures`; if the error says only that the transaction is broken, raise the error that broke it."""
         try:
             with failures():
                 yield
@@ -132,7 +131,7 @@ class LibrdkafkaProducer:
         """As `failures`, around calls that serve callbacks.
 
         confluent-kafka turns a fatal error into an exception in its error callback; a delivery callback of the same poll
-        then trips over it, or swallows it, and what comes out is a SystemError. The client is asked for the error again.
+        then fails on it, or swallows it, and the call raises SystemError. The error is read from the client again.
         """
         try:
             with self._failures():
@@ -143,17 +142,17 @@ class LibrdkafkaProducer:
             raise KafkaFailure(FailureKind.UNCERTAIN, "unknown", str(error)) from error
 
     def init_transactions(self) -> None:
-        """Fence earlier producers of the id (InitProducerId, retried inside until the coordinator answers)."""
+        """Fence earlier producers of the id (InitProducerId, which librdkafka retries until the coordinator answers)."""
         deadline = time.monotonic() + max(_INIT_S, self._timeout_s)
-        # Asked for its coordinator while no broker is connected, librdkafka asks again after 500 ms only. The first metadata
-        # may come over the bootstrap connection, which it closes then; the second comes over one that stays.
+        # If no broker is connected, librdkafka repeats its query for the coordinator only after 500 ms. The first metadata
+        # may arrive over the bootstrap connection, which it then closes; the second arrives over one that stays.
         with contextlib.suppress(KafkaException):
             self._producer.list_topics(self._topic, _STEP_S)
             self._spread.learn(self._producer.list_topics(self._topic, _STEP_S))
         while True:
             self._check()
             try:
-                # A call that times out here goes on where it was when it is called again.
+                # A call that times out here resumes when it is repeated.
                 self._producer.init_transactions(min(_STEP_S, max(0.1, deadline - time.monotonic())))
                 return
             except KafkaException as exception:
@@ -167,9 +166,9 @@ class LibrdkafkaProducer:
             self._producer.begin_transaction()
 
     def produce(self, topic: str, records: Records) -> None:
-        """Hand the records over; a full queue is waited for, any other refusal is a failure.
+        """Hand over the records, waiting if the queue is full; any other refusal is a failure.
 
-        Columns in memory go in one call; headers, timestamps and lists of bytes one by one.
+        Columns in memory go in one call; records with headers or timestamps, or in lists, go one by one.
         """
         keys, values = records.keys, records.values
         plain = records.headers is None and records.timestamps_ms is None
@@ -199,7 +198,7 @@ class LibrdkafkaProducer:
             self._wait_for_room(deadline)
 
     def _wait_for_room(self, deadline: float) -> None:
-        """Let librdkafka send for a moment. Raises KafkaFailure for what failed meanwhile, and past the deadline."""
+        """Let librdkafka send for a moment. Raises KafkaFailure for a record that failed, and after the deadline."""
         with self._polling():
             self._producer.poll(_POLL_S)
         self._raise_undelivered()
@@ -228,7 +227,7 @@ class LibrdkafkaProducer:
         self._produce_each(topic, Records([key], [value], partitions=np.array([partition], np.int32)))
 
     def flush(self) -> None:
-        """Wait for every delivery; what is left at the transaction timeout cannot be committed any more."""
+        """Wait for every delivery; records left at the transaction timeout cannot be committed any more."""
         producer, timeout_s = self._producer, self._timeout_s
         with self._polling():
             left = self._waited_for(lambda: producer.flush(timeout_s))
@@ -247,7 +246,7 @@ class LibrdkafkaProducer:
         return call() if self._check is never else in_thread(call, self._check, "kafka-producer")
 
     def close(self) -> None:
-        """Drop queued records and close the client. A transaction that is open stays so."""
+        """Drop queued records and close the client. An open transaction stays open."""
         if self._batches is not None:
             self._batches.close()
         with contextlib.suppress(KafkaException, RuntimeError, SystemError):

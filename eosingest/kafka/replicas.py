@@ -1,4 +1,4 @@
-"""Which partitions cannot be written now, since brokers are lost: the cause behind errors that say "timed out"."""
+"""Finds the partitions that cannot be written, since brokers are lost: the cause of errors that say "timed out"."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMED_AT_MOST = 10
 
 
 def too_few_replicas(client: ClientSettings, admin: Admin, topics: Iterable[str]) -> list[str]:
-    """Say of each topic which partitions have no leader, or fewer replicas in sync than min.insync.replicas.
+    """Say which partitions of the topics have no leader, or fewer in-sync replicas than min.insync.replicas.
 
     Called after a failure, so it waits for seconds only; returns nothing where no broker answers.
     """
@@ -36,7 +36,7 @@ def too_few_replicas(client: ClientSettings, admin: Admin, topics: Iterable[str]
 
 
 def too_few_of(topic: str, partitions: Iterable[PartitionMetadata], needed: int) -> Iterator[str]:
-    """Yield a sentence on one topic, none where each partition can be written. `needed` is its min.insync.replicas."""
+    """Yield a sentence on one topic, none if every partition can be written. `needed` is its min.insync.replicas."""
     stuck = [part for part in partitions if part.leader < 0 or len(part.isrs) < needed]
     if stuck:
         numbers = [str(number) for number in sorted(part.id for part in stuck)]

@@ -1,6 +1,6 @@
-"""A schema registry that speaks Confluent's API: registers a schema, looks one up. Asked by the driver alone, never by tasks.
+"""Registers and looks up schemas in a schema registry with Confluent's API. Only the driver calls it, never a task.
 
-Between the spec's `avro` and the expression that writes records: what it gives is pinned (docs/protocol.md, What is pinned).
+Schemas of keys and values are pinned as the registry returns them (docs/protocol.md, What is pinned).
 Needs the extra `eosingest[avro]`.
 """
 
@@ -36,7 +36,7 @@ class Registry:
     """A registry at one or several addresses. Every method may raise TemporaryError, FatalError or SpecError."""
 
     def __init__(self, address: Mapping[str, Any], key: str) -> None:
-        """Ask nothing yet. `address` has the client's properties, as `client_properties` makes them; `key` is the spec's.
+        """Send nothing yet. `address` has the client's properties, as `client_properties` makes them; `key` is the spec's.
 
         Raises SpecError where a certificate cannot be used.
         """
@@ -50,7 +50,7 @@ class Registry:
             raise SpecError(f"{key}: {error}", code="bad-registry", hint="nothing was sent; correct it") from None
 
     def register(self, subject: str, schema: str, kind: str) -> Registered:
-        """Register the schema in the subject, once: one that is there keeps its id. `kind`: AVRO or JSON."""
+        """Register the schema in the subject, once: a registered one keeps its id. `kind`: AVRO or JSON."""
         with self._explained(f"the schema could not be registered in subject {subject}"):
             number = int(self._client.register_schema(subject, _schema(schema, kind)))
         return self._as_it_is_there(subject, number, kind)
@@ -71,7 +71,7 @@ class Registry:
             return _of_kind(kind, subject, int(found.schema_id), found.schema)
 
     def by_id(self, subject: str, number: int, kind: str) -> Registered | None:
-        """Return the schema that has this id, which was registered in the subject; None where there is none of the kind."""
+        """Return the schema that has this id, which was registered in the subject; None if there is none of the kind."""
         try:
             return self._as_it_is_there(subject, number, kind)
         except (_MissingError, _OtherKindError):
@@ -83,7 +83,7 @@ class Registry:
 
     @contextlib.contextmanager
     def _explained(self, what: str) -> Iterator[None]:
-        """Turn the client's errors into ours. None has the user's name or password in it."""
+        """Turn the client's errors into ours. None contains the user's name or password."""
         from confluent_kafka.schema_registry.error import SchemaRegistryError
 
         try:
@@ -152,7 +152,7 @@ class _MissingError(SpecError):
 
 
 class _OtherKindError(SpecError):
-    """The registry has a schema of another kind there."""
+    """The registry's schema is of another kind."""
 
 
 def client_properties(registry: Mapping[str, str]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Chooses one partition for all records of a call without a key, which costs librdkafka less time than one for each.
+"""Chooses one partition for a call whose records have no keys, which costs librdkafka less time than one for each.
 
-Between producer.py and produce_batch.py. It is what librdkafka's random partitioners and Java's producer (KIP-480) do with
-null keys, one partition for a while and then another, by calls instead of by milliseconds or bytes.
+Used by producer.py. With null keys, librdkafka's random partitioners and Java's producer (KIP-480) also use one partition for
+a while and then another; here the partition changes per call, instead of after milliseconds or bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Spread:
         self._turns: dict[str, Iterator[int]] = {}
 
     def learn(self, metadata: ClusterMetadata) -> None:
-        """Take note of the topics' partitions that have a leader now."""
+        """Remember the topics' partitions that have a leader now."""
         for name, topic in metadata.topics.items():
             led = sorted(number for number, partition in topic.partitions.items() if partition.leader >= 0)
             first = random.randrange(len(led)) if led else 0

@@ -1,7 +1,7 @@
-"""TLS by librdkafka's properties, for the clients that are not librdkafka: kafka-python, and the request for a token.
+"""Makes TLS contexts from librdkafka's properties, for other clients: kafka-python, and the request for a token.
 
-Python's ssl reads certificates and keys from files alone; those that the spec has as text (`ssl.certificate.pem`) lie in a file
-in memory, or one that only this user may read, for the moment in which they are loaded.
+Python's ssl reads certificates and keys only from files. While those that the spec has as text (`ssl.certificate.pem`) are
+loaded, they are in a file in memory, or in one that only this user may read.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _trust(made: ssl.SSLContext, properties: Mapping[str, str], stem: str, key: 
 
 def _identify(made: ssl.SSLContext, properties: Mapping[str, str], certificate: str, key: str) -> None:
     private = "ssl.key.pem" if properties.get("ssl.key.pem") else "ssl.key.location"
-    # Without a password OpenSSL would ask for it at the terminal.
+    # Without a password OpenSSL would prompt for it at the terminal.
     password = properties.get("ssl.key.password", "")
     with _file_of(properties, certificate) as chain, _file_of(properties, private) as secret:
         with _naming(certificate, key):
@@ -73,7 +73,7 @@ def _identify(made: ssl.SSLContext, properties: Mapping[str, str], certificate: 
 
 @contextlib.contextmanager
 def _file_of(properties: Mapping[str, str], name: str) -> Iterator[str]:
-    """Give the path of a file with the value: the value itself, or for text one that is gone afterwards."""
+    """Give the path of a file with the value: the value itself, or for text a temporary file."""
     value = properties.get(name, "")
     if not name.endswith(".pem"):
         yield value
@@ -94,7 +94,7 @@ def _file_of(properties: Mapping[str, str], name: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _naming(name: str, key: str, reason: str = "there is no certificate in PEM in it") -> Iterator[None]:
-    """Turn what ssl raises into a SpecError that names the property."""
+    """Turn errors of ssl into a SpecError that names the property."""
     try:
         yield
     except (OSError, ValueError) as error:

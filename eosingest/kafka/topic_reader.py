@@ -1,6 +1,6 @@
-"""Reads ranges of a topic read_committed, in Spark's workers: of the sink topic for its audit, of a source that is a topic.
+"""Reads ranges of a topic read_committed, in Spark's workers: of the sink topic for an audit, or of a source topic.
 
-Like the reader of the offsets topic it ends by position: aborted records and transaction markers leave gaps. The driver has
+Like offsets_reader.py it ends by position: aborted records and transaction markers leave gaps. The driver has
 seen every transaction of a range decided before a worker reads it, so no read waits for an open transaction.
 """
 
@@ -21,7 +21,7 @@ from eosingest.kafka.ports import FailureKind, KafkaFailure
 _BATCH = 10_000
 _REQUEST_S = 30.0
 _WAIT_S = 0.1
-# A range ends somewhere in a partition, and what was fetched beyond it is thrown away: not too much of it.
+# A range may end inside a partition; records prefetched beyond its end are discarded, so their size is limited.
 _QUEUED_KBYTES = 32_768
 
 
@@ -29,7 +29,7 @@ class TopicReader:
     """A consumer of one topic, without a group. Raises KafkaFailure."""
 
     def __init__(self, topic: str, client: ClientSettings, *, patience_s: float) -> None:
-        """Connect when first asked. `patience_s` is how long a read may get no further, in seconds."""
+        """Connect when first used. `patience_s`: for how many seconds a read may make no progress."""
         self._topic = topic
         self._client = client
         self._admin: AdminClient | None = None
@@ -39,16 +39,16 @@ class TopicReader:
             "group.id": "eosingest-reads-without-a-group",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
-            "auto.offset.reset": "error",  # an offset that retention has just deleted must not be passed over
+            "auto.offset.reset": "error",  # an offset that retention has just deleted must not be skipped
             "isolation.level": "read_committed",
             "queued.max.messages.kbytes": _QUEUED_KBYTES,
-            "fetch.queue.backoff.ms": 10,  # a full queue is looked at again after a second otherwise
+            "fetch.queue.backoff.ms": 10,  # otherwise a full queue is checked again after a second
         }
         with failures():
             self._consumer = confluent_kafka.Consumer(config, logger=log)
 
     def topic_id(self) -> str:
-        """Return the id of the topic that is there now."""
+        """Return the id of the topic that exists now."""
         with failures():
             if self._admin is None:
                 self._admin = AdminClient(self._client.librdkafka(), logger=log)
@@ -64,7 +64,7 @@ class TopicReader:
         return int(low), int(high)
 
     def read(self, partition: int, start: int, end: int) -> Iterator[list[confluent_kafka.Message]]:
-        """Yield the records of [start, end) of a partition in order, in lists that are never empty."""
+        """Yield the records of [start, end) of a partition by offset, in lists that are never empty."""
         with failures():
             self._consumer.assign([TopicPartition(self._topic, partition, start)])
         try:
@@ -103,7 +103,7 @@ class TopicReader:
 
 
 def _end_of(message: confluent_kafka.Message) -> int:
-    """Return the offset of an end of the partition, -1 for all else. Raises for an error that ends the read."""
+    """Return the offset of an end of the partition, -1 for other messages. Raises for an error that ends the read."""
     error = message.error()
     if (
         error is None or error.name() == "GROUP_AUTHORIZATION_FAILED"

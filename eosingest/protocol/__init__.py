@@ -1,1 +1,1 @@
-"""The exactly-once core: driver, task and what they agree on. It knows no Kafka client, no Spark and no kind of source."""
+"""Holds the exactly-once core: driver, task and their contracts. It knows no Kafka client, no Spark, no kind of source."""

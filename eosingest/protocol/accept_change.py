@@ -15,7 +15,7 @@ from eosingest.protocol.pins import from_scratch_hint
 from eosingest.protocol.source import SplitId
 from eosingest.records.checksum import Totals
 
-# What decides a record's partition, which no receipt covers.
+# Settings of a record's partition, which no receipt covers.
 _BEYOND_RECEIPTS = frozenset({"record.partition", "sink.partitioner"})
 _NAMED_AT_MOST = 5
 

@@ -1,7 +1,7 @@
-"""The source as an audit reads it: the items that have receipts, in the splits that were sent, up to their positions. Pure.
+"""Selects the items and splits that an audit reads: those with receipts, up to their committed positions. Pure.
 
-Between the listing and the offset records on one side, and Spark's reader on the other. What cannot be compared with its
-receipt any more (changed, vanished, sent under an earlier spec) is always named.
+Its input is the listing and the offset records; Spark reads the resulting plan. Items that can no longer be compared with
+their receipts (changed, vanished, sent under an earlier spec) are always named.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from eosingest.records.checksum import Totals
 
 @dataclass(frozen=True)
 class Unit:
-    """What is compared with a receipt: a split, or a whole item where it is cut in another way today.
+    """The unit compared with a receipt: a split, or an item that is cut in another way today or read as one.
 
-    `run` is the first one that sent any of it.
+    `run` is the first run that sent any of it.
     """
 
     name: str
@@ -34,9 +34,9 @@ class Unit:
 
 @dataclass(frozen=True)
 class AuditedSource:
-    """What Spark is to read (`plan`), what to compare it with (`units`), and why the rest cannot be read (`unread`).
+    """The splits for Spark to read (`plan`), the receipts to compare (`units`), and why the rest is not read (`unread`).
 
-    `elsewhere` are items that were sent and are not listed now, as those of other days where a job sends a day at a time.
+    `elsewhere` are items that were sent and are not listed now: of other days, say, where a job sends a day at a time.
     """
 
     plan: Plan
@@ -56,10 +56,10 @@ def audited_source(
     control: ControlRecord,
     as_one: Callable[[Item], bool] = lambda _: False,
 ) -> AuditedSource:
-    """Match the listing with the receipts. Reads items only to tell whether they changed; raises what `make_plan` raises.
+    """Match the listing with the receipts. Reads items only to detect changes; raises the errors of `make_plan`.
 
-    `as_one` says of an item whether its splits are one unit once all are done, since the audit's reader, which is not Spark's,
-    cannot tell them apart.
+    `as_one` says whether an item's splits are one unit once all are done, since the audit's reader, which is not Spark's,
+    cannot separate them.
     """
     plan = make_plan(source, offsets, control.split_size, listing)
     receipts: dict[str, list[OffsetRecord]] = {}
@@ -85,7 +85,7 @@ def audited_source(
 def _units(
     source: Source, entry: PlannedItem, receipts: list[OffsetRecord], split_size: int, as_one: bool
 ) -> tuple[tuple[PlannedSplit, ...], list[Unit]]:
-    """Return the splits of an item that are to be read, and what their rows are compared with."""
+    """Return the splits of an item that are to be read, and the units to compare with their rows."""
     splits = source.splits(entry.item, split_size)
     bounds = {split.id: split.bounds for split in splits}
     cut_alike = all(bounds.get(receipt.split) == receipt.bounds for receipt in receipts)
@@ -98,7 +98,7 @@ def _units(
             if split.id in by_split
         ]
         return tuple(sent), [_unit(planned.label, (planned.id,), [by_split[planned.id]]) for planned in sent]
-    # All of its rows were sent, even if it was cut by another split size then.
+    # All rows of the item were sent, even if with another split size.
     whole = _unit(entry.item.name, tuple(split.id for split in splits), receipts)
     some = receipts[0]
     return tuple(
@@ -113,7 +113,7 @@ def _unit(name: str, splits: tuple[SplitId, ...], receipts: list[OffsetRecord]) 
 
 
 def _of_all_rows(receipt: OffsetRecord) -> Totals:
-    """Return the sums over a split's rows: those that were sent, and those that became dead letters."""
+    """Return the sums over a split's rows: those sent, and those that became dead letters."""
     sent, dead = Totals(receipt.records, receipt.checksum, receipt.metadata_checksum), receipt.dead
     return sent + Totals(dead.count, dead.rows, dead.metadata)
 

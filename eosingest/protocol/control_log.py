@@ -1,8 +1,8 @@
-"""The driver's access to the offsets topic: commits the job's control records, and reads its state back.
+"""Commits a job's control records to the offsets topic, and reads the job's state back, for the driver.
 
-The driver reads and writes the offsets topic through this module alone: it claims the run number, commits control records
-(with tombstones and done marks in the same transaction), and reads back. The control producer commits every control
-record, so a driver that was fenced can commit none (docs/protocol.md, The driver).
+The driver writes to the offsets topic through this module alone: the claim of the run number, control records, and
+tombstones and offset records in the same transaction. One control producer commits every control record, so a fenced
+driver can commit none (docs/protocol.md, The driver).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.permission_hints import hint_of
 from eosingest.protocol.transactional_ids import control_id, sharing
 
-_SUCCESSOR_WAIT_S = 5.0  # for a run's claim, which follows its fence at once
+_SUCCESSOR_WAIT_S = 5.0  # for the claim of another run, which follows its fence at once
 _PLAN_WAIT_S = 30.0  # for the next control record of a run that has claimed and not ended: it may be planning
 _AGAIN_S = 0.2
 _RUNS_KEPT = 1_000
@@ -43,9 +43,9 @@ class DriverKafka(Protocol):
 
 
 class ControlLog:
-    """One driver's control producer and its view of the job. `mine` is the last control record it committed.
+    """One driver's control producer and its view of the job. `mine` is its last control record, with pins for the next.
 
-    Every method that asks the brokers may raise TemporaryError, where an outcome or the end of the log could not be read, and
+    Every method that calls the brokers may raise TemporaryError, where an outcome or the end of the log could not be read, and
     FatalError, where Kafka refuses. FencedError means that the log names another run.
     """
 
@@ -62,7 +62,7 @@ class ControlLog:
         now: Callable[[], float],
         sleep: Callable[[float], None],
     ) -> None:
-        """`deadline_s` gives how long a read may get no further; `now` and `sleep` are the clock; all in seconds."""
+        """`deadline_s` returns how long a read may make no progress; `now` and `sleep` are the clock; all in seconds."""
         self.state = JobState(job)
         self._job = job
         self._kafka = kafka
@@ -73,7 +73,7 @@ class ControlLog:
         self._sleep = sleep
         self.reader = kafka.reader(partition)
         self._producer: Producer | None = None
-        self._claimed_from = 0  # where the read for the claim ended
+        self._claimed_from = 0  # end of the read for the claim
 
     def fence_earlier_driver(self, prefix: str) -> None:
         """Call `init_transactions` on the control id, once in this driver's life: a second call would fence a successor."""
@@ -82,10 +82,10 @@ class ControlLog:
             self._producer.init_transactions()
 
     def read_uncommitted(self) -> JobState:
-        """Return the job's state with open and aborted transactions, without offset records: for claiming only.
+        """Return the job's state with open and aborted transactions, without offset records: for claims only.
 
-        A read_committed reader would wait for the very transactions that are fenced next. A run number or a number of tasks
-        from an aborted record is too high at worst, which does no harm.
+        A read_committed reader would wait for the transactions that are fenced next. A run number or a number of tasks from
+        an aborted record is at worst too high, which does no harm.
         """
         seen = self._read_uncommitted(self.reader)
         self._claimed_from = seen.end
@@ -98,9 +98,9 @@ class ControlLog:
         return seen
 
     def look_elsewhere(self, partitions: int) -> tuple[int, ControlRecord] | None:
-        """Look for the job where it would lie if the offsets topic had had fewer than its `partitions`.
+        """Search for the job where it would be if the offsets topic had had fewer than its `partitions`.
 
-        Returns the partition and the control record in it, None where there is none.
+        Returns the partition and its control record, None where no partition has one.
         """
         others = {topic.partition_of(self._job, fewer) for fewer in range(1, partitions)} - {self.partition}
         for partition in sorted(others):
@@ -111,7 +111,7 @@ class ControlLog:
         return None
 
     def look_for_same_ids(self, prefix: str, partitions: int) -> tuple[str, str] | None:
-        """Return prefix and name of another job that has the transactional ids which ours has with `prefix`, or None.
+        """Return prefix and name of another job with the transactional ids that this job has with `prefix`, or None.
 
         Reads all `partitions` of the offsets topic.
         """
@@ -146,8 +146,8 @@ class ControlLog:
                 hint=f"is something deleting records of {self._topic}? Nothing more was sent",
             )
         if (found.run, found.started) != (own.run, own.started):
-            # A run that was fenced before its claim was committed has no number: the other run took the one it asked for,
-            # or had claimed already.
+            # A run that was fenced before it committed its claim has no number: the other run took that number, or had
+            # claimed already.
             number = own.run if committed or own.state != record.CLAIMED else "which had not claimed it yet"
             raise FencedError(
                 f"run {found.run} on {found.host} (pid {found.pid}) has taken job {self._job} over from this run, {number}",
@@ -166,7 +166,7 @@ class ControlLog:
     ) -> None:
         """Commit a control record, with tombstones, offset records, pieces of a new scope and gaps, in one transaction.
 
-        `folded` are keys that are tombstoned behind the offset records, which have what they said.
+        `folded` are keys to tombstone after the offset records into which theirs were merged.
 
         An unknown outcome is resolved by reading, since another init of the control id would fence a successor. Raises
         FencedError where another run has claimed, TemporaryError where the outcome stays unknown.
@@ -187,7 +187,7 @@ class ControlLog:
     def _control_entries(self, control: ControlRecord) -> list[tuple[bytes, bytes | None]]:
         """Return the control record and, unless it is a claim, its copy under the `settled` key, which no claim overwrites.
 
-        In this order: where the second one was compacted away, the first one was too, and a reader reads on.
+        The copy is second: where compaction removed it, it removed the first one too, and a reader reads further.
         """
         value = control.encode()
         entries: list[tuple[bytes, bytes | None]] = [(record.control_key(self._job), value)]
@@ -209,7 +209,7 @@ class ControlLog:
     def _run_entries(self, control: ControlRecord) -> list[tuple[bytes, bytes | None]]:
         """Return the run record of a claim or of the run's end: each key is written once, so that compaction keeps it.
 
-        A claim also tombstones the run records of a run 1,000 earlier.
+        A claim also tombstones the run records of the run 1,000 earlier.
         """
         if control.state == record.CLAIMED:
             return self._claim_entries(control)
@@ -236,8 +236,8 @@ class ControlLog:
     def _resolve(self, control: ControlRecord, failure: KafkaFailure) -> None:
         """Read, for some seconds, until the log shows that our commit succeeded, or that a later run has claimed.
 
-        A control record behind the read for the claim is ours or a later run's, whatever its number: a run that fenced us
-        before that read may have claimed before it as well, and we asked for the number behind its own.
+        A control record after the read for the claim is ours or a later run's, even with a lower number: a run that fenced
+        us before that read may have claimed before it too, and then our number is the one after its own.
         """
         if failure.kind is FailureKind.REFUSED:
             raise _kafka_error("writing the control record", failure, self._topic)
@@ -264,7 +264,7 @@ class ControlLog:
 
     @contextlib.contextmanager
     def kafka_errors(self, doing: str) -> Iterator[None]:
-        """Turn KafkaFailure into an error of errors.py. After a read deadline it names the open transactions in the way."""
+        """Turn KafkaFailure into an error of errors.py. After a read deadline it names the open transactions."""
         try:
             yield
         except KafkaFailure as failure:
@@ -285,7 +285,7 @@ class ControlLog:
 def _kafka_error(doing: str, failure: KafkaFailure, offsets: str, other: ControlRecord | None = None) -> EosingestError:
     """Return the error for a KafkaFailure. A fence alone is not exit 6 (FencedError): only the control record proves that.
 
-    `offsets` is the offsets topic; `other` is a run that may have fenced ours before its claim.
+    `offsets` is the offsets topic; `other` is a run that may have fenced this one, which had not claimed yet.
     """
     if failure.kind is FailureKind.REFUSED:
         return FatalError(

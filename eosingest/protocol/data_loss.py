@@ -1,7 +1,7 @@
 """Refuses or records source data that was deleted before it was read (`run --accept-gap`).
 
-Between the plan and `running`. With `running`, in one transaction, the position is moved to the end of the gap, and the gap is
-recorded: what was sent, what is missing, and where reading goes on never disagree.
+Follows the plan. The transaction of `running` moves the position to the end of the gap and records the gap: sent records,
+missing data and the position from which reading resumes never disagree.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from eosingest.protocol.source import Expiring, Gap, Source, SplitId
 
 @dataclass(frozen=True)
 class Accepted:
-    """The gaps that a run goes on behind: the records of them, and the moved offset records of their splits."""
+    """The gaps that a run skips: the records of them, and the moved offset records of their splits."""
 
     gaps: tuple[GapRecord, ...] = ()
     moved: tuple[OffsetRecord, ...] = ()
 
 
 def refuse_without_use(source: Source) -> None:
-    """Raise SpecError where gaps are to be accepted of a source of which nothing goes by itself."""
+    """Raise SpecError where gaps are to be accepted of a source whose data does not expire."""
     if not isinstance(source, Expiring):
         raise SpecError(
             f"--accept-gap: nothing of a {source.wording.item} goes by itself before it is read, as records of a topic do",
@@ -37,7 +37,7 @@ def refuse_without_use(source: Source) -> None:
 
 
 def found(source: Source, plan: Plan) -> Sequence[Gap]:
-    """Return what is gone of the plan's pending splits and was not read. Raises what asking the source raises."""
+    """Return the gaps of the plan's pending splits: data deleted unread. Raises the errors of the source."""
     if not isinstance(source, Expiring):
         return ()
     pending = ((planned.split, planned.committed) for planned in plan.pending)
@@ -51,7 +51,7 @@ def refuse(source: Source, gaps: Sequence[Gap]) -> None:
 
 
 def accepted(plan: Plan, gaps: Iterable[Gap], *, run: int, time: str) -> tuple[Plan, Accepted]:
-    """Return the plan whose splits go on behind the gaps, and what is to be committed with `running` for that."""
+    """Return the plan whose splits resume after the gaps, and the records to commit with `running` for that."""
     by_split = {gap.split: gap for gap in gaps}
     moved = {
         planned.id: _moved(planned, by_split[planned.id], run) for planned in plan.pending if planned.id in by_split

@@ -1,6 +1,6 @@
-"""The dead-letter topic as a run finds it: there, able to keep letters, and the one that earlier runs wrote to.
+"""Opens the dead-letter topic: it must exist or be created, not be compacted, and be the one that earlier runs wrote to.
 
-For planning.py, behind the claim and before anything is sent. What the control record says of it is in offsets/dead_letters.py.
+For planning.py, after the claim and before anything is sent. offsets/dead_letters.py has the pin of the topic.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from eosingest.records.limits import topic_limits
 def opened(
     admin: Admin, order: DeadLetterOrder, pin: DeadLetterPin | None, letters: DeadLetters
 ) -> tuple[DeadLetterPin, TopicDescription]:
-    """Return the topic, and what the control record says of it from now on. `letters` are those written so far.
+    """Return the pin of the topic for the control record, and the topic. `letters` are those written so far.
 
     Creates one that does not exist, if the order says how. Raises FatalError for a topic that is missing or compacted,
-    ChangedError where earlier letters lie in another one, TemporaryError where the new topic cannot be seen yet.
+    ChangedError where earlier dead letters are in another, TemporaryError where the new topic cannot be seen yet.
     """
     found = admin.describe_topic(order.topic)
     if letters.count and pin is not None:
@@ -41,7 +41,7 @@ def opened(
 def settings(
     order: DeadLetterOrder, found: TopicDescription, pin: DeadLetterPin, letters: DeadLetters
 ) -> DeadLetterSettings:
-    """Return what tasks must know."""
+    """Return the settings for tasks."""
     limits = topic_limits(found.config, found.partitions)
     left = max(0, order.allowed - (letters.count - pin.before))
     return DeadLetterSettings(order.topic, limits.max_message_bytes, order.allowed, left)

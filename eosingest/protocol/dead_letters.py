@@ -1,6 +1,6 @@
-"""Makes dead letters: what is sent instead of a row that the sink topic cannot have, in the same transaction.
+"""Makes dead letters: records in place of rows that the sink topic cannot take, in the same transaction.
 
-Between the task's rows and its transaction (task.py); split_progress.py counts them. No Kafka client here.
+For row_rejection.py; task.py sends them, split_progress.py counts them. No Kafka client here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Header = tuple[str, bytes | None]
 
 @dataclass(frozen=True)
 class Letters:
-    """The dead letters of a batch: `rows` are their numbers in it, in order, and `records` what is sent of each."""
+    """The dead letters of a batch: `rows` has their row numbers in it, ascending, and `records` a record for each."""
 
     rows: npt.NDArray[np.int64]
     records: Records
@@ -34,12 +34,12 @@ class Letters:
         return len(self.rows)
 
     def between(self, start: int, end: int) -> Letters:
-        """Return those of the rows [start, end), numbered from `start`."""
+        """Return the dead letters of the rows [start, end), numbered from `start`."""
         first, last = np.searchsorted(self.rows, (start, end)).tolist()
         return Letters(self.rows[first:last] - start, self.records.slice(first, last))
 
     def others(self, batch: Batch) -> Batch:
-        """Return the rows of the batch that are none."""
+        """Return the batch's rows that are not dead letters."""
         if not len(self):
             return batch
         mask = np.ones(len(batch.splits), np.bool_)
@@ -47,11 +47,11 @@ class Letters:
         return batch.where(mask)
 
     def without(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the hashes of the batch's rows that are none."""
+        """Return the hashes of rows that are not dead letters."""
         return np.delete(hashes, self.rows) if len(self) else hashes
 
     def receipt(self, batch: Batch) -> DeadLetters:
-        """Return what an offset record says of them."""
+        """Return their receipt for an offset record."""
         if not len(self):
             return NO_DEAD_LETTERS
         rows = checksum.add(0, batch.hashes[self.rows])
@@ -69,10 +69,10 @@ NO_LETTERS = Letters(np.zeros(0, np.int64), Records([], [], headers=[]))
 
 
 def letters_of(settings: TaskSettings, split: PlannedSplit, rows: Batch, before: int, bad: Sequence[BadRow]) -> Letters:
-    """Make the letters of the bad rows of a batch; `before` is how many rows of the split came before it.
+    """Make the dead letters of a batch's bad rows; `before` counts the split's rows before it.
 
-    A letter has the bytes of a row that could not be parsed, the record as it was made of any other; a record that was to be
-    encoded by a schema, and does not fit it, is JSON. What is too long for the topic is cut, and says so.
+    The value is the text of a row that could not be parsed, else the record's value, as JSON where it does not fit the
+    schema that should encode it. A dead letter too long for its topic is cut, and a header says so.
     """
     dead = settings.dead_letters
     assert dead is not None, "asked for where the spec has a dead-letter topic"
@@ -89,7 +89,7 @@ def letters_of(settings: TaskSettings, split: PlannedSplit, rows: Batch, before:
 
 
 def with_sizes(rows: Batch, letters: Letters) -> Batch:
-    """Return the rows with the sizes of what is sent of each."""
+    """Return the rows, with the sizes of dead letters for their rows."""
     if not len(letters):
         return rows
     sizes = rows.sizes.copy()
@@ -113,7 +113,7 @@ def _headers(settings: TaskSettings, split: PlannedSplit, row: int, bad: BadRow)
 def _cut(
     dead: DeadLetterSettings, key: bytes | None, value: bytes | None, headers: list[_Header]
 ) -> tuple[bytes | None, bytes | None, list[_Header]]:
-    """Cut key and value to what the topic takes; a header says how many bytes they had."""
+    """Cut the value and drop a long key, to fit the topic; a header says how many bytes they had."""
     room = dead.max_message_bytes - BATCH_OVERHEAD - _size(headers)
     length = _length(key) + _length(value)
     if length <= room:

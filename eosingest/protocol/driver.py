@@ -1,11 +1,11 @@
-"""One run, as the driver performs it, from top to bottom (docs/protocol.md, The driver).
+"""Performs one run of a job, from claim to verdict (docs/protocol.md, The driver).
 
     claim ─▶ fence ─▶ read ─▶ plan ─┬─▶ nothing pending: complete, without a JVM
                                     └─▶ running ─▶ Spark job ─▶ settling ─▶ fence own ids ─▶ read back ─▶ verdict
 
     takeover.py: claim, fence, read     planning.py: plan     sending.py: running to verdict
 
-No pyspark and no Kafka client here: Spark is behind `Launcher`, Kafka behind `DriverKafka`, clock and signals in `Runtime`.
+No pyspark and no Kafka client here: `Launcher` wraps Spark, `DriverKafka` wraps Kafka, `Runtime` has clock and signals.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Driver:
         """
         if self._settings.accept_gap:
             data_loss.refuse_without_use(self._source)
-        self._source.check()  # before anybody is fenced
+        self._source.check()  # before any fence
         self._job = self._open()
         try:
             Takeover(self._job, self._observer, self._runtime).run()
@@ -73,7 +73,7 @@ class Driver:
         return OwnedJob(self._settings, self._kafka, self._runtime, description)
 
     def _run_read(self) -> RunReport:
-        """Go on after step 4. An error before the Spark job is also committed: `failed`, with the pins that are in force."""
+        """Continue after step 4. An error before the Spark job is also committed: `failed`, with the pins in force."""
         log = self._job.log
         log.mine = pins.carried_forward(log.mine, log.state.settled)
         try:

@@ -1,4 +1,4 @@
-"""The driver's settings, and what it needs of Spark, of the clock and of signals.
+"""Defines the driver's settings, and its interfaces to Spark, the clock and signals.
 
 app/settings.py and app/run.py make these values for driver.py.
 """
@@ -19,7 +19,7 @@ from eosingest.records.checksum import Totals
 
 @dataclass(frozen=True)
 class TopicCreation:
-    """How the sink topic is created where it does not exist."""
+    """How a topic is created where it does not exist."""
 
     partitions: int
     replication_factor: int
@@ -28,7 +28,7 @@ class TopicCreation:
 
 @dataclass(frozen=True)
 class DeadLetterOrder:
-    """Where rows go that cannot be sent, and how many of them are `allowed` until the job is complete.
+    """The dead-letter topic, and how many dead letters are `allowed` until the job is complete.
 
     `create` says how to make a topic that does not exist; None: it must exist.
     """
@@ -42,12 +42,12 @@ class DeadLetterOrder:
 class DriverSettings:
     """The settings of a run. Times in seconds, sizes in bytes.
 
-    `started` tells this run from any other of the same number. `digest` maps the name of everything that shapes the
-    bytes of records to a hash of its meaning, names that begin with "version." to the version itself.
-    `accept_change`: accept a changed spec where what was sent is proven to stay. `accept_gap`: go on behind what was deleted
-    from the source before it was read.
-    `keeps_partitions`: as in `TaskSettings`. `rate_limit` is that of all tasks together, in bytes a second. `dead_letters`
-    None: a bad row ends its split and the run. `whole`: everything is sent in one transaction, or nothing.
+    `started` distinguishes this run from any other of the same number. `digest` maps the name of each setting that shapes
+    the bytes of records to a hash of its meaning, names that begin with "version." to the version itself.
+    `accept_change`: accept a changed spec where the sent records are proven to stay the same. `accept_gap`: skip source data
+    that was deleted before it was read.
+    `keeps_partitions`: as in `TaskSettings`. `rate_limit` is that of all tasks together, in bytes per second. `dead_letters`
+    None: a bad row ends its split and fails the run. `whole`: everything is sent in one transaction, or nothing.
     """
 
     job: str
@@ -79,10 +79,10 @@ class DriverSettings:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What Spark will do: number of tasks, the resolved schema (DDL), and the splits by their hash in the split column.
+    """The prepared Spark job: number of tasks, resolved schema (DDL), and the splits by their hash in the split column.
 
-    `slots` is how many tasks may be at work at a time, None where that is not known. `encodings` is what is to be pinned of the
-    schemas by which keys and values are encoded (`ControlRecord.encodings`).
+    `slots` is how many tasks may run at a time, None where that is not known. `encodings` is the pin of the schemas by
+    which keys and values are encoded (`ControlRecord.encodings`).
     """
 
     tasks: int
@@ -93,7 +93,7 @@ class Prepared:
 
     @property
     def at_once(self) -> int:
-        """How many tasks are at work at a time, at most."""
+        """How many tasks run at a time, at most."""
         return max(1, min(self.tasks, self.slots if self.slots is not None else self.tasks))
 
 
@@ -107,18 +107,18 @@ class Proof:
 
 
 class Launcher(Protocol):
-    """Spark, as the driver sees it."""
+    """The driver's interface to Spark."""
 
     def prepare(self, plan: Plan, schema: str | None, *, same_items: bool, encodings: str) -> Prepared:
         """Start Spark, make and check the DataFrame. Raises the errors of errors.py.
 
-        `schema` is the pinned one, None for none. Where it was inferred, and not from or checked against the `same_items`,
-        raises ChangedError if the items have columns that it would drop.
-        `encodings` are the pinned ones, "" where none are: schemas are registered then.
+        `schema` is the pinned one, None for none. `same_items`: it was inferred from or checked against these items. If not,
+        an inferred one raises ChangedError where the items have columns that it would drop.
+        `encodings` are the pinned ones, "" for none: then schemas are registered.
         """
 
     def prove(self, plan: Plan) -> Proof:
-        """Read what was sent of the plan's splits, under the spec as it is now. Raises the errors of errors.py."""
+        """Read the sent rows of the plan's splits, under the spec as it is now. Raises the errors of errors.py."""
 
     def start(self, settings: TaskSettings) -> None:
         """Start the job in the background."""

@@ -1,6 +1,6 @@
 """Fences and commits for the run that owns a job.
 
-The steps of a run share it: takeover.py claims the job, planning.py and sending.py go on with it.
+The steps of a run share it: takeover.py claims the job, planning.py and sending.py follow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INTERRUPTED_DEADLINE_S = 4.0  # a signal must end a run within 10 s, even where
 
 
 class OwnedJob:
-    """One job, as its driver holds it. `offsets_topic` is the topic as it was when the run began.
+    """The job that a driver owns. `offsets_topic` is the topic as it was when the run began.
 
     `running` is true once this run has committed the control record `running`: from then on only the verdict ends the run.
     `prefixes` are the transactional id prefixes of producers that may be alive: the spec's, and the earlier run's if it had
@@ -58,7 +58,7 @@ class OwnedJob:
 
     @property
     def deadline_s(self) -> float:
-        """How long a read may get no further, or a fence may take, in seconds: less once a signal came."""
+        """How long a read may make no progress, or a fence may take, in seconds: less after a signal."""
         if self._runtime.interruption.signal_number is not None:
             return _INTERRUPTED_DEADLINE_S
         return topic.read_deadline_s(self.settings.transaction_timeout_s)
@@ -105,7 +105,7 @@ class OwnedJob:
         tombstones: Sequence[bytes] = (),
         marks: Sequence[OffsetRecord] = (),
     ) -> None:
-        """Commit `complete` with what it folds, and the rest beside it. Raises as `commit` does."""
+        """Commit `complete` with merged records, done marks and tombstones. Raises as `commit` does."""
         gone = [record.split_key(self.settings.job, split) for split in done.gone]
         self.commit(self._completed(control, sink), tombstones=tombstones, offsets=[*marks, *done.records], folded=gone)
 
@@ -120,7 +120,7 @@ class OwnedJob:
         return replace(closed, scope=None, dead_letters=pin, by_parts_since=0)
 
     def pinned_now(self, *, topic_id: str, cluster_id: str) -> Pinned:
-        """Return what this run would pin for the job's life."""
+        """Return this run's pins for the job's life."""
         settings = self.settings
         return Pinned(
             settings.format,
@@ -140,13 +140,13 @@ class OwnedJob:
             raise pins.offsets_topic_recreated(self.log.mine.run)
 
     def hanging(self, sink: TopicDescription) -> TemporaryError | None:
-        """Return the error where a transaction of an id that we fenced is still open in a topic of records or dead letters."""
+        """Return the error where a transaction of an id that we fenced is still open in the sink or dead-letter topic."""
         return self._hanging_in(sink, self._dead_letter_topic())
 
     def lost_topics(self, sink: TopicDescription) -> list[EosingestError]:
-        """Return what is wrong, behind the last task, with the topics that tasks wrote to: one is another than it was then.
+        """Return the errors of the topics that tasks wrote to, after the last task: one was deleted or recreated.
 
-        Where none is, what `hanging` finds in them as they are now: partitions may have been added since.
+        Where none was, the error of `hanging` in them as they are now: partitions may have been added since.
         """
         now, pin = self.admin.describe_topic(sink.name), self.log.mine.dead_letters
         if now is None or now.topic_id != sink.topic_id:
@@ -162,7 +162,7 @@ class OwnedJob:
         return [] if hanging is None else [hanging]
 
     def _dead_letter_topic(self) -> TopicDescription | None:
-        """Return the dead-letter topic, as far as it is there and may be seen."""
+        """Return the dead-letter topic, None where it is missing or may not be seen."""
         pin = self.log.mine.dead_letters
         try:
             return None if pin is None else self.admin.describe_topic(pin.topic)

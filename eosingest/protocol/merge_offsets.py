@@ -1,6 +1,6 @@
 """Merges offset records of adjacent done splits, so that state stays bounded.
 
-With `complete`, for a source that makes new splits in every run (`protocol.source.Foldable`). Pure, but for the source.
+With `complete`, for a source that makes new splits in every run (`protocol.source.Foldable`). Pure except for the source.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from eosingest.records.checksum import MODULUS
 
 @dataclass(frozen=True)
 class Folded:
-    """What is committed with `complete`: the records of folded splits, and the splits whose records are tombstoned."""
+    """The changes with `complete`: the records of merged splits, and the splits whose records are tombstoned."""
 
     records: tuple[OffsetRecord, ...] = ()
     gone: tuple[SplitId, ...] = ()
 
 
 def folded(source: Source, offsets: Mapping[SplitId, OffsetRecord]) -> Folded:
-    """Fold what the source says of the done splits among `offsets`. A sum stays what it was: nothing is counted anew."""
+    """Merge the done splits among `offsets` that the source names. All sums over them stay the same."""
     if not isinstance(source, Foldable):
         return Folded()
     folds = source.fold((record.split, record.bounds) for record in offsets.values() if record.done)
@@ -34,7 +34,7 @@ def folded(source: Source, offsets: Mapping[SplitId, OffsetRecord]) -> Folded:
 def _joined(fold: Fold, parts: Sequence[OffsetRecord]) -> OffsetRecord:
     """Return one record for several, by the identity of the first, with the position and version of the last.
 
-    `run` is the lowest: what an audit says of it holds for all of them.
+    `run` is the lowest: an audit names the first run that sent any of them.
     """
     return replace(
         parts[-1],

@@ -1,8 +1,8 @@
-"""Whether an attempt of a task may write, and from which positions on, by the offsets topic alone: its steps 0, 2 and 3.
+"""Decides by the offsets topic alone whether a task attempt may write, and from which positions: its steps 0, 2 and 3.
 
     0 look ─▶ (1 init_transactions: transaction.py) ─▶ 2 read_back ─▶ 3 check
 
-The steps are in docs/protocol.md (The task); task.py takes them in order. Nothing is written here.
+The steps are in docs/protocol.md (The task); task.py calls them. Nothing is written here.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from eosingest.protocol.task_contract import TaskSettings
 
 
 class Ownership:
-    """What an attempt knows of its run's epoch, of rival attempts, and of what is committed of its splits.
+    """An attempt's view of its run's epoch, of rival attempts, and of its splits' committed offset records.
 
-    An attempt may write while the control record names its run and says that it is running, no run record tells of a newer
-    run or of this one's end, no newer attempt has claimed the task, and the offsets topic is the one of the plan.
+    An attempt may write while the control record names its run and says that it is running, no run record shows a newer
+    run or this one's end, no newer attempt has claimed the task, and the offsets topic is the one of the plan.
     """
 
     def __init__(self, settings: TaskSettings, task: int, attempt: int, reader: OffsetsReader) -> None:
@@ -37,7 +37,7 @@ class Ownership:
         topic.read_to_last_stable_offset(self._reader, self._state, deadline_s=self._deadline_s)
         self._check_newest_run()
         self._check_claim()
-        if self._state.control is not None:  # None: hidden behind an open transaction; `check` tells after the init
+        if self._state.control is not None:  # None: hidden by an open transaction; `check` follows the init
             self._check_run()
 
     def read_back(self) -> None:
@@ -74,7 +74,7 @@ class Ownership:
         self._reader.close()
 
     def _check_offsets_topic(self) -> None:
-        """Stop where the offsets topic was recreated: what was just read may not be all that was written since the plan."""
+        """Stop where the offsets topic was recreated: the last read may lack records written since the plan."""
         if self._reader.topic_id() != self._settings.offsets_topic_id:
             raise ChangedError(
                 f"the offsets topic {self._settings.offsets_topic} was recreated while the run was at work",
@@ -101,7 +101,7 @@ class Ownership:
                 raise IncompleteError("a newer attempt of this task is at work", code="superseded")
 
     def _check_newest_run(self) -> None:
-        """Stop where a run record tells of a newer run, or of our run's end: compaction may have hidden the control record."""
+        """Stop where a run record shows a newer run, or our run's end: compaction may have removed the control record."""
         newest, settings = self._state.newest_run, self._settings
         if newest is not None and newest.run > settings.run:
             raise FencedError(f"the job belongs to run {newest.run} now", code="fenced")

@@ -16,7 +16,7 @@ from eosingest.protocol.task_contract import Batch, TaskSettings
 
 
 def spread_note(splits: Iterable[Split], topic: str, partitions: int) -> str | None:
-    """Say that records of splits without a key keep no partition in the sink topic, which has so many; None where they do."""
+    """Say that records without a key keep no partition in the sink topic, which has `partitions`; None where they do."""
     others = {split.home.partitions for split in splits if split.home is not None} - {partitions}
     if not others:
         return None
@@ -27,9 +27,9 @@ def spread_note(splits: Iterable[Split], topic: str, partitions: int) -> str | N
 
 
 def in_their_partition(rows: Batch, home: Home | None, settings: TaskSettings) -> Batch:
-    """Return rows of one split, those without a key with the partition that they come from, where the sink has as many.
+    """Return rows of one split, those without a key with their source partition, where the sink has as many partitions.
 
-    Where the spec says the partitions, the rows are returned as they are.
+    Where the spec sets the partitions, the rows are returned as they are.
     """
     if home is None or not settings.keeps_partitions or home.partitions != settings.limits.partitions:
         return rows

@@ -1,4 +1,4 @@
-"""Finds what to do when Kafka refuses for good: which right is missing, or which setting does not fit the brokers. Pure.
+"""Makes hints for permanent refusals by Kafka: the missing right, or the setting that does not fit the brokers. Pure.
 
 For the errors of the driver (control_log.py) and of tasks (retry_policy.py).
 """
@@ -12,7 +12,7 @@ _RIGHTS = {
 
 
 def hint_of(code: str, sink: str = "the sink topic", offsets: str = "the offsets topic") -> str:
-    """Return what is safe and what to do behind a refusal with this code of Kafka, "" for one that is not known.
+    """Return the hint for a refusal with this code of Kafka (what is safe, what to do), "" for an unknown one.
 
     `sink` and `offsets` name the topics.
     """

@@ -1,7 +1,7 @@
-"""What is pinned: for the job's life (format, root, topic, cluster, prefix), and until it is complete (the digest). Pure.
+"""Checks a run against the job's pins: for life (format, root, topic, cluster, prefix) or until complete (digest). Pure.
 
-Between the control record that earlier runs left and the spec of this one: a difference is exit 12 before anything is
-sent, saying what changed and the way out.
+The control record of earlier runs has the pins. A spec that differs is exit 12 before anything is sent; the error names
+the change and the way out.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _NAMES = {
 
 
 def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> ControlRecord:
-    """Return our control record with the pins of the last committed one that was more than a claim.
+    """Return our control record with the pins of `settled`, the last committed one that is not a claim.
 
-    A claim is made from a read_uncommitted read: what it carries forward may come from an aborted record.
+    A claim is built from a read_uncommitted read: the pins that it carries may come from an aborted record.
     """
     if settled is None:
         return mine
@@ -52,12 +52,12 @@ def carried_forward(mine: ControlRecord, settled: ControlRecord | None) -> Contr
 
 
 def audit_starts_anew(mine: ControlRecord, topic_id: str, *, from_scratch: bool, sent: bool) -> bool:
-    """Say whether no record in the sink topic counts as the job's so far. Every earlier task must be fenced already."""
+    """Say whether no record so far in the sink topic counts for the audit. Every earlier task must be fenced already."""
     return from_scratch or topic_id != mine.pinned.topic_id or not (sent or mine.audit.retired_records)
 
 
 def retired(audit: Audit, receipts: Iterable[OffsetRecord]) -> Audit:
-    """Return the audit with receipts added whose offset records are tombstoned while their records stay in the topic."""
+    """Return the audit plus the receipts of tombstoned offset records, whose records stay in the topic."""
     for receipt in receipts:
         audit = replace(
             audit,
@@ -68,12 +68,12 @@ def retired(audit: Audit, receipts: Iterable[OffsetRecord]) -> Audit:
 
 
 def in_force(control: ControlRecord, offsets: Mapping[SplitId, OffsetRecord]) -> bool:
-    """Say whether the pins until `complete` bind: the job is not complete, and something was committed under them."""
+    """Say whether the pins until `complete` are in force: an unfinished job has committed offset records under them."""
     return control.pin_open and any(offset.run >= control.pinned_since for offset in offsets.values())
 
 
 def refuse_other_life(old: Pinned, new: Pinned) -> None:
-    """Raise ChangedError where something differs that is pinned for the job's life. Topic ids are checked elsewhere."""
+    """Raise ChangedError where a pin for the job's life differs. Topic ids are checked elsewhere."""
     for name, words in _NAMES.items():
         was, now = getattr(old, name), getattr(new, name)
         if was != now:
@@ -92,7 +92,7 @@ def refuse_other_format(state: JobState, format: str) -> None:
 
 
 def written_topic_recreated(topic: str) -> ChangedError:
-    """Make the error for a topic, the sink or that of dead letters, that is not the one that earlier runs wrote to."""
+    """Make the error for a sink or dead-letter topic that is not the one that earlier runs wrote to."""
     return ChangedError(
         f"topic {topic} was deleted, or recreated, since the job wrote to it: what is recorded as sent is not in it",
         code="topic-recreated",
@@ -101,7 +101,7 @@ def written_topic_recreated(topic: str) -> ChangedError:
 
 
 def refuse_other_digest(control: ControlRecord, digest: Mapping[str, str]) -> None:
-    """Raise ChangedError where anything that shapes the bytes differs from what is pinned."""
+    """Raise ChangedError where a setting that shapes the bytes of records differs from its pin."""
     changed = changed_parts(control.digest, digest)
     if not changed:
         return
@@ -116,7 +116,7 @@ def refuse_other_digest(control: ControlRecord, digest: Mapping[str, str]) -> No
 
 
 def refuse_other_meaning(control: ControlRecord, digest: Mapping[str, str]) -> None:
-    """Raise ChangedError where the source would give other records than were sent: for an audit, of complete jobs too."""
+    """Raise ChangedError where the spec would make other records than were sent. For audits, of complete jobs as well."""
     changed = changed_parts(control.digest, digest)
     if changed:
         raise ChangedError(
@@ -127,7 +127,7 @@ def refuse_other_meaning(control: ControlRecord, digest: Mapping[str, str]) -> N
 
 
 def changed_parts(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """Return the names of what shapes the bytes of records and differs between two digests."""
+    """Return the names of the settings whose values in two digests differ."""
     return sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
 
 
@@ -138,12 +138,12 @@ def _what(changed: Iterable[str], old: Mapping[str, str], new: Mapping[str, str]
 
 
 def of_another_offsets_topic(pinned: Pinned, offsets_topic_id: str) -> bool:
-    """Say whether a control record was made for an offsets topic of another id."""
+    """Say whether a control record was written for an offsets topic with another id."""
     return pinned.offsets_topic_id != offsets_topic_id
 
 
 def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_id: str) -> None:
-    """Raise ChangedError where the offsets topic was recreated since the control record, or lacks offset records."""
+    """Raise ChangedError where the offsets topic was recreated after the control record, or lacks offset records."""
     if of_another_offsets_topic(control.pinned, offsets_topic_id):
         raise offsets_topic_recreated(control.run)
     pin = control.dead_letters
@@ -159,7 +159,7 @@ def refuse_lost_progress(state: JobState, control: ControlRecord, offsets_topic_
 
 
 def offsets_topic_grew(was: int, now: int) -> ChangedError:
-    """Make the error for an offsets topic that got more partitions since the job wrote to it: its records lie in another."""
+    """Make the error for an offsets topic that got partitions since the job wrote: its records are in another one."""
     return ChangedError(
         f"{_NAMES['offsets_partitions']}: was {was} in the job's earlier runs and is {now} now",
         code="pinned",
@@ -169,7 +169,7 @@ def offsets_topic_grew(was: int, now: int) -> ChangedError:
 
 
 def same_ids(prefix: str, job: str, other_prefix: str, other_job: str) -> SpecError:
-    """Make the error for a job that would have the transactional ids of another one: each would fence the other."""
+    """Make the error for a job with the transactional ids of another job: each would fence the other."""
     return SpecError(
         f'job "{job}" with sink.transactional_id_prefix "{prefix}" would have the transactional ids of job "{other_job}", whose'
         f' prefix is "{other_prefix}": "{prefix}{job}.0" and so on',
@@ -179,7 +179,7 @@ def same_ids(prefix: str, job: str, other_prefix: str, other_job: str) -> SpecEr
 
 
 def job_progress_lost(job: str, offsets_topic: str) -> ChangedError:
-    """Make the error for a job without a control record whose first task the cluster knows: its progress was lost."""
+    """Make the error for lost progress: the cluster knows the first task's id of a job that has no control record."""
     return ChangedError(
         f'the offsets topic {offsets_topic} holds nothing about job "{job}", yet the cluster remembers a run of it: the offsets'
         " topic was deleted, or the spec names another one",
@@ -189,7 +189,7 @@ def job_progress_lost(job: str, offsets_topic: str) -> ChangedError:
 
 
 def offsets_topic_recreated(run: int) -> ChangedError:
-    """Make the error for an offsets topic that is not the one in which a run began."""
+    """Make the error for an offsets topic that was deleted or recreated since a run began."""
     return ChangedError(
         f"the offsets topic was deleted, or recreated, while run {run} was at work: what it had recorded as sent is gone",
         code="progress-lost",

@@ -1,7 +1,7 @@
-"""Splits and committed positions become a Plan: what is done, what is left, and what stands in the way. Pure.
+"""Makes a Plan from a source's splits and their committed positions: done splits, pending splits, obstacles. Pure.
 
-Between the source's listing and the offset records (which are the only progress there is) on one side, and the
-Spark job on the other. The driver plans after it has fenced and read; `eosingest plan` shows a plan and fences nobody.
+The Spark job reads the plan. The offset records are the only progress. The driver plans after it has fenced and read;
+`eosingest plan` shows a plan and fences no producer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PlannedSplit:
 
     @property
     def label(self) -> str:
-        """What a person calls the split."""
+        """The split's name in messages."""
         return self.split.label
 
     @property
@@ -51,7 +51,7 @@ class PlannedSplit:
 class PlannedItem:
     """A listed item: how many `splits` it has, which are `pending`, and whether some of it is committed (`started`).
 
-    `skipped` are the done splits of an item with something left: Spark reads them too, and their rows are passed over.
+    `skipped` are the done splits of an item with pending ones: Spark reads them too, and the task skips their rows.
     """
 
     item: Item
@@ -73,10 +73,10 @@ class PlannedItem:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would do. `changed` names sent items that have changed, `vanished` half-sent ones that are not listed.
+    """The plan of a run. `changed` names sent items that have changed, `vanished` half-sent ones that are not listed.
 
-    `stale` are the splits of changed items, whose offset records are tombstoned before the item is read anew. `passed` names
-    items that were sent whole and are not listed any more. `left_out` and `notes` are the listing's, `wording` the source's.
+    `stale` are the splits of changed items, whose offset records are tombstoned before the item is read again. `passed` names
+    items that were sent whole and are no longer listed. `left_out` and `notes` are the listing's, `wording` the source's.
     `split_size` is in bytes; other sizes are in the unit of the kind of source (`wording.unit`).
     """
 
@@ -103,22 +103,22 @@ class Plan:
 
     @property
     def pending(self) -> tuple[PlannedSplit, ...]:
-        """The splits that are left to do, in order of item and start."""
+        """The splits that are left to send, by item and start."""
         return tuple(split for entry in self.items for split in entry.pending)
 
     @property
     def size_to_read(self) -> int:
-        """The size of every item with something left: Spark reads an item's finished splits again to get past them."""
+        """The size of all items with pending splits: Spark reads their done splits again, to skip them."""
         return sum(entry.item.size for entry in self.pending_items)
 
     @property
     def size_to_send(self) -> int:
-        """The size of the pending splits: no more than this of the source is still to be sent."""
+        """The size of the pending splits: at most this much of the source is left to send."""
         return sum(planned.split.size for planned in self.pending)
 
     @property
     def list_digest(self) -> str:
-        """A digest of the listed items, done ones as well: their names, and what the listing alone tells of them."""
+        """A digest of the listed items, done ones as well: their names, and the listing's data on them (`Item.seen`)."""
         digest = hashlib.blake2b(digest_size=8)
         for entry in self.items:
             digest.update(json.dumps([entry.item.name, *entry.item.seen]).encode())
@@ -152,13 +152,13 @@ class Plan:
 
 
 def notes_of(plan: Plan, source: object) -> list[str]:
-    """Return what a run says of its plan: the listing's notes, and which sent items are gone."""
+    """Return a run's notes on its plan: the listing's, and one on sent items that are gone."""
     gone = source.missing(plan.passed) if isinstance(source, Rememberable) else []
     return [*plan.notes, *([gone_note(gone, plan.wording)] if gone else [])]
 
 
 def left_out(plan: Plan) -> list[str]:
-    """Return what a run says of items that it leaves for later, or sends again."""
+    """Return a run's notes on items that it leaves for later, or sends again."""
     notes = [group.note for group in plan.left_out if group.note]
     if plan.changed:
         changed = len(plan.changed)
@@ -168,14 +168,14 @@ def left_out(plan: Plan) -> list[str]:
 
 
 def gone_note(names: Iterable[str], wording: Wording) -> str:
-    """Return the note about items that were sent whole and are not there any more."""
+    """Return the note on items that were sent whole and no longer exist."""
     gone = list(names)
     are = "was sent whole and is not there any more" if len(gone) == 1 else "were sent whole and are not there any more"
     return f"{listed(gone, 5, rest=f' and {{:,}} more {wording.items}')} {are}; the records stay in the topic"
 
 
 def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_size: int, listing: Listing) -> Plan:
-    """Plan what of a listing is left to send, by the offset records. Reads items only to tell whether they changed.
+    """Plan the splits of a listing that are left to send, by the offset records. Reads items only to detect changes.
 
     Raises ChangedError where a half-sent item is cut into other splits than those that were sent.
     """
@@ -227,12 +227,12 @@ def _versions(records: Iterable[OffsetRecord]) -> list[Version]:
 
 
 def _covered(source: Source, records: Sequence[OffsetRecord]) -> bool:
-    """Say whether the done splits of one item are all of it, whatever today's split size is."""
+    """Say whether the done splits of one item cover it, regardless of today's split size."""
     return source.covers(((record.split, record.bounds) for record in records if record.done), records[0].version)
 
 
 def half_done_items(source: Source, offsets: Mapping[SplitId, OffsetRecord]) -> list[str]:
-    """Return the names of items, listed or not, of which some is sent and some is not."""
+    """Return the names of items, listed or not, that are sent in part."""
     return [name for name, records in _by_item(source, offsets.values()).items() if not _covered(source, records)]
 
 
@@ -257,7 +257,7 @@ def _plan_item(source: Source, item: Item, records: Sequence[OffsetRecord], spli
 def _refuse_other_cuts(
     source: Source, item: Item, splits: Iterable[Split], records: Mapping[SplitId, OffsetRecord]
 ) -> None:
-    """Raise ChangedError where a half-done item was cut otherwise: part of a split of other bounds would be sent twice."""
+    """Raise ChangedError where a half-done item is cut into other splits now: part of one would be sent twice."""
     bounds = {split.id: split.bounds for split in splits}
     for split, record in records.items():
         if bounds.get(split) != record.bounds:

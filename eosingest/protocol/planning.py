@@ -1,6 +1,6 @@
-"""Step 5 of a run: check the pins, list the source, and plan what is left to send.
+"""Takes step 5 of a run: checks the pins, lists the source, and plans the splits left to send.
 
-Between takeover.py, which has read the progress, and sending.py. Commits nothing: what the run pins is committed with its next
+Between takeover.py, which has read the progress, and sending.py. Commits nothing: the run's pins are committed with its next
 control record.
 """
 
@@ -33,10 +33,10 @@ from eosingest.report.progress import Observer
 
 @dataclass(frozen=True)
 class Planned:
-    """What a run is going to do: the plan, our next control record, and what is committed with it.
+    """The result of planning: the plan, our next control record, and the records to commit with it.
 
-    `tombstones` are keys of records to be tombstoned, `scope` the pieces of a new scope, `accepted` the gaps behind which the
-    run goes on. `sink` is the sink topic as it was found. `dead_letters` is what tasks must know of the dead-letter topic, None
+    `tombstones` are keys of records to be tombstoned, `scope` the pieces of a new scope, `accepted` the gaps that the run
+    skips. `sink` is the sink topic as it was found. `dead_letters` has the tasks' settings of the dead-letter topic, None
     without one.
     """
 
@@ -50,7 +50,7 @@ class Planned:
 
 
 class Planning:
-    """Makes a plan of what is committed and what the source holds."""
+    """Makes a plan from the committed progress and the source's listing."""
 
     def __init__(self, job: OwnedJob, source: Source, launcher: Launcher, observer: Observer, runtime: Runtime) -> None:
         """Reads nothing yet."""
@@ -65,7 +65,7 @@ class Planning:
     def run(self) -> Planned:
         """Check the pins, list, plan. Raises the errors of errors.py.
 
-        Offset records that are to be tombstoned are taken out of the log's state.
+        Offset records that are to be tombstoned are removed from the log's state.
         """
         state, settings = self._log.state, self._settings
         if not settings.from_scratch:
@@ -105,7 +105,7 @@ class Planning:
         return (note,) if note is not None else ()
 
     def _forget_progress(self) -> list[bytes]:
-        """Return the keys of all of the job's offset records and gaps, to be tombstoned, and go on as if there were none."""
+        """Return the keys of all offset records and gaps of the job, to be tombstoned, and remove these from the state."""
         job, state = self._settings.job, self._log.state
         keys = [record.split_key(job, split) for split in state.offsets]
         keys += [gap.key(job) for gap in state.gaps.values()]
@@ -114,7 +114,7 @@ class Planning:
         return keys
 
     def _behind_gaps(self, plan: Plan) -> tuple[Plan, data_loss.Accepted]:
-        """Return the plan that goes on behind what is gone unread. Raises ChangedError unless that is to be accepted."""
+        """Return the plan that resumes after gaps. Raises ChangedError unless gaps are to be accepted."""
         found = data_loss.found(self._source, plan)
         if not self._settings.accept_gap:
             data_loss.refuse(self._source, found)
@@ -125,9 +125,9 @@ class Planning:
         return data_loss.accepted(plan, found, run=self._log.mine.run, time=self._runtime.utc())
 
     def _check_life(self) -> Pinned:
-        """Return what this run pins for the job's life. Raises ChangedError where it differs, once anything was sent.
+        """Return this run's pins for the job's life. Raises ChangedError where they differ, once anything was sent.
 
-        Raises TemporaryError where a transaction of ours hangs in the sink topic.
+        Raises TemporaryError where a transaction of ours hangs in the sink or dead-letter topic.
         """
         settings, old, admin = self._settings, self._log.mine.pinned, self._job.admin
         sent = bool(self._log.state.offsets)
@@ -143,7 +143,7 @@ class Planning:
         return replace(new, topic_id=self._sink.topic_id)
 
     def _accept_change(self, listing: Listing) -> None:
-        """Accept a changed spec, once it is proven to give what was sent since the pin again. Raises ChangedError.
+        """Accept a changed spec, once it is proven to give the rows sent since the pin again. Raises ChangedError.
 
         The new pins are committed with our next control record: a run that is fenced before that has changed nothing.
         """
@@ -170,7 +170,7 @@ class Planning:
         )
 
     def _split_size(self, in_force: bool) -> int:
-        """Return the split size in bytes: in the middle of a job the pinned one, or rows of done splits would go twice."""
+        """Return the split size in bytes: in an unfinished job the pinned one, or rows of done splits would go twice."""
         wanted, pinned = self._settings.split_size, self._log.mine.split_size
         if in_force and pinned != wanted:
             self._observer.note(
@@ -181,9 +181,9 @@ class Planning:
         return wanted
 
     def _audit(self, topic_id: str, plan: Plan) -> Audit:
-        """Return what an audit must know: where in the sink topic our records begin, and receipts of what is sent again.
+        """Return the data for audits: where in the sink topic our records begin, and the receipts of items sent again.
 
-        Earlier producers are fenced, so where the audit starts anew, all records of the job come after the high watermarks.
+        Earlier producers are fenced, so where the audit starts over, all records of the job follow the high watermarks.
         """
         mine, offsets = self._log.mine, self._log.state.offsets
         scratch = self._settings.from_scratch
@@ -192,9 +192,9 @@ class Planning:
         return pins.retired(mine.audit, (offsets[split] for split in plan.stale if split in offsets))
 
     def _dead_letters(self, plan: Plan) -> tuple[ControlRecord, DeadLetterSettings | None]:
-        """Return our control record with the dead-letter topic as it is now, and what tasks must know of it.
+        """Return our control record with the pin of the dead-letter topic, and the tasks' settings of it.
 
-        Without one the record keeps what it says: letters of earlier runs stay where they are.
+        Where the spec names none, the record keeps its pin: dead letters of earlier runs stay where they are.
         """
         mine, offsets, order = self._log.mine, self._log.state.offsets, self._settings.dead_letters
         pin = None if self._settings.from_scratch else mine.dead_letters
@@ -210,10 +210,10 @@ class Planning:
     def _control(
         self, pinned: Pinned, in_force: bool, plan: Plan, listing: Listing
     ) -> tuple[ControlRecord, tuple[str, ...]]:
-        """Return our control record with what this run pins, and the pieces of its scope where that is new.
+        """Return our control record with this run's pins, and the pieces of its scope where that is new.
 
-        Earlier pins stay where they are in force, and where nothing is to be sent: they say what the records in the topic
-        were made from.
+        Earlier pins stay where they are in force, and where nothing is to be sent: the records in the topic were made
+        under them.
         """
         mine = replace(self._log.mine, pinned=pinned, records_total=self._log.state.records_total)
         if in_force or not plan.pending:

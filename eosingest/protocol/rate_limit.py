@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 
 class Pace:
-    """Spreads what a task sends over time: behind `size` bytes nothing more is sent for `size / rate` seconds.
+    """Spreads a task's rows over time: after `size` bytes nothing is sent for `size / rate` seconds.
 
-    Time that went by without sending is not made up for. `rate` is in bytes a second, None for no limit.
+    Time without sending is not made up for. `rate` is in bytes per second, None for no limit.
     """
 
     def __init__(self, rate: float | None, now: Callable[[], float]) -> None:

@@ -34,7 +34,7 @@ class Restarts:
             raise self.given_up(failure)
 
     def committed(self) -> None:
-        """Note that a transaction was committed: the count of failures in a row begins anew."""
+        """Record that a transaction was committed: the count of failures in a row restarts."""
         self._without_commit = 0
 
     def given_up(self, failure: KafkaFailure) -> FatalError | TemporaryError:

@@ -1,7 +1,7 @@
 """Splits a batch into sendable rows, dead letters, and the row that ends its split.
 
-Between the rows of a task (split_sequence.py) and its transaction (transaction.py). Which rows cannot be sent limits.py says,
-what a dead letter is dead_letters.py.
+Between the rows of a task (split_sequence.py) and its transaction (transaction.py). limits.py finds the rows that cannot be
+sent, dead_letters.py makes the dead letters.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from eosingest.records.limits import BadRow, bad_rows
 
 
 class Unsendable:
-    """Judges the rows of one attempt of a task, each once. `bad_rows` is the list of the outcome to which it adds."""
+    """Judges the rows of one attempt of a task, each once. It appends to `bad_rows`, the list of the outcome."""
 
     def __init__(self, settings: TaskSettings, now_ms: Callable[[], int], bad_rows: list[dict[str, Any]]) -> None:
         """No row is judged yet."""
         self._settings = settings
         self._now_ms = now_ms
         self._given_up = bad_rows
-        self._letters = 0  # that were made so far
+        self._letters = 0  # made so far
 
     def told_apart(self, progress: SplitProgress, rows: Batch) -> tuple[Batch, Letters]:
-        """Return the rows of one split that are to be handed over, and the letters that some of them become.
+        """Return the rows of one split that are to be handed over, and the dead letters that some of them become.
 
-        Where one can neither be sent nor become a letter, those before it: the split is given up there.
+        Where a row can neither be sent nor become a dead letter, returns those before it: the split fails there.
         """
         bad = self._bad(rows)
         end = self._end_of_letters(rows, bad)
@@ -56,7 +56,7 @@ class Unsendable:
     def _end_of_letters(self, rows: Batch, bad: Sequence[BadRow]) -> int:
         """Return how many of the bad rows may become dead letters.
 
-        Not behind what is allowed, nor from a row on that is larger than any record: its input may have left off reading there.
+        At most those left, and none from a row on that is larger than any record: its input may have stopped there.
         """
         dead = self._settings.dead_letters
         if dead is None:
@@ -65,7 +65,7 @@ class Unsendable:
         return min(max(0, dead.left - self._letters), next(endless, len(bad)))
 
     def _give_up(self, progress: SplitProgress, rows: Batch, bad: BadRow) -> Batch:
-        """Cut the rows at one that cannot be sent, and give up the split there."""
+        """Cut the rows before one that cannot be sent, and mark the split as failed."""
         letters = "raise max" if self._settings.dead_letters is not None else "name a topic"
         progress.failed = True
         self._given_up.append(

@@ -1,7 +1,7 @@
-"""How far a run has got in its plan, counted from the offset records as they come. Pure.
+"""Computes a run's progress in its plan from the offset records that its tasks commit. Pure.
 
-Between the driver's looks at the offsets topic and what a person is shown. Each record is counted once: a plan of a million
-splits gone through every second would keep the driver busy with nothing else.
+sending.py reads the records and shows the progress. Each record is counted once: to walk a plan of a million splits every
+second would keep the driver busy with nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eosingest.report.progress import Progress
 
 
 class RunProgress:
-    """Counts records, done splits and what they hold, of one run."""
+    """Counts records, dead letters, done splits and sizes of one run."""
 
     def __init__(self, plan: Plan) -> None:
         """Nothing is sent yet."""
@@ -76,7 +76,7 @@ def _letters(planned: PlannedSplit, now: OffsetRecord) -> int:
 
 
 def _size_within(planned: PlannedSplit, now: OffsetRecord, row_size: float) -> int:
-    """Return how far this run is within a split that is not done: by a position of the source's own, else by its rows."""
+    """Return how much this run has sent of a split that is not done: by position, or by rows if positions are rows."""
     split, before = planned.split, planned.committed
     if now.position_kind == POSITION_KIND_ROWS:
         behind = round((now.rows - (before.rows if before is not None else 0)) * row_size)

@@ -1,7 +1,6 @@
-"""The scope of a source: what it froze when its splits were planned, so that a rerun cuts the same (docs/protocol.md).
+"""Lists a source inside its scope: frozen when splits were planned, so that a rerun cuts the same (docs/protocol.md).
 
-Between the source, which makes and reads scopes, and the offsets topic, which keeps their text in pieces. Pure, except that
-the source is listed.
+The source makes and reads scopes; the offsets topic keeps their text in pieces. Pure, except that the source is listed.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ PIECE_BYTES: Final = 120 << 10
 
 
 def listed(source: Source, control: ControlRecord | None, state: JobState) -> Listing:
-    """List the source inside the scope in force; where there is none it may freeze one, of what done splits do not cover.
+    """List the source inside the scope in force; without one, it may freeze a new one of data that no done split covers.
 
-    `control` has the pins, None where there are none yet; `state` the offset records and the pieces. Raises ChangedError
+    `control` has the pins, None before there are any; `state` has the offset records and the pieces. Raises ChangedError
     where the scope in force is not whole, or the source does not keep to it.
     """
     in_force = control is not None and pins.in_force(control, state.offsets)
@@ -39,14 +38,14 @@ def listed(source: Source, control: ControlRecord | None, state: JobState) -> Li
 
 
 def listed_as_sent(source: Source, control: ControlRecord | None, state: JobState) -> Listing:
-    """List what was sent, for an audit: where a scope is over, the next one has none of it. Raises as `listed`."""
+    """List the sent items, for an audit: a scope after theirs excludes them. Raises as `listed`."""
     if isinstance(source, Rereadable):
         return source.list_sent((offset.split, offset.bounds) for offset in state.offsets.values())
     return listed(source, control, state)
 
 
 def pinned(scope: Scope | None) -> tuple[ScopePin | None, tuple[str, ...]]:
-    """Return what the control record says of a scope, and its pieces. Raises SpecError where it is too large to keep."""
+    """Return a scope's pin for the control record, and its pieces. Raises SpecError where it is too large to keep."""
     if scope is None:
         return None, ()
     text = json.dumps(scope, separators=(",", ":"), allow_nan=False)
@@ -61,7 +60,7 @@ def pinned(scope: Scope | None) -> tuple[ScopePin | None, tuple[str, ...]]:
 
 
 def whole(pin: ScopePin, pieces: Mapping[int, ScopePiece]) -> Scope:
-    """Return the scope that was pinned, from its pieces. Raises ChangedError where they are not what was written."""
+    """Return the pinned scope from its pieces. Raises ChangedError where they are not those that were written."""
     missing = [number for number in range(pin.pieces) if number not in pieces]
     if missing:
         raise _lost(f"piece {missing[0]} of {pin.pieces} is missing (they count from 0)")

@@ -1,8 +1,8 @@
-"""Steps 6 and 7 of a run: run the Spark job, follow its progress in the offsets topic, and commit the verdict.
+"""Takes steps 6 and 7 of a run: runs the Spark job, reads its progress from the offsets topic, commits the verdict.
 
-After planning.py. `settling` commits only while the job is ours, so the fence that follows hits no successor's task. After
-that fence no transaction of ours is open, and a zombie task commits nothing after the verdict: it was fenced, or it finds
-that its run has ended.
+Follows planning.py. `settling` commits only while this run owns the job, so the next fence hits no task of a later run.
+After that fence no transaction of this run is open, and a zombie task commits nothing after the verdict: it was fenced, or
+it finds that its run has ended.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LOOK_DEADLINE_S = 5.0
 
 
 class Sending:
-    """Sends what a plan holds, and commits the verdict."""
+    """Sends the planned splits, and commits the verdict."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Sending:
         self._began = began
 
     def run(self) -> list[EosingestError]:
-        """Send what is planned; return the errors that keep the job from being complete.
+        """Send the planned splits; return the errors that keep the job from being complete.
 
         Raises FencedError where another run has claimed the job, and the errors of errors.py where no verdict was committed.
         """
@@ -87,7 +87,7 @@ class Sending:
         running = replace(
             control,
             state=record.RUNNING,
-            # Everything older was fenced in step 3: only this run's ids can be alive from here on.
+            # Step 3 fenced all earlier producers: only this run's ids can be alive from here on.
             tasks_alive=prepared.tasks,
             pin_open=True,
             forgotten=False,
@@ -130,9 +130,9 @@ class Sending:
         )
 
     def _watch(self, plan_end: int) -> JobResult:
-        """Wait for the Spark job, showing progress from the offsets topic.
+        """Wait for the Spark job, and show progress from the offsets topic.
 
-        Cancels it on a signal, when another run claims, and when the offsets topic cannot be read any more.
+        Cancels it on a signal, another run's claim, an unreadable record of the job, and too many dead letters.
         """
         seen, progress = JobState(self._settings.job, end=plan_end), RunProgress(self._plan)
         looked = self._runtime.now()
@@ -158,13 +158,13 @@ class Sending:
                     return JobResult([], _too_many_letters(dead, progress.dead_letters))
 
     def _look(self, seen: JobState, progress: RunProgress) -> None:
-        # A failure is passed by: the verdict reads again, and reports it. `_watch` handles a signal that ends this read.
+        # A failure is ignored: `_settle` reads again, and reports it. `_watch` handles a signal that ends this read.
         with contextlib.suppress(KafkaFailure, InterruptedRunError), self._runtime.interruption.armed(True):
             topic.read_to_last_stable_offset(self._log.reader, seen, deadline_s=_LOOK_DEADLINE_S)
         if seen.control is not None:
             self._log.refuse_other_run(seen)
         progress.take(seen.offsets.values())
-        seen.offsets.clear()  # so that each look handles only what is new since the last one
+        seen.offsets.clear()  # so that each read handles only new records
         self._observer.progress(progress.after(self._runtime.now() - self._began))
 
     def _settle(self, tasks: int, result: JobResult) -> list[EosingestError]:
@@ -173,7 +173,7 @@ class Sending:
         try:
             self._job.commit(replace(self._log.mine, state=record.SETTLING))
         except FatalError:
-            self._job.refuse_other_offsets_topic()  # Kafka refuses what is sent to a topic that is gone
+            self._job.refuse_other_offsets_topic()  # Kafka refuses records for a deleted topic
             raise
         fail_point("driver-after-settling")
         self._job.fence(tasks)
@@ -204,7 +204,7 @@ class Sending:
 
 
 def _too_many_letters(dead: DeadLetterSettings, written: int) -> FatalError:
-    """Make the error of a run whose tasks have together written more dead letters than are left."""
+    """Make the error of a run whose tasks together wrote more dead letters than were left."""
     return FatalError(
         f"{written} rows of this run became dead letters in topic {dead.topic}, and {dead.left} of {dead.allowed} were left",
         code="too-many-dead-letters",

@@ -1,6 +1,6 @@
-"""Checks what a run in one transaction (`transaction.boundary = "job"`) refuses. Pure.
+"""Refuses a run in one transaction (`transaction.boundary = "job"`) that is half sent, too large or too long. Pure.
 
-The driver asks before anything is sent (planning.py), a task while it sends (task.py). See docs/protocol.md, All in one
+For the driver before it sends (planning.py), and tasks while they send (task.py). See docs/protocol.md, All in one
 transaction.
 """
 
@@ -21,8 +21,7 @@ _BY_PARTS = 'or send it by parts, with transaction.boundary = "limits"'
 def refuse_half_sent(control: ControlRecord, plan: Plan, offsets: Iterable[OffsetRecord]) -> None:
     """Raise ChangedError where rows were committed by parts since the job was last complete, and more are to be sent.
 
-    A run that sent everything in one transaction may have ended before its verdict: what came to the source since then goes in
-    a transaction of its own.
+    A run that sent everything in one transaction may have ended before its verdict: newer rows go in another transaction.
     """
     first = control.by_parts_since
     if plan.pending and first and any(offset.rows and offset.run >= first for offset in offsets):
@@ -36,7 +35,7 @@ def refuse_half_sent(control: ControlRecord, plan: Plan, offsets: Iterable[Offse
 
 
 def by_parts_since(control: ControlRecord, *, whole: bool) -> int:
-    """Return what `running` says of runs by parts. A `whole` run that may send follows none that has sent a row."""
+    """Return the field for `running`: 0 if `whole`, as then no run by parts has sent a row since `complete`."""
     return 0 if whole else control.by_parts_since or control.run
 
 

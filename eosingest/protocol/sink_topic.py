@@ -1,4 +1,4 @@
-"""The sink topic as a run finds it: opened, or created where the spec says so, but never once earlier runs wrote to it.
+"""Opens the sink topic, or creates it where the spec says so, but never once earlier runs wrote to it.
 
 For planning.py, which opens it after the claim, and job_lease.py. An audit begins and ends at its high watermarks.
 """
@@ -47,9 +47,9 @@ def created(admin: Admin, name: str, create: TopicCreation) -> TopicDescription:
 
 
 def hanging(admin: Admin, sink: TopicDescription, stems: Collection[str]) -> TemporaryError | None:
-    """Return the error where a transaction of ours hangs in the topic, else None; to be asked after all ids are fenced.
+    """Return the error for hanging transactions of ours in the topic, None for none. Call it after all ids are fenced.
 
-    It is open in a partition, and its coordinator has ended it. `stems` are those of our transactional ids (`stem_of`).
+    They are open in a partition, and their coordinator has ended them. `stems` are those of our ids (`stem_of`).
     """
     ours = [
         (partition, each)

@@ -1,7 +1,7 @@
-"""The interface of a source, and the values it returns: spec -> Source -> items and splits -> Plan.
+"""Defines the interface of a source, and the values it returns: spec -> Source -> items and splits -> Plan.
 
-A split's identity is its `key`, which is part of the key of its offset record. What else the protocol keeps of a source
-(`bounds`, versions, positions) is opaque to it: the kind of source (files, ...) makes and compares these.
+A split's identity is its `key`, which is part of the key of its offset record. Other values that the protocol stores
+(`bounds`, versions, positions) are opaque to it: the kind of source (files, ...) makes and compares these.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from eosingest.report.wording import Wording
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 # A split's key as JSON text without spaces, as in the offsets topic: the same in every run. Dicts of splits are keyed by it.
 SplitId: TypeAlias = str
-# What an item was when it was read: "fingerprint" in the offset record. Only the kind of source compares two of them.
+# The state of an item when it was read: `version` in the offset record. Only the kind of source compares two of them.
 Version: TypeAlias = Mapping[str, Json]
-# What a source froze when its splits were planned, so that a rerun cuts the same. Only the kind of source makes and reads it.
+# A source's state, frozen when splits were planned so that a rerun cuts the same. Only the kind of source makes and reads it.
 Scope: TypeAlias = Mapping[str, Json]
-# How far a split is committed, as the kind of position says.
+# How far a split is committed, as its kind of position says.
 Position: TypeAlias = "int | str | list[Json]"
-POSITION_KIND_ROWS: Final = "rows"  # nothing but a count of rows
+POSITION_KIND_ROWS: Final = "rows"  # only a count of rows
 POSITION_KIND_BYTES: Final = "bytes"
 POSITION_KIND_OFFSET: Final = "offset"
 POSITION_KIND_ROW_INDEX: Final = "row-index"
@@ -48,7 +48,7 @@ def split_id(key: Mapping[str, Json]) -> SplitId:
 
 
 class Split(Protocol):
-    """A part of an item that one task reads, in one order: the same rows whenever it is read."""
+    """A part of an item that one task reads: the same rows in the same order at every read."""
 
     @property
     @abstractmethod
@@ -68,7 +68,7 @@ class Split(Protocol):
     @property
     @abstractmethod
     def size(self) -> int:
-        """How large it is, in the unit of its kind (`Wording.unit`; of files bytes): for progress, and to deal splits out."""
+        """Its size in the unit of its kind (`Wording.unit`; bytes for files): for progress, and to distribute splits."""
 
     @property
     @abstractmethod
@@ -82,16 +82,16 @@ class Split(Protocol):
 
     @property
     def home(self) -> Home | None:
-        """The partition of a topic that its rows come from, None where they come from none: where records without a key go."""
+        """The topic partition that its rows come from, None for none: the partition for records without a key."""
         return None
 
     @abstractmethod
     def size_before(self, position: Position) -> int:
-        """How much of `size` lies before a position, which is of the kind's own and no number of rows."""
+        """How much of `size` is before a position, which is not of the kind "rows"."""
 
 
 class Positions(Protocol):
-    """Where each row of a batch is in its split. Positions never go back from one row to the next.
+    """The position of each row of a batch in its split. Positions never go back from one row to the next.
 
     A column and not a list, since the task needs few of them.
     """
@@ -99,7 +99,7 @@ class Positions(Protocol):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """What the positions are: one of POSITION_KINDS, and not "rows"."""
+        """The kind of the positions: one of POSITION_KINDS, and not "rows"."""
 
     @property
     @abstractmethod
@@ -115,7 +115,7 @@ class Positions(Protocol):
 
     @abstractmethod
     def behind(self, position: Position) -> int:
-        """Return how many rows of the batch lie at or before a position."""
+        """Return how many rows of the batch are at or before a position."""
 
     @abstractmethod
     def slice(self, start: int, end: int) -> Positions:
@@ -123,9 +123,9 @@ class Positions(Protocol):
 
 
 class Item(Protocol):
-    """What changes, vanishes, and is sent again as a whole: a file, a table, a partition of a topic. As it was listed.
+    """The unit that changes, vanishes, and is sent again as a whole, as listed: a file, a table, a partition of a topic.
 
-    Items are equal where nothing that was listed of them differs. What else one holds is for its kind alone.
+    Items are equal where their listed attributes are equal. Other attributes are for their kind alone.
     """
 
     @property
@@ -136,20 +136,20 @@ class Item(Protocol):
     @property
     @abstractmethod
     def size(self) -> int:
-        """How large it is, in the unit of its kind."""
+        """Its size in the unit of its kind."""
 
     @property
     @abstractmethod
     def seen(self) -> Sequence[Json]:
-        """What the listing alone tells of its content, as a file's length and modification time. If it differs, it changed."""
+        """The listing's data on its content, as a file's length and modification time. If it differs, the item changed."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a listing left out, and `why`, in a word or two.
+    """Items or other things that a listing left out, and `why`, in a word or two.
 
-    `what` are the sorted names of items, which exist and have not vanished; or the number of things that are no items.
-    `empty`: these items have no rows at all. `note` is what a run says of them, "" for nothing; `audited` why an audit cannot
+    `what` has the sorted names of items, which exist and have not vanished; or the number of things that are not items.
+    `empty`: these items have no rows at all. `note` is a run's note on them, "" for none; `audited` says why an audit cannot
     compare them, "" for the words of the kind.
     """
 
@@ -167,10 +167,10 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Listing:
-    """What a source holds at one moment. Only `items` has rows to send; they are sorted by name.
+    """The content of a source at one moment. Only `items` has rows to send; they are sorted by name.
 
-    `left_out` has an entry for all that the kind of source may leave out, even where nothing was. `notes` are what else a run
-    says of the listing. `scope` is what the source has frozen, None for nothing.
+    `left_out` has an entry for each reason why the kind of source leaves things out, even where none was. `notes` are other
+    notes of a run on the listing. `scope` is the source's frozen scope, None for none.
     """
 
     items: tuple[Item, ...]
@@ -180,31 +180,31 @@ class Listing:
 
 
 class Source(Protocol):
-    """Lists its items, tells their versions, and cuts them. Every method may raise the errors of errors.py, naming the item."""
+    """Lists items, finds their versions, and cuts them. Every method may raise the errors of errors.py, naming the item."""
 
     @property
     def wording(self) -> Wording:
         """The words for its items in messages."""
 
     def check(self) -> None:
-        """Refuse what can be refused at little cost, before the run claims its job: a path that names nothing, say."""
+        """Refuse errors that are cheap to detect, before the run claims its job: a path that names nothing, say."""
 
     def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
-        """List the items, once in a run: the plan and everything after it rests on this listing.
+        """List the items, once in a run: the plan and all later steps use this listing.
 
         `scope` is the one in force: list inside it, so that the same splits are cut, and return it with the listing. None: a
-        source that must freeze something freezes a new scope (numbers, texts, lists and dicts of them), of what the splits
-        that are `done`, each with its bounds, do not cover; where they cover everything it lists nothing.
+        source that needs a scope freezes a new one (numbers, texts, lists and dicts of them), of data that the `done` splits,
+        each with its bounds, do not cover; where they cover everything it lists nothing.
         """
 
     def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Return the item's version now. Where the listing alone tells that it is one of `known`, the item is not read."""
+        """Return the item's version now. Where the listing alone shows that it is one of `known`, the item is not read."""
 
     def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
-        """Say whether the item still is of all these versions. Reads it where the listing alone does not tell."""
+        """Say whether the item still is of all these versions. Reads it where the listing alone does not show it."""
 
     def splits(self, item: Item, split_size: int) -> tuple[Split, ...]:
-        """Cut the item into splits, in order, by `split_size` bytes where its kind has sizes. An empty item has no split."""
+        """Cut the item into successive splits, by `split_size` bytes where its kind has sizes. An empty item has no split."""
 
     def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
         """Return the split that has this identity and these bounds, however its item is cut today."""
@@ -213,18 +213,18 @@ class Source(Protocol):
         """Return the name of the item that a split was cut from, listed or not."""
 
     def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
-        """Say whether `done` splits, each with its bounds, cover an item of the `recorded` version, by whatever split size."""
+        """Say whether `done` splits, each with its bounds, cover an item of the `recorded` version, for any split size."""
 
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
-        """Return the names of those that have changed or are gone since they were listed, as far as a listing tells."""
+        """Return the names of those that changed or vanished since they were listed, as far as a listing shows."""
 
 
 @runtime_checkable
 class Rereadable(Protocol):
-    """A source whose listing has only what is left to read: for an audit it lists what was sent."""
+    """A source whose listing has only data left to read: for an audit it lists the sent data."""
 
     def list_sent(self, sent: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> Listing:
-        """List the items that these splits, each with its bounds, were cut from. What cannot be read again is left out."""
+        """List the items that these splits, each with its bounds, were cut from, except those that cannot be read again."""
 
 
 class Reached(NamedTuple):
@@ -237,10 +237,10 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True)
 class Gap:
-    """What of a split is gone before it was read. Reading goes on behind `position`, which is of `position_kind`.
+    """Data of a split that was deleted before it was read. Reading resumes after `position`, which is of `position_kind`.
 
-    `name` tells the gap from all others of the job, and stays while nothing behind it is read; `text` says in the words of the
-    kind what is missing, `size` how much, in its unit.
+    `name` is unique in the job, and stays the same while no data after the gap is read; `text` describes the missing data in
+    the kind's words, `size` is how much, in its unit.
     """
 
     split: SplitId
@@ -253,17 +253,17 @@ class Gap:
 
 @runtime_checkable
 class Expiring(Protocol):
-    """A source whose rows go by themselves, as those of a topic by its retention, read or not."""
+    """A source that deletes rows, read or not, as a topic does by its retention."""
 
     def gaps(self, pending: Iterable[tuple[Split, Reached | None]]) -> builtins.list[Gap]:
-        """Return what is gone of splits, as far as each is committed (None: nothing is), and was not read."""
+        """Return the gaps of splits: data deleted unread. Each split has its committed position, None for none."""
 
     def refuse_gaps(self, gaps: Sequence[Gap]) -> None:
-        """Raise ChangedError for gaps behind which the run was not told to go on."""
+        """Raise ChangedError for gaps that the run may not skip."""
 
 
 class Fold(NamedTuple):
-    """Done splits that lie side by side, in order, and the bounds of one that has the identity of the first and covers all."""
+    """Adjacent done splits, the first one first, and the bounds of one that has the first one's identity and covers all."""
 
     splits: tuple[SplitId, ...]
     bounds: Mapping[str, Json]
@@ -271,18 +271,18 @@ class Fold(NamedTuple):
 
 @runtime_checkable
 class Foldable(Protocol):
-    """A source that makes new splits in every run, for ever. Their positions are no numbers of rows."""
+    """A source that makes new splits in every run, for ever. Their positions are not numbers of rows."""
 
     def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
-        """Return which done splits, each given with its bounds, may be kept as one from now on."""
+        """Return which done splits, each given with its bounds, may be merged."""
 
 
 @runtime_checkable
 class Foresighted(Protocol):
-    """A source that may wait for an answer for each item: told of many beforehand, it asks for several at a time."""
+    """A source that may wait for a response for each item: it can prefetch several at a time."""
 
     def ahead(self, items: Iterable[tuple[Item, Sequence[Version]]]) -> AbstractContextManager[None]:
-        """Be told of which items `unchanged` and `version` are asked in the body, in order, each with its recorded versions.
+        """Prefetch the items for which the body calls `unchanged` and `version`, in this order, with their recorded versions.
 
         Both return and raise the same as without it.
         """
@@ -290,7 +290,7 @@ class Foresighted(Protocol):
 
 @runtime_checkable
 class Rememberable(Protocol):
-    """A source that can find again what it once listed by its name alone."""
+    """A source that can find, by its name alone, an item that it once listed."""
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
-        """Return the names of items that do not exist any more, whether the spec names them or not."""
+        """Return the names of items that no longer exist, whether the spec names them or not."""

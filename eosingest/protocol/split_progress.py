@@ -1,6 +1,6 @@
-"""The progress of one split in a task: which rows came in, were handed to the producer, are committed; their receipt. Pure.
+"""Tracks one split in a task: the rows read, handed to the producer and committed, and their receipt. Pure.
 
-split_sequence.py keeps one for each split that the task's input enters. Each commit writes it as the split's offset record.
+split_sequence.py keeps the progress of each split that the task's input enters. A commit writes it as the offset record.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SplitProgress:
     `committed` is the split's offset record in the log, None where it has none.
     `position`, of the kind `position_kind`, is that of the last row handed over; of the kind "rows" it equals `rows`.
     `row_records` is how many of the rows handed over are of the source row at the position, None where a source row is one
-    record. `caught_up`: the input has passed all that was committed before this attempt.
+    record. `caught_up`: the input is past all rows that were committed before this attempt.
     `checksum` covers the `records` handed over, `dead` the rows that went to the dead-letter topic, `seen_checksum` all rows
     that came in: when `seen` reaches `rows` the first two together must equal it, or the split's rows are not those that were
     sent. `metadata` and `seen_metadata` are the same over headers and timestamps.
@@ -96,7 +96,7 @@ class SplitProgress:
             self.dead = self.committed.dead
 
     def take(self, rows: Batch, letters: Letters = NO_LETTERS) -> None:
-        """Count rows as handed over: those that `letters` has as dead letters, the others as records."""
+        """Count rows as handed over, as dead letters or as records."""
         self._go_to(rows.positions, len(rows.splits))
         self.caught_up = True
         self.seen += len(rows.splits)
@@ -116,7 +116,7 @@ class SplitProgress:
         """Take the position of the last of `count` rows that are handed over now."""
         counted = self.rows > 0 and not self.by_position
         if positions is None or (counted and positions.kind not in _COUNTED):
-            # A split that was counted in rows goes on so: how many of them were of the present source row is not known.
+            # A split counted in rows stays so: how many of them were of the present source row is not known.
             self.position, self.position_kind, self.row_records = self.rows + count, POSITION_KIND_ROWS, None
             return
         at, before = positions.at(count - 1), 0
@@ -127,13 +127,13 @@ class SplitProgress:
         self.row_records = before + count - first if positions.shared else None
 
     def place_in(self, positions: Positions) -> tuple[int, int]:
-        """Return how many rows of a batch lie before the source row at our position, and how many are of that source row."""
+        """Return how many rows of a batch are before the source row at our position, and how many are of that source row."""
         until = positions.behind(self.position)
         before = _first_at(positions, self.position, until)
         return before, until - before
 
     def pass_over(self, rows: Batch) -> bool:
-        """Count rows that were sent before; say whether they can be those: at the position they must give the receipt."""
+        """Skip committed rows; say whether the input's rows can be those: at the position they must give the receipt."""
         self.seen += len(rows.splits)
         self.seen_checksum = checksum.add(self.seen_checksum, rows.hashes)
         if rows.metadata is not None:
@@ -163,7 +163,7 @@ class SplitProgress:
 
 
 def _first_at(positions: Positions, position: Position, end: int) -> int:
-    """Return the first of the last rows of [0, end) that all have the position; `end` where the very last has another."""
+    """Return the first of the last rows of [0, end) that all have the position; `end` where the last one has another."""
     if end and not positions.shared:
         return end - 1 if positions.at(end - 1) == position else end
     return bisect.bisect_left(range(end), True, key=lambda row: positions.at(row) == position)

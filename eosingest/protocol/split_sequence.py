@@ -1,7 +1,7 @@
-"""The splits of a task one after another: which one is current, what proves that it has ended, what of it is left to send.
+"""Follows a task through its splits: which split is current, which proof ends it, which rows are left to send.
 
-Between the task's input and its transactions (task.py). End of input does not imply end of split: a split has ended when
-rows of the next one arrive, or when an input that reads its source itself says so. No Kafka client here: a function gives the
+task.py uses it between input and transactions. End of input does not imply end of split: a split has ended when rows of the
+next one arrive, or when an input that reads its source itself says so. No Kafka client here: a function returns the
 committed offset records.
 """
 
@@ -18,7 +18,7 @@ from eosingest.report.wording import Wording
 
 
 class SplitSequence:
-    """The splits that a task has met, in order. Every method may raise ChangedError or FatalError, naming the split."""
+    """The splits that a task has met. Every method may raise ChangedError or FatalError, naming the split."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class SplitSequence:
         committed: Callable[[PlannedSplit], OffsetRecord | None],
         wording: Wording,
     ) -> None:
-        """`planned` is keyed by the hash in the batches' split column; `committed` gives a split's last offset record.
+        """`planned` is keyed by the hash in the batches' split column; `committed` returns a split's last offset record.
 
         `wording` is the source's.
         """
@@ -37,7 +37,7 @@ class SplitSequence:
         self.current: SplitProgress | None = None
 
     def enter(self, split: int, row: int | None) -> SplitProgress:
-        """Return the progress of the split that the next rows are of. Rows of another split prove that the current one ended.
+        """Return the progress of the next rows' split. Rows of another split prove that the current one has ended.
 
         `row` is how many rows of the split the input has read before; None where it does not say.
         """
@@ -54,13 +54,13 @@ class SplitSequence:
         return progress
 
     def end(self, told: SplitEnd) -> None:
-        """Take a split as ended, because the input, which reads the source itself, says so."""
+        """Mark a split as ended: an input that reads the source itself says so."""
         self._end(self.enter(told.split, told.rows))
 
     def end_all(self) -> None:
-        """Take every planned split as ended, also those of which no row came: the input has given all rows of all of them.
+        """Mark every planned split as ended, even one without rows: the input has returned all rows of all of them.
 
-        Of a split that is done by now it may have given none.
+        It may have returned no row of a split that is done by now.
         """
         for split in self._planned:
             progress = self._met.get(split) or self._begin(split)
@@ -68,7 +68,7 @@ class SplitSequence:
                 self._end(progress)
 
     def beyond(self, progress: SplitProgress, rows: Batch) -> Batch:
-        """Return those of the rows that are not handed over yet. The others are passed over, and must give the receipt."""
+        """Return the rows that are not handed over yet. Skipped rows must give the receipt, unless found by position."""
         count = len(rows.splits)
         if progress.failed or (progress.done and progress.by_position):
             return rows.slice(count, count)
@@ -88,7 +88,7 @@ class SplitSequence:
         return any(progress.rows > progress.committed_rows for progress in self._met.values())
 
     def catch_up(self) -> bool:
-        """Take the offset records as they are in the log now; say whether one is new: a commit had gone through."""
+        """Take the offset records that are in the log now; say whether one is new: a commit had succeeded."""
         moved = False
         for progress in self._met.values():
             found = self._committed(progress.planned)
@@ -96,13 +96,13 @@ class SplitSequence:
             progress.committed = found
             ahead = progress.committed_rows > progress.rows
             if progress.committed_rows >= progress.rows:
-                progress.resume()  # of as many rows, too: another attempt may have made other ones dead letters
+                progress.resume()  # of as many rows, too: another attempt may have made other rows dead letters
             if ahead:
-                progress.caught_up = True  # not looked for in the input: `rows` above `seen` ends the attempt
+                progress.caught_up = True  # skips no input: `rows` above `seen` ends the attempt
         return moved
 
     def _begin(self, split: int) -> SplitProgress:
-        """Begin with a split, from its last offset record. Raises ChangedError for a split that is not in the plan."""
+        """Begin a split from its last offset record. Raises ChangedError for a split that is not in the plan."""
         planned = self._planned.get(split)
         if planned is None:
             item, later = self._wording.item, self._wording.later
@@ -117,7 +117,7 @@ class SplitSequence:
         return self._met[split]
 
     def _end(self, progress: SplitProgress) -> None:
-        """Take the split as ended. Raises ChangedError where it gave fewer rows than are committed."""
+        """Mark the split as ended. Raises ChangedError where it gave fewer rows than are committed."""
         if progress.seen < progress.rows:
             raise ChangedError(
                 f"{progress.planned.label} gave {progress.seen} rows, and"
@@ -128,7 +128,7 @@ class SplitSequence:
         progress.ended = True
 
     def _pass_over(self, progress: SplitProgress, rows: Batch) -> None:
-        """Pass over rows that are committed. Raises ChangedError where they do not give the receipt: the split is another."""
+        """Skip committed rows. Raises ChangedError where they do not give the receipt: the split has changed."""
         if not progress.pass_over(rows):
             edited = f"{self._wording.item} edited and {self._wording.kept} kept"
             raise ChangedError(
@@ -142,7 +142,7 @@ class SplitSequence:
 
 
 def _check_place(progress: SplitProgress, row: int) -> None:
-    """Raise FatalError where the input is at another row than we are: rows would be lost or doubled, or end too early."""
+    """Raise FatalError where the input is at another row: rows would be lost or doubled, or the split end too early."""
     if progress.seen != row and not progress.failed:
         raise _out_of_place(f"{progress.planned.label}: row {row} came when {progress.seen} had been seen")
 

@@ -1,7 +1,7 @@
-"""The planned splits in a compact form for Spark's tasks: columns of numbers, and compressed bytes. Pure.
+"""Stores the planned splits compactly for Spark's tasks, as columns of numbers and compressed bytes. Pure.
 
-Spark alone decides which splits a task gets, so every task is given all of them. As objects a million splits take a GB in each
-Python worker of an executor, and seconds to unpickle before the first row; in this form some ten MB, which are only copied.
+Spark alone decides which splits a task gets, so every task gets all of them. As objects, a million splits take a GB in each
+Python worker of an executor, and seconds to unpickle before the first row. Here they take some ten MB, which are only copied.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.source import Json, Split, SplitId
 
-_BLOCK = 64  # texts that are compressed together, and decompressed for one of them
+_BLOCK = 64  # texts that are compressed together; a read of one decompresses all
 
 
 class _Texts:
-    """JSON texts by number, in compressed blocks, since neighbours are alike. No text may hold a zero byte."""
+    """JSON texts by number, in compressed blocks, since neighbours are similar. No text may have a zero byte."""
 
     def __init__(self, texts: Iterable[bytes]) -> None:
         listed = list(texts)
@@ -30,7 +30,7 @@ class _Texts:
 
     def __getitem__(self, at: int) -> bytes:
         number, within = divmod(at, _BLOCK)
-        if self._last[0] != number:  # rows come split by split: most questions in a row are of one block
+        if self._last[0] != number:  # rows come split by split: most successive reads are of one block
             self._last = (number, zlib.decompress(self._blocks[number]).split(b"\0"))
         return self._last[1][within]
 
@@ -41,7 +41,7 @@ class SplitTable(Mapping[int, PlannedSplit]):
     def __init__(
         self, splits: Mapping[int, PlannedSplit], restore: Callable[[SplitId, Mapping[str, Json]], Split]
     ) -> None:
-        """`restore` makes a split of its identity and its bounds; to be pickled it must be a module's function."""
+        """`restore` builds a split from its identity and bounds; pickle requires a module's function."""
         keys = np.fromiter(splits, np.int64, len(splits))
         order = np.argsort(keys)
         self._keys, self._place_of = keys[order], order.astype(np.int32)
@@ -57,7 +57,7 @@ class SplitTable(Mapping[int, PlannedSplit]):
         self._committed = _Texts(one.committed.encode() if one.committed else b"" for one in planned)
 
     def __getitem__(self, key: int) -> PlannedSplit:
-        """Return the split; KeyError where no planned one has that hash."""
+        """Return the split. Raises KeyError where no planned split has that hash."""
         found = int(np.searchsorted(self._keys, key))
         if found == len(self._keys) or self._keys[found] != key:
             raise KeyError(key)
@@ -70,11 +70,11 @@ class SplitTable(Mapping[int, PlannedSplit]):
         )
 
     def __iter__(self) -> Iterator[int]:
-        """Yield the hashes, in their order as numbers."""
+        """Yield the hashes, as numbers in ascending order."""
         return iter(self._keys.tolist())
 
     def __len__(self) -> int:
-        """How many splits there are."""
+        """The number of splits."""
         return len(self._keys)
 
 

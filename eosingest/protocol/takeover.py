@@ -1,8 +1,8 @@
-"""Steps 1 to 4 of a run: claim the job, fence its earlier producers, read its progress (docs/protocol.md, The driver).
+"""Takes steps 1 to 4 of a run: claims the job, fences its earlier producers, reads its progress (docs/protocol.md).
 
-Why it is correct: the claim is committed before any fence, by a producer whose init fenced the earlier driver; every id
-that may still be alive is fenced before the read; a task reads after its own init. So an earlier run's task that inits after
-the fence sees the claim and stops, one that did before is fenced, and nothing is committed after what the read shows.
+Why it is correct: the claim is committed before any task is fenced, by a producer whose init fenced the earlier driver; every
+id that may still be alive is fenced before the read; a task reads after its own init. So an earlier run's task that inits
+after the fence sees the claim and stops, one that did before is fenced, and no earlier run commits after the read.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class Takeover:
         self._runtime = runtime
 
     def run(self) -> None:
-        """Claim, fence, read. The log's state then is the job's progress, and there is no other.
+        """Claim, fence, read. The log's state then is the job's only progress.
 
         Raises ChangedError where progress was lost, SpecError where another job has the same transactional ids, FencedError
         where a newer run has claimed, TemporaryError where the brokers do not answer or a transaction blocks the read.
         """
         self._claim()
         fail_point("driver-after-claim")
-        # Always task 0's id, too: so the cluster knows the id of every job that has claimed (pins.job_progress_lost).
+        # Always task 0's id as well: so the cluster knows the id of every job that has claimed (pins.job_progress_lost).
         self._job.fence(max(1, self._log.mine.tasks_alive))
         fail_point("driver-after-fence")
         self._log.read_back()
-        self._job.refuse_other_offsets_topic()  # the claim may rest on one topic, and lie in another one that was recreated
+        self._job.refuse_other_offsets_topic()  # the claim may be based on one topic and written to a recreated one
 
     def _claim(self) -> None:
         """Fence an earlier driver, then commit the claim of the next run number, with how many task ids may be alive."""
@@ -54,7 +54,7 @@ class Takeover:
             self._refuse_other_partition()
         forgotten = seen.newest is None and self._knows_first_task()
         if forgotten:
-            seen = self._log.read_uncommitted()  # whoever made that id known in the meantime had claimed before
+            seen = self._log.read_uncommitted()  # a run that made that id known since had claimed before
             forgotten = seen.newest is None and seen.newest_run is None  # compaction keeps the run records
         if forgotten:
             self._refuse_same_ids()  # the cluster may know the id from another job that has it
@@ -81,13 +81,13 @@ class Takeover:
         return self._job.admin.knows_transactional_id(task_id(self._settings.prefix, self._settings.job, 0))
 
     def _known_tasks(self) -> int:
-        """Return how many task ids may be alive by what the coordinators remember: no record of the job is left to tell."""
+        """Return how many task ids may be alive according to the coordinators: no record of the job is left."""
         stem = f"{stem_of(control_id(self._settings.prefix, self._settings.job))}."
         numbers = [name.removeprefix(stem) for name in self._job.admin.known_ids(stem)]
         return max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)
 
     def _refuse_other_partition(self) -> None:
-        """Raise ChangedError where the job lies in another partition: the offsets topic had fewer when the job wrote to it."""
+        """Raise ChangedError where the job is in another partition: the offsets topic had fewer when the job wrote to it."""
         partitions = self._job.offsets_topic.partitions
         found = self._log.look_elsewhere(partitions)
         if found is not None:
@@ -104,7 +104,7 @@ class Takeover:
         """Refuse another transactional_id_prefix than the recorded one (ChangedError), or fence the ids under the old one.
 
         The old driver's id is fenced now, those of its tasks after the claim: a task that inits before the claim would find
-        its own run in the control record, and go on. Returns what the log holds after that fence: until then the old run may
+        its own run in the control record, and continue. Returns the log's state after that fence: until then the old run may
         have committed `running`, with more tasks than were read.
         """
         old, settings = earlier.pinned.prefix, self._settings

@@ -1,32 +1,32 @@
-"""What one Spark task does: the heart of the protocol (docs/protocol.md, The task).
+"""Sends a Spark task's rows in transactions: the core of the protocol (docs/protocol.md, The task).
 
     Arrow batches ─▶ rows by split ─▶ begin ─▶ produce … ─▶ flush ─▶ offset records last ─▶ commit ─▶ (again)
                                         ▲                                                     │
                         0 look · 1 init_transactions · 2 read · 3 check ◀── any failure ──────┘
 
-The protocol's steps, in this order at every start and restart of a producer, and who takes them:
+The steps at every start and restart of a producer, in this sequence, and the modules that take them:
 
-    0. ownership.py      Is the run's epoch still current? Asked before init: a zombie that wakes up should fence nobody.
+    0. ownership.py      Is the run's epoch still current? Checked before init: a zombie that wakes up should fence none.
     1. transaction.py    `init_transactions` on the task's transactional id: earlier producers are fenced.
     2. ownership.py      Read the job's records written since the plan, to the high watermark.
     3. ownership.py      Still this run, and no newer attempt's claim on this task? If not: stop, having written nothing.
     4. transaction.py    begin, produce, flush, offset records last, commit; repeat. An attempt's first transaction claims.
 
-In this module are the loop over the input and the recovery from a failure; split_sequence.py says which rows are left to
-send, and retry_policy.py when to give up.
+This module has the loop over the input and the recovery from a failure; split_sequence.py says which rows are left to
+send, and retry_policy.py when to stop retrying.
 
-What it rests on:
+Why it is correct:
 - End of input does not imply end of split: Python sees a normal end also when the JVM failed or the job was cancelled. A
-  split has ended when rows of the next one arrive. The last one is reported in the outcome, and the driver believes that only
-  of tasks that Spark calls successful. An input that reads its source itself knows where splits end: it gives a SplitEnd.
-- Whatever fails, the producer is closed and the steps begin again at 0. The offset record tells whether a commit with an
-  unknown outcome happened. Nothing is sent again from memory, and Spark's input cannot be rewound: where what was in
-  flight is gone the attempt ends (AttemptLostError), and Spark's retry starts over.
-- Where everything goes in one transaction, it is committed behind the proof that the input has given all rows (Signal.ALL), and
-  not at all where one of them can neither be sent nor become a dead letter, or where it is more than a transaction may have.
+  split has ended when rows of the next one arrive. The outcome reports the last one, and the driver accepts that only from
+  tasks that Spark calls successful. An input that reads its source itself knows where splits end: it returns a SplitEnd.
+- After any KafkaFailure the task closes its producer and begins again at step 0. The offset record shows whether a commit
+  with an unknown outcome succeeded. No row is sent again from memory, and Spark's input cannot be rewound: where rows in
+  flight are lost, the attempt ends (AttemptLostError), and Spark's retry starts over.
+- Where one transaction has everything, it is committed only after the proof that the input has returned all rows (Signal.ALL),
+  and not at all where a row can neither be sent nor become a dead letter, or where the transaction exceeds its limits.
 - An expected failure is returned, as an Outcome. Only AttemptLostError and bugs are raised.
 
-Not handled here: that the planned splits are those Spark reads (spark/scan.py), and what a successful job proves (driver.py).
+Not handled here: that the planned splits are those Spark reads (spark/scan.py), and what a successful job proves (verdict.py).
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ from eosingest.records.runs import runs
 
 
 class AttemptLostError(EosingestError):
-    """What was in flight is gone and the input cannot be rewound: Spark's next attempt starts from the committed positions."""
+    """Rows in flight are lost and the input cannot be rewound: Spark's next attempt starts at the committed positions."""
 
     default_code = "attempt-lost"
 
 
-_NAP_S = 1.0  # between two looks at the clock while the rate limit is kept
+_NAP_S = 1.0  # between two checks of the clock under a rate limit
 # Errors that end a task with an outcome. After an AttemptLostError Spark tries the task again.
 _ENDS = (ChangedError, FatalError, FencedError, IncompleteError, TemporaryError)
 
@@ -112,7 +112,7 @@ class Task:
     # ---- one attempt -----------------------------------------------------------------------------------------------
 
     def run(self, inputs: Inputs) -> Outcome:
-        """Send what the input holds beyond the committed positions. Raises AttemptLostError, for Spark to try again."""
+        """Send the input's rows after the committed positions. Raises AttemptLostError, for Spark to retry."""
         try:
             self._start()
             inputs.begin(self._ownership.committed)
@@ -149,17 +149,17 @@ class Task:
 
     @property
     def _sends_nothing(self) -> bool:
-        """Whether nothing may be committed: everything goes in one transaction, and a row of it cannot be sent."""
+        """Whether nothing may be committed: one transaction has everything, and a row of it cannot be sent."""
         return self._settings.whole and bool(self._outcome.bad_rows)
 
     def _end_all(self, all_given: bool) -> None:
-        """Take every split as ended. Raises AttemptLostError unless the input has proven that it gave all: the JVM failed."""
+        """Mark every split as ended. Raises AttemptLostError without proof that the input gave all rows: the JVM failed."""
         if not all_given:
             raise AttemptLostError("the input ended before all rows had come")
         self._splits.end_all()
 
     def _next(self, inputs: Inputs) -> Batch | SplitEnd | Signal:
-        """Return what the input gives next. After an OSError Spark tries again, unless this is the last attempt."""
+        """Return the input's next item. After an OSError Spark retries, unless this is the last attempt."""
         try:
             return inputs.get(self._transaction.wait_s)
         except OSError as error:
@@ -168,7 +168,7 @@ class Task:
             raise AttemptLostError(f"the source could not be read: {error}") from error
 
     def _report_end(self) -> None:
-        """Report that all input is committed. The last split has ended with it only if Spark calls the task successful."""
+        """Report that all input is committed. This ends the last split only if Spark calls the task successful."""
         self._outcome.read_all = True
         last = self._splits.current
         if last is not None and not last.failed and not last.done:
@@ -177,7 +177,7 @@ class Task:
     # ---- steps 0 to 3, and again after a failure -------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Take steps 0 to 3, and again after a KafkaFailure, until retry_policy.py gives up. Raises one of _ENDS."""
+        """Take steps 0 to 3; retry after a KafkaFailure as long as retry_policy.py allows. Raises one of _ENDS."""
         while True:
             try:
                 self._start_once()
@@ -198,9 +198,9 @@ class Task:
             self._restarts.committed()
 
     def _recover(self, failure: KafkaFailure) -> None:
-        """After a failure in a transaction: make a new producer, and read what was committed.
+        """After a failure in a transaction: make a new producer, and read the committed offset records.
 
-        Raises AttemptLostError, or one of _ENDS on the last attempt, where rows were in flight and are not committed.
+        Raises AttemptLostError where rows in flight are lost; one of _ENDS on the last attempt or if `whole` timed out.
         """
         timed_out = self._transaction.timed_out
         once = self._outcome.transactions > 0 or timed_out  # fenced once, not again and again
@@ -232,7 +232,7 @@ class Task:
                 self._send_all(progress, left)
 
     def _send_all(self, progress: SplitProgress, rows: Batch) -> None:
-        """Send rows of one split piece by piece: those that can be sent, and of the others dead letters."""
+        """Send rows of one split piece by piece: as records or as dead letters."""
         rows, letters = self._unsendable.told_apart(progress, rows)
         at = 0
         for piece in self._transaction.pieces(with_sizes(rows, letters)):
@@ -246,9 +246,9 @@ class Task:
         size = int(rows.sizes.sum())
         self._keep_pace()
         self._make_room(len(rows.splits), size)
-        if progress.rows != progress.seen:  # the log knows more than this attempt: somebody else was at work
+        if progress.rows != progress.seen:  # the log is ahead of this attempt: another one has written
             raise AttemptLostError(f"{progress.planned.label} is ahead of this attempt")
-        # Before produce: what may have gone out counts as in flight if produce fails.
+        # Before produce: if that fails, rows that may have been sent count as in flight.
         progress.take(rows, letters)
         try:
             self._transaction.send(letters.others(rows), letters.records, size)
@@ -259,7 +259,7 @@ class Task:
         self._commit_if_due()
 
     def _make_room(self, rows: int, size: int) -> None:
-        """Commit what is open where so much more is too much for it. Raises FatalError where everything goes in one."""
+        """Commit the open transaction where these rows exceed its limits. Raises FatalError where it has everything."""
         if self._transaction.has_room_for(rows, size):
             return
         if self._settings.whole:
@@ -267,7 +267,7 @@ class Task:
         self._commit()
 
     def _keep_pace(self) -> None:
-        """Wait as long as the rate limit asks; a transaction that is open is committed meanwhile when it is due."""
+        """Wait as long as the rate limit requires; commit an open transaction meanwhile when it is due."""
         while (left := self._pace.wait_s) > 0:
             self._sleep(min(left, self._transaction.wait_s, _NAP_S))
             self._commit_if_due()
@@ -293,7 +293,7 @@ class Task:
             self._start()
 
     def _commit_once(self) -> bool:
-        """Commit, and note what is committed; return whether it was slow: then another producer must go on."""
+        """Commit, and record the committed state; return whether it was slow: a new producer must follow."""
         dirty, records, letters = self._splits.dirty(), self._transaction.records, self._transaction.letters
         written = [progress.offset_record(self._settings.run, self._outcome.task) for progress in dirty]
         entries = [(offset.key(self._settings.job), offset.encode()) for offset in written]

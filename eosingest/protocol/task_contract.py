@@ -1,7 +1,7 @@
-"""A task's settings, input and outcome: the values between Spark's workers, task.py and the driver.
+"""Defines a task's settings, input and outcome: the values that Spark's workers, task.py and the driver exchange.
 
-`TaskSettings` is pickled into the task closure, batches come from implementations of `Inputs` in spark/, and the `Outcome` goes
-back to the driver through an accumulator.
+`TaskSettings` is pickled into the task closure, batches come from implementations of `Inputs` in spark/, and an accumulator
+returns the `Outcome` to the driver.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ BAD_ROWS = "bad-rows"  # the code of an outcome with bad rows and no other error
 
 @dataclass(frozen=True)
 class DeadLetterSettings:
-    """Where rows go that cannot be sent: a topic that takes records of `max_message_bytes`.
+    """The dead-letter topic, which takes records of up to `max_message_bytes`.
 
-    `allowed` is the spec's `max`, and `left` how many of it are left: a task that would write more ends.
+    `allowed` is the spec's `max`, and `left` the part of it not yet used: a further bad row of a task ends its split.
     """
 
     topic: str
@@ -42,13 +42,13 @@ class DeadLetterSettings:
 class TaskSettings:
     """The settings of every task of a run. Frozen and picklable: they travel in the task closure.
 
-    `run` and `started` say which run it is. `splits` is keyed by the signed hash in the batches' split column; `plan_end` is
+    `run` and `started` identify the run. `splits` is keyed by the signed hash in the batches' split column; `plan_end` is
     the offset up to which the driver read the job's partition of the offsets topic, whose id then was `offsets_topic_id`.
     `limits` are the sink topic's. `max_records` and `max_bytes` bound a transaction; `max_attempts` is how often Spark tries a
-    task (`spark.task.maxFailures`). `wording` is the source's. `keeps_partitions`: a record without a key keeps the
-    partition that it comes from (`Split.home`), where the sink topic has as many. `rate_limit`: the bytes of keys, values and
-    headers that the task may send in a second, None for no limit. `dead_letters` None: a bad row ends its split. `whole`: the
-    task sends all that it has in one transaction, or nothing. Times in seconds, sizes in bytes.
+    task (`spark.task.maxFailures`). `wording` is the source's. `keeps_partitions`: a record without a key keeps its source
+    partition (`Split.home`), where the sink topic has as many partitions. `rate_limit`: the bytes of keys, values and headers
+    that the task may send per second, None for no limit. `dead_letters` None: a bad row ends its split. `whole`: the task
+    sends all its rows in one transaction, or none. Times in seconds, sizes in bytes.
     """
 
     job: str
@@ -76,10 +76,10 @@ class TaskSettings:
 class Batch:
     """Rows as columns of equal length: split hash, record, receipt hash, size in bytes, corrupt text, metadata hash.
 
-    `corrupt` has the bytes of each row that could not be parsed, None for the others; `unfit` why a row does not fit the
-    schema by which it is encoded. `first_row` is the number of the first
-    row in its split, counted from 0: only inputs that read the source themselves say it, and give rows of one split a batch.
-    `positions` has each row's position, from inputs that know it.
+    `corrupt` has the bytes of each row that could not be parsed, None for the others; `unfit` says why a row does not fit
+    the schema by which it is encoded. `first_row` is the number of the batch's first row in its split, from 0: only inputs
+    that read the source themselves set it, and their batches have rows of one split. `positions` has each row's position,
+    from inputs that know it.
     """
 
     splits: npt.NDArray[np.int64]
@@ -93,7 +93,7 @@ class Batch:
     unfit: list[str | None] | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError where a column is longer or shorter than the others: a receipt would not be of its records."""
+        """Raise ValueError where columns differ in length: a receipt would not match its records."""
         columns = (self.splits, self.records.keys, self.records.values, self.hashes, self.sizes)
         if len({len(column) for column in columns}) > 1:
             raise ValueError(f"columns of different lengths: {[len(column) for column in columns]}")
@@ -114,7 +114,7 @@ class Batch:
         )
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Batch:
-        """Return the rows for which the mask is true, which need not be neighbours: without positions and row numbers."""
+        """Return the rows for which the mask is true, which need not be adjacent: without positions and row numbers."""
         return Batch(
             self.splits[mask],
             self.records.where(mask),
@@ -128,7 +128,7 @@ class Batch:
 class SplitEnd:
     """The proof that a split has ended, from an input that reads the source itself.
 
-    `split` is its hash, `rows` how many rows it has given in all, committed ones included.
+    `split` is the split's hash, `rows` the number of its rows, committed ones included.
     """
 
     split: int
@@ -136,35 +136,33 @@ class SplitEnd:
 
 
 class Signal(enum.Enum):
-    """What an input gives instead of a batch."""
+    """A signal that an input returns instead of a batch."""
 
-    TICK = "tick"  # nothing came in time: look at the clock
-    ALL = (
-        "all"  # every row of every planned split was given: proven, and said only where all is sent in one transaction
-    )
+    TICK = "tick"  # no row came in time: check the clock
+    ALL = "all"  # proof that every row of every planned split was returned; only where one transaction has everything
     END = "end"  # the input ended, which proves nothing
 
 
 class Inputs(Protocol):
     """The task's input: the rows of one split after another.
 
-    A split's rows come in order, and from its first row on, so that the committed ones can be proven. Only where the committed
-    position is an offset, a row index or a key may a split begin later: with the source row at the position or an earlier one.
-    An input that reads the source itself ends each split with a SplitEnd, and gives nothing of a split that is done; where
-    `row_records` is None it begins after such a position.
+    A split's rows come in their sequence from the first row on, so that committed rows can be verified. Only where the
+    committed position is an offset, a row index or a key may a split begin later: at the source row of the position, or at an
+    earlier one. An input that reads the source itself ends each split with a SplitEnd, and returns no row of a done split;
+    after a committed offset, row index or key whose `row_records` is None, it begins with the next source row.
     """
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
         """Begin to read, unless begun: the task owns its transactional id now.
 
-        `committed` gives the last offset record of a split; it may be called later, and in another thread.
+        `committed` returns the last offset record of a split; it may be called later, and in another thread.
         """
 
     def get(self, timeout_s: float) -> Batch | SplitEnd | Signal:
-        """Return what comes next, TICK after `timeout_s` seconds without anything, or END.
+        """Return the next batch, SplitEnd or signal; TICK where none comes within `timeout_s` seconds.
 
-        Raises ChangedError or FatalError where the source is not what was planned, or can never be read, OSError where
-        it cannot be read now.
+        Raises ChangedError or FatalError where the source differs from the plan or can never be read, OSError where it
+        cannot be read now.
         """
 
     def stop(self) -> None:
@@ -183,19 +181,18 @@ class TaskKafka(Protocol):
 
 @dataclass
 class Outcome:
-    """How a task ended, for the driver. `exit_code` as in errors.py, 0 where all went well.
+    """How a task ended, for the driver. `exit_code` as in errors.py, 0 for success.
 
     `job`, `run` and `started` name the run of the task, as in `TaskSettings`: the driver ignores the outcomes of other runs.
 
-    `error` is the class name of the error that ended the task, beside its code, message, hint and item; "" where none did: a
-    bad row ends its split, not the task.
+    `error` is the class name of the error that ended the task, next to its code, message, hint and item; "" for none: a bad
+    row ends its split, not the task.
 
     `last_split` is (identity, rows seen) of the last split in the input, None where it is done already or had a bad row.
     `read_all` says that the input was read to its end and that all of it is committed, except splits with bad rows.
-    `bad_rows` are dicts of split (identity), label, row (of the split after `where`, from 1), code, reason, letters (what
-    would make it a dead letter: "raise max", "name a topic", or nothing), whole (whether nothing was sent because of it).
-    `records`, `dead_letters` and `transactions` count what was committed, `restarts` the failures after which the task began
-    again.
+    `bad_rows` are dicts of split (identity), label, row (of the split after `where`, from 1), code, reason, letters (the
+    change that would make it a dead letter: "raise max", "name a topic", or ""), whole (true: nothing was sent because of it).
+    `records`, `dead_letters` and `transactions` count committed ones; `restarts` counts KafkaFailures.
     """
 
     task: int
@@ -217,7 +214,7 @@ class Outcome:
     restarts: int = 0
 
     def end_with(self, error: EosingestError) -> None:
-        """Note the error that ended the task."""
+        """Record the error that ended the task."""
         self.exit_code, self.code, self.error = error.exit_code, error.code, type(error).__name__
         self.message, self.hint, self.item = error.message, error.hint, error.item
 

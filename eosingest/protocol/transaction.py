@@ -1,12 +1,12 @@
-"""The task's producer and its transactions: steps 1 and 4 of the task (docs/protocol.md).
+"""Drives the task's producer and its transactions: steps 1 and 4 of the task (docs/protocol.md).
 
     CLOSED ──start──▶ READY ──send──▶ OPEN ──commit──▶ READY
        ▲                                                 │
        └──────────── close: after every failure ─────────┘
 
-A transaction is begun when there is something to write, and ends at `max_records`, `max_bytes` or half of the transaction
-timeout; where everything goes in one, it may not exceed them. There is no abort: where anything failed, the producer is closed,
-and the next one's `start` aborts what was open.
+A transaction begins with the first record to write, and ends at `max_records`, `max_bytes` or half of the transaction timeout;
+one that has everything may exceed neither limit nor nine tenths of the timeout. There is no abort: after any failure the
+producer is closed, and the next one's `start` aborts its open transaction.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from eosingest.host.failpoints import fail_point
 from eosingest.kafka.ports import REPEATED_COMMIT_S, Producer, Records
 from eosingest.protocol.task_contract import Batch, TaskKafka, TaskSettings
 
-_CHUNK_ROWS = 2_000  # rows between two looks at the clock
+_CHUNK_ROWS = 2_000  # rows between two checks of the clock
 _IDLE_WAIT_S = 1.0
-# For which part of its timeout a transaction may be open. Of the one that has everything, nothing follows but its commit.
+# The part of its timeout for which a transaction may be open: more if it has everything and only its commit follows.
 _OPEN_SHARE, _OPEN_SHARE_OF_ALL = 0.5, 0.9
 
 Entry = tuple[bytes, bytes]  # key and value of a record of the offsets topic
 
 
 class ProducerState(enum.Enum):
-    """Where the task's producer is."""
+    """The state of the task's producer."""
 
-    CLOSED = "closed"  # there is none that may write
+    CLOSED = "closed"  # no producer may write
     READY = "ready"  # earlier ones are fenced, and no transaction is open
     OPEN = "open"  # a transaction is open
 
@@ -39,7 +39,7 @@ class ProducerState(enum.Enum):
 class Transaction:
     """The task's producer, and the transaction that is open in it, if one is. Every method may raise KafkaFailure.
 
-    After a KafkaFailure only `close` may follow: whether the transaction was committed, the offsets topic tells.
+    After a KafkaFailure only `close` may follow: the offsets topic shows whether the transaction was committed.
     """
 
     def __init__(self, settings: TaskSettings, task: int, kafka: TaskKafka, now: Callable[[], float]) -> None:
@@ -55,14 +55,14 @@ class Transaction:
         self._bytes = 0
 
     def start(self) -> None:
-        """Step 1: make a producer and fence every earlier one of the task's id; the coordinator aborts what they left open."""
+        """Step 1: make a producer and fence every earlier one of the task's id; the coordinator aborts their transactions."""
         assert self.state is ProducerState.CLOSED, self.state
         self._producer = self._kafka.producer(self._task)
         self._producer.init_transactions()
         self.state = ProducerState.READY
 
     def send(self, rows: Batch, letters: Records, size: int) -> None:
-        """Hand rows and dead letters, of `size` bytes in all, over, in a transaction that is begun if none is open."""
+        """Hand over rows and dead letters, of `size` bytes in all, in a transaction that is begun if none is open."""
         producer, dead = self._opened(), self._settings.dead_letters
         if len(rows.splits):
             producer.produce(self._settings.topic, rows.records)
@@ -92,7 +92,7 @@ class Transaction:
         return self._now() - began >= REPEATED_COMMIT_S
 
     def close(self) -> None:
-        """Close the producer in any state. A transaction that is open stays so until the next `start`, or its timeout."""
+        """Close the producer in any state. An open transaction stays open until the next `start`, or its timeout."""
         self._end(ProducerState.CLOSED)
         if self._producer is not None:
             self._producer.close()
@@ -102,7 +102,7 @@ class Transaction:
 
     @property
     def wait_s(self) -> float:
-        """How long to wait for the input, in seconds: while a transaction is open, as long as it may be."""
+        """How long to wait for the input, in seconds: at most until an open transaction is due."""
         if self.state is not ProducerState.OPEN:
             return _IDLE_WAIT_S
         share = _OPEN_SHARE_OF_ALL if self._settings.whole else _OPEN_SHARE
@@ -130,9 +130,9 @@ class Transaction:
         )
 
     def pieces(self, rows: Batch) -> Iterator[Batch]:
-        """Cut rows into pieces that fit into the transaction as it is when each is asked for; of one row at least."""
+        """Cut rows into pieces that each fit into the transaction as it is at that time; of one row at least."""
         ends = np.cumsum(rows.sizes)
-        # Where the rate is limited no more goes at once than in a second.
+        # With a rate limit, a piece is at most what one second allows.
         at_once = int(self._settings.rate_limit or self._settings.max_bytes)
         start = 0
         while start < len(ends):

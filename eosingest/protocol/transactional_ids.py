@@ -1,7 +1,7 @@
-"""The transactional ids: derived from prefix, job and task number, and from nothing else.
+"""Derives the transactional ids from prefix, job and task number alone.
 
-What follows an id's last dot is a task's number or "control". What stands before it is the id's *stem*: the prefix and the
-job's name, joined. Jobs of one stem share all of their ids. Two jobs have the same stem only if their prefixes differ: the
+The part of an id after its last dot is a task's number or "control". The part before it is the id's *stem*: the prefix and
+the job's name, joined. Jobs of one stem share all of their ids. Two jobs have the same stem only if their prefixes differ: the
 prefix "a." with job "b.c", and the prefix "a.b." with job "c".
 """
 
@@ -16,7 +16,7 @@ def control_id(prefix: str, job: str) -> str:
 
 
 def stem_of(transactional_id: str) -> str:
-    """Return the stem of an id: prefix and job joined, which is all that stands before the last dot."""
+    """Return the stem of an id: prefix and job joined, the part before the last dot."""
     return transactional_id.rpartition(".")[0]
 
 
@@ -26,7 +26,7 @@ def task_id(prefix: str, job: str, task: int) -> str:
 
 
 def sharing(prefix: str, job: str) -> Iterator[tuple[str, str]]:
-    """Yield every other (prefix, job) that has the same ids; some are no valid names of jobs."""
+    """Yield every other (prefix, job) that has the same ids; some are not valid job names."""
     stem = prefix + job
     for cut in range(len(stem)):
         if cut != len(prefix):

@@ -1,7 +1,7 @@
-"""What the end of a Spark job proves: which splits are done, and with which errors the run ends. Pure.
+"""Decides after the Spark job which splits are proven done, and with which errors the run ends. Pure.
 
-After the job: outcomes of the tasks that Spark calls successful, the offset records read back, and the plan go in; done
-marks and errors come out. End of input does not imply end of split (docs/protocol.md): this module decides what does.
+It takes the outcomes of the tasks that Spark calls successful, the offset records read back, and the plan; it returns done
+marks and errors. End of input does not imply end of split (docs/protocol.md): this module decides which proof does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from eosingest.protocol.task_contract import Outcome
 from eosingest.report.wording import Wording
 
 _NAMED_AT_MOST = 10
-_CHANGED = "changed-while-read"  # of an item; tasks that read it themselves say it too
+_CHANGED = "changed-while-read"  # of an item; tasks that read it themselves report it too
 _TASK_ERRORS: dict[str, type[EosingestError]] = {
     known.__name__: known for known in (ChangedError, FatalError, IncompleteError, TemporaryError)
 }
@@ -58,8 +58,8 @@ def proven_done(
     """Return done marks for the last splits of successful tasks, and for splits that were read and gave no row.
 
     Splits without a row are marked only where the whole job succeeded and each of the `tasks` committed all of its input:
-    then every planned split was read (the scan has checked it on the plan that Spark executed), from its first row on or from
-    behind its position. Items in `changed`, by name, changed while they were read and get no mark: once such an item is gone, a
+    then every planned split was read (the scan has checked it on the plan that Spark executed), from its first row or from
+    after its position. Items in `changed`, by name, changed while they were read and get no mark: once such an item is gone, a
     later run would take it for sent.
     """
     last, bad, all_read = _last_rows(result), _bad_splits(result), _all_read(result, tasks)
@@ -80,7 +80,7 @@ def proven_done(
 
 
 def _is_read_behind(found: OffsetRecord) -> bool:
-    """Say whether a split is read from behind its position on: then that no row comes means that nothing is left of it."""
+    """Say whether reading begins after the split's position: then no row means that nothing is left of it."""
     return found.position_kind not in (POSITION_KIND_ROWS, POSITION_KIND_BYTES) and found.row_records is None
 
 
@@ -150,7 +150,7 @@ def errors_of(
 def _shrunk(
     left: Sequence[PlannedSplit], state: JobState, result: JobResult, tasks: int, wording: Wording
 ) -> list[EosingestError]:
-    """Return an error for splits that gave fewer rows than are committed, where the task could not tell: nothing followed.
+    """Return an error for splits that gave fewer rows than are committed, unseen by the task as no split followed.
 
     They would not be done in any later run either.
     """
@@ -188,7 +188,7 @@ def half_done_error(items: Sequence[str], wording: Wording) -> list[EosingestErr
 
 
 def outcome_errors(outcomes: Sequence[Outcome], wording: Wording) -> list[EosingestError]:
-    """Turn the outcomes of tasks into errors: one for all bad rows, one for each other way to end."""
+    """Turn the outcomes of tasks into errors: one for all bad rows, one for each other code."""
     errors: list[EosingestError] = []
     rows = [row for outcome in outcomes for row in outcome.bad_rows]
     if rows:
@@ -201,7 +201,7 @@ def outcome_errors(outcomes: Sequence[Outcome], wording: Wording) -> list[Eosing
             )
         )
     others = {outcome.code: outcome for outcome in outcomes if outcome.error and outcome.exit_code != EXIT_FENCED}
-    # An outcome "fenced" is no evidence by itself: the driver read the control record, and it was ours.
+    # A "fenced" outcome alone is no evidence: the driver read the control record, and it was ours.
     return errors + [_outcome_error(outcome) for outcome in others.values()]
 
 

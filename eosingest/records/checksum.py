@@ -1,11 +1,11 @@
-"""The receipt's checksum: order-free and additive over the records written, kept beside their count.
+"""Computes the checksum of a receipt: an order-free, additive checksum over the records written, kept with their count.
 
-Each record hashes to XXH64 over (key is null, key, value), chained with seed 42 as Spark's `xxhash64` chains its
-arguments; a null leaves no trace of its own, the boolean in front tells a null key from a null value. A split's
-checksum is the sum of the unsigned hashes modulo 2^64: never XOR, where a record written twice would cancel. In a run
-Spark computes the hash as a column and the task adds it up; `record_hash` is the same in Python, for tests and audits.
-Headers and timestamp are in a second sum, of a hash over the record's own hash and them, so that it matters which record
-carries them. It is 0 where a job gives its records neither. Topic and partition are in neither sum.
+Each record hashes to XXH64 over (key is null, key, value), chained with seed 42 as Spark's `xxhash64` chains its arguments. A
+null adds nothing to the hash; the boolean in front distinguishes a null key from a null value. A split's checksum is the sum of
+the unsigned hashes modulo 2^64: never XOR, where a record written twice would cancel. In a run Spark computes the hash as a
+column and the task adds it up; `record_hash` is the same in Python, for tests and audits. Headers and timestamp are in a second
+sum, of a hash over the record's own hash and them, so that it matters which record carries them. It is 0 if a job gives its
+records neither. Topic and partition are in neither sum.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FLAG = {null: xxhash.xxh64_intdigest(struct.pack("<i", null), seed=SEED) for nu
 
 # The Spark SQL expression of a record's hash over binary columns named key and value.
 SPARK_EXPRESSION = "xxhash64(key IS NULL, key, value)"
-# What stands in front of the timestamp in the metadata hash.
+# Precedes the timestamp in the metadata hash.
 TIMESTAMP_MARK = "timestamp"
 
 
@@ -34,7 +34,7 @@ TIMESTAMP_MARK = "timestamp"
 class Totals:
     """How many `records`, and the `checksum` over them: the sum of their hashes modulo 2^64.
 
-    `metadata` is the sum over headers and timestamps, where rows of the source are compared with a receipt; 0 elsewhere.
+    `metadata` is the sum over headers and timestamps, if rows of the source are compared with a receipt; else 0.
     """
 
     records: int = 0
@@ -71,7 +71,7 @@ def record_hash(key: bytes | None, value: bytes | None) -> int:
 
 
 def record_hashes(records: Iterable[tuple[bytes | None, bytes | None]]) -> list[int]:
-    """Return `record_hash` of many (key, value), three times as fast: no call of our own for each."""
+    """Return `record_hash` of many (key, value), three times as fast: without a call of `record_hash` for each."""
     digest, null_key, key_follows = xxhash.xxh64_intdigest, _FLAG[True], _FLAG[False]
     hashes = []
     for key, value in records:
@@ -91,7 +91,7 @@ def metadata_hash(
 ) -> int:
     """Return the unsigned metadata hash of one record, as Spark's column has it (spark/record_columns.py).
 
-    `record` is the record's own hash. A null leaves no trace of its own: a boolean stands in front of each value.
+    `record` is the record's own hash. A null adds nothing to the hash: a boolean precedes each value.
     """
     digest = xxhash.xxh64_intdigest(struct.pack("<Q", record), seed=SEED)
     parts: list[tuple[str, bytes | None]] = list(headers)

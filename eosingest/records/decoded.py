@@ -1,4 +1,4 @@
-"""Encoded keys and values as JSON, to be shown: by fastavro, which is not what wrote them."""
+"""Decodes encoded keys and values to JSON, for display: with fastavro, which did not encode them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eosingest.records.encoding import JSON, PREFIX_BYTES, Encoding
 
 
 def decoded(encoding: Encoding, data: bytes | None) -> str | None:
-    """Return a key or a value as JSON text; None for null. Numbers that JSON would not keep are texts, bytes are Base64."""
+    """Return a key or a value as JSON text; None for null. Numbers that JSON would not keep are strings, bytes are Base64."""
     if data is None:
         return None
     if encoding.kind == JSON:

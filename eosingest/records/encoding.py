@@ -1,4 +1,4 @@
-"""How a key or a value is encoded, once its registry has been asked: plain values, for Spark and for what is pinned."""
+"""Defines how a key or a value is encoded, after its registry was queried: plain values, for Spark and for the pins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PREFIX_BYTES = 5
 
 @dataclass(frozen=True)
 class Encoding:
-    """Avro or JSON by a registered schema, whose text is the registry's.
+    """An encoding in Avro or JSON by a registered schema, whose text is the registry's.
 
     `expression` is Spark SQL: the struct that is written in Avro, or the JSON text. `kind` is AVRO or JSON.
     """
@@ -29,12 +29,12 @@ class Encoding:
 
     @property
     def prefix(self) -> bytes:
-        """What stands before each record's bytes: a zero, and the schema's id in four bytes (Confluent's wire format)."""
+        """The prefix of each record's bytes: a zero, and the schema's id in four bytes (Confluent's wire format)."""
         return b"\x00" + self.id.to_bytes(4, "big")
 
 
 def expanded(schema: str, named: str) -> object:
-    """Return a schema with each named type where it is used. Raises SpecError for one that is wrong, or has itself in it."""
+    """Return a schema with each named type expanded where it is used. Raises SpecError for a wrong or recursive schema."""
     from fastavro.schema import SchemaParseException, UnknownType, expand_schema
 
     try:
@@ -49,7 +49,7 @@ def expanded(schema: str, named: str) -> object:
 
 
 class Pin(NamedTuple):
-    """What is pinned of an encoding. `digest` is its schema's: a registry that was set up anew gives its ids once more."""
+    """The pinned part of an encoding. `digest` is its schema's: a registry that was set up again assigns the same ids again."""
 
     subject: str
     id: int
@@ -57,13 +57,13 @@ class Pin(NamedTuple):
 
 
 def digest_of(schema: str) -> str:
-    """Return the digest of a schema's JSON, however it is spaced."""
+    """Return the digest of a schema's JSON, independent of white space and the order of keys."""
     plain = json.dumps(json.loads(schema), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
 def pinned(encodings: Mapping[str, Encoding]) -> str:
-    """Return what is pinned of the encodings, by `key` and `value`. "" where there are none."""
+    """Return the pins of the encodings, by `key` and `value`, as text. "" if there are none."""
     if not encodings:
         return ""
     made = {name: Pin(one.subject, one.id, digest_of(one.schema))._asdict() for name, one in sorted(encodings.items())}
@@ -71,5 +71,5 @@ def pinned(encodings: Mapping[str, Encoding]) -> str:
 
 
 def pins(text: str) -> dict[str, Pin]:
-    """Return the pins, by `key` and `value`, of what `pinned` returned."""
+    """Return the pins, by `key` and `value`, from the text that `pinned` returned."""
     return {name: Pin(**one) for name, one in json.loads(text or "{}").items()}

@@ -1,7 +1,7 @@
-"""Whether JSON is as its schema says: asked of each record before it is sent, in the tasks, and in a preview.
+"""Checks JSON by its schema: each record before it is sent, in the tasks, and in a preview.
 
-Used by spark/worker.py and app/encodings.py. By jsonschema-rs, which knows drafts 4 to 2020-12; a schema that names none is of
-the last. Formats are asserted. Nothing is fetched: a schema stands alone. Needs the extra `eosingest[json-schema]`.
+Used by spark/worker.py and app/encodings.py. jsonschema-rs supports drafts 4 to 2020-12; a schema that names none is of the
+last. Formats are asserted. Nothing is fetched: a schema must be self-contained. Needs the extra `eosingest[json-schema]`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eosingest.records.encoding import PREFIX_BYTES
 
 
 class JsonSchemaCheck:
-    """Asks one schema. Raises SpecError where it is none; `named` says whose it is."""
+    """Checks values by one schema. Raises SpecError if it is invalid; `named` is its name in that error."""
 
     def __init__(self, schema: str, named: str) -> None:
         import jsonschema_rs
@@ -33,7 +33,7 @@ class JsonSchemaCheck:
             ) from error
 
     def why_not(self, data: bytes | None) -> str | None:
-        """Return why a framed record is not as the schema says, without its values; None where it is, or is null."""
+        """Return why a framed record does not match the schema, without its values; None if it does, or is null."""
         if data is None:
             return None
         try:
@@ -48,12 +48,12 @@ class JsonSchemaCheck:
 
 
 def checks_of(schemas: Mapping[str, str]) -> dict[str, JsonSchemaCheck]:
-    """Return what asks the schemas of `key` and `value`."""
+    """Return the checks by the schemas of `key` and `value`."""
     return {name: JsonSchemaCheck(schema, f"the schema of the {name}") for name, schema in schemas.items()}
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object. Raises ValueError for a name that is there twice: readers differ in which one they take."""
+    """Return the object. Raises ValueError for a repeated name: readers differ in which value they take."""
     made = dict(pairs)
     if len(made) < len(pairs):
         twice = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))

@@ -1,8 +1,7 @@
-"""Records that Kafka would refuse, or delete at once, found before they are produced.
+"""Finds records that Kafka would refuse, or delete at once, before they are produced.
 
-Between Spark's rows and the transaction: the task asks for the bad rows of a batch. One such record in a
-transaction would abort it on every retry; here it becomes an error with split and row, or a
-dead letter (docs/protocol.md, The task).
+Between Spark's rows and the transaction: the task calls it for the bad rows of a batch. One such record in a transaction would
+abort it on every retry; here it becomes an error with split and row, or a dead letter (docs/protocol.md, The task).
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True)
 class TopicLimits:
-    """What the topic accepts. Sizes in bytes, times in milliseconds; None where there is no limit, or it is not known.
+    """The limits of a topic. Sizes in bytes, times in milliseconds; None if there is no limit, or it is not known.
 
-    `retention_ms` is set only where records of a given time are deleted by age (`cleanup.policy` has delete, and the
-    topic keeps the producer's timestamps): then a record with an old timestamp is deleted after a run reported success.
-    `partitions` is how many the topic has.
+    `retention_ms` is set only if records of a given time are deleted by age (`cleanup.policy` has delete, and the topic keeps
+    the producer's timestamps): then a record with an old timestamp is deleted after a run reported success. `partitions` is the
+    topic's number of partitions.
     """
 
     max_message_bytes: int
@@ -81,9 +80,9 @@ def bad_rows(
     partitions: npt.NDArray[np.int32] | None = None,
     unfit: Sequence[str | None] | None = None,
 ) -> list[BadRow]:
-    """Return the rows that cannot be sent, in order, each once. All columns have the same length.
+    """Return the rows that cannot be sent, sorted by index, each once. All columns have the same length.
 
-    `sizes` are in bytes, of key, value and headers; `corrupt` and `unfit` as in `Batch`; `now_ms` is the time of day.
+    `sizes` are in bytes, of key, value and headers; `corrupt` and `unfit` as in `Batch`; `now_ms` is the current time.
     """
     found = itertools.chain(
         _corrupt(corrupt),

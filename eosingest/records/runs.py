@@ -1,4 +1,4 @@
-"""Runs of equal values in a column: the consecutive rows of a batch that are of one split."""
+"""Finds runs of equal values in a column: the consecutive rows of a batch that are of one split."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the verbs report (model.py): plain values, which cli/ renders."""
+"""Reports the results of the verbs (model.py) as plain values, which cli/ renders."""

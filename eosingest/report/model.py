@@ -1,4 +1,4 @@
-"""Results of the verbs. Plain values; cli/ renders them as text or JSON."""
+"""Defines the results of the verbs as plain values; cli/ renders them as text or JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eosingest.report.wording import Wording
 class RunReport:
     """The result of a run. `records_sent` counts the records of this run, `records_total` those of all runs of the job, by the
     offset records; `records_resent` counts other records in the topic: the old ones of items that were sent again as a whole.
-    `dead_letters` and `dead_letters_total` count the rows that went to the `dead_letter_topic` instead, None where none may.
+    `dead_letters` and `dead_letters_total` count the rows that went to the `dead_letter_topic` instead, None if there is none.
     `notes` are those of the observer, `log` is Spark's log file, None if Spark was not started.
     """
 
@@ -73,12 +73,12 @@ class RunReport:
 
 @dataclass(frozen=True)
 class PlanReport:
-    """What a run would do now, by the offsets topic up to its last stable offset. Sizes are in the source's unit.
+    """The work of a run that would begin now, by the offsets topic to its last stable offset. Sizes are in the source's unit.
 
     `items` has, per listed item, its name, size, splits, pending splits and state (done | half done | new | changed).
-    `size_to_read` is at least `size_to_send`: done splits of a half done item may be read again.
-    `split_size` is in bytes, None where items are not cut by it. `left_out` maps a reason to what the listing ignored for it:
-    the names, or their number.
+    `size_to_read` is at least `size_to_send`: done splits of a half done item may be read again. `split_size` is in bytes, None
+    if items are not cut by it. `left_out` maps a reason to the items that the listing ignored for it: their names, or their
+    number.
     """
 
     job: str
@@ -129,11 +129,11 @@ class PlanReport:
 
 @dataclass(frozen=True)
 class StatusReport:
-    """What the offsets topic has of a job. `state` is that of the control record, of run number `run`; times are UTC, as text.
+    """The state of a job in the offsets topic. `state` is the control record's, of run number `run`; times are UTC, as text.
 
     `alive`: whether the process of a run without a verdict is alive, None if it is not on this host. `said`: the errors with
     which the run ended, if this host has them (code, message, hint). `refused`: the error with which the next run would refuse
-    to begin, in the same form, or None. `gaps`: what was deleted from the source before it was read, and accepted.
+    to begin, in the same form, or None. `gaps`: data deleted from the source before it was read; the loss was accepted.
     """
 
     job: str
@@ -168,12 +168,12 @@ class StatusReport:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """What an audit of the sink topic found. `verdict` is verified, mismatch or inconclusive.
+    """The result of an audit of the sink topic. `verdict` is verified, mismatch or inconclusive.
 
     `expected` and `found` are number of records and checksum (hex); `found_late` is the part of `found` that was written after
     the job was complete. `counts` has the least number of records lost, doubled, changed, foreign. `findings` and `partitions`
-    are tables for JSON. `source_splits` is the number of splits compared with the source, None if it was not read.
-    `gaps`: as in the status. `dead_letters`: their topic, and how many are expected and found there; None without any.
+    are tables for JSON. `source_splits` is the number of splits compared with the source, None if it was not read. `gaps`: as
+    in the status. `dead_letters`: their topic, and how many are expected and found there; None without any.
     """
 
     job: str
@@ -211,8 +211,8 @@ class VerifyReport:
 class ShownRecord:
     """A record to show: of a preview (it has an `item`, and may be `corrupt` or `unfit`) or of a topic (it has an `offset`).
 
-    `decoded` has `key` and `value` as JSON, as far as they are encoded by a schema.
-    `timestamp_ms` None: the time of sending. `partition` None: the partitioner will choose.
+    `decoded` has `key` and `value` as JSON, if they are encoded by a schema. `timestamp_ms` None: the time of sending.
+    `partition` None: the partitioner will choose.
     """
 
     key: bytes | None
@@ -234,7 +234,7 @@ class ShownRecord:
 
     @property
     def time(self) -> str | None:
-        """Return the timestamp as UTC text; None if it is the time of sending, or out of the calendar's range."""
+        """Return the timestamp as UTC text, in ms if it is out of the calendar's range; None if it is the time of sending."""
         if self.timestamp_ms is None:
             return None
         try:
@@ -279,9 +279,9 @@ def _json_of(value: bytes | None) -> str | dict[str, str] | None:
 
 @dataclass(frozen=True)
 class PreviewReport:
-    """What a first run would send: the resolved schema (DDL) and the first records. `items` is the number of items.
+    """The records that a first run would send: the resolved schema (DDL) and the first records. `items` is the number of items.
 
-    `log` is Spark's log file. `takes_schema`: the spec may say the schema.
+    `log` is Spark's log file. `takes_schema`: the spec may contain a schema.
     """
 
     job: str

@@ -1,4 +1,4 @@
-"""The progress of a run and of an audit, and who is told of it. Plain values; cli/ shows them."""
+"""Defines the progress of a run and of an audit, and the observers that receive it. Plain values; cli/ shows them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """Time left at the pace so far, None while there is none."""
+        """Time left at the pace so far, None while nothing is done."""
         if not self.size_done:
             return None
         return self.seconds * (self.size_planned - self.size_done) / self.size_done
@@ -56,7 +56,7 @@ class AuditProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """Time left at the pace so far, None while there is none."""
+        """Time left at the pace so far, None while nothing is done."""
         return self.seconds * (self.planned - self.done) / self.done if self.done else None
 
 

@@ -1,4 +1,4 @@
-"""The words for a source's items in messages and reports: each kind of source provides its own."""
+"""Defines the words for a source's items in messages and reports: each kind of source provides its own."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ class Wording:
     """The words of a kind of source: used in messages and reports, and as names in JSON.
 
     `item` and `items` are the noun, one that takes the article "a": file, table, partition. `unit` is the unit of sizes: bytes,
-    rows, records. `not_named` says that an item is not listed now. `kept` is what an edit must leave unchanged to go unnoticed.
-    `later` is the key of the spec that leaves items for a later run, "" if there is none. `on_executors` is what the machines
-    of a cluster must do to read the items. `corrected` says what to do about rows that cannot be sent. `hides_keys`: positions
-    are data of the source, and are not to be shown.
+    rows, records. `not_named` says that an item is not listed now. `kept` names the properties that an unnoticed edit leaves
+    unchanged. `later` is the key of the spec that leaves items for a later run, "" if there is none. `on_executors` is what the
+    machines of a cluster must do to read the items. `corrected` is the remedy for rows that cannot be sent. `hides_keys`:
+    positions are data of the source, and must not be shown.
     """
 
     item: str

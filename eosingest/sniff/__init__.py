@@ -26,7 +26,7 @@ _BY_SUFFIX = {
     ".xml": "xml",
 }
 _MAGIC = {b"PAR1": "parquet", b"ORC": "orc", b"Obj\x01": "avro"}
-_SPACE = b"\xef\xbb\xbf \t\r\n"  # and UTF-8's mark
+_SPACE = b"\xef\xbb\xbf \t\r\n"  # includes UTF-8's byte order mark
 _NOT_READ = {
     b"PK\x03\x04": "a zip archive (or an Excel sheet)",
     b"\xfd7zXZ": "compressed with xz",
@@ -36,7 +36,7 @@ _NOT_READ = {
 
 
 def sniff(file: DataFile) -> Found:
-    """Detect what a file is. Raises FatalError for one that this version does not read, or that is damaged."""
+    """Detect a file's format and columns. Raises FatalError for a file that is damaged or that this version does not read."""
     data = opened(file)
     kind = next((kind for magic, kind in _MAGIC.items() if data.head.startswith(magic)), None)
     what = next((what for magic, what in _NOT_READ.items() if data.head.startswith(magic)), None)
@@ -48,7 +48,7 @@ def sniff(file: DataFile) -> Found:
         )
     by_name = _BY_SUFFIX.get(data.inner_suffix)
     if kind == "avro":
-        return Found("avro")  # the file has its schema, which a run reads
+        return Found("avro")  # the file contains its schema, which a run reads
     if kind is not None:
         from eosingest.sniff import footers
 

@@ -1,6 +1,6 @@
-"""Finds columns of a given schema that the data does not have although it has one of a similar name: probably misspelt.
+"""Finds probably misspelt columns of a given schema: the data lacks the column, but has one of a similar name.
 
-A run asks for them before Spark starts (app/run.py): Spark's readers give null for such a column in every row, without an
+A run checks for them before Spark starts (app/run.py): Spark's readers return null for these columns in every row, without an
 error.
 """
 
@@ -18,15 +18,15 @@ from eosingest.sniff.result import quoted
 _LOOKED_AT_BYTES = 1 << 20
 _ALIKE = 0.75
 _WITH_NAMES = ("json", "xml", "parquet", "orc")
-_BY_CASE = ("json", "xml")  # their names are matched by case; columns of Parquet and ORC not
+_BY_CASE = ("json", "xml")  # their names are case-sensitive; those of Parquet and ORC are not
 _NAMED_AT_MOST = 10
 
 
 def misspelt(file: Path, format: str, columns: Sequence[str], row_name: str | None = None) -> str | None:
     """Return a note on misspelt columns, by the file's first rows; None if there are none, or the file cannot be read.
 
-    `columns` are the names of the schema, without those that folders give. `row_name` is what the rows are called in the data,
-    where they have a name: none of that name is noted, too. Nothing is found in other formats than JSON, XML, Parquet and ORC.
+    `columns` are the names of the schema, without those that folders give. `row_name` is the rows' name in the data, if they
+    have one: if no row has it, the note says so. Only JSON, XML, Parquet and ORC are checked.
     """
     if format not in _WITH_NAMES:
         return None
@@ -80,7 +80,7 @@ def _columns(data: Opened, format: str) -> list[str]:
 
 
 def _fields(data: Opened) -> tuple[list[str], str]:
-    """Return the field names in the first rows, in their order, and words for these rows. Other rows are ignored."""
+    """Return the field names in the first rows, in their order, and a phrase for these rows. Skip lines that are no object."""
     with data.stream() as stream:
         head = stream.read(_LOOKED_AT_BYTES)
     lines = head.decode("utf-8-sig", "replace").split("\n")

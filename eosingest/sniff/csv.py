@@ -24,7 +24,7 @@ from eosingest.sniff.result import Column, Found, is_kept_by_double, same_but_fo
 _CSV: Any = pyarrow.csv
 _COMPUTE: Any = pyarrow.compute  # without its scalars: they import pandas, which takes half a second
 _SAMPLE_ROWS, _SAMPLE_CHARACTERS, _HEADER_ROWS = 2_000, 1 << 20, 200
-_FEW = 1_000  # values that are judged one by one
+_FEW = 1_000  # up to so many values are checked one by one
 _SHOWN_DIGITS = 40
 _NAMED_AT_MOST = 5
 _DELIMITERS = (",", ";", "\t", "|")
@@ -32,7 +32,7 @@ _SHOWN = ", ".join(json.dumps(delimiter) for delimiter in _DELIMITERS)
 _NUMERIC = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _NUMBER = re.compile(f"(?!-?0[0-9]){_NUMERIC.pattern}")  # no type would restore a leading zero
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
-# Numbers, among texts that pyarrow takes for doubles, of at most 15 digits: a double keeps them.
+# Numbers of at most 15 digits among texts that pyarrow parses as doubles: a double keeps their values.
 _SHORT = re.compile(r"^-?(?:[1-9](?:[0-9.]{0,13}[0-9])?|0(?:\.[0-9]{1,14})?)(?:[eE][+-]?[0-9]{1,2})?$")
 _NAME = re.compile(r"[^\W\d][^\r\n]{0,99}")
 _TYPED = re.compile(f"{_NUMERIC.pattern}|true|false")
@@ -108,9 +108,9 @@ def _rows(lines: Iterable[str], delimiter: str, escape: str, *, strict: bool = F
 
 
 def _dialect(data: Opened, sample: str, *, cut: bool) -> tuple[str, str, list[list[str]]]:
-    """Return the delimiter and escape by which all rows of a sample have as many fields, the most; and these rows.
+    """Return the delimiter and escape that split all rows of a sample into equally many fields, the most; and these rows.
 
-    Of two with as many, the one is taken by which no text stands between a closing quote and the next delimiter.
+    Of two with equally many, prefer the one without text between a closing quote and the next delimiter.
     """
     escapes = ('"', "\\") if '\\"' in sample else ('"',)
     wanted = {".tsv": "\t", ".tab": "\t", ".psv": "|"}.get(data.inner_suffix, _DELIMITERS)
@@ -161,9 +161,9 @@ def _counts_up(numbers: list[str]) -> bool:
 
 
 def _read(data: Opened, text: str, width: int, dialect: tuple[str, str], above: int, *, whole: bool) -> Iterable[Any]:
-    """Return each column of all rows, as pyarrow infers it without marks, and as texts; an empty text is null in both.
+    """Return each column as pyarrow infers it, with the marks as nulls, and as texts; an empty text is null in both.
 
-    Raises FatalError for a row of another number of fields, unless the end of the data cuts it; `above` rows are not in `text`.
+    Raises FatalError for a row with another number of fields, unless the end of the data cuts it; `above` rows precede `text`.
     """
     uneven: list[Any] = []
 
@@ -192,7 +192,7 @@ def _read(data: Opened, text: str, width: int, dialect: tuple[str, str], above: 
 def _judged(
     names: list[str], table: Iterable[Any], notes: list[str], *, quotes: bool
 ) -> tuple[list[Column], list[str]]:
-    """Return the columns, and the names of those whose values have several lines; add notes on what only the user knows."""
+    """Return the columns, and the names of those whose values have several lines; add notes on the user's choices."""
     columns: list[Column] = []
     over_lines, long = [], []
     marked: dict[str, list[str]] = {}
@@ -224,7 +224,7 @@ def _judged(
 
 
 def _type(typed: Any, texts: Any) -> tuple[str, str]:
-    """Return the type that keeps all texts, by the one that pyarrow takes them for; and the first number that none keeps.
+    """Return the type that keeps all texts, given the one that pyarrow infers, and the first number that no type keeps.
 
     Dates and times stay strings: they are strings in JSON anyway.
     """
@@ -252,6 +252,6 @@ def _unique(texts: Any) -> list[str]:
 
 
 def _is_kept(number: str) -> bool:
-    """Say whether the double that is nearest to a number has its value. Whole numbers of many digits are ids, not doubles."""
+    """Say whether the double nearest to a number has its value. Whole numbers of many digits are ids, not doubles."""
     is_id = number.lstrip("-").isdigit()
     return bool(_SHORT.fullmatch(number)) or (not is_id and is_kept_by_double(number))

@@ -1,4 +1,4 @@
-"""Parquet and ORC: the columns in the file's footer, with Spark's types, and types that Spark does not read."""
+"""Reads the columns in the footer of a Parquet or ORC file, with Spark's types; notes types that Spark does not read."""
 
 from __future__ import annotations
 

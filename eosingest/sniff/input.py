@@ -1,4 +1,4 @@
-"""A data file, decompressed as it is read: gzip, bzip2, zstd or lz4, by its suffix, as in Spark."""
+"""Opens a data file and decompresses it as it is read: gzip, bzip2, zstd or lz4, by its suffix, as in Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOKED_AT_BYTES = 64 << 20
 
 
 class DataFile(Protocol):
-    """A file as pathlib gives it, or another one with so much of that interface. Its text is what messages call it."""
+    """A pathlib.Path, or an object with this part of its interface. `str()` of it is its name in messages."""
 
     @property
     def name(self) -> str:
@@ -41,10 +41,10 @@ class DataFile(Protocol):
         """Say whether it is a folder."""
 
     def exists(self) -> bool:
-        """Say whether it is there."""
+        """Say whether it exists."""
 
     def open(self, mode: Any) -> Any:
-        """Open it, to be read by bytes."""
+        """Open it for reading bytes."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _decompressed(file: DataFile, codec: str | None) -> BinaryIO:
     if codec == "bz2":
         return cast(BinaryIO, bz2.open(raw))
     if codec == "zstd":
-        import pyarrow  # 0.2 s, which a run that only looks for misspelt columns need not spend
+        import pyarrow  # takes 0.2 s, which a run that only checks for misspelt columns need not spend
 
         return cast(BinaryIO, io.BufferedReader(pyarrow.CompressedInputStream(pyarrow.PythonFile(raw), "zstd")))
     if codec == "lz4":

@@ -1,4 +1,4 @@
-"""JSON, one record per line or one document a file: the types that all rows fit. Several records over lines are an error."""
+"""Detects types that fit all JSON rows: one record per line, or one document per file. Refuses several multi-line records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eosingest.sniff.result import Column, Found, is_kept_by_double, quoted, sam
 
 _NULL, _LONG = "null", "BIGINT of more digits than DOUBLE is sure to keep"
 _DIGITS = re.compile(r"[0-9]")
-_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")  # or a pair
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")  # or a whole pair
 _SURE_DIGITS = 15
 _JQ_VERSION = "jq 1.7 or later: earlier versions round numbers of more than 15 digits"
 _DEEPEST = 100  # levels of nesting that a schema describes; a deeper value is the STRING of its JSON
@@ -31,7 +31,7 @@ class _Array(list[Any]):
 
 
 class _NotOneTypeError(Exception):
-    """Field names that are equal to Spark."""
+    """Field names that Spark, which ignores case, considers equal."""
 
 
 def look(data: Opened) -> Found:
@@ -57,7 +57,7 @@ def look(data: Opened) -> Found:
 def _found(
     records: Iterable[dict[str, Any]], options: dict[str, str | bool], *, whole: bool, notes: tuple[str, ...] = ()
 ) -> Found:
-    """Return what holds of all records."""
+    """Return the schema that fits all records."""
     merged: Any = _Struct()
     present: dict[str, int] = {}
     rows = 0
@@ -133,7 +133,7 @@ def _refuse_other_forms(data: Opened, text: str) -> None:
 
 
 def _unused_name(stem: str) -> str:
-    """Return a name for the output of a command: no file of this folder has it, so the command overwrites nothing."""
+    """Return a name for a command's output that no file of this folder has, so that the command overwrites nothing."""
     names = itertools.chain([f"{stem}.jsonl"], (f"{stem}-{number}.jsonl" for number in itertools.count(1)))
     return next(name for name in names if not Path(name).exists())
 
@@ -210,7 +210,7 @@ def _type_of(value: Any, level: int = 0) -> Any:
 
 def _number_type(text: str) -> str:
     if not set(text) & set(".eE"):
-        # By the length first: Python's int() takes no more than 4,300 digits (sys.set_int_max_str_digits).
+        # Check the length first: Python's int() takes no more than 4,300 digits (sys.set_int_max_str_digits).
         if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
             return "STRING"
         return "BIGINT" if len(text.lstrip("-")) <= _SURE_DIGITS else _LONG

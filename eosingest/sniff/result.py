@@ -1,4 +1,4 @@
-"""What was detected of a file; columns as Spark DDL."""
+"""Defines the result of detection for a file, with columns as Spark DDL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Found:
-    """What was detected. `columns` None: Spark has to infer them, or the format has none.
+    """The result of detection. `columns` None: Spark has to infer them, or the format has none.
 
     `conf` are Spark settings without which the file cannot be read. `whole`: the whole file was read, not only its beginning.
     """
@@ -58,7 +58,7 @@ def quoted(name: str) -> str:
 
 
 def is_kept_by_double(number: str) -> bool:
-    """Say whether the double that is nearest to a number in JSON's form has its value."""
+    """Say whether the double nearest to a number, written as in JSON, has its value."""
     try:
         return Decimal(repr(float(number))) == Decimal(number)
     except InvalidOperation:  # the exponent is beyond that of any Decimal

@@ -1,6 +1,6 @@
-"""Detects an XML file's rows and their columns, for `init --from`: which elements repeat, and what is in them.
+"""Detects an XML file's rows and their columns, for `init --from`: the elements that repeat, and their contents.
 
-The rows are the elements that are most often there beside each other; the schema names all that the rows looked at have.
+The rows are the repeated elements nearest to the root. The schema has every column of the rows that were read.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})\.[0-9]{1,15}")
 _LONG = "BIGINT of more digits than DOUBLE is sure to keep"
 _SURE_DIGITS = 15
 _WORDS = ("true", "false")
-_OF_XML_ITSELF = ("xmlns", "xsi:")  # how attributes begin that say nothing of the data
+_OF_XML_ITSELF = ("xmlns", "xsi:")  # prefixes of attributes that are not data
 _WHITE = " \t\r\n"
 
 
 class _StopError(Exception):
-    """Enough was read, or what follows is not for this look."""
+    """The document is one that a run refuses."""
 
 
 @dataclass
 class _Element:
-    """All elements of one name in one place: how many there are, and what is in them."""
+    """All elements of one name in one place: their number and their contents."""
 
     count: int = 0
     most_beside: int = 0  # in one parent
@@ -42,7 +42,7 @@ class _Element:
 
 
 def _type(kinds: set[str]) -> str:
-    """Return the narrowest type of texts of several types."""
+    """Return the narrowest type that fits texts of these types."""
     if kinds and kinds <= {"BIGINT", _LONG}:
         return "BIGINT"
     return "DOUBLE" if kinds == {"BIGINT", "DOUBLE"} else next(iter(kinds)) if len(kinds) == 1 else "STRING"
@@ -97,7 +97,7 @@ def names_in(data: Opened, row_tag: str, limit: int) -> tuple[list[str], list[st
 
 
 def _rows(document: _Element) -> tuple[str, _Element]:
-    """Return the elements that repeat, nearest to the root; where none does, what the outermost single elements hold."""
+    """Return the elements that repeat, nearest to the root; if none does, the outermost element with several children."""
     ((name, element),) = document.children.items()
     best = (name, element)
     while element.children:
@@ -126,7 +126,7 @@ def _fields(element: _Element) -> list[tuple[str, str]]:
 
 
 def _read(data: Opened, limit: int) -> tuple[_Element, bool]:
-    """Return what is in the first bytes of a document, as the one child of an element of no name; and whether that is all."""
+    """Return a nameless element whose child is the root element of the first `limit` bytes, and whether these are all bytes."""
     reader = _Reader()
     try:
         with data.stream() as stream:
@@ -146,7 +146,7 @@ def _read(data: Opened, limit: int) -> tuple[_Element, bool]:
 
 
 class _Reader:
-    """What expat calls."""
+    """The handlers that expat calls."""
 
     def __init__(self) -> None:
         self.document = _Element()

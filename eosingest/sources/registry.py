@@ -1,7 +1,7 @@
-"""The kinds of sources, each registered once: by which formats a spec names it, and which modules implement it.
+"""Registers each kind of source once: the formats that name it in a spec, and the modules that implement it.
 
-These are given as `module:name` and loaded when they are needed: a run with nothing to do loads no reader, and no Spark.
-Code outside of a kind's folder reaches the kind through here alone.
+Modules are given as `module:name` and loaded when they are needed: a run with nothing to do loads no reader and no Spark.
+Code outside of a kind's folder uses the kind through this module only.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from eosingest.sources.files.formats import NAMES
 
 
 class PlannedSource(Source, Protocol):
-    """A source as the commands use it: what the protocol needs, and what is shown to people."""
+    """A source as the commands use it: with the protocol's methods, and those for output to people."""
 
     @property
     def root_as_written(self) -> str:
-        """What the names of its items are relative to, as the spec says it, for the control record."""
+        """The root of the names of its items, as written in the spec, for the control record."""
 
     def listed_only(self) -> Source:
-        """Return the source for a plan that is only shown: it reads no item to tell its version, and waits for no writer."""
+        """Return the source for a plan that is only shown: it reads no item for its version, and waits for no writer."""
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
-        """Return the names of items that do not exist any more, whether the spec names them or not."""
+        """Return the names of items that no longer exist, whether the spec names them or not."""
 
     def columns_beside(self, items: Iterable[Item]) -> tuple[str, ...]:
-        """Return the columns whose values come from an item's place (`k=v` folders), not from its data, in lower case."""
+        """Return the columns whose values come from an item's path (`k=v` folders), not from its data, in lower case."""
 
     def local_path(self, item: Item) -> Path | None:
-        """Return the item's path on this machine, None where it is no local file."""
+        """Return the item's path on this machine, None if it is no local file."""
 
     def is_read_as_one(self, item: Item) -> bool:
-        """Say whether the reader that only an audit uses cannot tell the item's splits apart."""
+        """Say whether the reader that only an audit uses cannot distinguish the item's splits."""
 
 
 @dataclass(frozen=True)
 class Kind:
     """A kind of source, with the `formats` that belong to it.
 
-    `tabled`, `made`, `scanned` and `rehearsed` are the `module:name` behind `table`, `source`, `scan` and `rehearsal`, which
-    only the kind has that trains Spark's class archive.
-    `named` is that of `data_file`, which only the kind has whose items are files.
-    `looked` is the module that looks at a source by its address alone, which only a kind has that a text can name so.
-    `in_tasks` are the modules that Spark's Python workers load to read; `clients` those of the kind's extra that they need for
-    it, with the packages that bring them.
+    `tabled`, `made`, `scanned` and `rehearsed` name, as `module:name`, the implementations of `table`, `source`, `scan` and
+    `rehearsal`. Only the kind that trains Spark's class archive has `rehearsed`.
+    `named` implements `data_file`; only the kind whose items are files has it.
+    `looked` is the module that resolves a source's address; only kinds that a text can address have it.
+    `in_tasks` are the modules that Spark's Python workers load to read; `clients` are the modules of the kind's extra that they
+    need for it, with the packages that provide them.
     """
 
     formats: tuple[str, ...]
@@ -63,7 +63,7 @@ class Kind:
     clients: Mapping[str, str] = field(default_factory=dict)
 
     def table(self) -> Any:
-        """Return the kind's `spec.tables.SourceTable`, the class. Loads pydantic."""
+        """Return the kind's class of `spec.tables.SourceTable`. Loads pydantic."""
         return _loaded(self.tabled)
 
     def source(self, table: Any, directory: Path, check: Callable[[], None]) -> PlannedSource:
@@ -72,11 +72,11 @@ class Kind:
         return made
 
     def scan(self, table: Any, records: Any, conf: Mapping[str, str]) -> Any:
-        """Make the source's `spark.scan.Scan`. `records` is what records are made by, `conf` the spec's settings of Spark."""
+        """Make the source's `spark.scan.Scan`. `records` defines the records, `conf` has the spec's settings of Spark."""
         return _loaded(self.scanned)(table, records, conf)
 
     def data_file(self, text: str) -> Any:
-        """Return the file that a text names, with the interface of `sniff.opened.DataFile`."""
+        """Return the file that a text names, with the interface of `sniff.input.DataFile`."""
         return _loaded(self.named)(text)
 
     def addressed(self) -> Any:
@@ -84,7 +84,7 @@ class Kind:
         return import_module(self.looked)
 
     def rehearsal(self) -> Any:
-        """Make the kind's `spark.training.Rehearsal`."""
+        """Make the kind's `spark.warmup.Rehearsal`."""
         return _loaded(self.rehearsed)()
 
 
@@ -132,7 +132,7 @@ def formats() -> tuple[str, ...]:
 
 
 def kind_of(format: str) -> Kind:
-    """Return the kind that has the format. Raises KeyError where none has: a spec that was loaded names no other."""
+    """Return the kind that has the format. Raises KeyError if none has it: a loaded spec names no other format."""
     return {name: kind for kind in KINDS for name in kind.formats}[format]
 
 

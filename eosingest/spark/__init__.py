@@ -1,2 +1,2 @@
-"""The Spark side, independent of the kind of source: the session (session.py), how a source is read (scan.py), the record
-columns made of its rows (record_columns.py), the job (job.py), and the code that runs in Python workers (worker.py)."""
+"""Runs Spark, for every kind of source. session.py starts Spark, scan.py defines how a source is read, record_columns.py
+computes the record columns, job.py runs the job, worker.py runs in the Python workers."""

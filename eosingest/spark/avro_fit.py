@@ -1,16 +1,16 @@
-"""Whether columns fit an Avro schema, and what a row must be like for it: known before Spark writes a byte.
+"""Checks that columns fit an Avro schema, and makes conditions for their rows, before Spark writes a byte.
 
     columns (Catalyst) ─┐
                         ├─▶ fit ─▶ Fit: the type to cast to, and a condition for each way in which a row may not fit
     schema (Avro) ──────┘
 
-Used by record_columns.py. Spark's own writer takes more than is exact: without a word it drops microseconds
-(`timestamp-millis`, and a `long` without a logical type), writes dates as plain numbers, text that is no UTF-8 as it is, or
-with other characters where it is a key of a map, and null for a field that is missing and whose default is another value.
-And it fails the whole task where one row has a null in a required field, or text that is
-no symbol of an enum. Here the first are refused by name, the others are conditions, by which a row is told apart as bad.
+Used by encoded_columns.py. Spark's own writer also writes values inexactly, without an error: it drops microseconds
+(`timestamp-millis`, and a `long` without a logical type), writes dates as plain numbers, writes text that is not UTF-8 as it
+is, or with other characters in a key of a map, and writes null for a missing field that has another default. And it fails
+the whole task if one row has a null in a required field, or text that is no symbol of an enum. This module refuses columns
+that do not fit, by name. For values that may not fit it makes conditions, which find the bad rows.
 
-Pure: it needs no JVM. Conditions are Spark SQL over the struct that is written, and hold nothing of the user's but names.
+Pure: it needs no JVM. Conditions are Spark SQL over the struct that is written; from the user they contain only names.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WHOLE = (types.ByteType, types.ShortType, types.IntegerType, types.LongType)
 _MOST_DIGITS = 38  # of a decimal in Spark
 _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 _DAY = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
-# What of the logical types of Avro 1.12 is written, by the type that it is of; a logical type that is not known is refused.
+# The logical types of Avro 1.12 that can be written, by their underlying type; any other logical type is refused.
 _LOGICAL = {
     "int": ("date", "time-millis"),
     "long": (
@@ -55,9 +55,9 @@ class Guard:
 
 @dataclass(frozen=True)
 class Fit:
-    """`target` is the type to which the struct is cast, without loss; `guards` are asked of each row before it is written.
+    """`target` is the type to which the struct is cast, without loss; `guards` are checked for each row before it is written.
 
-    `problems` say why the columns do not fit, one sentence each; where there are some, nothing can be written.
+    `problems` say why the columns do not fit, one sentence each; if there are any, nothing can be written.
     """
 
     target: types.StructType
@@ -66,9 +66,9 @@ class Fit:
 
 
 def fit(columns: types.StructType, schema: Avro, struct: str) -> Fit:
-    """Hold the columns against a record's schema, in which named types stand where they are used (`fastavro`'s expanded form).
+    """Compare the columns with a record's schema that has each named type where it is used (`fastavro`'s expanded form).
 
-    `struct` is the name of the column that has them as its fields.
+    `struct` is the name of the column whose fields they are.
     """
     found = _Found()
     if not isinstance(schema, Mapping) or schema.get("type") not in ("record", "error"):
@@ -79,7 +79,7 @@ def fit(columns: types.StructType, schema: Avro, struct: str) -> Fit:
 
 @dataclass(frozen=True)
 class _Place:
-    """A value in the struct: how SQL names it, and messages; `where` makes of a condition on it one on the whole row."""
+    """A value in the struct: its name in SQL and in messages. `where` turns a condition on it into one on the row."""
 
     sql: str
     name: str
@@ -91,27 +91,27 @@ class _Place:
         return replace(self, sql=f"{self.sql}.{quote_name(name)}", name=full)
 
     def each(self, values: str, depth: int) -> _Place:
-        """Return the place of each of the values of an array that SQL gives."""
+        """Return the place of each element of the array `values`, an SQL expression."""
         element = f"__each{depth}"
         return _Place(
             element, f"{self.name}[]", lambda condition: self.where(f"exists({values}, {element} -> {condition})")
         )
 
     def if_there(self) -> _Place:
-        """Return the place where it is not null."""
+        """Return the place for conditions that apply only if it is not null."""
         return replace(self, where=lambda condition: self.where(f"({self.sql} IS NOT NULL AND {condition})"))
 
 
 @dataclass
 class _Found:
-    """What is found on the way through a schema."""
+    """Collects the guards and problems of a schema."""
 
     guards: list[Guard] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     depth: int = 0
 
     def record(self, columns: types.StructType, schema: Mapping[str, Any], place: _Place) -> types.StructType:
-        """Match the fields by name, as Spark does: whatever their order, and whether in capitals or not."""
+        """Match the fields by name, as Spark does: in any order, ignoring case."""
         wanted = {one["name"]: one for one in schema["fields"]}
         made, met = [], set()
         for column in columns.fields:
@@ -213,7 +213,7 @@ class _Found:
         return kind
 
     def _of_this_value(self, schema: Avro, name: str, logical: str | None, place: _Place) -> None:
-        """Add what a value of this type must be like beyond its type."""
+        """Add the guards for values of this type."""
         if name == "string":
             self._guard(place, f"NOT is_valid_utf8({place.sql})", "is no UTF-8 text")
         if logical in ("timestamp-millis", "local-timestamp-millis"):
@@ -224,7 +224,7 @@ class _Found:
         elif logical == "uuid":
             self._guard(place, f"NOT ({place.sql} RLIKE '{_UUID}')", "is no UUID, as the schema says")
         elif name == "enum":
-            symbols = ", ".join(f"'{symbol}'" for symbol in schema["symbols"])  # letters, digits, underscores
+            symbols = ", ".join(f"'{symbol}'" for symbol in schema["symbols"])  # only A-Z, a-z, 0-9 and _
             self._guard(place, f"{place.sql} NOT IN ({symbols})", "is none of the symbols that the schema's enum has")
         elif name == "fixed":
             size = int(schema["size"])
@@ -237,7 +237,7 @@ class _Found:
 
 
 def _may_be_missing(one: Mapping[str, Any]) -> bool:
-    """Whether Spark's null for a field that no column gives is what a reader of the schema expects: its default is null."""
+    """Say whether a field may have no column: Spark writes null, which readers expect if the field's default is null."""
     return "default" in one and one["default"] is None
 
 
@@ -261,12 +261,12 @@ def _only(*kinds: type[types.DataType]) -> Callable[[types.DataType], types.Data
 
 
 def _into(made: types.DataType, *kinds: type[types.DataType]) -> Callable[[types.DataType], types.DataType | None]:
-    """Match one of these types, all of whose values the type that it is cast to has."""
+    """Match one of these types; cast it to `made`, which has all of its values."""
     return lambda kind: made if isinstance(kind, kinds) else None
 
 
 _TEXT = _into(types.StringType(), types.StringType, types.VarcharType, types.CharType)
-# By Avro's type and logical type; what has parts of its own is in `_of_parts`.
+# By Avro's type and logical type; types with parts are in `_of_parts`.
 _SIMPLE: dict[tuple[str, str | None], Callable[[types.DataType], types.DataType | None]] = {
     ("boolean", None): _only(types.BooleanType),
     ("int", None): _into(types.IntegerType(), *_WHOLE[:3]),

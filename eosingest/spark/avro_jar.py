@@ -1,6 +1,6 @@
-"""The jar with Spark's function `to_avro`, spark-avro: 90 KB of glue, fetched once and pinned; the writer is in Spark's own.
+"""Fetches spark-avro, the jar with Spark's function `to_avro`, once: 90 KB, pinned; the writer is in Spark's own jars.
 
-Used where a key or a value is encoded by a schema (encoded_columns.py).
+Used if a key or a value is in Avro (encoded_columns.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eosingest.spark import spark_defaults
 
 _FETCH_S = 120.0
 _OF_4_2 = ("4.2.0", "4c186cedc03cbe4ee356a94b32232b347ef48611c3209400b3a77e4fe4abff4f")
-# By Spark's minor version: the newest that Maven Central has for it, and its SHA-256.
+# By Spark's minor version: the newest jar for it at Maven Central, and its SHA-256.
 _JARS = {
     "4.0": ("4.0.2", "fd102b6c6754f72f53a01ac882f0da2b1a6f9f02127647ac3e1f0ca951d4433b"),
     "4.1": ("4.1.1", "6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d"),
@@ -28,10 +28,10 @@ _PACKAGES = (
 
 
 def jars(conf: Mapping[str, str]) -> list[str]:
-    """Return the path of the jar, fetched once.
+    """Return the path of the jar, fetched once, in a list.
 
-    None where the spec's `conf` names one, or pyspark's own jars have it; nor under spark-submit, whose JVM has its class path
-    already. Raises the errors of `ivy.fetched`, and FatalError for a Spark for which none is pinned.
+    The list is empty if the spec's `conf` names one or pyspark has it, and under spark-submit, whose JVM already has its class
+    path. Raises the errors of `ivy.fetched`, and FatalError for a Spark for which none is pinned.
     """
     if (
         any("spark-avro" in value for value in conf.values())

@@ -1,4 +1,4 @@
-"""Why Spark failed, in one line: the innermost cause of a JVM error that has a readable message.
+"""Finds why Spark failed, in one line: the innermost cause of a JVM error that has a readable message.
 
 Spark wraps the exception of a task or a reader: "Job aborted …", `FAILED_READ_FILE.NO_HINT`, an `UncheckedIOException`. The
 message that a user needs is at the bottom of the "Caused by" chain. failures.py makes our errors from it.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-# Not that of any exception in a Python worker (pyspark 4.3 has one), which says nothing of the data.
+# Except PYTHON_EXCEPTION, for any exception of a Python worker (pyspark 4.3), which says nothing of the data.
 _ERROR_CLASS = re.compile(r"\[(?!PYTHON_EXCEPTION\])([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] (.+)")
 # A throwable as Java prints it: at the beginning of a line, after "Caused by:", or after py4j's ": ".
 _THROWABLE = re.compile(r"^(?:\s*Caused by: |: )?((?:[a-z]\w*\.)+[A-Z][\w$]*)(?:: (.*))?$")
@@ -36,7 +36,7 @@ _LASTING = re.compile(
 
 
 def text_of(error: BaseException) -> str:
-    """Return the whole text of a JVM error, its causes included: pyspark keeps the causes of some errors in another field."""
+    """Return the whole text of a JVM error with its causes: pyspark keeps the causes of some errors in another field."""
     return f"{error}\n{getattr(error, '_stackTrace', '') or ''}"
 
 

@@ -1,4 +1,4 @@
-"""The class data archive (CDS, JEP 350) of Spark: a JVM maps its classes into memory instead of loading and verifying them.
+"""Manages Spark's class data archive (CDS, JEP 350): a JVM maps it into memory instead of loading and verifying classes.
 
 It is written once for the installed Java and pyspark (prepare.py); jvm.py passes it to the JVM of every local Spark. Its name
 contains a hash of Java and the jars, so that after a change of either no archive is found and a new one is written. If the JVM
@@ -24,7 +24,7 @@ from eosingest.spark import spark_defaults
 
 _WRITE = "-XX:ArchiveClassesAtExit="
 _USE = "-XX:SharedArchiveFile="
-_KEPT = 3  # archives, of 160 MiB each: every environment of Python has one of its own
+_KEPT = 3  # archives, of 160 MiB each: one for each Python environment
 _FAILURE_KEPT_S = 86_400.0
 
 
@@ -35,7 +35,7 @@ def find() -> Path | None:
     """
     place, stem = _place()
     for archive in place.glob(f"{stem}-*.jsa"):
-        with contextlib.suppress(FileNotFoundError):  # `prepare` has just put another one in its place
+        with contextlib.suppress(FileNotFoundError):  # `prepare` has just replaced it
             if archive.stem == f"{stem}-{archive.stat().st_size}":
                 return archive
     return None
@@ -72,7 +72,7 @@ def keep(fresh: Path) -> Path:
 
 
 def _used(archive: Path) -> float:
-    """Return when an archive was used last: `option_to_use` notes it as the file's time."""
+    """Return when an archive was used last: `option_to_use` sets it as the file's time."""
     try:
         return archive.stat().st_mtime
     except OSError:
@@ -85,7 +85,7 @@ def folder() -> Path:
 
 
 def stem() -> str:
-    """Return what the archive's name begins with: it changes with Java, pyspark, and Spark's jars."""
+    """Return the beginning of the archive's name: it changes with Java, pyspark, and Spark's jars."""
     return _place()[1]
 
 

@@ -1,7 +1,7 @@
-"""The state of a cluster: is the master reachable, how many executors have registered, what does Spark's log say of failures.
+"""Inspects a cluster: whether its master answers, how many executors are registered, which failures Spark's log reports.
 
 Used by session.py, which starts Spark, and executors.py, which waits for executors. Spark reports most problems of a cluster
-in its log only, or not at all: with a master that does not answer, it fails after minutes with "stopped SparkContext".
+only in its log, or not at all: if the master does not answer, Spark fails after minutes with "stopped SparkContext".
 """
 
 from __future__ import annotations
@@ -138,10 +138,10 @@ def _tail(log_file: Path | None) -> str:
 
 
 class Bound:
-    """A timeout for a blocking call of the JVM: when it expires the JVM is ended, and so the call returns."""
+    """A timeout for a blocking call of the JVM: when it expires, the JVM is terminated, so the call returns."""
 
     def __init__(self, process: Any, seconds: float) -> None:
-        """Set the timeout; `running` starts it. With `process` None there is no JVM of ours to end, and no timeout."""
+        """Set the timeout; `running` starts it. If `process` is None, there is no JVM to end, and no timeout."""
         self._process = process
         self.expired = False
         self._timer = threading.Timer(seconds, self._end)
@@ -149,7 +149,7 @@ class Bound:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Apply the timeout to the body. `expired` tells whether it ended the JVM."""
+        """Apply the timeout to the body. `expired` says whether it ended the JVM."""
         if self._process is not None:
             self._timer.start()
         try:

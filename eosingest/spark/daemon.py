@@ -1,7 +1,7 @@
-"""The daemon from which a local Spark forks its Python workers, with everything that a task needs already imported.
+"""Runs the daemon from which a local Spark forks its Python workers, with all imports of a task already done.
 
 pyspark's own daemon imports nothing, so each worker would spend half a second on imports, in a run that may last seconds.
-Set as `spark.python.daemon.module` (jvm.py). No Kafka client is made here: librdkafka's threads do not survive a fork.
+jvm.py sets it as `spark.python.daemon.module`. It creates no Kafka client: librdkafka's threads do not survive a fork.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def forget_archives() -> None:
 def keep_freed_memory() -> None:
     """Have glibc reuse freed memory instead of returning it to the kernel, which costs page faults at the next allocation.
 
-    Code that scans text in pieces of 256 KiB spends half of its time on these (docs/performance.md). Another C library has no
-    such function, or ignores it.
+    Code that scans text in pieces of 256 KiB spends half of its time on these (docs/performance.md). Other C libraries lack
+    `mallopt`, or ignore it.
     """
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt

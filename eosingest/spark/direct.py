@@ -1,9 +1,9 @@
-"""Splits that Python tasks read themselves, without the JVM: how splits are assigned to tasks, and the tasks' input.
+"""Assigns splits to tasks that read them in Python, without the JVM, and provides the tasks' input.
 
     planned splits ─▶ deal: a tuple of them for each task ─▶ DirectInputs, in the task ─▶ reader.read(split) ─▶ task.py
 
-Each kind of source reads its splits by a `DirectReader`; this module knows no kind. The alternative is worker.ArrowInputs,
-whose rows Spark computes. Both give the same records and receipts; only this one also reports where a split ends.
+Each kind of source reads its splits with a `DirectReader`; this module depends on no kind. The alternative is
+worker.ArrowInputs, whose rows Spark computes. Both give the same records and receipts; only this one reports a split's end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eosingest.spark.read_ahead import ReadAhead
 
 
 class DirectSplit(Protocol):
-    """A planned split with what else its reader needs. Pickled and sent to the task that reads it."""
+    """A planned split, with further data for its reader. Pickled and sent to the task that reads it."""
 
     @property
     def key(self) -> int:
@@ -36,12 +36,12 @@ class DirectReader(Protocol):
     """Reads the splits of a kind of source in a task. Pickled and sent to the tasks."""
 
     def read(self, split: Any, committed: OffsetRecord | None, longest: int) -> Iterator[Batch]:
-        """Yield the rows of a split (of the reader's own DirectSplit class) from the first on, each batch with `first_row`.
+        """Yield the rows of a split (of the reader's own DirectSplit class), from its first row, each batch with `first_row`.
 
-        Rows that are `committed` already are read too: the task proves that they are the rows that were sent. A row longer
+        Rows that are already `committed` are read too: the task proves that they are the rows that were sent. A row longer
         than `longest` bytes can never be sent, so its rest need not be read. The iterator ends only at the end of the split.
-        Raises ChangedError if the source is not what was planned, FatalError if it can never be read, OSError if it cannot
-        be read now.
+        Raises ChangedError if the source differs from the plan, FatalError if it can never be read, OSError if it cannot be
+        read now.
         """
 
 
@@ -71,7 +71,7 @@ class DirectInputs:
     ) -> None:
         """Read nothing yet: the committed positions are not known before `begin`. `longest` as in `DirectReader.read`.
 
-        `whole`: say behind the last split that all were given.
+        `whole`: return Signal.ALL after the last split.
         """
         self._reader = reader
         self._splits = splits

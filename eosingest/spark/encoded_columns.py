@@ -1,9 +1,9 @@
-"""The bytes of a key or a value in Avro: a struct of the row's columns, held against the schema, written by Spark's `to_avro`.
+"""Encodes keys and values in Avro: a struct of the row's columns, checked against the schema, written by Spark's `to_avro`.
 
     columns ─▶ struct ─▶ fit (avro_fit.py) ─▶ cast ─▶ a zero, the schema's id, to_avro
-                                      └─▶ why a row does not fit, in words: such a row is bad, and is never written
+                                      └─▶ the reason why a row does not fit: the row is bad, and is never written
 
-Used by record_columns.py. `to_avro` is in the jar spark-avro (avro_jar.py); its writer is in Spark's own.
+Used by record_columns.py. `to_avro` is in the jar spark-avro (avro_jar.py); its writer is in Spark's own jars.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _NAMED_AT_MOST = 5
 
 @dataclass(frozen=True)
 class Encoded:
-    """`rows` with the struct as a further column; the record's `value`, null where the struct is, JSON of an unfit row.
+    """`rows` with the struct as a further column; the encoded `value`: null where the struct is null, JSON for an unfit row.
 
-    `unfit` says why it does not, null where it does; None where every row fits.
+    `unfit` is the reason why a row does not fit, null where it fits; None if every row fits.
     """
 
     rows: DataFrame
@@ -38,9 +38,9 @@ class Encoded:
 def encoded(
     rows: DataFrame, where: str, encoding: Encoding, columns: Sequence[str], named: Callable[[str, str], Column]
 ) -> Encoded:
-    """Return what `encoding` makes of each row. `named` makes the column of an expression, and names `where` if it cannot.
+    """Return the column that `encoding` defines. `named` makes the column of an expression; its errors name `where`.
 
-    Raises SpecError where it is no struct, or the struct does not fit the schema, with what to write.
+    Raises SpecError, with what to write, if the expression is no struct, or it does not fit the schema.
     """
     struct = f"__eosingest_{where.rpartition('.')[2]}_struct"
     with_struct = rows.withColumn(struct, named(where, expand_star(encoding.expression, columns)))
@@ -67,12 +67,12 @@ def _bytes(encoding: Encoding, fitted: Column, struct: str, unfit: Column | None
     made = functions.when(fits, functions.concat(literal(encoding.prefix), datum))
     if unfit is None:
         return made
-    # Never sent to the topic: what a dead letter shows of the row.
+    # Never sent to the topic: a dead letter shows the row in this form.
     return made.when(unfit.isNotNull(), functions.to_json(functions.col(struct)).cast("binary"))
 
 
 def _cast(column: Column, kind: DataType, target: DataType) -> Column:
-    """Cast what differs, part by part: the cast of a whole struct hides what it does to a time (volatile_casts.py)."""
+    """Cast the parts that differ one by one: the cast of a whole struct hides casts to times (volatile_casts.py)."""
     if kind == target:
         return column
     if isinstance(kind, StructType) and isinstance(target, StructType):
@@ -89,7 +89,7 @@ def _cast(column: Column, kind: DataType, target: DataType) -> Column:
 
 
 def _reason(guards: Sequence[Guard], struct: str) -> Column | None:
-    """Return the reason of the first guard that is true, null where none is, as for a struct that is null."""
+    """Return the reason of the first guard that is true; null if none is, or if the struct is null."""
     if not guards:
         return None
     reason = functions.when(functions.col(struct).isNull(), None)

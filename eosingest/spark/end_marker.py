@@ -1,9 +1,9 @@
-"""Adds a last row that Spark computes after all others, where one transaction has everything: the proof that they all came.
+"""Adds, for a job in one transaction, a last row that Spark computes after all others: the proof that all rows arrived.
 
     records ─▶ one partition ─▶ + end row ─▶ Arrow batches ─▶ until_end ─▶ worker.ArrowInputs
 
-A task in Python sees a normal end of its input also where the JVM failed or was cancelled, and may not commit all on that. The
-JVM computes this row behind the last row of the last partition: whoever has it has had all of them.
+A normal end of its input proves nothing to a Python task, which sees it also if the JVM failed or was cancelled. The JVM
+computes this row after the last row of the last partition: a task that has received it has received all rows.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from eosingest.spark.without_pandas import literal
 
 
 def with_end_row(records: DataFrame) -> DataFrame:
-    """Return the record columns (record_columns.py) in one partition, and behind all of them a row without a split.
+    """Return the record columns (record_columns.py) in one partition, followed by a row without a split.
 
-    A union has the partitions of its first part before those of its second; each part has one here, and stays one.
+    A union has the partitions of its first part before those of its second; here each part has one, and so has the result.
     """
     end = records.sparkSession.range(0, 1, 1, 1).select(literal(None).cast("bigint").alias(SPLIT))
     return records.coalesce(1).unionByName(end, allowMissingColumns=True).coalesce(1)
 
 
 def until_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | Signal]:
-    """Yield the batches without the end row, and Signal.ALL when nothing came behind it.
+    """Yield the batches without the end row, then Signal.ALL if the end row was the last one.
 
-    Raises FatalError where something did: then the order is not the one that the proof rests on.
+    Raises FatalError if rows follow it: then the order is not the one on which the proof rests.
     """
     ended = False
     for batch in batches:

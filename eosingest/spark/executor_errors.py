@@ -1,7 +1,7 @@
-"""Maps executors whose Python cannot run our tasks to errors, from the probe's answers (probe.py) or Spark's own error.
+"""Makes the errors for executors whose Python cannot run our tasks, from the probe's results (probe.py) or Spark's error.
 
-Used by executors.py, which sends the probe, and by launcher and audit, whose jobs may fail of it. A retry does not help: the
-exit code is 7.
+Used by executors.py, which sends the probe, and by launcher and audit, whose jobs may fail with them. A retry does not help:
+the exit code is 7.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from eosingest.errors import FatalError
 from eosingest.spark.probe import Found
 
 _VERSIONS = re.compile(r"Python in worker has different version: (.+?) than that in driver: ([^\s,]+)")
-# ENOENT, EPERM, EACCES and ENOEXEC: there is no such program. Other errors (EAGAIN, ENOMEM) may be gone at a retry.
+# ENOENT, EPERM, EACCES and ENOEXEC: the program cannot be run. Other errors (EAGAIN, ENOMEM) may not recur at a retry.
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"[^\n]*?error=(?:1|2|8|13), ([^\n]+)')
 _NO_DAEMON = re.compile(r"pyspark\.daemon's (?:stdout|standard output)")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")

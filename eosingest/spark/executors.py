@@ -1,4 +1,4 @@
-"""The executors of a cluster: wait for them, check their Python, and watch during the job that not all of them are lost.
+"""Waits for the executors of a cluster, checks their Python, and detects if all of them are lost during the job.
 
 session.py starts Spark; launcher, audit and preview call `ready` before they use it. A local Spark needs none of this: its
 tasks run in the driver's JVM and in this Python.
@@ -31,12 +31,12 @@ _NO_EXECUTORS = "no-executors"
 _LOST = ("ExecutorLostFailure", "SparkContext was shut down", "stopped SparkContext", "cancelled because SparkContext")
 
 
-# ---- what was requested ---------------------------------------------------------------------------------------------
+# ---- requested executors --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the settings request of the cluster. `executors` and `slots` are None if no setting gives a number; `most` is
+    """The executors that the settings request. `executors` and `slots` are None if no setting gives a number; `most` is
     maxExecutors of dynamic allocation, `slots_each` the slots of one executor, `words` its size for messages.
     """
 
@@ -48,7 +48,7 @@ class Asked:
     words: str
 
     def met_by(self, seen: Registered) -> bool:
-        """Say whether the number of executors, or else of slots, that was requested is registered."""
+        """Say whether the requested number of executors, or else of slots, is registered."""
         if self.executors is not None:
             return seen.executors >= self.executors
         return self.slots is not None and seen.slots >= self.slots
@@ -93,7 +93,7 @@ def _words(memory: str, cores: int | None) -> str:
 
 
 def most_tasks(spark: session.Spark) -> int:
-    """Return how many tasks can run at a time, with dynamic allocation once it has all executors that it may request."""
+    """Return how many tasks can run at a time; with dynamic allocation, on all executors that it may request."""
     context = spark.context
     if is_local(spark.master) or context._conf.get("spark.default.parallelism") is not None:
         return int(context.defaultParallelism)
@@ -112,8 +112,8 @@ def tasks_for(wanted: Asked, seen: Registered) -> int:
 
 
 class Watch:
-    """Checks that at least one executor is registered; gives up after `wait_s` seconds without one. `note` takes what it
-    says meanwhile.
+    """Checks that at least one executor is registered; raises an error after `wait_s` seconds without one. `note` receives
+    its messages.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Watch:
         self._since = self._said = now()
 
     def look(self) -> Registered:
-        """Return the registered executors. Raises TemporaryError after `wait_s` without one, FatalError if none fits a task."""
+        """Return the registered executors. Raises, after `wait_s`, TemporaryError if there is none, FatalError if none fits."""
         seen, now = self._seen(), self._now()
         if seen.executors and seen.slots:
             self._since = self._said = now
@@ -202,7 +202,7 @@ def watch_of(spark: session.Spark, wait_s: float, note: Callable[[str], None]) -
 
 
 def _look_around(spark: session.Spark, watch: Watch, tasks: int) -> list[Found]:
-    """Run the probe in this many tasks and return its answers. Raises what `ready` raises."""
+    """Run the probe in this many tasks; return its results. Raises what `ready` raises."""
     found: list[Found] = []
     errors: list[Exception] = []
 
@@ -220,7 +220,7 @@ def _look_around(spark: session.Spark, watch: Watch, tasks: int) -> list[Found]:
             break
         try:
             watch.look()
-        except failures.FROM_THE_JVM:  # Spark has stopped: the job's own error says why
+        except failures.FROM_THE_JVM:  # Spark has stopped: the job's error says why
             job.join(_SAY_AFTER_S)
             break
     if errors or job.is_alive():
@@ -248,7 +248,7 @@ def _failed(spark: session.Spark, error: Exception) -> Exception:
 
 
 def _all_there(spark: session.Spark, watch: Watch, wait_s: float, note: Callable[[str], None]) -> Registered:
-    """Wait until all requested executors are registered; after a while go on with those that are."""
+    """Wait until all requested executors are registered; after a while, continue without the rest."""
     wanted = asked(spark.master, spark.context._conf.get)
     key = "spark.scheduler.maxRegisteredResourcesWaitingTime"
     patience = min(wait_s, spark.context._jsc.sc().conf().getTimeAsSeconds(key, _ALL_S))
@@ -272,7 +272,7 @@ def _all_there(spark: session.Spark, watch: Watch, wait_s: float, note: Callable
 
 
 class LossWatch:
-    """Watches the executors of a running job in a thread of its own: `error` is set if all are lost and none is replaced."""
+    """Watches the executors of a running job in a separate thread: `error` is set if all are lost and none is replaced."""
 
     def __init__(self, watch: Watch, every_s: float = _WATCH_EVERY_S) -> None:
         """Start watching, every `every_s` seconds."""
@@ -292,7 +292,7 @@ class LossWatch:
             except EosingestError as error:
                 self.error = error
                 return
-            except Exception:  # the JVM is gone, or Spark has stopped: the job's own error says so
+            except Exception:  # the JVM or Spark has ended: the job's error says so
                 return
 
 

@@ -1,7 +1,7 @@
-"""Makes our errors of Spark's failures: it did not start, its JVM ended, a job failed.
+"""Converts Spark's failures to our errors: Spark did not start, its JVM ended, a job failed.
 
-session, launcher, preview and audit raise the errors that are made here. causes.py finds the reason in Spark's text;
-executor_errors.py recognises a Python on executors that cannot run our tasks.
+Session, launcher, preview and audit raise these errors. causes.py finds the reason in Spark's text; executor_errors.py
+recognises a Python on executors that cannot run our tasks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from eosingest.protocol import pins
 from eosingest.spark import causes, cluster
 from eosingest.spark.executor_errors import environment_error
 
-# What a call of the JVM raises; py4j raises ConnectionError when it has no connection left.
+# Raised by calls of the JVM; py4j raises ConnectionError when it has no connection left.
 FROM_THE_JVM = (Py4JError, PySparkException, ConnectionError)
 BAD_HEADER = "CSV header does not conform to the schema"
 NAMES_AS_IN_THE_HEADER = "give source.schema the header's names in their order, or leave it out to have it inferred"
@@ -89,7 +89,7 @@ def of_a_run(
     """Make the error for a failed Spark step or job of a run: bad data is fatal, most other failures may be retried.
 
     `process` is Spark's JVM, None if we did not start it; `items_named_in` returns the items that an error text is about,
-    `of_source` the error for what such a text says of the source itself (`scan.Scan.failure_of`).
+    `of_source` the error for a failure of the source itself in the text (`scan.Scan.failure_of`).
     """
     text = causes.text_of(error)
     log = log_hint(log_file)
@@ -131,7 +131,7 @@ def of_a_run(
 
 
 def in_words(error: EosingestError) -> str:
-    """Return a reader's error as JSON: the message of the worker's exception, which `by_a_reader` reads back in the driver."""
+    """Return a reader's error as JSON, the message of the worker's exception; `by_a_reader` reads it in the driver."""
     said = {"error": type(error).__name__, "message": error.message, "code": error.code, "hint": error.hint}
     return json.dumps({**said, "item": error.item})
 

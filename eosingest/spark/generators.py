@@ -1,6 +1,6 @@
-"""Generators such as `explode` over rows that could not be parsed: each of these gives one row of nulls, and is not lost.
+"""Guards generators such as `explode` against losing rows that could not be parsed: each of these gives one row of nulls.
 
-A generator makes no row of a null array. For record_columns.py; Spark's parser is asked through py4j, by its internal API.
+A generator makes no row from a null array. Used by record_columns.py. Calls Spark's parser through py4j, by its internal API.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.sql.types import ArrayType, MapType
 
 from eosingest.spark.without_pandas import literal
 
-# Those that make a row of each element. Others (stack, json_tuple) make rows of anything.
+# Those that make a row from each element. Others (stack, json_tuple) make rows from any arguments.
 _BY_ELEMENT: dict[str, Callable[[Column], Column]] = {
     "explode": functions.explode,
     "explode_outer": functions.explode_outer,
@@ -28,8 +28,8 @@ _OF_A_MAP = {"explode": "inline", "explode_outer": "inline_outer"}
 def guarded(rows: DataFrame, expression: str, corrupt: str) -> Column | None:
     """Return the expression's generator so that a row whose column `corrupt` is not null gives one row, of nulls.
 
-    None where the expression has no generator at its top, or one that this is not known for. Raises what Spark raises for an
-    expression that is wrong.
+    None if the expression has no generator at its top, or one that cannot be guarded. Raises what Spark raises for an invalid
+    expression.
     """
     names, call = _unaliased(_parsed(rows.sparkSession, expression))
     if call.getClass().getSimpleName() != "UnresolvedFunction" or call.arguments().size() != 1:
@@ -50,7 +50,7 @@ def guarded(rows: DataFrame, expression: str, corrupt: str) -> Column | None:
 
 
 def _unaliased(expression: Any) -> tuple[tuple[str, ...], Any]:
-    """Return the names behind AS, and the expression before it."""
+    """Return the names after AS, and the expression before it."""
     kind = expression.getClass().getSimpleName()
     if kind == "Alias":
         return (str(expression.name()),), expression.child()

@@ -1,4 +1,4 @@
-"""Spark as the driver sees it (`driver_contract.Launcher`): prepare the DataFrame, run the job, say how it ended."""
+"""Implements `driver_contract.Launcher`: prepares the DataFrame, runs the Spark job, reports how it ended."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def to_nobody(_: str) -> None:
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """How Spark is started and what it reads. `note` takes one line of progress for the user. `whole` as in `TaskSettings`."""
+    """How Spark starts and what it reads. `note` receives a line of progress for the user. `whole` as in `TaskSettings`."""
 
     job: str
     master: str
@@ -53,14 +53,14 @@ class SparkSettings:
     whole: bool = False
 
     def boot(self, split_size: int) -> dict[str, str]:
-        """Return the settings that its JVM is started with."""
+        """Return the settings that its JVM starts with."""
         return session.settings_of(self.master, self.conf, self.scan.spark_conf(split_size), self._jars())
 
     def _jars(self) -> Sequence[str]:
         return avro_jar.jars(self.conf) if self.records.is_avro else ()
 
     def start(self, split_size: int) -> session.Spark:
-        """Start Spark, for a source that is cut by `split_size`; see `session.start`."""
+        """Start Spark, for a source with splits of `split_size`; see `session.start`."""
         return session.start(
             job=self.job,
             master=self.master,
@@ -90,7 +90,7 @@ class SparkLauncher:
     def prepare(self, plan: Plan, schema: str | None, *, same_items: bool) -> Prepared:
         """Start Spark, make the DataFrame, check that its plan is narrow and reads each planned split once.
 
-        `schema` is the pinned one, as DDL. `same_items`: the item list is the one that it was last checked against.
+        `schema` is the pinned one, as DDL. `same_items`: it was last checked against this same list of items.
         A signal ends the wait at once. Raises the errors of errors.py.
         """
         return interruptible.in_thread(
@@ -98,7 +98,7 @@ class SparkLauncher:
         )
 
     def _prepare(self, plan: Plan, schema: str | None, same_items: bool) -> Prepared:
-        # Here and below: these import what tasks need, and Kafka's client; a preview has no tasks.
+        # Imported here and below, since they import Kafka's client and what tasks need; a preview has no tasks.
         from eosingest.spark.reading import direct_reading, frame_reading
 
         settings, scan = self._settings, self._settings.scan
@@ -132,7 +132,7 @@ class SparkLauncher:
             raise explained from error
 
     def start(self, task_settings: TaskSettings) -> None:
-        """Start the job in a thread of its own; there also a JVM that has ended meanwhile shows as the job's failure."""
+        """Start the job in a separate thread; if the JVM has ended meanwhile, the job's failure reports it."""
         assert self._reading is not None, "prepare comes first"
         settings = self._settings
         if not is_local(settings.master):
@@ -173,8 +173,8 @@ class SparkLauncher:
     def poll(self, timeout_s: float) -> JobResult | None:
         """Wait `timeout_s` seconds for the job's end; None if it still runs.
 
-        The outcomes come from the accumulator, which has those of successful tasks also when the job failed, and may have
-        those of another run (`JobResult.of_run`).
+        The accumulator has the outcomes of successful tasks, also if the job failed. It may have outcomes of another run
+        (`JobResult.of_run`).
         """
         assert self._thread is not None, "start comes first"
         self._thread.join(timeout_s)
@@ -186,7 +186,7 @@ class SparkLauncher:
         told = self._outcomes.value if self._outcomes is not None else []
         outcomes = [Outcome.from_json(loads(text)) for text in told]
         if lost is None and self._error is None and is_local(self._settings.master):
-            self._spark.begin_to_stop()  # while the driver finds the verdict, which needs no Spark
+            self._spark.begin_to_stop()  # while the driver determines the verdict, without Spark
         return JobResult(outcomes, lost or self._error)
 
     def cancel(self) -> None:
@@ -196,7 +196,7 @@ class SparkLauncher:
         canceller.join(_CANCEL_WAIT_S)
 
     def _cancel_all(self) -> None:
-        with contextlib.suppress(Exception):  # the JVM may be gone: then no task runs
+        with contextlib.suppress(Exception):  # the JVM may have ended: then no task runs
             while self._thread is not None and self._thread.is_alive():
                 self._spark.context.cancelAllJobs()
                 self._thread.join(_CANCEL_EVERY_S)

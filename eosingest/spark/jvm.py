@@ -1,6 +1,6 @@
-"""How Spark's JVM is started: its options, its environment, and where its output goes.
+"""Defines how Spark's JVM starts: its options, its environment, and the destination of its output.
 
-Used by session.py, which starts it, and by warmup.py and prepare.py, which ask whether it uses the class data archive. Time
+Used by session.py, which starts it, by warm/, and by prepare.py, which checks whether it uses the class data archive. Time
 zone, locale and encoding are fixed, since this JVM computes the records.
 """
 
@@ -36,13 +36,13 @@ _AT_START = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "sp
 def java_options(master: str, conf: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
     """Return the extraJavaOptions of driver and executors, which fix the JVM's time zone, locale and encoding.
 
-    Ours come last, after those of the spec, or of the site's spark-defaults.conf (`defaults`), which ours would replace.
+    Our options follow those of the spec, or of the site's spark-defaults.conf (`defaults`), which they would replace otherwise.
 
     ORC's timestamps without a zone are read in the JVM's zone, not the session's (measured); upper() follows the JVM's locale.
 
     A local Spark that runs for seconds in a heap of 1 GiB takes a tenth less time with the parallel collector than with the
     default, G1 (docs/performance.md). A collector that the user chose stays: a JVM with two collectors does not start.
-    Without an initial metaspace size the JVM does a full collection while Spark starts, to make room for more classes.
+    Without an initial metaspace size the JVM runs a full collection while Spark starts, to make room for more classes.
     """
     told = {**defaults, **conf}
     options = {key: f"{told.get(key, '')} {SAME_EVERYWHERE}".strip() for key in (_DRIVER_OPTIONS, _EXECUTOR_OPTIONS)}
@@ -75,7 +75,7 @@ def takes_archive(master: str, conf: Mapping[str, str]) -> bool:
 
 
 def local_settings(master: str) -> dict[str, str]:
-    """Return the settings of a local Spark only: all on the loopback address, so that no host name must resolve; our daemon."""
+    """Return the settings for a local Spark only: the loopback address, so that no host name must resolve, and our daemon."""
     if not is_local(master):
         return {}
     return {
@@ -86,10 +86,10 @@ def local_settings(master: str) -> dict[str, str]:
 
 
 def with_jars(master: str, conf: Mapping[str, str], large: str, small: Sequence[str]) -> dict[str, str]:
-    """Return the settings for jars beside those of the spec: `large` ones, whose paths are joined by commas, and `small` ones.
+    """Return the settings for jars in addition to the spec's: `large` ones, as paths joined by commas, and `small` ones.
 
-    A local Spark has large ones on its class path: `spark.jars` are copied for each run. With any on the class path the archive
-    of Spark's classes does not fit (class_archive.py).
+    A local Spark has the large jars on its class path, since `spark.jars` are copied for each run. With them on it,
+    the archive of Spark's classes does not fit (class_archive.py).
     """
     made, copied = dict[str, str](), [*small]
     if large and is_local(master):
@@ -104,8 +104,8 @@ def with_jars(master: str, conf: Mapping[str, str], large: str, small: Sequence[
 def prepare_environment(master: str, conf: Mapping[str, str]) -> None:
     """Set the environment variables of Spark's JVM and its Python workers.
 
-    Workers of a local Spark run this interpreter and this package, whatever the working folder. Those of a cluster run
-    spark.pyspark.python, which overrides PYSPARK_PYTHON as with spark-submit: pyspark itself reads the environment only.
+    Workers of a local Spark run this interpreter and this package, in any working folder. Those of a cluster run
+    spark.pyspark.python, which overrides PYSPARK_PYTHON as with spark-submit: pyspark itself reads only the environment.
 
     In a C locale Java would not see files with non-ASCII names.
     """
@@ -152,7 +152,7 @@ def folder_that_exists() -> str:
 
 @contextlib.contextmanager
 def output(log_file: Path | None) -> Iterator[Any]:
-    """Open the file for Spark's output, stderr if it is None. Raises FatalError if it cannot be written."""
+    """Open the file for Spark's output; None: stderr. Raises FatalError if the file cannot be written."""
     if log_file is None:
         yield sys.stderr.fileno() if sys.stderr is not None else subprocess.DEVNULL
         return

@@ -1,6 +1,6 @@
-"""Refuses `to_json` of maps whose keys it cannot write: it takes a Java object's name and address for the key's text.
+"""Refuses `to_json` of maps whose keys Spark cannot write: it writes a Java object's class name and address instead.
 
-volatile_casts.py, which walks the analyzed plan of the records before it is executed, asks for each `to_json` in it.
+volatile_casts.py calls it for each `to_json` in the analyzed plan of the records, before the plan is executed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXACT = (StringType, BooleanType, NumericType)  # as text, these keys are their
 
 
 def refuse_unwritable_keys(kind: DataType) -> None:
-    """Raise SpecError where a value of this type holds a map whose keys would not be their values in JSON.
+    """Raise SpecError if a value of this type holds a map whose keys would not be their values in JSON.
 
     Keys of BINARY, ARRAY, MAP and STRUCT become addresses, which differ from run to run; dates and times become numbers.
     """

@@ -1,4 +1,4 @@
-"""Checks, in Spark's own plan, that it is narrow (no shuffle) and deterministic.
+"""Checks that Spark's plan is narrow (no shuffle) and deterministic.
 
 For the plans that record_columns.py makes. The plan is read through py4j, by Spark's internal API; tests check it against the
 pinned pyspark.
@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from eosingest.errors import SpecError
 
-# The only nodes that a plan may have, beside those that read its source: each makes its rows of one row each, in order.
+# The only nodes that a plan may have apart from its scan nodes: they compute each row from one row, and keep their order.
 _NARROW = frozenset(
     {"ColumnarToRowExec", "FilterExec", "GenerateExec", "InputAdapter", "ProjectExec", "WholeStageCodegenExec"}
 )

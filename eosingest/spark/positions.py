@@ -1,4 +1,4 @@
-"""The positions of rows that are read in Python: the offsets of a topic's records, and the keys of a table's rows.
+"""Gives the positions of rows that are read in Python: offsets of a topic's records, and keys of a table's rows.
 
 Between a kind's reader, which gives the positions as a column, and the task, which commits the last one (protocol/source.py).
 """
@@ -17,7 +17,7 @@ from eosingest.protocol.source import POSITION_KIND_KEY, POSITION_KIND_OFFSET, P
 
 
 def positions_of(column: pa.Array[Any], *, shared: bool) -> Positions:
-    """Return the positions in a column: offsets of BIGINT, keys of DECIMAL(19,0), STRING, or a STRUCT of such."""
+    """Return the positions in a column: offsets of BIGINT, keys of DECIMAL(19,0), STRING, or a STRUCT of these."""
     if pa.types.is_integer(column.type):
         return OffsetPositions(column.to_numpy(zero_copy_only=False), shared)
     return KeyPositions(column, shared)
@@ -49,7 +49,7 @@ class OffsetPositions:
 class KeyPositions:
     """Positions that are keys (`protocol.source.Positions`), as texts; `keys` is a column of whole numbers, texts or STRUCTs.
 
-    Whole numbers are DECIMAL(19,0), which tells them from offsets, and ascend; texts ascend by their UTF-8 bytes, as in Python.
+    Whole numbers are DECIMAL(19,0), unlike offsets, and ascend; texts ascend by their UTF-8 bytes, as in Python.
     A key of several columns is a STRUCT and ascends as a tuple does; its position is a list of texts.
     """
 
@@ -82,5 +82,5 @@ class KeyPositions:
 
 
 def _value(text: object, kind: pa.DataType) -> int | str:
-    """Return a part of a position as the column with it has it."""
+    """Return a part of a position as a value of its column."""
     return int(str(text)) if pa.types.is_decimal(kind) else str(text)

@@ -1,6 +1,6 @@
-"""The first records of a source, as a run would send them: computed by Spark and collected, without Kafka.
+"""Computes the first records of a source with Spark, as a run would send them, without Kafka.
 
-app/preview.py decides which items are shown; record_columns.py makes the records, as in a run, so that the same mistakes are
+app/preview.py decides which items are shown; record_columns.py computes the records, as in a run, so that the same errors are
 found. One session serves all previews.
 """
 
@@ -68,7 +68,7 @@ class SparkPreviewer(SparkLauncher):
         assert self._plan is not None, "open comes first"
         try:
             frame = self._frame
-            if plan.items != self._plan.items:  # that of all items takes half a second, and is made already
+            if plan.items != self._plan.items:  # the frame of all items takes half a second, and exists already
                 frame = record_frame(settings.scan.frame(self._session, plan, schema, 1), settings.records)
             rows = frame.records.limit(count).collect()
         except failures.FROM_THE_JVM as error:
@@ -99,12 +99,12 @@ class SparkPreviewer(SparkLauncher):
 def _shown(
     columns: dict[str, Any], item: str, settings: RecordSettings, checks: Mapping[str, JsonSchemaCheck]
 ) -> ShownRecord:
-    """Return the record that a row of the record columns is. For a corrupt row, its text in place of a record."""
+    """Return the record in a row of the record columns; for a corrupt row, its text in place of a record."""
     corrupt = columns.get(CORRUPT)
     unfit = columns.get(UNFIT) or next(
         filter(None, (each.why_not(_bytes(columns[n])) for n, each in checks.items())), None
     )
-    encodings = settings.encodings if unfit is None else {}  # there is nothing to decode of a row that does not fit
+    encodings = settings.encodings if unfit is None else {}  # a row that does not fit has nothing to decode
     return ShownRecord(
         item=item,
         key=_bytes(columns.get("key")),

@@ -1,7 +1,7 @@
-"""The probe: the first job of a run on a cluster, which returns the Python of executors and the versions of its libraries.
+"""Probes executors in the first job of a run on a cluster: returns their Python and the versions of its libraries.
 
-executors.py sends it. It imports what may be missing only when it is called, so that all missing modules are reported at once,
-as a value.
+executors.py sends the probe. It imports modules that may be missing only when called, to report all missing ones at once, as a
+value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from eosingest.sources.registry import IN_TASKS
 
-# What tasks of runs and audits import beside pyspark: import name to package name.
+# The imports of tasks (runs, audits), in addition to pyspark: import name to package name.
 MODULES = {
     "confluent_kafka": "confluent-kafka",
     "lz4.frame": "lz4",
@@ -30,7 +30,7 @@ OURS = ("eosingest.spark.worker", "eosingest.audit.scan", *IN_TASKS)
 
 @dataclass(frozen=True)
 class Found:
-    """What one Python worker reported. `missing` maps the names of modules to why they cannot be imported."""
+    """The report of one Python worker. `missing` maps packages and modules to why they cannot be imported."""
 
     host: str
     program: str
@@ -45,7 +45,7 @@ def probe(_: Iterable[object]) -> Iterator[Found]:
     for name, package in MODULES.items():
         try:
             module = import_module(name)
-        except Exception as error:  # an ImportError, or whatever a library raises that does not suit its machine
+        except Exception as error:  # an ImportError, or any error of a library that does not suit the machine
             missing[package] = f"{type(error).__name__}: {error}"
             continue
         try:

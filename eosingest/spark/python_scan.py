@@ -1,6 +1,6 @@
-"""Sources whose splits are read in Python, as Arrow columns: with Spark SQL only where the spec's expressions need it.
+"""Reads splits in Python, as Arrow columns; uses Spark SQL only where the spec's expressions need it.
 
-    records are bare columns ─▶ straight: the columns of a batch go to the producer from where they lie; no JVM has rows
+    records are bare columns ─▶ straight: the producer reads the columns of a batch in place; no JVM has rows
     anything else ───────────▶ PythonRows: range(n) ─▶ mapInArrow(reader) ─▶ record_columns.py ─▶ mapInArrow(task)
 
 A kind provides an `ArrowReader` and the types of its columns; `PythonScan` is its `scan.Scan`. All sources have the same
@@ -65,11 +65,11 @@ class ArrowReader(Protocol):
     """Reads the splits of a kind of source, as Arrow batches. Pickled and sent to the tasks."""
 
     def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a split as the kind's columns: from the first row on, in order, the same at every call.
+        """Yield the rows of a split as the kind's columns, from its first row, the same in the same order at every call.
 
         The iterator ends only at the end of the split; raises what `direct.DirectReader.read` raises. Rows that are
         `committed` (None also where that is not known) are read too, unless the kind has positions (`PythonScan.position`):
-        then it begins behind the committed one, or, where `row_records` is not None, with the source row at it.
+        then the rows begin after the committed position or, if `row_records` is not None, with the source row at it.
         """
 
 
@@ -78,8 +78,8 @@ class PythonScan:
     """The Scan of a kind whose splits are read in Python; `columns` maps their names to their Spark SQL types.
 
     `position` names the column with the position of each row (an offset of BIGINT, or a key of DECIMAL(19,0), STRING or a
-    STRUCT of such, ascending in a split), None if rows are counted. `hidden` are columns of the reader, with their types, that
-    expressions do not see. `narrowed` makes the reader of some of the columns alone; without it all are read.
+    STRUCT of these, ascending in a split), None if rows are counted. `hidden` are columns of the reader, with their types, that
+    expressions cannot name. `narrowed` returns a reader of only some columns; without it all columns are read.
     """
 
     records: RecordSettings
@@ -130,7 +130,7 @@ class PythonScan:
     def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
     ) -> tuple[Plan, OtherRows | None]:
-        """Return the whole plan for Spark, and nothing apart: there is only one reader."""
+        """Return the whole plan for Spark, and no other rows: there is only one reader."""
         return plan, None
 
     def items_named_in(self, plan: Plan, text: str) -> str:
@@ -190,7 +190,7 @@ class BareColumns:
 
 
 def bare_columns(records: RecordSettings, columns: Mapping[str, str]) -> BareColumns | None:
-    """Return the columns that a spec sends unchanged as the parts of a record; None if it asks for anything else."""
+    """Return the columns that a spec sends unchanged as the parts of a record; None for any other spec."""
     if records.where is not None or records.select != ("*",):
         return None
     names = {name.lower(): name for name in columns}
@@ -336,7 +336,7 @@ class PythonRows:
         return self
 
     def verified(self, records: DataFrame) -> tuple[Mapping[int, PlannedSplit], int]:
-        """Check that each number of the range is in the plan once, in a partition of its own; so each split is read once."""
+        """Check that the plan has each number of the range once, in a separate partition: each split is read once."""
         plan = records._jdf.queryExecution().executedPlan()
         found = [
             (node.start(), node.end(), node.step(), node.numSlices())
@@ -355,7 +355,7 @@ class PythonRows:
 class _RowsOfTasks:
     """The function for `mapInArrow` over the numbers of tasks. Pickled and sent to the tasks.
 
-    `resumed`: splits begin behind what was committed when the plan was made. What was committed later comes in again.
+    `resumed`: splits begin after the rows that were committed when they were planned. Rows committed later are read again.
     """
 
     reader: ArrowReader
@@ -379,7 +379,7 @@ class _RowsOfTasks:
 
 
 class ReaderError(Exception):
-    """A reader's error in a Spark worker. Only its text reaches the driver, which makes the error of it again (failures.py)."""
+    """A reader's error in a Spark worker. Only its text reaches the driver, which recreates the error from it (failures.py)."""
 
 
 def _told(read: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

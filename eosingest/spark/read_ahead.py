@@ -1,4 +1,4 @@
-"""A task's input, read ahead in a thread of its own into a bounded queue.
+"""Prefetches a task's input, in a separate thread, into a bounded queue.
 
 The iterator of batches (worker.py, direct.py) may block for long; the task must nevertheless commit before the transaction
 timeout.
@@ -22,7 +22,7 @@ class ReadAhead(Generic[_T]):
     """Reads an iterable in a thread; at most two items are queued, and the thread holds one more."""
 
     def __init__(self, items: Iterable[_T]) -> None:
-        """Start reading at once. A generator is closed in the reading thread, whenever that ends."""
+        """Start reading at once. A generator is closed in the reading thread, when that ends."""
         self._items = items
         self._queue: queue.Queue[_T | Signal | BaseException] = queue.Queue(_QUEUED_ITEMS)
         self._stopped = threading.Event()

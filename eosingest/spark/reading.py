@@ -1,4 +1,4 @@
-"""The two ways from a source to the tasks: the job that the launcher (job.py) runs, and what the driver is told of it.
+"""Builds the job that the launcher (job.py) runs, in one of two ways, and describes it for the driver.
 
 FrameReading: Spark reads rows and makes the record columns. DirectReading: each task reads its splits itself, and no row goes
 through the JVM.
@@ -29,7 +29,7 @@ class Reading(Protocol):
 
     @property
     def prepared(self) -> Prepared:
-        """What the driver is told of the job: the number of tasks, the schema of the rows, and the splits."""
+        """The job's description for the driver: the number of tasks, the schema of the rows, the splits."""
 
     def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]]) -> Any:
         """Return the DataFrame or RDD whose rows are the tasks' outcomes."""
@@ -37,9 +37,9 @@ class Reading(Protocol):
 
 @dataclass(frozen=True)
 class FrameReading:
-    """Spark reads: `records` has the record columns, `headers` the names of its header columns, in order.
+    """Spark reads: `records` has the record columns, `headers` the names of its header columns.
 
-    `source` has the rows that they are made of. `several`: a source row may be several records. `json_schemas` as in
+    `source` has the rows from which they are computed. `several`: a source row may give several records. `json_schemas` as in
     `TaskFunction`.
     """
 
@@ -51,7 +51,7 @@ class FrameReading:
     json_schemas: Mapping[str, str] = field(default_factory=dict)
 
     def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]]) -> DataFrame:
-        """See `Reading.job`. Every task is told of all splits: only Spark decides which of them a task gets."""
+        """See `Reading.job`. Every task receives the list of all splits: Spark decides which of them it reads."""
         whole = kafka.settings.whole
         records = with_end_row(self.records) if whole else self.records.coalesce(self.prepared.tasks)
         check, check_all = self.source.check_items, self.source.check_all if whole else None
@@ -79,7 +79,7 @@ def frame_reading(
 ) -> FrameReading:
     """Make the record columns; check that their plan is narrow and reads each planned split once.
 
-    `schema` is the pinned one, as DDL. Raises SpecError for an expression, ChangedError for a source that has changed.
+    `schema` is the pinned one, as DDL. Raises SpecError for an invalid expression, ChangedError for a changed source.
     """
     frame = record_frame(scan.frame(spark, plan, schema, most_tasks, resumed=True), settings)
     records = frame.records.drop(*null_columns(frame, settings))

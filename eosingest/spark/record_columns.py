@@ -1,4 +1,4 @@
-"""From a source's rows to the columns of Kafka records: applies the spec's expressions to each row; the results are bytes.
+"""Computes the columns of Kafka records: applies the spec's expressions to each row of a source; the results are bytes.
 
     rows ─▶ where ─▶ select ─▶ key, value, headers, timestamp, partition ─▶ + checksum of the record
 
@@ -28,7 +28,7 @@ from eosingest.spec.expressions import as_time, expand_star, literal_functions, 
 SPLIT = "__eosingest_split"
 POSITION = "__eosingest_position"
 CORRUPT = "__eosingest_corrupt"
-UNFIT = "__eosingest_unfit"  # why a row does not fit the schema by which it is encoded
+UNFIT = "__eosingest_unfit"  # why a row does not fit the schema that encodes it
 CHECKSUM = "__eosingest_checksum"
 METADATA = "__eosingest_metadata"
 TIMESTAMP = "__eosingest_timestamp"
@@ -39,7 +39,7 @@ HEADERS = "__eosingest_headers"  # all headers of a record in one column
 HEADERS_TYPE = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
 _OUR_PREFIX = "__eosingest_"
-# For a generator of which it is not known how many rows it makes of a corrupt row: the JVM raises there.
+# For generators that generators.py cannot guard: at a corrupt row the JVM raises an error.
 _STOP_AT_CORRUPT_ROW = f"IF({CORRUPT} IS NULL, TRUE, raise_error('corrupt row: ' || {CORRUPT}))"
 _BYTES_TYPES = ("string", "binary", "varchar", "char")
 # Spark's error classes for an aggregate among plain columns. They advise GROUP BY, which a spec cannot have.
@@ -77,7 +77,7 @@ class RecordSettings:
 
     @property
     def json_schemas(self) -> dict[str, str]:
-        """The schemas of `key` and `value`, as far as they are JSON by one."""
+        """The JSON Schemas of `key` and `value`, as far as they have one."""
         return {name: encoding.schema for name, encoding in self.encodings.items() if encoding.kind == JSON}
 
 
@@ -121,7 +121,7 @@ def _composed(source: SplitFrame, settings: RecordSettings) -> DataFrame:
 
 
 def _ours(source: SplitFrame) -> tuple[str, ...]:
-    """Return the names of our own columns, which stand behind the user's."""
+    """Return the names of our own columns, which follow the user's."""
     split = () if source.split_last else (SPLIT,)
     return (CORRUPT, *split) if source.position is None else (CORRUPT, *split, POSITION)
 
@@ -163,7 +163,7 @@ def _expressions(settings: RecordSettings, visible: Sequence[str]) -> Iterator[s
 def _with_corrupt_rows(
     rows: DataFrame, selected: DataFrame, settings: RecordSettings, visible: Sequence[str], ours: tuple[str, ...]
 ) -> DataFrame:
-    """Return what was selected by a generator, with one row for each corrupt one, which is lost otherwise."""
+    """Return the selection of a generator, with one row for each corrupt row, otherwise lost."""
     with naming("transform.select"):
         expressions = list(_expressions(settings, visible))
         safe = [generators.guarded(rows, expression, CORRUPT) for expression in expressions]
@@ -215,11 +215,11 @@ def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -
 
 
 def _metadata_parts(settings: RecordSettings) -> list[Column]:
-    """Return what is hashed of headers and timestamp, in this order (`checksum.metadata_hash`); nothing without them."""
+    """Return the hashed parts of headers and timestamp, in this order (`checksum.metadata_hash`); none without them."""
     named = [(literal(name), functions.col(f"{HEADER}{index}")) for index, name in enumerate(settings.headers)]
     parts = [part for name, value in named for part in (name, value.isNull(), value)]
     if settings.header_column:
-        # Spark hashes arrays element by element and structs field by field, as if each were an argument of its own.
+        # Spark hashes arrays element by element and structs field by field, as if each were a separate argument.
         parts.append(
             functions.transform(HEADERS, lambda each: functions.struct(each.key, each.value.isNull(), each.value))
         )
@@ -230,7 +230,7 @@ def _metadata_parts(settings: RecordSettings) -> list[Column]:
 
 
 def _struct_named(rows: DataFrame, columns: Sequence[str]) -> Callable[[str, str], Column]:
-    """Return what makes the column of an expression for a struct, as the spec may name it."""
+    """Return the function that makes, and checks, the column of an expression for a struct."""
 
     def named(where: str, expression: str) -> Column:
         _refuse_session_functions(where, expression, columns)
@@ -279,7 +279,7 @@ def _checked(
 ) -> Column:
     """Return the expression with its star expanded. Raises SpecError if it is not valid, or its type is not in `types`.
 
-    `instead` returns what to write in its place, for the type that it has.
+    `instead` returns what to write in its place, given its type.
     """
     _refuse_session_functions(where, expression, columns)
     with naming(where):

@@ -1,4 +1,4 @@
-"""The Spark settings that exactly-once needs: their values, and the checks that a running Spark has them.
+"""Defines the Spark settings that exactly-once needs, and checks that a running Spark has them.
 
 session.py starts Spark with them and calls the checks. Comments say what would go wrong without a setting. A setting that may
 change records belongs in the spec, where it is pinned with the job: set elsewhere, in spark-defaults.conf, core-site.xml or
@@ -22,9 +22,9 @@ MAX_ATTEMPTS = 4
 # Defaults that the user may override.
 DEFAULTS = {
     "spark.ui.enabled": "false",
-    # Else the type of a `k=v` folder's column depends on which folders are pending, and 02 becomes 2.
+    # Otherwise the type of a `k=v` folder's column depends on which folders are pending, and 02 becomes 2.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    # Else Spark 4 reads no encoding but Latin-1, ASCII and UTF; spec/options.py says which may be named.
+    # Otherwise Spark 4 reads only Latin-1, ASCII and UTF; sources/files/formats/encodings.py lists the allowed.
     "spark.sql.legacy.javaCharsets": "true",
 }
 # Required for every source; a kind of source may require more (`Scan.spark_conf`).
@@ -40,7 +40,7 @@ REQUIRED = {
     "spark.sql.variable.substitute": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-# Checked in the JVM itself: _JAVA_OPTIONS override the command line, and spark-submit's JVM was not started by us.
+# Checked in the JVM itself: _JAVA_OPTIONS override the command line, and we did not start spark-submit's JVM.
 _LOCALE, _LANGUAGE = "en_US", "the JVM's language"
 _CHARSET, _ENCODING = "UTF-8", "the JVM's encoding"
 _ZONE = "the JVM's time zone"
@@ -59,8 +59,8 @@ _HARMLESS = re.compile(
     r"|planChangeLog\.|queryExecutionListeners|redaction\.|shuffle|sources\.default$|statistics\.|streaming\.|thriftserver\."
     r"|thriftServer\.|ui\.|warehouse\.dir)"
 )
-# Hadoop's settings by which Spark's readers may give other rows, columns or bytes of a local file. Not among them are
-# textinputformat.record.delimiter, which only Hadoop's own jobs use, and those of s3a: what a run needs is set for its bucket.
+# Hadoop's settings that may change the rows, columns or bytes that Spark reads from a local file. Not included are
+# textinputformat.record.delimiter, which only Hadoop's own jobs use, and those of s3a, which a run sets for its bucket.
 _OF_READERS = (
     r"^(io\.compression\.codecs|fs\.file\.impl|fs\.AbstractFileSystem\.file\.impl|parquet\.(read|private|strings)\..*"
     r"|(hive\.exec\.)?orc\.(skip|tolerate|force|schema|include|kryo|sarg|filter|proleptic|mapred\.input)\..*)$"
@@ -97,7 +97,7 @@ def check_executors(made: SparkSession, slots: int) -> None:
 
 
 def refuse_settings_of_others(context: SparkContext, made: SparkSession, ours: Collection[str]) -> None:
-    """Raise FatalError for a setting that may change records and is not from us: the job does not pin it.
+    """Raise FatalError for a setting that may change records and that we did not set: the job does not pin it.
 
     Such settings come from spark-defaults.conf or spark-submit. `ours` are the keys of all settings we started Spark with.
     """
@@ -119,7 +119,7 @@ def refuse_settings_of_others(context: SparkContext, made: SparkSession, ours: C
 
 
 def _refuse_hadoop_settings_of_others(context: SparkContext, ours: Collection[str]) -> None:
-    """The same for Hadoop's settings, which may come from core-site.xml too."""
+    """Do the same for Hadoop's settings, which may also be in core-site.xml."""
     found: Any = context._jsc.hadoopConfiguration().getValByRegex(_OF_READERS)
     for key in sorted(found):
         name, value = f"spark.hadoop.{key}", str(found[key])

@@ -1,9 +1,9 @@
-"""How a kind of source is read: by Spark (`Scan.frame`), or by the tasks themselves (`Scan.direct`).
+"""Defines how a kind of source is read: by Spark (`Scan.frame`), or by the tasks themselves (`Scan.direct`).
 
-    Scan ─▶ SplitFrame: the source's rows, and which split each is of ─▶ record_columns.py ─▶ FrameReading
-      └──▶ Direct: planned splits, and who reads them ───────────────────────────────────────▶ DirectReading
+    Scan ─▶ SplitFrame: the source's rows, each with its split ───────▶ record_columns.py ─▶ FrameReading
+      └──▶ Direct: planned splits, and their reader ─────────────────────────────────────────▶ DirectReading
 
-The launcher (job.py), previews and audits use these protocols; nothing in spark/ knows a kind of source.
+The launcher (job.py), previews and audits use these protocols; spark/ depends on no kind of source.
 """
 
 from __future__ import annotations
@@ -46,36 +46,33 @@ class SplitFrame(Protocol):
 
     @property
     def split_last(self) -> bool:
-        """Whether `split` must be computed after all expressions: it is non-deterministic to Spark, which pushes no filter
-        below such a column.
+        """Whether `split` must be computed after all expressions: Spark regards it as non-deterministic, and pushes no filter
+        below it.
         """
 
     @property
     def check_items(self) -> CheckItems | None:
-        """What a task calls with the splits of each batch of rows that it has received, before it sends them.
+        """The function that a task calls with the splits of each batch of rows that it has received, before it sends them.
 
-        It raises ChangedError where the item of one of these splits is not the one that was planned; None where nothing can be
-        asked. It is pickled into the tasks.
+        It raises ChangedError if the item of one of these splits differs from the plan; None if the source cannot be checked.
+        It is pickled into the tasks.
         """
 
     @property
     def check_all(self) -> CheckItems | None:
-        """What a task calls with all splits that it has read before it commits them in one transaction.
+        """The function that a task calls with all splits that it has read, before it commits them in one transaction.
 
-        It raises as `check_items`; None where the reader has proven what it read.
+        It raises the same as `check_items`; None if the reader has proven what it read.
         """
 
     def fitted(self, records: DataFrame) -> SplitFrame:
-        """Return the frame to use in place of this one, given the records made of it, if Spark could not execute their plan.
-
-        Otherwise return this one.
-        """
+        """Return this frame, or the one to use instead if Spark could not execute the plan of `records`, computed from it."""
 
     def verified(self, records: DataFrame) -> tuple[Mapping[int, PlannedSplit], int]:
         """Return the planned splits by the hashes in their rows, and the number of partitions that Spark will read.
 
-        Both are read back from the plan that is executed, which has each planned split exactly once, except splits without
-        any row. Raises ChangedError if the source is not what was planned.
+        Both are read from the plan that is executed, which has each planned split exactly once, except splits without any
+        row. Raises ChangedError if the source differs from the plan.
         """
 
 
@@ -129,12 +126,12 @@ class Scan(Protocol):
     ) -> tuple[Plan, OtherRows | None]:
         """Return the part of the plan that an audit has Spark read, and the rest, read by another reader.
 
-        `by_another_reader`: use another reader than the run did, if the kind has one. Otherwise the rest is only what Spark
-        cannot read.
+        `by_another_reader`: use another reader than the run did, if the kind has one. Otherwise the rest is only the
+        splits that Spark cannot read.
         """
 
     def items_named_in(self, plan: Plan, text: str) -> str:
         """Name the item that the `text` of a Spark error is about, or all items that it may be about."""
 
     def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
-        """Return the error for the `text` of a Spark error that says what became of the source; None if it does not."""
+        """Return the error for a failure of the source in the `text` of a Spark error; None for any other failure."""

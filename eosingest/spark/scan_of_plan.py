@@ -1,6 +1,6 @@
-"""A `scan.Scan` of splits that Python reads, whose columns only a plan tells: a PythonScan is made for each plan.
+"""Makes a PythonScan for each plan: a `scan.Scan` of splits that Python reads, whose columns depend on the plan.
 
-Between reading.py and the kinds of sources that are read so: buckets, XML, tables.
+Used for these kinds of sources: buckets, XML, tables.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eosingest.spark.scan import Direct, OtherRows
 
 
 class ScanOfPlan(ABC):
-    """Such a Scan: `of` makes the PythonScan of a plan."""
+    """A Scan that uses the PythonScan of each plan, which `of` makes."""
 
     scan_nodes = SCAN_NODES
 

@@ -1,8 +1,8 @@
 """Starts and stops Spark with the settings that the protocol needs; Spark's own output goes to a log file.
 
-Used by the launcher (job.py), previews, audits and trainings. `start` makes the SparkContext only; a SparkSession takes another
-1.5 s and is made only where the JVM reads rows. The required settings (required_settings.py) override the user's and the
-cluster's, and are checked in the running Spark.
+Used by the launcher (job.py), previews, audits and trainings. `start` creates only the SparkContext: a SparkSession takes
+another 1.5 s, and is created only where the JVM reads rows. The required settings (required_settings.py) override those of
+user and cluster, and are checked in the running Spark.
 
     jvm.py: options, environment ─▶ start: JVM, context ─▶ Spark ─▶ sql: session ─▶ stop
                                         └─ required_settings.py: set, checked; failures.py: the error if it fails
@@ -41,7 +41,7 @@ from eosingest.spec.masters import is_local
 
 _START_S = 60.0  # for a JVM on a busy machine, and three attempts, 20 s apart, to reach a standalone cluster's masters
 _STOP_S = 3.0
-_started: list[subprocess.Popen[bytes]] = []  # the JVM of this process, once for each start of Spark
+_started: list[subprocess.Popen[bytes]] = []  # the JVM of this process, one entry per start of Spark
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Spark:
         self.context.addPyFile(str(self.zips[-1]))
 
     def begin_to_stop(self) -> None:
-        """Begin to stop Spark in a thread of its own; it takes half a second."""
+        """Start stopping Spark, in a separate thread; it takes half a second."""
         if not self.stopping:
             self.stopping.append(begin(self._stop_quietly, "spark-stop"))
 
@@ -91,8 +91,8 @@ class Spark:
 
     def _stop_quietly(self) -> None:
         context: Any = self.context
-        with contextlib.suppress(Exception):  # the JVM may be gone: then there is nothing to stop
-            # This server polls once a second whether to end: do not wait for it.
+        with contextlib.suppress(Exception):  # the JVM may have ended: then there is nothing to stop
+            # This server checks once a second whether to end: do not wait for it.
             accumulators, context._accumulatorServer = context._accumulatorServer, None
             begin(accumulators.shutdown, "spark-accumulators")
             context.stop()
@@ -113,10 +113,10 @@ def start(
     """Start Spark, without a session. Its output goes to `log_file`; None: stderr.
 
     `of_source` are the settings that reading the source requires (`scan.Scan.spark_conf`); its jars, and `jars` (small ones),
-    are added to the user's. A local Spark starts in the warm JVM (warm/) if there is one that fits; `note` takes the reason why
-    it is not used. A second Spark of the process starts in the JVM of the first one. `gateway`: that of a warm JVM that is
-    attached already. Do not call it in the main thread, where pyspark would replace the SIGINT handler. Raises FatalError if
-    Java is missing, the JVM does not start, or a required setting has another value; IncompleteError if a signal ended the JVM;
+    are added to the user's. A local Spark starts in the warm JVM (warm/) if a fitting one runs; `note` receives the reason if
+    that JVM is not used. A second Spark of the process starts in the JVM of the first one. `gateway` is that of a warm JVM that
+    is already attached. Do not call this in the main thread, where pyspark would replace the SIGINT handler. Raises FatalError
+    if Java is missing, the JVM does not start, or a required setting has another value; IncompleteError if a signal ended it;
     TemporaryError if a cluster does not accept the application within `wait_s` seconds, plus the time that a start takes.
     """
     find_java()
@@ -145,7 +145,7 @@ def start(
             bound = cluster.Bound(None if is_local(master) else gateway.proc, _START_S + wait_s)
             with bound.running():
                 context = SparkContext(conf=spark_conf, gateway=gateway)
-            # A killed JVM breaks its connection to this server: no traceback of it, our own error reports it.
+            # A killed JVM breaks its connection to this server: our own error reports it, without a traceback.
             context._accumulatorServer.handle_error = _say_nothing  # type: ignore[assignment]
             spark = Spark(context, gateway.proc, master, log_file, required, frozenset(settings))
             required_settings.check_without_session(context, required)
@@ -161,7 +161,7 @@ def start(
 
 
 def _prepare_process() -> None:
-    """Keep py4j from pandas, and from the terminal what Python's loggers of Spark and py4j repeat of errors that we report."""
+    """Keep py4j from importing pandas, and silence the loggers of pyspark and py4j, which repeat errors that we report."""
     keep_converters_from_pandas()
     # pyspark logs every analysis error with its Java stack trace through these loggers; our SpecError reports it already.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -177,7 +177,7 @@ def _required(of_source: Mapping[str, str]) -> dict[str, str]:
 
 
 def conf_of(settings: Mapping[str, str]) -> SparkConf:
-    """Return the settings as pyspark takes them, before there is a JVM."""
+    """Return the settings as a SparkConf, which needs no JVM yet."""
     conf = SparkConf(loadDefaults=False)
     return conf.setAll([*settings.items()])
 
@@ -199,7 +199,7 @@ def settings_of(
 def _warm_gateway(
     master: str, boot: Mapping[str, str], conf: Mapping[str, str], log_file: Path | None, note: Callable[[str], None]
 ) -> Any:
-    """Return the gateway of the warm JVM; None if there is none, or none that fits."""
+    """Return the gateway of the warm JVM; None if there is no warm JVM that fits."""
     if (
         not is_local(master)
         or spark_defaults.is_submitted()
@@ -216,13 +216,13 @@ def _warm_gateway(
 def end_jvms(within_s: float) -> None:
     """End the JVMs that this process has started, and wait for them; after `within_s` seconds they are killed.
 
-    pyspark leaves them until the process ends, and then nobody waits for them. No Spark can be started after this.
+    pyspark lets them run until the process ends, and then does not wait for them. No Spark can start after this.
     """
     deadline = time.monotonic() + within_s
     for process in _started:
         if process.stdin is not None:
             with contextlib.suppress(OSError):
-                process.stdin.close()  # for this the JVM waits
+                process.stdin.close()  # the JVM waits for this
     for process in _started:
         try:
             process.wait(max(0.0, deadline - time.monotonic()))

@@ -1,4 +1,4 @@
-"""From a Spec to the settings of Spark and of the records: for the launcher of a run and for an audit."""
+"""Converts a Spec to the settings of Spark and of the records, for the launcher of a run and for audits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eosingest.spec.encodings import Encoded
 
 
 def record_settings(spec: Spec, encodings: Mapping[str, Encoding] = MappingProxyType({})) -> RecordSettings:
-    """Return the spec's expressions; `encodings` of keys and values that are encoded by a schema."""
+    """Return the spec's expressions; `encodings` are of the keys and values with a schema."""
 
     def part(name: str, given: str | Encoded) -> str | Encoding:
         return given if isinstance(given, str) else encodings.get(name, _unresolved(given))
@@ -36,7 +36,7 @@ def record_settings(spec: Spec, encodings: Mapping[str, Encoding] = MappingProxy
 
 
 def _unresolved(part: Encoded) -> Encoding:
-    """Return an encoding by which nothing can be written: enough to say how the source is read."""
+    """Return an encoding that can write nothing, but suffices to decide how to read the source."""
     return Encoding(part.by.subject, 0, "", part.by.expression, part.by.kind)
 
 
@@ -49,7 +49,7 @@ def spark_settings(
     note: Callable[[str], None] = to_nobody,
     encodings: Mapping[str, Encoding] = MappingProxyType({}),
 ) -> SparkSettings:
-    """Make the settings. Spark's output goes to `log_file`, None: stderr; `note` takes one line for the user."""
+    """Make the settings. Spark's output goes to `log_file`, None: stderr; `note` receives lines for the user."""
     master = spark_defaults.spark_master(spec, session.submitted_master() if spec.spark.master is None else None)
     spark_defaults.refuse_embedded_elsewhere(spec, master)
     return SparkSettings(

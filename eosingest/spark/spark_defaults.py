@@ -1,7 +1,7 @@
-"""Reads this machine's spark-defaults.conf, and the master that follows from it and the spec.
+"""Reads this machine's spark-defaults.conf, and determines the master from it and the spec.
 
-For everything that needs to know where a spec runs (app/, spark/): the file is parsed here as Spark parses it, without a JVM.
-Spark reads the same file again when it starts; jvm.py says which of our settings override it.
+Used by all code that depends on where a spec runs. The file is parsed as Spark parses it, without a JVM. Spark reads the same
+file again when it starts; jvm.py says which of our settings override it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def spark_master(spec: Spec, submitted: str | None = None) -> str:
     """Return the master to start Spark with: the spec's, else that of spark-submit (`submitted`), else that of
     spark-defaults.conf, else a local one with all cores.
 
-    Raises SpecError if Spark knows no such master.
+    Raises SpecError for a master that Spark does not know.
     """
     if spec.spark.master is not None:
         return with_retries(spec.spark.master)
@@ -74,7 +74,7 @@ def defaults_file(*, pip_only: bool = False) -> Path | None:
 
 
 def conf_folder(*, pip_only: bool = False) -> Path | None:
-    """Return the folder of Spark's configuration: SPARK_CONF_DIR, SPARK_HOME/conf, or conf beside pip's pyspark.
+    """Return the folder of Spark's configuration: SPARK_CONF_DIR, SPARK_HOME/conf, or conf in pip's pyspark.
 
     `pip_only`: ignore SPARK_HOME, as for a local Spark, which always runs pip's pyspark.
     """

@@ -1,7 +1,7 @@
 """Receives SIGINT and SIGTERM under spark-submit, whose JVM forwards them to this process instead of ending.
 
 Otherwise a SIGTERM to spark-submit would stop Spark and close stdout before the run has aborted its open transactions and
-reported its result. Instead this process ends the run in order, and spark-submit, which waits for it, exits with its exit code.
+reported its result. Instead this process ends the run cleanly, and spark-submit, which waits for it, exits with its exit code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAMES = {signal.SIGINT: "INT", signal.SIGTERM: "TERM"}
 
 
 class _Handler:
-    """A `sun.misc.SignalHandler` for the JVM; py4j calls it in a thread of its own."""
+    """A `sun.misc.SignalHandler` for the JVM; py4j calls it in a separate thread."""
 
     def __init__(self, number: int, take: Callable[[int], None]) -> None:
         self._number = number

@@ -39,8 +39,8 @@ _TIMES = ("timestamp", "timestamp_ntz", "date")
 def guarded(frame: DataFrame) -> DataFrame:
     """Return the frame with a guard in every cast of a string to TIMESTAMP, which fails for a string without a date.
 
-    Raises SpecError for a constant whose time depends on when it is read, for a cast that cannot be guarded, and for what
-    map_keys.py refuses.
+    Raises SpecError for a constant whose time depends on when it is read, for a cast that cannot be guarded, and for map
+    keys that map_keys.py refuses.
     """
     jvm: Any = frame.sparkSession._jvm
     analyzed = frame._jdf.queryExecution().analyzed()
@@ -117,7 +117,7 @@ class _Guards:
         return self._expressions.If(self._matches(text, NO_DATE), marked, text)
 
     def _stopping(self, text: Any, pattern: str) -> Any:
-        """Return the string with a check that raises if it matches: a parser would give null for what it cannot parse."""
+        """Return the string with a check that raises if it matches: a parser would give null for text it cannot parse."""
         self.made += 1
         said = self._expressions.Concat(self._seq([self._literal(_SAID, text.dataType()), text]))
         untyped = self._expressions.RaiseError(said)

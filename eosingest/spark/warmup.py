@@ -1,6 +1,6 @@
-"""Runs Spark once over a few rows, so that its JVM writes the class data archive (class_archive.py) at its end.
+"""Runs Spark once over a few rows, so that its JVM writes the class data archive (class_archive.py) at exit.
 
-It does what a run does, without Kafka: the same session, DataFrame and checks, and tasks in Python workers, over a few rows.
+It does the same as a run, without Kafka: the same session, DataFrame and checks, and tasks in Python workers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ROOM = 512 << 20  # the archive takes 160 MiB
 
 
 class Rehearsal(Protocol):
-    """A kind's source for a training: reads a few rows of its own as a run would."""
+    """A kind's source for a training: writes a few rows, reads them as a run does."""
 
     def spark_conf(self) -> Mapping[str, str]:
         """Return the Spark settings that reading requires; see `scan.Scan.spark_conf`."""
@@ -89,11 +89,11 @@ class Training:
             raise self._no_archive(causes.first_line(str(error))) from error
         finally:
             if self._spark is not None:
-                self._spark.process.kill()  # if it has not ended by itself
+                self._spark.process.kill()  # if it has not ended yet
                 self._spark.process.wait()
 
     def _train(self, folder: Path, fresh: Path) -> None:
-        for name in _ON_THE_CLASS_PATH:  # last there, so that runs that have them use the archive all the same
+        for name in _ON_THE_CLASS_PATH:  # they come last on the class path: runs with them can still use the archive
             os.environ.pop(name, None)
         conf = {"spark.driver.extraJavaOptions": class_archive.option_to_write(fresh), **_PATIENCE}
         self._spark = spark = session.start(
@@ -111,14 +111,14 @@ class Training:
 
 
 def exercise(spark: session.Spark, read: Rehearsal, folder: Path) -> None:
-    """Do what a run does, over a few rows, which are written into the folder."""
+    """Do the same as a run, over a few rows, which are written into the folder."""
     spark.context.parallelize(range(2), 2).mapPartitions(_no_outcome).collect()
     for records in read.records(spark.sql(), folder):
         map_in_arrow(records.coalesce(2), _no_outcome, OUTPUT_SCHEMA).collect()
 
 
 def _clear_away(folder: Path) -> None:
-    """Remove what killed trainings have left behind."""
+    """Remove the folders that killed trainings left."""
     for left in folder.glob(f"{_FOLDERS}*"):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _LEFT_BEHIND_S:

@@ -1,6 +1,6 @@
 """Calls pyspark without importing pandas, which takes half a second of each command and which we never use.
 
-pyspark's functions import it to find out whether it, or NumPy, is there (pyspark/testing/utils.py), and to check its version.
+pyspark's functions import pandas to check whether it or NumPy is installed (pyspark/testing/utils.py), and its version.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.util import PythonEvalType
 
 
 class _OfNumpyAlone:
-    """A converter of NumPy's values that refuses others at once: pyspark's own imports pandas for any argument."""
+    """A converter that refuses all but NumPy's values at once: pyspark's own imports pandas for any argument."""
 
     def __init__(self, converter: Any) -> None:
         self._converter = converter
@@ -29,7 +29,7 @@ class _OfNumpyAlone:
 
 
 def keep_converters_from_pandas() -> None:
-    """Have py4j ask pyspark's converters of NumPy's values about such values only."""
+    """Have py4j pass only NumPy's values to pyspark's converters of such values."""
     INPUT_CONVERTER[:] = [
         _OfNumpyAlone(each) if isinstance(each, NumpyScalarConverter | NumpyArrayConverter) else each
         for each in INPUT_CONVERTER

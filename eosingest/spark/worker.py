@@ -93,11 +93,11 @@ class WorkerKafka:
 
 @dataclass(frozen=True)
 class TaskFunction:
-    """The function for `mapInArrow`: one call is one attempt of a task. `headers` are the header names, in order.
+    """The function for `mapInArrow`: one call is one attempt of a task. `headers` are the names of the header columns.
 
-    `several`: a source row may be several records, which then have one position. `check_items` and `check_all` as in
-    `scan.SplitFrame`, the latter None but where everything goes in one transaction.
-    `json_schemas` has the schemas by which key and value are held, where they are JSON by one.
+    `several`: a source row may give several records, which then share its position. `check_items` and `check_all` as in
+    `scan.SplitFrame`; `check_all` is None unless everything goes in one transaction.
+    `json_schemas` has the JSON Schemas of `key` and `value`, as far as they have one.
     """
 
     kafka: WorkerKafka
@@ -132,7 +132,7 @@ class TaskFunction:
 class DirectTaskFunction:
     """The function for `mapPartitions` over tasks that read their splits themselves; otherwise as TaskFunction.
 
-    A task is sent its own splits only: the plan of 100,000 files takes some 50 MB.
+    A task receives only its own splits: the plan of 100,000 files takes some 50 MB.
     """
 
     kafka: WorkerKafka
@@ -143,7 +143,7 @@ class DirectTaskFunction:
         """Run the task and yield its outcome. Raises AttemptLostError, upon which Spark retries the task."""
         (splits,) = tasks
         settings = replace(self.kafka.settings, splits={split.key: split.planned for split in splits})
-        # Of a row that may become a dead letter the rest is read too, as far as any record may be.
+        # A row that may become a dead letter is read further, up to the largest size of a record.
         longest = settings.limits.max_message_bytes if settings.dead_letters is None else LARGEST_RECORD_BYTES
         inputs = DirectInputs(self.reader, splits, longest, whole=settings.whole)
         yield _run_task(replace(self.kafka, settings=settings), inputs, self.outcomes)
@@ -174,7 +174,7 @@ def _run_task(kafka: WorkerKafka, inputs: Inputs, outcomes: Accumulator[list[str
 class ArrowInputs:
     """The input of a task whose rows Spark computes (`task_contract.Inputs`).
 
-    Every split comes from its first row on; where rows have positions, from behind what the plan found committed.
+    Each split begins with its first row or, where rows have positions, at the position that the plan found committed.
     """
 
     def __init__(
@@ -190,13 +190,13 @@ class ArrowInputs:
     ) -> None:
         """Start reading at once: Spark computes rows while the producer is being made. `several` as in TaskFunction.
 
-        `whole`: the batches end with the end row, and `check_all` is asked there.
+        `whole`: the batches end with the end row, where `check_all` is called.
         """
         self._fitting = fitting
         self._headers = headers
         self._several = several
         self._check = check
-        self._last: int | None = None  # the split of the row that came last
+        self._last: int | None = None  # the split of the last row received
         self._check_all = check_all
         self._ahead: ReadAhead[pa.RecordBatch | Signal] = ReadAhead(until_end(batches) if whole else batches)
 
@@ -204,7 +204,7 @@ class ArrowInputs:
         """Do nothing: reading has started already."""
 
     def get(self, timeout_s: float) -> Batch | Signal:
-        """Return the next batch; see `task_contract.Inputs`. Raises ChangedError where its rows are of other items."""
+        """Return the next batch; see `task_contract.Inputs`. Raises ChangedError if its items differ from the plan."""
         item = self._ahead.get(timeout_s)
         if item is Signal.ALL and self._check_all is not None:
             self._check_all.of_all()
@@ -219,19 +219,19 @@ class ArrowInputs:
         return batch
 
     def stop(self) -> None:
-        """Stop the thread and wait for its end, also for a batch from the JVM: pyspark reads from the same stream next."""
+        """Stop the thread; wait until it has ended, even for a batch of the JVM: pyspark then reads from the same stream."""
         self._ahead.stop()
 
 
 class JsonFit:
-    """Tells the rows of a batch apart whose key or value is not as its JSON Schema says. `schemas` are those of the two."""
+    """Finds the rows of a batch whose key or value does not conform to its JSON Schema in `schemas`."""
 
     def __init__(self, schemas: Mapping[str, str]) -> None:
-        """Load nothing yet: what is wrong then is the task's to tell."""
+        """Load nothing yet: an error in loading is then the task's error."""
         self._schemas = schemas
 
     def __call__(self, batch: Batch) -> Batch:
-        """Return the batch, with why each row does not fit. Raises FatalError without the extra."""
+        """Return the batch with the reason for each unfit row. Raises FatalError without the extra."""
         reasons = batch.unfit or [None] * len(batch.splits)
         for name, column in (("key", batch.records.keys), ("value", batch.records.values)):
             if (check := self._checks.get(name)) is not None:
@@ -253,27 +253,27 @@ class JsonFit:
 
 @dataclass(frozen=True)
 class SplitsCheck:
-    """Asks the source, for each batch, whether its rows are of items as they were planned (`scan.SplitFrame.check_items`)."""
+    """Checks, for each batch, that the items of its rows are as planned (`scan.SplitFrame.check_items`)."""
 
     splits: Mapping[int, PlannedSplit]
     check_items: CheckItems
 
     def __call__(self, batch: Batch, last: int | None = None) -> None:
-        """Raise ChangedError where they are not. Rows of splits that were not planned are left to the task.
+        """Raise ChangedError if an item is not as planned. The task handles rows of splits that were not planned.
 
-        `last` is the split that the rows before were of: those of another one end it, so it is asked for as well.
+        `last` is the split of the preceding row: rows of another split end it, so its item is checked, too.
         """
         keys = {*map(int, np.unique(batch.splits)), *([] if last is None else [last])}
         found = (self.splits.get(key) for key in sorted(keys))
         self.check_items([split for split in found if split is not None and not split.done])
 
     def of_all(self) -> None:
-        """Raise ChangedError where the item of any planned split that is not done is not as it was planned."""
+        """Raise ChangedError if the item of a planned split that is not done is not as planned."""
         self.check_items([split for split in self.splits.values() if not split.done])
 
 
 def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...], *, several: bool = True) -> Batch:
-    """Make a Batch of an Arrow batch of record columns. Columns of nulls may be missing (`record_columns.null_columns`)."""
+    """Make a Batch from an Arrow batch of record columns. Columns of nulls may be missing (`record_columns.null_columns`)."""
     names = batch.schema.names
     key = binary_column(batch.column("key")) if "key" in names else BinaryColumn.nulls(len(batch))
     value = binary_column(batch.column("value"))
@@ -324,7 +324,7 @@ def binary_column(column: pa.Array[Any]) -> BinaryColumn:
     valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
     return BinaryColumn.of(
         column,
-        # If every value is empty there may be no data buffer: any address will do to tell an empty value from a null.
+        # If every value is empty there may be no data buffer: any address distinguishes an empty value from a null.
         data=(data or offsets).address,
         offsets=numbers[column.offset : column.offset + len(column) + 1],
         valid=valid,
@@ -332,7 +332,7 @@ def binary_column(column: pa.Array[Any]) -> BinaryColumn:
 
 
 def _given(column: pa.Array[Any]) -> list[Any] | None:
-    """Return the values of a column of which most are null, None where all are."""
+    """Return the values of a column, most of which are null; None if all are."""
     return None if column.null_count == len(column) else column.to_pylist()
 
 
@@ -344,7 +344,7 @@ def _partitions(column: Any) -> npt.NDArray[np.int32]:
 
 
 def listed_headers(column: Any) -> list[list[tuple[str, bytes | None]]] | None:
-    """Return the headers of each row of a column that has all of them, in order; None where no row has any."""
+    """Return each row's headers, in their order, from the column of all headers; None if no row has any."""
     each = column.flatten()
     if not len(each):
         return None
@@ -362,13 +362,13 @@ def _sizes_of(headers: list[list[tuple[str, bytes | None]]] | None, count: int) 
 
 
 def _without_names(headers: list[list[tuple[str, bytes | None]]] | None) -> list[str | None] | None:
-    """Return a text for each row that has a header without a name, which no record can have; None for no such row."""
+    """Return a text for each row that has a header without a name, which Kafka does not allow; None if there is none."""
     found = ["a header has no name" if any(name is None for name, _ in row) else None for row in headers or ()]
     return found if any(found) else None
 
 
 def _first_of(texts: list[str | None] | None, others: list[str | None] | None) -> list[str | None] | None:
-    """Return each row's text, or else the other one."""
+    """Return each row's text from `texts`, or else from `others`."""
     if texts is None or others is None:
         return others if texts is None else texts
     return [other if text is None else text for text, other in zip(texts, others, strict=True)]

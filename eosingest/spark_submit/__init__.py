@@ -1,1 +1,1 @@
-"""The folder of the script for spark-submit, which puts it before all others on Python's path: nothing else may lie here."""
+"""Contains only the script for spark-submit, which puts this folder first on Python's path: add no other module."""

@@ -1,4 +1,4 @@
-"""The command line as an application of Spark: `spark-submit [options] $(eosingest submit-script) run SPEC`."""
+"""Runs the command line as a Spark application: `spark-submit [options] $(eosingest submit-script) run SPEC`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ try:
     from eosingest.cli.main import main
     from eosingest.cli.signals import relay_by
 except ModuleNotFoundError as error:
-    # Exit 7 of the README; errors.py, which has the number, may be what is missing.
+    # Exit 7 of the README; errors.py, which has the number, may be the missing one.
     sys.stderr.write(
         f"error: spark-submit started {sys.executable}, which has no module {error.name}\n"
         "hint: nothing was sent; name the Python that has eosingest: PYSPARK_DRIVER_PYTHON=/path/venv/bin/python\n"
@@ -23,7 +23,7 @@ except ModuleNotFoundError as error:
 
 def _relay(take: Callable[[int], None]) -> None:
     from eosingest.spark.spark_submit_signals import (
-        relay_signals,  # pyspark takes a while: not before a verb asks for signals
+        relay_signals,  # pyspark takes a while: only if a verb needs signals
     )
 
     relay_signals(take)

@@ -1,7 +1,7 @@
-"""The job spec: TOML → frozen `Spec`. All rules about a spec are in this package, the only one that parses TOML.
+"""Converts TOML to the frozen `Spec` of a job. The rules about a spec are here, except those of the kinds of source (sources/).
 
-`loader.py` loads a file; `model.py` has all keys. Names are imported on first use, so that `eosingest.spec.expressions` and
-`.options`, which the Spark side needs, can be imported without pydantic.
+No other package parses TOML. `loader.py` loads a file; `model.py` has the keys. Names are imported on first use, so that
+`eosingest.spec.expressions` and `.options`, which the Spark side needs, can be imported without pydantic.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parses a schema (Spark DDL) for the offline check: names, types, and words that are no type.
+"""Parses a schema (Spark DDL) for the offline check: names, types and unknown types.
 
 Only Spark decides whether a schema is valid; one that is not understood here is accepted. lint.py uses the result, `Columns`.
 """

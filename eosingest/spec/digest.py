@@ -1,6 +1,6 @@
-"""The digest of a spec: all that shapes the records' bytes. It is pinned while any split is half done.
+"""Computes the digest of a spec: all that shapes the records' bytes. Pinned from a job's first commit to its completion.
 
-Specs that differ in spelling only have the same digest: defaults are filled in, white space and comments removed, aliases
+Specs that differ only in spelling have the same digest: defaults are filled in, white space and comments removed, aliases
 replaced. Source root, split size and topic are not in it: they are pinned separately.
 """
 
@@ -15,7 +15,7 @@ from eosingest.spec.encodings import LATEST, Encoded
 from eosingest.spec.expressions import normalise
 from eosingest.spec.model import Spec
 
-# Credentials do not shape bytes: a renewed one must not stop a half done job.
+# Credentials do not shape bytes: a renewed one must not stop an incomplete job.
 _CREDENTIAL = re.compile(r"secret|password|token|credential|access\.?key|account\.key|\.sas\.", re.IGNORECASE)
 
 
@@ -40,7 +40,7 @@ def digest_parts(spec: Spec) -> dict[str, str]:
 
 
 def _bytes_of(value: str | Encoded, folder: Path) -> str:
-    """Return how a key or a value is made. The id of a schema is pinned beside the digest."""
+    """Return the normal form of a key or a value. The id of a schema is pinned in addition to the digest."""
     if isinstance(value, str):
         return normalise(value)
     part = value.by

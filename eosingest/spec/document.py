@@ -1,4 +1,4 @@
-"""The spec as a document: TOML text to a dict, `--set` overrides, flat tables, and the line number of each key.
+"""Parses a spec's TOML text to a dict, applies `--set`, flattens tables, and finds the line number of each key.
 
 tomli gives no line numbers, so the text is cut into statements, each parsed by tomli, to find them.
 """
@@ -44,7 +44,7 @@ class Problem:
 
 @dataclass
 class Document:
-    """A parsed spec: `tables` after the overrides, and the origin of every key. `flag` names in messages what overrides."""
+    """A parsed spec: `tables` after the overrides, and the origin of every key. Messages name overrides by `flag`."""
 
     file: Path
     tables: Table
@@ -82,7 +82,7 @@ class Document:
         return self.is_overridden(problem.path), self._line(problem.path)
 
     def is_overridden(self, path: KeyPath) -> bool:
-        """Say whether the command line has set the key, or a table around it."""
+        """Say whether the command line has set the key, or a table that contains it."""
         return any(prefix in self.overridden for prefix in _prefixes(path))
 
     def _line(self, path: KeyPath) -> int:
@@ -139,7 +139,7 @@ def parsed_document(text: str, file: Path) -> Document:
 
 
 def document_of(tables: Mapping[str, Any], file: Path) -> Document:
-    """Return the document of tables that Python code gives: paths and tuples are taken as text and lists."""
+    """Return the document of tables that Python code gives: paths and tuples are converted to text and lists."""
     return _flattened(Document(file, {str(key): _plain(value) for key, value in tables.items()}, {}))
 
 
@@ -249,7 +249,7 @@ def _apply(document: Document, override: str) -> None:
 
 
 def override(document: Document, overrides: Mapping[str, Any]) -> None:
-    """Set keys, by dotted name, to values that Python code gives; a text stays a text."""
+    """Set keys, by dotted name, to values that Python code gives; a string stays a string."""
     document.flag = "overrides:"
     for key, value in overrides.items():
         path = _key_path(key)

@@ -1,6 +1,6 @@
-"""`avro` and `json_schema` of `record.value` and `record.key`: records by a schema of a registry (docs/records.md).
+"""Defines `avro` and `json_schema` of `record.value` and `record.key`: encodings by a registry's schema (docs/records.md).
 
-Used by model.py. What is asked of the registry, and when, is in app/encodings.py.
+Used by model.py. app/encodings.py queries the registry.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eosingest.spec.tables import Table
 from eosingest.spec.values import ROW_AS_JSON, TAGS, Expression, Text
 
 LATEST = "latest"
-# Where they stand in a spec.
+# Their places in a spec.
 PLACES = tuple(("record", part, name) for part in ("key", "value") for name in ("avro", "json_schema"))
 
 
@@ -47,7 +47,7 @@ class Registry(Table):
 
 
 class BySchema(Table):
-    """What all encodings have in common. `key` is the name in the spec, `kind` the registry's name for such schemas."""
+    """The keys that all encodings have. `key` is the name in the spec, `kind` the registry's name for such schemas."""
 
     key: ClassVar[str]
     kind: ClassVar[str]
@@ -61,11 +61,11 @@ class BySchema(Table):
 
     @property
     def expression(self) -> str:
-        """What is encoded, as Spark SQL."""
+        """The expression to encode, in Spark SQL."""
         raise NotImplementedError
 
     def text(self, folder: Path) -> str | None:
-        """Return the schema of the file, None for the latest of the subject. Raises SpecError for a file that has none."""
+        """Return the schema in the file, None for the subject's latest. Raises SpecError if it is unreadable or not JSON."""
         if self.schema_ == LATEST:
             return None
         file = folder / self.schema_
@@ -101,7 +101,7 @@ class Avro(BySchema):
 
 
 class JsonSchema(BySchema):
-    """Records in JSON, each held against a schema, framed as those in Avro."""
+    """Records in JSON, each validated against a schema, framed as those in Avro."""
 
     key: ClassVar[str] = "json_schema"
     kind: ClassVar[str] = JSON
@@ -132,7 +132,7 @@ class Encoded(Table):
 
     @property
     def by(self) -> BySchema:
-        """The one that is given."""
+        """The given encoding."""
         given = self.avro or self.json_schema
         assert given is not None, "the validator sees to it"
         return given

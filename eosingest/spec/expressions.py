@@ -1,7 +1,7 @@
-"""A tokenizer for Spark SQL expressions, with three uses.
+"""Tokenizes Spark SQL expressions, to refuse unstable functions, to replace stars, and to normalise.
 
-When a spec is loaded, functions that would give other bytes at a retry are refused by name; before Spark gets an expression
-its stars are replaced by the visible columns; and the normal form is for digests. Only Spark decides on syntax: what is not
+When a spec is loaded, functions that would give other bytes at a retry are refused by name. Before Spark gets an expression,
+its stars are replaced by the visible columns. The normal form is for digests. Only Spark decides on syntax: syntax that is not
 understood here is accepted. `eosingest.spark` uses this module, so it imports nothing but the errors.
 """
 
@@ -224,7 +224,7 @@ def _sentence(what: str, reason: str) -> str:
 
 
 def as_time(expression: str, *, is_whole: bool) -> str:
-    """Return advice on how to write an expression that is not a time as one; of a whole number the user knows the unit."""
+    """Return advice on how to convert an expression to a time: for a whole number, one way for each unit that it may have."""
     if not is_whole:
         return f"CAST({expression} AS TIMESTAMP)"
     return (

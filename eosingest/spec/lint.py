@@ -2,8 +2,8 @@
 
     schema ─▶ columns ─▶ where ─▶ select ─▶ columns of the record ─▶ key, value, headers, timestamp, partition
 
-For `check`, which is offline. sqlglot parses Spark's dialect, but not exactly as Spark does: so only certain problems are
-reported, and syntax with which sqlglot has known difficulties is accepted. No spec that Spark accepts may be refused.
+For `check`, which is offline. sqlglot parses Spark's dialect, but not exactly as Spark does. So only definite problems are
+reported, and syntax that sqlglot is known not to parse is accepted. No spec that Spark accepts may be refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TIMES = ("date", "timestamp", "timestamp_ntz", "timestamp_ltz")
 _NESTED = ("array", "map", "struct")
 _TEXTS = ("string", "varchar", "char", "character", "binary")
 _KNOWN_TYPES = (*_NUMBERS, *_TIMES, *_NESTED, *_TEXTS, "boolean")
-# Words that sqlglot may parse as columns, and that are none: units of time, sides of trim.
+# Words that sqlglot may parse as columns although they are units of time or sides of trim.
 _UNITS = re.compile(
     r"year|years|quarter|quarters|month|months|week|weeks|day|days|dayofyear|hour|hours|minute|"
     r"minutes|second|seconds|millisecond|milliseconds|microsecond|microseconds|nanosecond|both|leading|"
@@ -37,7 +37,7 @@ _UNITS = re.compile(
 # Syntax of Spark that sqlglot does not know: a:b of variants, parameters. (Also >>>, and X '00' with a space.)
 _NOT_ITS_OWN = frozenset(":?@$#")
 _NEARLY = 0.75  # least similarity of a name to count as misspelt if there may be unknown columns
-# Names that a column may have in Spark, and that are keywords to sqlglot.
+# Valid names of columns in Spark that are keywords to sqlglot.
 _WORDS_OF_SQL = re.compile(
     r"all|any|case|comment|cross|describe|distinct|end|exists|explain|from|full|group|having|inner|"
     r"into|join|lateral|left|limit|natural|on|order|outer|right|select|set|show|table|then|truncate|"
@@ -65,7 +65,7 @@ def expression_problems(tables: Table, folders: Mapping[str, str] | None) -> Ite
 
 
 def _source_columns(tables: Table, folders: Mapping[str, str] | None) -> tuple[Columns | None, list[Problem]]:
-    """Return the columns that expressions may name (None if only Spark can tell), and the problems of the schema."""
+    """Return the columns that expressions may name (None if only Spark knows them), and the problems of the schema."""
     source = tables.get("source")
     source = source if isinstance(source, dict) else {}
     table = source_table(source)
@@ -156,7 +156,7 @@ class _Expression:
     def problems(self, rule: Any = None, aliases: Collection[str] = ()) -> Iterator[Problem]:
         """Yield the problems; none if the expression was not understood.
 
-        `rule` returns what is wrong with a result of that type, if anything; `aliases` are names that it may use, too.
+        `rule` returns the problem with a result of a given type, or None; `aliases` are further names that it may use.
         """
         columns = self._columns
         if self.syntax_error:
@@ -247,7 +247,7 @@ def _parsed(text: str, columns: Columns | None) -> tuple[Any, str]:
 
 
 def _one_expression(text: str, dialect: str) -> Any:
-    """Parse the text after SELECT: by itself, a column named `use` or `comment` would be parsed as a statement.
+    """Parse the text after SELECT: alone, a column named `use` or `comment` would be parsed as a statement.
 
     Raises sqlglot's errors.
     """
@@ -265,7 +265,7 @@ def _one_expression(text: str, dialect: str) -> Any:
 
 
 def _with_quoted_names(text: str, columns: Columns | None) -> str:
-    """Return the expression with columns that have the names of keywords in back-quotes, which Spark does not need."""
+    """Return the expression with back-quotes, which Spark does not need, around columns with the names of keywords."""
     found = tokens(text)
     pieces, copied = [], 0
     for index, token in enumerate(found):
@@ -333,7 +333,7 @@ def _roots(tree: Any, text: str) -> list[str]:
 
 
 def _stands_in(text: str, name: str) -> bool:
-    """Say whether a name is a word in the text: sqlglot makes columns of other tokens, too."""
+    """Say whether a name is a word in the text: sqlglot parses other tokens as columns, too."""
     return any(token.name == name.lower() for token in tokens(text))
 
 

@@ -1,9 +1,9 @@
-"""TOML file → frozen Spec: overrides, references, validation; every problem at once, each with file, line and key.
+"""Loads a frozen Spec from TOML: overrides, references, validation. Reports all problems at once, with file, line and key.
 
     read_document (TOML, --set) ─▶ references ─▶ rules over the tables ─▶ pydantic ─▶ Spec
                                        └──────────────┴── problems ──────────┴─▶ one SpecError
 
-No problem text holds a value of the spec.
+No problem text holds a value of the spec, except expressions.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def spec_of(
     references = References(params, path.absolute().parent)
     problems = list(document.problems)
     forbidden = list(restricted.problems(document.tables, os.environ, document.is_overridden))
-    if forbidden:  # nothing that it names is read or resolved
+    if forbidden:  # files and references that the spec names are not read
         raise _all_problems(document, problems + forbidden, {})
     root_as_written = get(document.tables, "source", "root")
     table = _source_table(document.tables)
@@ -100,7 +100,7 @@ def spec_in_python(
     overrides: Mapping[str, Any] | None,
     given: str | Mapping[str, Any] | None = None,
 ) -> Spec:
-    """Return the spec of a file, or that of `given`: a TOML text or tables, for which `file` is but a name in its folder.
+    """Return the spec of a file, or that of `given`, a TOML text or tables; then `file` is only a name in the spec's folder.
 
     For `Spec.load`, `from_toml` and `from_dict`. Raises as `load` does.
     """
@@ -135,7 +135,7 @@ def _source_table(tables: Table) -> type[SourceTable]:
 
 
 def _resolve(value: Any, path: KeyPath, references: References, problems: list[Problem]) -> Any:
-    """Return the value with the references in every string resolved; add a problem for each that cannot be."""
+    """Return the value with the references in every string resolved; add a problem for each string that cannot be resolved."""
     if isinstance(value, dict):
         return {key: _resolve(inner, (*path, key), references, problems) for key, inner in value.items()}
     if isinstance(value, list):
@@ -150,7 +150,7 @@ def _resolve(value: Any, path: KeyPath, references: References, problems: list[P
 
 
 def _keep_late(tables: Table, resolved: Table) -> Table:
-    """Put the unresolved text of keys back that may have secrets: they are resolved when they are used."""
+    """Restore the unresolved text of keys that may hold secrets, which are resolved when they are used."""
     for path in LATE:
         late = get(tables, *path)
         if late is not None:

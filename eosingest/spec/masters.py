@@ -1,6 +1,6 @@
-"""Spark's master URLs: which are valid, and how a local one is started. Pure.
+"""Validates Spark's master URLs, and adds task retries to local ones. Pure.
 
-model.py checks the spec's key with it; spark/spark_defaults.py finds the master if the spec has none.
+values.py checks the spec's key with it; spark/spark_defaults.py finds the master if the spec has none.
 """
 
 from __future__ import annotations

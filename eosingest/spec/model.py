@@ -1,7 +1,7 @@
-"""The frozen job spec: every key with its type, default and description. The JSON Schema is made from this file.
+"""Defines the frozen job spec: every key with its type, default and description. The JSON Schema is generated from it.
 
-values.py checks values. References in values are resolved before, except those of client properties, which
-`resolve_properties` resolves. No repr shows a value, since any string may come from `${env:…}` or `${file:…}`.
+values.py checks values. References are resolved before, except in keys that may hold secrets, where `resolve_properties`
+resolves them. No repr shows a value except the job's name, since any string may come from `${env:…}` or `${file:…}`.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ class Spec(Table):
         params: Mapping[str, str] | None = None,
         overrides: Mapping[str, Any] | None = None,
     ) -> Spec:
-        """Return the spec in a dict of a spec's tables and keys, such as {"name": …, "source": {…}}. Otherwise as `from_toml`.
+        """Return the spec in a dict of tables and keys, such as {"name": …, "source": {…}}. Otherwise as `from_toml`.
 
         Its strings may hold references, as in a file; a literal `${` is written `$${`.
         """
@@ -262,7 +262,7 @@ class Spec(Table):
         root_as_written: str | None,
         lines: Mapping[str, int] = MappingProxyType({}),
     ) -> Spec:
-        """Set what is not in the TOML: the file, the parameters (for late references), the root before references.
+        """Set the values that are not in the TOML: the file, the parameters (for late references), the root as written.
 
         `lines` has the keys' line numbers, for later errors.
         """
@@ -296,7 +296,7 @@ class Spec(Table):
         return References(self._params, self.directory, self._environ)
 
     def keep_environment(self, environ: Mapping[str, str]) -> None:
-        """Have references to the environment resolved by this copy of it from now on (spec/secrets.py)."""
+        """Resolve references to the environment from this copy of it from now on (spec/secrets.py)."""
         self._environ = dict(environ)
 
     def __repr__(self) -> str:
@@ -320,7 +320,7 @@ def resolve_properties(
         except UnresolvedError as error:
             problems.append(f"{spec.file}: {key}.{name}: {error}")
             continue
-        # "probe" tells librdkafka to look for the system's certificates.
+        # "probe" makes librdkafka search for the system's certificates.
         is_file = name.startswith(("ssl.", "https.")) and name.endswith(".location") and value not in ("", "probe")
         resolved[name] = str(spec.directory / value) if is_file else value
     if problems:

@@ -1,7 +1,6 @@
-"""Which settings `sink.properties` and `spark.conf` may have, and why others are refused.
+"""Refuses settings in `sink.properties` and `spark.conf` on which exactly-once depends; each message names the alternative.
 
-Producer and Spark settings on which exactly-once depends are refused; each message names the alternative. The functions yield
-(key, text) pairs, to which `load` adds file and line. The keys of `[source]` are checked by its kind (sources/).
+The functions yield (key, text) pairs, to which `load` adds file and line. The kind of source checks `[source]` (sources/).
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ _REFUSED_OF_A_SOURCE = {
 
 
 def refused_source_properties(properties: Mapping[str, str]) -> Refusals:
-    """Yield the consumer properties, of a source that is a topic, with which records could be passed over or read twice."""
+    """Yield the consumer properties, of a source that is a topic, with which records could be skipped or read twice."""
     for name in properties:
         key = name.lower()
         if key in _REFUSED_OF_A_SOURCE:

@@ -1,6 +1,6 @@
-"""References: `${param:x}`, `${env:X}`, `${file:path}` in any string of the spec; `$${` is a literal `${`.
+"""Resolves the references `${param:x}`, `${env:X}`, `${file:path}` in any string of the spec; `$${` is a literal `${`.
 
-Used at load time for all keys that hold no secrets, and by `resolve_properties`, when they are used, for those that may.
+Used when a spec is loaded, for keys that hold no secrets, and by `resolve_properties`, on use, for keys that may hold them.
 The value of a reference is used literally: references in it are not resolved, and it is never printed.
 """
 

@@ -1,6 +1,6 @@
-"""What a spec may not do where specs come from strangers: `EOSINGEST_RESTRICTED=1` (docs/security.md). Pure.
+"""Reports keys that a spec from an untrusted author must not have: `EOSINGEST_RESTRICTED=1` (docs/security.md). Pure.
 
-Used by loader.py. Keys that the command line sets (`--set`) are those of who runs it, and are not looked at.
+Used by loader.py. Keys that the command line sets (`--set`) come from the user who runs it, and are not checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VARIABLE, ALLOWED = "EOSINGEST_RESTRICTED", "EOSINGEST_RESTRICTED_ALLOW"
 _CODE = "restricted"
 _OFF = ("", "0", "false", "no", "off")
 _PROPERTIES = (("sink", "properties"), ("source", "properties"))
-# How the names of librdkafka's properties end that have it read a file, load a library, or run a command.
+# Suffixes of librdkafka properties that make it read a file, load a library or run a command.
 _NAMES_A_FILE = (".location", ".keytab", ".paths", ".path", ".file", ".cmd")
 _OF_THE_SYSTEM = ("", "probe")
 _FILES_OF_LIBPQ = frozenset(
@@ -30,7 +30,7 @@ def problems(
 ) -> Iterator[Problem]:
     """Yield a problem for each key that a restricted spec may not have; `tables` are as written, references unresolved.
 
-    `is_set` tells the keys that the command line has set.
+    `is_set` says whether the command line has set a key.
     """
     if environ.get(VARIABLE, "").strip().lower() in _OFF:
         return
@@ -81,7 +81,7 @@ def _url(tables: Mapping[str, Any]) -> Iterator[Problem]:
     try:
         names = {name for name, _ in parse_qsl(urlsplit(url).query)} if isinstance(url, str) else set()
     except ValueError:
-        return  # the kind says what is wrong with it
+        return  # the kind's check reports it
     for name in sorted(names & _FILES_OF_LIBPQ):
         yield _refused(("source", "url"), f"{name} names a file of this machine")
 

@@ -1,6 +1,6 @@
-"""The JSON Schema of a spec, for editors: generated from the model, so that the two cannot differ.
+"""Generates the JSON Schema of a spec, for editors, from the model, so that the two cannot differ.
 
-Draft 07, without `$ref`: this is what Taplo and other TOML language servers read, and they show the descriptions on hover.
+It is Draft 07 without `$ref`, which Taplo and other TOML language servers read; they show the descriptions on hover.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Resolves references in keys that may hold secrets only when they are used; keeps their variables from child processes.
+"""Lists keys that may hold secrets, whose references are resolved on use; hides their variables from child processes.
 
 Used by loader.py, and by the command line once a spec is loaded.
 """
@@ -20,16 +20,16 @@ LATE = (
     ("source", "password"),
     *((*place, "registry", name) for place in PLACES for name in ("user", "password")),
 )
-# What Java, Spark and Python themselves need of the environment.
+# Environment variables that Java, Spark and Python need.
 _NEEDED = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|TMPDIR|HOSTNAME|(LC_|JAVA|JDK_|_JAVA|SPARK|PYSPARK|PYTHON|HADOOP|YARN|LD_|XDG_|EOSINGEST).*"
 )
 
 
 def keep_from_children(spec: Spec, environ: MutableMapping[str, str]) -> None:
-    """Take the variables that such keys name by `${env:…}` out of the environment, which Spark's JVM and its workers inherit.
+    """Remove variables that these keys name by `${env:…}` from the environment, which Spark's JVM and its workers inherit.
 
-    The spec keeps a copy for itself. Variables that Java, Spark and Python need by themselves stay.
+    The spec keeps a copy of the environment. Variables that Java, Spark and Python need are not removed.
     """
     spec.keep_environment(environ)
     for name in set(_variables(spec)):

@@ -1,7 +1,7 @@
-"""The base classes of all tables of a spec, and of the table `[source]`, of which each kind of source has its own.
+"""Defines the base classes of a spec's tables, and of the table `[source]`, of which each kind of source has a subclass.
 
-Used by model.py. A kind's table is in the kind's folder, and loaded through sources/registry.py: it defines its keys, what they
-mean, and which of them are in the digest.
+Used by model.py. A kind's subclass is in the kind's folder, and loaded through sources/registry.py: it defines the keys, their
+meaning, and which of them are in the digest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def shown(text: str) -> dict[str, Any]:
 
 
 class Table(BaseModel):
-    """A table of a spec: frozen, without keys that it does not know, and never shown by its values."""
+    """A table of a spec: frozen, without unknown keys, and without values in its repr."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -36,10 +36,10 @@ class Table(BaseModel):
 
 @dataclass(frozen=True)
 class Beside:
-    """What a source may know of the rest of its spec: the sink's topics, and how its cluster is reached.
+    """The parts of the rest of the spec that a source may use: the sink's topics, and access to its cluster.
 
-    `sink` returns the sink's bootstrap servers and client properties; `resolve` returns properties of the source (of the key
-    that is named) with their references resolved. Both may hold secrets, and are asked only when somebody connects.
+    `sink` returns the sink's bootstrap servers and client properties; `resolve` returns properties of the source (of the named
+    key) with their references resolved. Both results may hold secrets: they are called only to connect.
     """
 
     topic: str
@@ -50,11 +50,11 @@ class Beside:
 
 
 class SourceTable(Table):
-    """`[source]` as all who are not its kind know it. `format` says which kind it is of.
+    """The interface of `[source]` that is the same for all kinds of source. `format` determines the kind.
 
-    Class methods are given the table as it was read, before it is known to be right. `hints` has what to do, by the code of
-    their problems. `cut_by_size`: items are cut by `split_size`. `more_columns`: rows may have others than those of `columns`.
-    `takes_schema`: the columns may be given, by the key `schema`.
+    Class methods get the table as it was read, before validation. `hints` maps the codes of their problems to hints.
+    `cut_by_size`: items are cut by `split_size`. `more_columns`: rows may have columns that are not in `columns`.
+    `takes_schema`: the key `schema` may give the columns.
     """
 
     hints: ClassVar[Mapping[str, str]] = {}
@@ -95,11 +95,11 @@ class SourceTable(Table):
         return None
 
     def with_defaults(self) -> SourceTable:
-        """Return the table with the defaults of ours that depend on its keys."""
+        """Return the table with our defaults that depend on its keys."""
         return self
 
     def beside(self, others: Beside) -> SourceTable:
-        """Return the table, told of the rest of its spec: for a source that needs the sink's cluster."""
+        """Return the table with access to the rest of its spec, for a source that needs the sink's cluster."""
         return self
 
     def default_record(self) -> Mapping[str, Any]:
@@ -117,7 +117,7 @@ class SourceTable(Table):
 
     @property
     def row_name(self) -> str | None:
-        """What the rows are called in the data, where they have a name there."""
+        """The name of the rows in the data, if they have one."""
         return None
 
     @property
@@ -130,7 +130,7 @@ class SourceTable(Table):
         return "that of the source"
 
     def places(self) -> tuple[str, ...]:
-        """The locations of the source, to be shown: without passwords."""
+        """The locations of the source, for display, without passwords."""
         return ()
 
     def digest_parts(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The specs that `eosingest init` writes: short, valid, and explained by comments."""
+"""Generates the specs that `eosingest init` writes: short, valid, and explained by comments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 _COPY = "-copy"
-_TOPIC_AT_MOST = 249  # Kafka's limit of a name
+_TOPIC_AT_MOST = 249  # Kafka's limit on the length of a name
 _CREATE = "create = { partitions = 3 }         # only when the topic does not exist"
 _DEFAULT_MESSAGE_BYTES = 1_048_588  # a topic's max.message.bytes by default
 
@@ -86,7 +86,7 @@ def spec_for(
     conf: Mapping[str, str],
     notes: Sequence[str],
 ) -> str:
-    """Return the text of a spec for a data file, from what `sniff` found. `data` is the file's name, `key` an expression."""
+    """Return the text of a spec for a data file, from the result of `sniff`. `data` is the file's name, `key` an expression."""
     lines = [
         *_head(data, name, notes),
         "[source]",
@@ -126,9 +126,9 @@ def spec_for_topic(
     id_field: str | None,
     notes: Sequence[str],
 ) -> str:
-    """Return the text of a spec that copies a topic. `servers` None: it lies on the embedded broker.
+    """Return the text of a spec that copies a topic. `servers` None: the topic is on the embedded broker.
 
-    The copy keeps records of any age: the brokers would delete those that are older than its retention, and a run refuses them.
+    The copy has unlimited retention: brokers delete records that are older than the retention, and a run refuses them.
     """
     copy = f"{topic[: _TOPIC_AT_MOST - len(_COPY)]}{_COPY}"
     config = {"retention.ms": "-1"}
@@ -173,7 +173,7 @@ def spec_for_table(
 ) -> str:
     """Return the text of a spec that reads a table. `password` is a reference; without `has_password` none was needed so far.
 
-    `record_key` is an expression; `incremental` says whether a job may go on behind the table's last key.
+    `record_key` is an expression; `incremental` says whether a job may resume after the table's last key.
     """
     name = job_name(table.removeprefix("public."))
     given = "" if has_password else "# "
@@ -201,7 +201,7 @@ def spec_for_table(
 
 
 def job_name(text: str) -> str:
-    """Return a name for a job, made of another name."""
+    """Return a job's name, derived from another name."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:100] or "my-job"
 
 
@@ -225,7 +225,7 @@ def _sink(topic: str) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Return a text in which `${` means nothing, as a string of TOML."""
+    """Return a text as a string of TOML, with `${` escaped."""
     return toml_string(text.replace("${", "$${"))
 
 

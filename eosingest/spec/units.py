@@ -25,7 +25,7 @@ _SIZE_UNITS = {
     "GiB": 1024**3,
     "TiB": 1024**4,
 }
-# Units of Spark's JavaUtils.byteStringAs in lower case: in any case but our own they are ambiguous, and refused.
+# Units of Spark's JavaUtils.byteStringAs in lower case: unless spelled as in _SIZE_UNITS, they are ambiguous, and refused.
 _SPARKS_UNITS = frozenset({"k", "m", "g", "t", "p", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib"})
 _DURATION_UNITS = {
     "ms": 0.001,

@@ -1,6 +1,6 @@
-"""The types of values in a spec, with validators whose messages use the spec's words.
+"""Defines the types of values in a spec, with validators whose messages use the spec's words.
 
-The keys in model.py have these types: pydantic calls the validators when the loader makes a Spec. References in a value are
+The keys in model.py have these types: pydantic calls the validators when the loader creates a Spec. References in a value are
 resolved before.
 """
 
@@ -40,7 +40,7 @@ def one_of(choices: object) -> BeforeValidator:
 
 
 def one_of_words(known: Callable[[], tuple[str, ...]]) -> BeforeValidator:
-    """Return such a validator for words that are known only when a value is checked."""
+    """Return a validator like `one_of`'s for words that are known only when a value is checked."""
 
     def check(value: object) -> object:
         words = known()

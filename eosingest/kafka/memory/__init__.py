@@ -1,1 +1,1 @@
-"""A Kafka in memory, for simulation and tests: the cluster (cluster.py), one partition (log.py), and clients (clients.py)."""
+"""Implements Kafka in memory, for simulation and tests: cluster (cluster.py), partition (log.py), clients (clients.py)."""

@@ -1,7 +1,7 @@
-"""Clients of the Kafka in memory, behind the protocols of ports.py: what librdkafka and kafka-python do of their own.
+"""Implements the clients of the Kafka in memory (ports.py), with the behaviour of librdkafka and kafka-python.
 
-Between the core (driver.py, task.py) and log.py. Every request goes through a `Network`, which may lose it, lose its
-answer, or deliver it late; the clients retry as the real ones do, and give up as they do.
+Between the core (driver.py, task.py) and cluster.py. Every request goes through a `Network`, which may lose it, lose its
+answer, or deliver it late; the clients retry and time out as the real ones do.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _IN_THE_WAY = frozenset({"CONCURRENT_TRANSACTIONS"})
 
 
 class NoAnswerError(Exception):
-    """No answer came: the request may have been carried out, may be yet, or never."""
+    """No answer arrived: the request may have been executed, may be later, or never."""
 
 
 class Network(Protocol):
-    """What is between a client and the cluster, with the client's clock."""
+    """The network between a client and the cluster, and the client's clock."""
 
     def send(self, request: str, apply: Callable[[], _T]) -> _T:
-        """Carry out a request, named for traces. Raises NoAnswerError, or the BrokerError of the answer."""
+        """Execute a request, named for traces. Raises NoAnswerError, or the BrokerError of the answer."""
 
     def now(self) -> float:
         """Return the clock, in seconds."""
@@ -56,7 +56,7 @@ class Network(Protocol):
 
 
 def _failure(error: BrokerError) -> KafkaFailure:
-    """Sort an answer as librdkafka.classify does; both kinds of fencing come out as `_FENCED`."""
+    """Classify an answer as librdkafka.classify does; both kinds of fencing become `_FENCED`."""
     if error.code in _FENCES:
         return KafkaFailure(FailureKind.FENCED, "_FENCED", error.code)
     kind = FailureKind.REFUSED if error.code in _REFUSALS else FailureKind.UNCERTAIN
@@ -64,14 +64,14 @@ def _failure(error: BrokerError) -> KafkaFailure:
 
 
 class _Client:
-    """Sends requests, and again where that is what the real client does."""
+    """Sends requests, and retries them as the real client does."""
 
     def __init__(self, cluster: Cluster, network: Network) -> None:
         self._cluster = cluster
         self._network = network
 
     def _ask(self, request: str, apply: Callable[[], _T], timeout_s: float = _REQUEST_S) -> _T:
-        """Send a request until its answer is not CONCURRENT_TRANSACTIONS. Raises KafkaFailure after `timeout_s` seconds."""
+        """Send a request; retry CONCURRENT_TRANSACTIONS and lost answers for `timeout_s` seconds. Raises KafkaFailure."""
         deadline, pause = self._network.now() + timeout_s, _AGAIN_S
         while True:
             try:
@@ -90,7 +90,7 @@ class _Client:
 
 
 class MemoryProducer(_Client):
-    """A transactional producer (`protocols.Producer`). Records wait in batches of `batch_records` and for `flush`."""
+    """A transactional producer (`ports.Producer`). It sends batches of `batch_records`, and the rest at `flush`."""
 
     def __init__(
         self, transactional_id: str, cluster: Cluster, network: Network, *, timeout_s: float, batch_records: int = 1
@@ -107,7 +107,7 @@ class MemoryProducer(_Client):
         self._failure: KafkaFailure | None = None
 
     def init_transactions(self) -> None:
-        """InitProducerId, again until the coordinator gives a new epoch."""
+        """Send InitProducerId until the coordinator gives a new epoch."""
         self._who = self._ask(
             "InitProducerId",
             lambda: self._cluster.init_producer_id(self._id, self._timeout_s),
@@ -120,7 +120,7 @@ class MemoryProducer(_Client):
         self._in_transaction.clear()
 
     def produce(self, topic: str, records: Records) -> None:
-        """Hand records over; which partition a key goes to is not what the real partitioners say."""
+        """Hand over records; a key's partition differs from that of the real partitioners."""
         partitions = len(self._cluster.topics[topic].logs) if topic in self._cluster.topics else 1
         timestamps = records.timestamps_ms or [None] * len(records)
         chosen = [ANY_PARTITION] * len(records) if records.partitions is None else records.partitions.tolist()
@@ -131,11 +131,11 @@ class MemoryProducer(_Client):
                 self._send(at)
 
     def produce_to_partition(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
-        """Hand one record over."""
+        """Hand over one record."""
         self._waiting[topic, partition].append(LogRecord(-1, key, value, int(self._network.now() * 1000)))
 
     def flush(self) -> None:
-        """Send what waits."""
+        """Send the waiting records."""
         self._raise_failure()
         for at in list(self._waiting):
             self._send(at)
@@ -153,7 +153,7 @@ class MemoryProducer(_Client):
             self._sequences[at] += len(records)
 
     def commit(self) -> None:
-        """EndTxn; without a record there is nothing to ask for."""
+        """Send EndTxn, unless the transaction has no record."""
         self.flush()
         if self._in_transaction:
             who = self._identity()
@@ -161,7 +161,7 @@ class MemoryProducer(_Client):
             self._in_transaction.clear()
 
     def _insist(self, request: str, apply: Callable[[], None], timeout_s: float) -> None:
-        """Ask; after a failure this producer does nothing more, as librdkafka's without an abort."""
+        """Send a request; after a failure this producer does nothing more, as librdkafka's without an abort."""
         try:
             self._ask(request, apply, timeout_s)
         except KafkaFailure as failure:
@@ -182,10 +182,10 @@ class MemoryProducer(_Client):
 
 
 class MemoryReader(_Client):
-    """Reads one partition (`protocols.OffsetsReader`)."""
+    """Reads one partition (`ports.OffsetsReader`)."""
 
     def __init__(self, topic: str, partition: int, cluster: Cluster, network: Network) -> None:
-        """Connects to nothing."""
+        """Connect to nothing."""
         super().__init__(cluster, network)
         self._topic = topic
         self._partition = partition
@@ -242,7 +242,7 @@ class MemoryReader(_Client):
 
 
 class MemoryAdmin(_Client):
-    """Topics and fencing (`protocols.Admin`)."""
+    """Topics and fencing (`ports.Admin`)."""
 
     def _answer(self, request: str, apply: Callable[[], _T]) -> _T:
         """As `_ask`, with the errors of an Admin."""
@@ -261,7 +261,7 @@ class MemoryAdmin(_Client):
         return TopicDescription(name, found.topic_id, len(found.logs), found.config) if found else None
 
     def create_topic(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """Create a topic; one that exists is fine."""
+        """Create a topic; an existing one is no error."""
         try:
             self._answer(f"CreateTopic {name}", lambda: self._cluster.create_topic(name, partitions, config))
         except TemporaryError as error:
@@ -276,7 +276,7 @@ class MemoryAdmin(_Client):
         return tuple(OffsetRange(offsets.start, offsets.high_watermark) for offsets in found)
 
     def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
-        """InitProducerId on every id until real success."""
+        """Send InitProducerId for every id until it succeeds."""
         for name in transactional_ids:
             try:
                 self._ask("InitProducerId fence", lambda name=name: self._init(name), timeout_s)  # type: ignore[misc]
@@ -291,12 +291,12 @@ class MemoryAdmin(_Client):
         return self._answer("DescribeTransactions", lambda: self._cluster.knows(transactional_id))
 
     def known_ids(self, stem: str) -> frozenset[str]:
-        """Name the ids that begin so and that the coordinator remembers."""
+        """Return the ids that begin with `stem` and that the coordinator remembers."""
         names = self._answer("ListTransactions", lambda: list(self._cluster.transactions))
         return frozenset(name for name in names if name.startswith(stem))
 
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
-        """List who holds transactions open in the partition, oldest first."""
+        """List the open transactions of the partition, oldest first."""
         found = self._answer("DescribeProducers", lambda: self._cluster.describe_producers(topic, partition))
         return sorted((OpenTransaction(*entry) for entry in found), key=lambda transaction: transaction.start_offset)
 

@@ -1,10 +1,10 @@
-"""A Kafka in memory: topics, transactions and isolation as a real broker has them, for simulation and tests.
+"""Implements a Kafka in memory, for simulation and tests: topics, transactions and isolation as in a real broker.
 
-Between clients.py, which puts it behind the protocols of this package, and log.py, one partition each; no production run
-imports it. It answers one request at a time, so what is simulated is the order in which requests arrive. The rules are
+Between clients.py, which implements the protocols of ports.py with it, and log.py, one partition each; no production run
+imports it. It answers one request at a time: a simulation varies the order in which requests arrive. The rules are
 those of Apache Kafka's transaction coordinator for clients that speak EndTxn up to version 4 (no KIP-890 epoch bump:
-librdkafka today), with partition verification as since 3.6: tests/integration/test_memory_*.py hold it to a real broker,
-operation by operation.
+librdkafka today), with partition verification as since 3.6: tests/integration/test_memory_*.py compare it with a real
+broker, operation by operation.
 
     InitProducerId ─▶ EMPTY ─▶ first record: ONGOING ─▶ EndTxn: PREPARE_* ─▶ a marker in each partition ─▶ COMPLETE_*
 
@@ -51,7 +51,7 @@ class Offsets(NamedTuple):
 
 @dataclass
 class Transaction:
-    """What the coordinator knows of a transactional id. `partitions` are those of the ongoing transaction, with its entries."""
+    """The coordinator's state of a transactional id. `partitions` are those of the ongoing transaction, with its entries."""
 
     producer_id: int
     epoch: int
@@ -64,7 +64,7 @@ class Transaction:
 
 @dataclass
 class Topic:
-    """A topic: its id tells it from an earlier one of the same name."""
+    """A topic; its id differs from that of an earlier one of the same name."""
 
     name: str
     topic_id: str
@@ -75,8 +75,8 @@ class Topic:
 class Cluster:
     """One broker that leads every partition and coordinates every transactional id. Each method is one request.
 
-    Methods raise BrokerError. `defer` gets what the coordinator does after its answer (writing a marker) and runs it now
-    or later; `decided` is told of each transaction at the moment it is decided: id, whether committed, and its entries.
+    Methods raise BrokerError. `defer` takes the coordinator's actions after its answer (writing a marker) and runs them now
+    or later; `decided` is called when a transaction is decided: with its id, whether it commits, and its entries.
     """
 
     def __init__(
@@ -99,12 +99,12 @@ class Cluster:
         self._expiration_s = expiration_s
         self._next_producer_id = 1
         self._topics_made = 0
-        self._ongoing: dict[str, None] = {}  # in order of their beginning: the same in every process
+        self._ongoing: dict[str, None] = {}  # oldest first: the same in every process
 
     # ---- topics ----------------------------------------------------------------------------------------------------
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
-        """Create a topic. TOPIC_ALREADY_EXISTS where it does."""
+        """Create a topic. TOPIC_ALREADY_EXISTS if it exists."""
         if name in self.topics:
             raise BrokerError("TOPIC_ALREADY_EXISTS")
         self._topics_made += 1
@@ -135,7 +135,7 @@ class Cluster:
         return Offsets(log.start, log.end, log.last_stable)
 
     def fetch(self, topic: str, partition: int, start: int, *, committed: bool) -> tuple[list[LogRecord], int]:
-        """Return records from `start` on, and the position behind them."""
+        """Return records from `start` on, and the position after them."""
         self._abort_timed_out()
         return self.log(topic, partition).fetch(start, committed=committed)
 
@@ -152,7 +152,7 @@ class Cluster:
     # ---- transactions ----------------------------------------------------------------------------------------------
 
     def init_producer_id(self, transactional_id: str, timeout_s: float) -> Identity:
-        """Fence earlier producers of the id: abort what is open (CONCURRENT_TRANSACTIONS until that is done), new epoch."""
+        """Fence earlier producers of the id: abort an open transaction (CONCURRENT_TRANSACTIONS until then), bump the epoch."""
         self._abort_timed_out()
         found = self.transactions.get(transactional_id)
         if found is None:
@@ -182,7 +182,7 @@ class Cluster:
         entries += log.append(who, sequence, records)
 
     def end_txn(self, who: Identity, *, commit: bool) -> None:
-        """Decide the ongoing transaction. Asked again with the same outcome, it answers as before."""
+        """Decide the ongoing transaction. The same again: CONCURRENT_TRANSACTIONS until it is complete, then success."""
         self._abort_timed_out()
         transaction = self._owned(who)
         if transaction.state is State.ONGOING:

@@ -1,6 +1,6 @@
-"""One partition of the Kafka in memory: what is appended, what readers see of it, and what compaction leaves.
+"""Implements one partition of the Kafka in memory: appends, reads by isolation level, and compaction.
 
-Below cluster.py, which coordinates the transactions whose records and markers are appended here.
+Used by cluster.py, which coordinates the transactions whose records and markers are appended here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Span:
 
 @dataclass(slots=True)
 class Appended:
-    """What a log keeps of a producer: its epoch, and (first sequence, count) of its last five batches, to know a repetition."""
+    """A log's state of a producer: its epoch, and (first sequence, count) of its last five batches, to detect duplicates."""
 
     epoch: int
     batches: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=5))
@@ -58,7 +58,7 @@ class Entry(NamedTuple):
 
 
 class Log:
-    """One partition: entries in order of offset, with gaps where they were compacted away."""
+    """One partition: entries by ascending offset, with gaps where they were compacted away."""
 
     def __init__(self) -> None:
         """Empty, from offset 0."""
@@ -96,7 +96,7 @@ class Log:
         return [self._add(record, span) for record in records]
 
     def _verify(self, who: Identity, sequence: int) -> int:
-        """Return the lowest sequence seen since the producer's last transaction here: a new one can begin with no higher."""
+        """Return the lowest sequence seen since the producer's last transaction here: a new one begins with no higher one."""
         if who.producer_id in self._open:
             return sequence
         self._lowest[who] = min(sequence, self._lowest.get(who, sequence))
@@ -120,7 +120,7 @@ class Log:
         return entry
 
     def write_marker(self, who: Identity, *, committed: bool) -> None:
-        """Decide the producer's open transaction here; the marker takes an offset of its own, also where nothing is open."""
+        """Decide the producer's open transaction here; the marker takes an offset even if no transaction is open."""
         span = self._open.pop(who.producer_id, Span(self.end))
         self._remember(who.producer_id, who.epoch)
         self._lowest.pop(who, None)
@@ -129,7 +129,7 @@ class Log:
         self.end += 1
 
     def fetch(self, start: int, *, committed: bool) -> tuple[list[LogRecord], int]:
-        """Return records from `start` on, and the position behind them: markers and gaps advance it too."""
+        """Return records from `start` on, and the position after them: markers and gaps advance it too."""
         if not self.start <= start <= self.end:
             raise BrokerError("OFFSET_OUT_OF_RANGE")
         limit = self.last_stable if committed else self.end
@@ -144,7 +144,7 @@ class Log:
         return bisect_left(self.entries, offset, key=lambda entry: entry.offset)
 
     def compact(self, up_to: int, *, drop_tombstones: bool = False) -> None:
-        """Keep the latest committed record of each key below `up_to`; never past the last stable offset, as the cleaner."""
+        """Keep the latest committed record of each key below `up_to`; never past the last stable offset, as Kafka's cleaner."""
         limit = min(up_to, self.last_stable)
         clean, rest = self.entries[: self._index(limit)], self.entries[self._index(limit) :]
         latest = {entry.key: entry.offset for entry in clean if _visible(entry)}

@@ -1,1 +1,1 @@
-"""The offsets topic: what its records say (record.py), how a job's state is read from it (state.py), the topic (topic.py)."""
+"""Reads and writes the offsets topic: its records (record.py), a job's state in them (state.py), the topic (topic.py)."""

@@ -1,8 +1,8 @@
-"""Errors that name the open transactions which block a read: of the offsets topic (control_log.py) or the sink (app/verify.py).
+"""Names the open transactions that block a read: of the offsets topic (control_log.py) or the sink (app/verify.py).
 
-A read_committed reader stops at the first open transaction. Most end by themselves, at their timeout at the latest. A
-*hanging* one does not: it is open where its records are, and no coordinator knows of it (KIP-664), as after brokers that
-lost their transaction log. Only `kafka-transactions abort` ends it; what it was to be, commit or abort, nobody knows.
+A read_committed reader stops at the first open transaction. Most end at their timeout at the latest. A *hanging* one does
+not: it is open in the partitions of its records, and no coordinator knows of it (KIP-664), as after brokers lost their
+transaction log. Only `kafka-transactions abort` ends it; nothing shows whether it was to be committed or aborted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def blocked_read(
 ) -> TemporaryError:
     """Make the error for a read that open transactions block: their names, and how each of them ends.
 
-    `what` says what could not be read; `again` says what to do once they have ended.
+    `what` names the failed read; `again` says what to do once they have ended.
     """
     found = {partition: admin.open_transactions(topic, partition) for partition in partitions}
     places = "; ".join(f"{topic}-{partition}: {_names(open_there)}" for partition, open_there in found.items())

@@ -1,6 +1,6 @@
-"""What an offset record says of a split's dead letters (docs/protocol.md, Dead letters).
+"""Defines the receipt of a split's dead letters, and the pin of their topic (docs/protocol.md, Dead letters).
 
-Part of record.py's wire form; split_progress.py adds it up, an audit holds the dead-letter topic against it.
+Part of record.py's wire form; split_progress.py sums receipts, an audit compares them with the dead-letter topic.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from eosingest.records.checksum import MODULUS
 
 @dataclass(frozen=True)
 class DeadLetters(wire.Part):
-    """The rows of a split that went to the dead-letter topic: how many (`count`), and what proves which they were.
+    """The rows of a split that became dead letters: their number (`count`), and sums that prove which they were.
 
     `rows` and `metadata` are the sums of the rows' own hashes, as those of records that were sent: together with these they
-    are the sums of all rows, which a prefix is held against without judging a row anew. `checksum` is the receipt of the
-    letters, over key and value as they are in the topic.
+    are the sums of all rows, which a prefix must equal, with no row judged again. `checksum` is the receipt of the
+    dead letters, over key and value as they are in the topic.
     """
 
     count: int = 0
@@ -37,7 +37,7 @@ class DeadLetters(wire.Part):
         )
 
     def to_json(self) -> dict[str, Any] | None:
-        """Return the wire form, None where there is none: most splits have none, and their records stay short."""
+        """Return the wire form, None without dead letters: most splits have none, and their records stay short."""
         return super().to_json() if self.count else None
 
     @classmethod
@@ -52,10 +52,10 @@ NO_DEAD_LETTERS = DeadLetters()
 
 @dataclass(frozen=True)
 class DeadLetterPin(wire.Part):
-    """What the control record says of the dead-letter topic, and of the letters that the job has written to it.
+    """The control record's pin of the dead-letter topic, and of the job's dead letters in it.
 
-    They lie from `start` on, by partition; one that was added later has them from 0. `before` of them were written until the
-    job was last complete. `retired` adds up those of splits whose offset records were tombstoned.
+    They begin at `start`, by partition; at 0 in a partition added later. `before` of them were written until the job was
+    last complete. `retired` is the sum of those of splits whose offset records were tombstoned.
     """
 
     topic: str
@@ -65,13 +65,13 @@ class DeadLetterPin(wire.Part):
     retired: DeadLetters = NO_DEAD_LETTERS
 
     def total(self, receipts: Iterable[DeadLetters]) -> DeadLetters:
-        """Return the sum of all letters of the job; `receipts` are those of its offset records."""
+        """Return the sum of all dead letters of the job; `receipts` are those of its offset records."""
         return sum(receipts, self.retired)
 
     def completed(self, letters: DeadLetters) -> DeadLetterPin:
-        """Return the pin of a job that is complete, with these: from here on they are counted anew against what is allowed."""
+        """Return the pin of a complete job with these dead letters: the count against the allowed number restarts."""
         return replace(self, before=letters.count)
 
     def retiring(self, receipts: Iterable[DeadLetters]) -> DeadLetterPin:
-        """Return the pin with letters added whose offset records are tombstoned while they stay in the topic."""
+        """Return the pin plus the receipts of tombstoned offset records, whose dead letters stay in the topic."""
         return replace(self, retired=self.total(receipts))

@@ -1,6 +1,6 @@
-"""The record of a gap: what was deleted from the source before it was read, and a run was told to go on behind it.
+"""Defines the record of a gap: source data deleted before it was read, which a run with `--accept-gap` skipped.
 
-Written with `running` and the moved position (protocol/data_loss.py), kept for the job's life: `status` and `verify` name it.
+Written with `running` and the moved position (protocol/data_loss.py), kept until `--from-scratch`: `status`, `verify` name it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from eosingest.protocol.offsets import wire
 
 @dataclass(frozen=True)
 class GapRecord(wire.Record):
-    """A gap. `name` tells it from the job's others, `text` says what is missing, `size` how much in the source's unit.
+    """A gap. `name` is unique in the job, `text` describes the missing data, `size` is how much in the source's unit.
 
-    `run` is the run that went on behind it, `time` when (UTC, as text).
+    `run` is the run that skipped it, `time` when (UTC, as text).
     """
 
     in_key = ("name",)
@@ -26,5 +26,5 @@ class GapRecord(wire.Record):
     time: str
 
     def key(self, job: str) -> bytes:
-        """Return the key. A gap that has grown before anything behind it was read has the same one."""
+        """Return the key. A gap that grows before data after it is read keeps its key."""
         return wire.encode([job, {"gap": self.name}])

@@ -1,6 +1,6 @@
-"""The records of the offsets topic and their wire form: control record, claim, offset record.
+"""Defines the records of the offsets topic and their wire form: control record, run record, claim, offset record.
 
-Tasks and the driver write these, everybody reads them. Keys are JSON arrays in the form of Kafka Connect's own offsets
+Tasks and the driver write them, all commands read them. Keys are JSON arrays in the form of Kafka Connect's offsets
 topic (`["<job>", {...}]`, never 4 bytes long: KAFKA-14055); values are JSON objects with a format version `v`.
 """
 
@@ -27,7 +27,7 @@ from eosingest.protocol.source import (
     Version,
 )
 
-DRIVER: Final = -1  # in place of a task's number, where the driver wrote an offset record first
+DRIVER: Final = -1  # in place of a task's number, where the driver wrote the position
 
 CLAIMED: Final = "claimed"
 RUNNING: Final = "running"
@@ -35,7 +35,7 @@ SETTLING: Final = "settling"  # the Spark job has ended, successful or not: no t
 COMPLETE: Final = "complete"
 FAILED: Final = "failed"
 
-# From the state of a run's last control record to the states that its next one may have.
+# By the state of a run's last control record: the states that its next one may have.
 TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
     CLAIMED: frozenset({RUNNING, COMPLETE, FAILED}),
     RUNNING: frozenset({SETTLING}),
@@ -64,7 +64,7 @@ def control_key(job: str) -> bytes:
 
 
 def settled_key(job: str) -> bytes:
-    """Return the key under which the last control record is kept that is more than a claim."""
+    """Return the key of the copy of the last control record that is not a claim."""
     return wire.encode([job, {"control": "settled"}])
 
 
@@ -90,26 +90,26 @@ def split_id_of(job: str, key: bytes) -> SplitId:
 
 @lru_cache(64)  # used for each record
 def key_prefix(job: str) -> bytes:
-    """Return what every key of the job, and of no other, begins with."""
+    """Return the prefix of every key of the job, and of no other."""
     return wire.encode([job])[:-1] + b","
 
 
-_JOB = re.compile(rb'\["([A-Za-z0-9._-]+)",')  # as the spec has names of jobs
+_JOB = re.compile(rb'\["([A-Za-z0-9._-]+)",')  # as the spec allows job names
 
 
 def job_of(key: bytes) -> str | None:
-    """Return the name of the job whose key it may be, None for a stranger's."""
+    """Return the name of the job whose key it may be, None for a foreign key."""
     found = _JOB.match(key)
     return found[1].decode() if found is not None else None
 
 
 def key_of(job: str, key: bytes) -> dict[str, Any]:
-    """Return the second element of a key of the job: of a split it has two names or more, of any other record one.
+    """Return the second element of a key of the job: two names or more for a split, one for any other record.
 
-    {} where the key is not as we write keys.
+    {} for a key that eosingest does not write.
     """
     try:
-        second = json.loads(split_id_of(job, key))  # of bytes json would guess the encoding: half as slow again
+        second = json.loads(split_id_of(job, key))  # json would guess the encoding of bytes: 1.5 times as slow
     except (ValueError, RecursionError):
         return {}
     if type(second) is not dict or not key.endswith(b"]"):
@@ -119,7 +119,7 @@ def key_of(job: str, key: bytes) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Claim(wire.Record):
-    """A task attempt's claim on its transactional id: which run, started when, which of Spark's task attempts."""
+    """A task attempt's claim on its transactional id: the run, its start, and Spark's task attempt id."""
 
     run: int
     started: str
@@ -128,7 +128,7 @@ class Claim(wire.Record):
 
 @dataclass(frozen=True)
 class RunRecord(wire.Record):
-    """Says that a run has claimed the job, or has ended, under a key of its own: so compaction does not remove it."""
+    """Says that a run has claimed the job, or has ended, under a separate key: so compaction does not remove it."""
 
     in_key = ("run", "ended")
 
@@ -143,14 +143,14 @@ class RunRecord(wire.Record):
 
 @dataclass(frozen=True)
 class OffsetRecord(wire.Record):
-    """How far a split is committed, and the receipt of the records written for it so far.
+    """The committed position of a split, and the receipt of the records written for it so far.
 
-    `rows` counts rows of the split after `where`: those that were sent, `records`, and `dead` letters; `position` says the same
-    as a `position_kind`: "rows"; "bytes", where in the file, once decompressed, reading goes on; "offset", "row-index" or "key"
-    of the last source row. `row_records` is how many rows of the source row at the position are handed over; None where a
-    source row is one, or where rows are all that is counted. `bounds` and `version` are the source's (protocol/source.py).
-    `records` and `checksum` (see checksum.py) cover everything that was sent for the split up to there, and so does
-    `metadata_checksum`, over headers and timestamps. `sequence` grows by one with each record of the split.
+    `rows` counts rows of the split after `where`: sent ones (`records`) and dead letters (`dead`). `position` says the same by
+    its `position_kind`: "rows"; "bytes", where in the decompressed file reading resumes; "offset", "row-index" or "key" of
+    the last source row. `row_records` is how many rows of the source row at the position are handed over; None where a source
+    row is always one row, or where only rows are counted. `bounds` and `version` are the source's (protocol/source.py).
+    `records` and `checksum` (see checksum.py) cover all records sent for the split up to the position, `metadata_checksum`
+    their headers and timestamps. `sequence` grows by one with each record of the split.
     """
 
     in_key = ("split",)
@@ -181,7 +181,7 @@ class OffsetRecord(wire.Record):
 
     @property
     def reached(self) -> Reached:
-        """How far the split is committed, as its source takes it."""
+        """How far the split is committed, in its source's form."""
         return Reached(self.position_kind, self.position, self.row_records)
 
     def key(self, job: str) -> bytes:
@@ -191,10 +191,10 @@ class OffsetRecord(wire.Record):
 
 @dataclass(frozen=True)
 class Pinned(wire.Part):
-    """What stays for the job's life: another value is an error (exit 12), or asks for `--from-scratch`.
+    """The pins for the job's life: another value is an error (exit 12), or needs `--from-scratch`.
 
-    `offsets_topic_id` is that of the offsets topic that the run found when it began: a record that lies in a topic of another
-    id was written while the topic was recreated.
+    `offsets_topic_id` is the id of the offsets topic when the run began: a record found in a topic of another id was written
+    while the topic was recreated.
     """
 
     format: str
@@ -209,10 +209,10 @@ class Pinned(wire.Part):
 
 @dataclass(frozen=True)
 class Audit(wire.Part):
-    """What `verify` must know beside the offset records. Offsets by partition of the sink topic.
+    """The data that `verify` needs in addition to offset records. Offsets by partition of the sink topic.
 
-    The job's records lie from `start` on (a partition that it does not have was added later: from 0), and before `end`, which
-    is there from `complete` until a run sends again. `retired_records` and `retired_checksum` add up the receipts whose
+    The job's records begin at `start` (at 0 in a partition that it lacks: that was added later), and end before `end`, which
+    is set from `complete` until a run sends again. `retired_records` and `retired_checksum` add up the receipts whose
     offset records were tombstoned because their items were sent again as a whole: their records are still in the topic.
     """
 
@@ -224,7 +224,7 @@ class Audit(wire.Part):
 
 @dataclass(frozen=True)
 class ScopePin(wire.Part):
-    """What the control record says of the source's scope: a hash of its text, and the number of pieces that hold it."""
+    """The control record's pin of the source's scope: a hash of its text, and the number of pieces that hold it."""
 
     hash: str
     pieces: int
@@ -232,19 +232,19 @@ class ScopePin(wire.Part):
 
 @dataclass(frozen=True)
 class ControlRecord(wire.Record):
-    """The run that owns the job and how far it is. The last committed one says which run may write.
+    """The run that owns the job, and its state. The last committed control record says which run may write.
 
-    `started` tells two runs of one number apart (UTC time and a random part). `tasks_alive` is how many task ids, from
-    0, may still have a producer. `digest`, `split_size` (bytes) and `schema` (DDL) are pinned since run `pinned_since`; they
-    bind while `pin_open` (from `running` until `complete`, also over runs that fail), once anything was committed.
+    `started` distinguishes runs of one number (UTC time and a random part). `tasks_alive` is how many task ids, from 0, may
+    still have a producer. `digest`, `split_size` (bytes) and `schema` (DDL) are pinned since run `pinned_since`; they are in
+    force while `pin_open` (from `running` until `complete`, also over runs that fail), once anything was committed.
     `schema_files` is a digest of the list of items that the schema was last checked against (`Plan.list_digest`), "" for none:
-    while it is the same, the items need not be looked at again for columns that the schema does not have.
-    `encodings` pins by which registered schemas keys and values are encoded, as text that only their maker reads; "" for none.
-    `dead_letters`: where rows went that could not be sent; None while none may. `by_parts_since`: the first run
+    while it is the same, the items need no new check for columns that the schema does not have.
+    `encodings` pins the registered schemas that encode keys and values, as text that only its writer reads; "" for none.
+    `dead_letters` pins the dead-letter topic; None where the job has had none. `by_parts_since`: the first run
     that may have sent rows in several transactions since the job was last complete; 0 for none (single_transaction.py).
     `scope` pins the source's scope, from `running` until `complete`; None for a source that freezes nothing.
     `forgotten` says that `--from-scratch` claimed a job whose progress was lost: until it sends, only another such run may.
-    `records_total` is the sum over the job's offset records at that time: fewer later means that progress was lost.
+    `records_total` is the sum over the job's offset records at that time: a lower sum later means lost progress.
     """
 
     run: int

@@ -1,4 +1,4 @@
-"""The pieces in which the text of a source's scope is kept, beside the control record that pins it (protocol/scope.py)."""
+"""Stores the text of a source's scope in pieces, next to the control record that pins it (protocol/scope.py)."""
 
 from __future__ import annotations
 

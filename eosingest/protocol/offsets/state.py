@@ -1,7 +1,7 @@
-"""A job's state as its records in the offsets topic tell it: folded record by record, in log order.
+"""Folds a job's records in the offsets topic into the job's state, one by one, in log order.
 
-The driver folds from the log start on, a task (`TaskState`) from the offset up to which the driver read for the plan, the
-progress display from the offset that it has reached.
+The driver begins at the log start, a task (`TaskState`) at the offset up to which the driver read for the plan, the progress
+display at the offset that it has reached.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from eosingest.protocol.source import SplitId
 
 _Kind = TypeVar("_Kind", bound=wire.Record)
 _Name = TypeVar("_Name", int, str)
-_NO_SPLIT = re.compile(rb'\{"(control|run|ended|task|scope|gap)":')  # how keys begin that are not of a split
+_NO_SPLIT = re.compile(rb'\{"(control|run|ended|task|scope|gap)":')  # starts of keys other than a split's
 
 
 @dataclass
@@ -30,14 +30,14 @@ class JobState:
     """Latest control record, claims by task, and offset records by split; `end` is the next offset to read,
     `last_ms` the timestamp of the job's latest record.
 
-    `settled` is the latest control record that is more than a claim: what it carries forward was read read_committed. It
-    has a key of its own, or compaction would leave claims only, whose pins may come from an aborted record.
+    `settled` is the latest control record that is not a claim: its pins were read read_committed. It has a separate key:
+    otherwise compaction would leave only claims, whose pins may come from an aborted record.
     `control_at` is the offset of `control`, -1 where there is none.
-    `newest` is the one with the highest run number: another one than `control` only where uncommitted records were read.
+    `newest` is the control record with the highest run number: it differs from `control` only in uncommitted reads.
     `newest_run` is the run record of the highest run number. `scope` has the pieces of the source's scope, by number,
-    `gaps` what was deleted from the source before it was read, by name.
-    `forgotten` says that some claim has it set (see ControlRecord). Without `with_offsets` offset records are left out, but
-    for their version: a claim needs none, and those of 100,000 files take seconds.
+    `gaps` the records of gaps, by name.
+    `forgotten` says that some claim has it set (see ControlRecord). Without `with_offsets` only the version of offset records
+    is checked: a claim needs none, and those of 100,000 files take seconds.
     """
 
     job: str
@@ -56,7 +56,7 @@ class JobState:
     with_offsets: bool = True
 
     def fold(self, records: Iterable[LogRecord], place: str = "the offsets topic") -> None:
-        """Take in records in log order, of a partition that errors call `place`. Records of others are ignored.
+        """Fold records in log order, of a partition that errors call `place`. Records not of the job are ignored.
 
         Raises FatalError for a record of the job, of any kind, that is damaged or of another format version, and where a
         split's sequence goes back (P5).
@@ -121,7 +121,7 @@ class JobState:
 
     def _keep_offset(self, entry: LogRecord, new: OffsetRecord) -> None:
         old = self.offsets.get(new.split)
-        # That of a newer run may begin at 0 again, after a tombstone (`--from-scratch`, reingest) that was compacted away.
+        # A newer run may restart at 0, after a tombstone (`--from-scratch`, reingest) that was compacted away.
         if old is not None and new.sequence < old.sequence and new.run <= old.run:
             raise FatalError(
                 f"the offset record of {new.split} went back from sequence {old.sequence} to"
@@ -137,7 +137,7 @@ class JobState:
         return sum(offset.records for offset in self.offsets.values())
 
     def dead_letters(self, pin: DeadLetterPin | None) -> DeadLetters:
-        """Return the sum of all letters of the job, whose control record has the pin; none without one."""
+        """Return the sum of all dead letters of the job, whose control record has the pin; none without one."""
         return NO_DEAD_LETTERS if pin is None else pin.total(offset.dead for offset in self.offsets.values())
 
     def is_done(self, split: SplitId) -> bool:
@@ -148,10 +148,10 @@ class JobState:
 
 @dataclass
 class TaskState(JobState):
-    """A job's state in a task: of a split that another task of the run wrote it keeps only which one wrote last.
+    """A job's state in a task: of splits that other tasks of the run wrote it keeps only the task that wrote last.
 
     A million such records may follow the plan, each an object of nearly a KB in each Python worker of an executor. The task
-    should read none of these splits; `elsewhere` tells if it was given one all the same. What the driver wrote is for any task.
+    should read none of these splits; `elsewhere` detects one that it was given. Records that the driver wrote are for any task.
     """
 
     run: int = 0
@@ -171,7 +171,7 @@ class TaskState(JobState):
         """Ignore it: a task gets its splits from the driver."""
 
     def elsewhere(self, split: SplitId) -> int | None:
-        """Return which other task of the run wrote an offset record of the split, None where none did."""
+        """Return the other task of the run that wrote an offset record of the split last, None where none did."""
         return self.writers.get(hash(record.split_key(self.job, split)))
 
 

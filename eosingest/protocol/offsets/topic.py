@@ -1,4 +1,4 @@
-"""The offsets topic itself: creates and checks it, finds a job's partition, and reads that to its end (docs/protocol.md)."""
+"""Creates and checks the offsets topic, finds a job's partition, and reads it to its end (docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from eosingest.kafka.ports import Admin, FailureKind, KafkaFailure, OffsetsReade
 from eosingest.protocol.offsets.state import JobState
 
 PARTITIONS = 5
-# Small segments: an active segment is never compacted, and every run reads the partition. min.insync.replicas stays
-# the broker's: 2 would make a topic on a single broker unwritable.
+# Small segments: an active segment is never compacted, and every run reads the partition. min.insync.replicas keeps
+# the broker's value: 2 would make a topic on a single broker unwritable.
 _CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.1"}
 
 
@@ -28,7 +28,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(job: str, partitions: int) -> int:
-    """Return the one partition that holds all records of a job: murmur2 of its name, as Java's partitioner has it."""
+    """Return the one partition that holds all records of a job: murmur2 of its name, as in Java's partitioner."""
     return murmur2(job.encode()) % partitions
 
 
@@ -61,33 +61,33 @@ def ensure_topic(admin: Admin, name: str) -> tuple[TopicDescription, list[str]]:
 
 
 def read_deadline_s(transaction_timeout_s: float) -> float:
-    """Return how long a read may wait for open transactions without getting any further: two transaction timeouts and 10 s."""
+    """Return how long a read may wait for open transactions without progress: two transaction timeouts and 10 s."""
     return 2 * transaction_timeout_s + 10
 
 
 def read_to_high_watermark(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:
-    """Fold everything that is in the partition now into `state`, waiting until every transaction there is decided.
+    """Fold all records now in the partition into `state`, waiting until every transaction there is decided.
 
-    The end is the high watermark, never the last stable offset: committed offsets may be hidden behind an open
-    transaction, and stopping there would send their records again (Materialize#23380, KAFKA-10167).
-    Raises KafkaFailure; its code is `read-deadline` where open transactions held it up.
+    The end is the high watermark, never the last stable offset: an open transaction may hide committed offsets that
+    follow it, and stopping there would send their records again (Materialize#23380, KAFKA-10167).
+    Raises KafkaFailure, with code `read-deadline` where open transactions block the read.
     """
     _read(reader, state, reader.high_watermark(), committed=True, deadline_s=deadline_s)
     while state.control is None and (end := reader.high_watermark()) > state.end:
-        # Our control record was compacted away while we read: a later one of its key lies after the end that was taken.
+        # Compaction removed the control record during the read: a later one of its key follows the end of that read.
         _read(reader, state, end, committed=True, deadline_s=deadline_s)
 
 
 def read_to_last_stable_offset(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:
-    """Fold what lies below the last stable offset, waiting for no open transaction: for a look, never to resume from."""
+    """Fold the records below the last stable offset, waiting for no open transaction: for checks, never to resume from."""
     _read(reader, state, reader.last_stable_offset(), committed=True, deadline_s=deadline_s)
 
 
 def read_uncommitted(reader: OffsetsReader, state: JobState, *, deadline_s: float) -> None:
-    """Fold everything, aborted and open transactions included: for claims only (docs/protocol.md, The driver, step 2)."""
+    """Fold all records, of aborted and open transactions too: for claims, and to find a job (docs/protocol.md, step 2)."""
     _read(reader, state, reader.high_watermark(), committed=False, deadline_s=deadline_s)
     while state.newest is None and state.newest_run is not None and (end := reader.high_watermark()) > state.end:
-        # Run records are kept: the job has run, and its control record was compacted away while we read.
+        # Run records are kept: the job has run, and compaction removed its control record during the read.
         _read(reader, state, end, committed=False, deadline_s=deadline_s)
 
 

@@ -1,7 +1,7 @@
-"""The JSON of the offsets topic: how records are written, and the checks with which each of them is read.
+"""Encodes the records of the offsets topic as JSON, and checks each record when it is read.
 
 A value is an object with the format version `v` and exactly the fields of its kind of record. A record of another version, or
-one that is damaged, is refused and never skipped: what it says is progress, or the claim of a run. Pure.
+one that is damaged, is refused and never skipped: it holds progress, or the claim of a run. Pure.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
 VERSION: Final = 1  # of all records; it grows with every change of a field
 _BEGIN: Final = f'{{"v":{VERSION},'.encode()
-Checksum: TypeAlias = Annotated[int, "16 hex digits"]  # not every reader of JSON keeps a number above 2^53
+Checksum: TypeAlias = Annotated[int, "16 hex digits"]  # some JSON readers round numbers above 2^53
 _KEPT: Final = "committed records are kept, nothing was sent twice"
 
 
 class RecordError(ValueError):
-    """A record that is not as eosingest writes it. Its text says what is wrong, without saying where the record is."""
+    """A record that differs from the form that eosingest writes. Its text names the fault, not the record's place."""
 
     code: ClassVar[str] = "damaged-record"
     hint = (
@@ -46,7 +46,7 @@ def encode(value: object) -> bytes:
 
 
 def load(value: bytes) -> dict[str, Any]:
-    """Return the fields of a value without its version. Raises RecordError, VersionError where it is another one than ours."""
+    """Return the fields of a value without its version. Raises RecordError, or VersionError for another version."""
     try:
         loaded = json.loads(value.decode())
     except (ValueError, RecursionError):
@@ -62,13 +62,13 @@ def load(value: bytes) -> dict[str, Any]:
 
 
 def check_version(value: bytes) -> None:
-    """Raise as `load` does; of a value that begins as we write it nothing is parsed."""
+    """Raise as `load` does, without parsing a value that begins with our version."""
     if not value.startswith(_BEGIN):
         load(value)
 
 
 class Form(NamedTuple):
-    """How a field is written, in JSON: `what` names that. It is of one of these types, `fits`, and is read and written so."""
+    """The JSON form of a field: its name for errors (`what`), its types, a check, and how it is read and written."""
 
     what: str
     types: tuple[type, ...]
@@ -101,7 +101,7 @@ FORMS: Final[dict[str, Form]] = {  # by annotation
 class Part:
     """A dataclass with a wire form: a JSON object of exactly its fields, each as its annotation says.
 
-    Fields in `in_key` are said by the key of the record.
+    Fields in `in_key` are in the key of the record.
     """
 
     in_key: ClassVar[tuple[str, ...]] = ()
@@ -144,7 +144,7 @@ class Part:
 
 
 class Record(Part):
-    """A record of the offsets topic, as far as its value is concerned."""
+    """The value of a record of the offsets topic."""
 
     def encode(self) -> bytes:
         """Return the wire form of the value."""

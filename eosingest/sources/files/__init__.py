@@ -1,1 +1,1 @@
-"""Files as a source: listing, cutting, fingerprints, inspection, and reading lines of text without a JVM."""
+"""Lists, cuts, hashes, inspects and reads files as a source, and lines of text without a JVM."""

@@ -1,4 +1,4 @@
-"""Cutting files: the same (file, start, length) as Spark's file scan makes, computed without a JVM.
+"""Cuts files into the same (file, start, length) as Spark's file scan, without a JVM.
 
 Holds for sessions with `spark.sql.files.minPartitionNum=1` and `spark.sql.files.maxPartitionBytes=<split size>`: then
 the cuts inside a file depend on that file alone. tests/integration/test_spark_splits.py compares with Spark's plan.
@@ -15,7 +15,7 @@ from eosingest.protocol.source import Json, Position, Split, SplitId
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.listing.source_file import SourceFile
 
-# Hadoop's codecs by suffix, which it looks up without regard to case. bzip2 is the only one that can be cut.
+# Suffixes of Hadoop's codecs, regardless of case. bzip2, which is not here, is the only codec that can be cut.
 _UNSPLITTABLE_SUFFIXES = (".gz", ".deflate", ".snappy", ".lz4", ".zst")
 
 
@@ -49,11 +49,11 @@ class FileSplit(Split):
 
     @property
     def label(self) -> str:
-        """The file, and where in it the split begins."""
+        """The file, and the split's first byte."""
         return f"{self.file}, split at byte {self.start}"
 
     def size_before(self, position: Position) -> int:
-        """How many bytes of the split lie before a position in bytes."""
+        """The number of bytes of the split before a position in bytes."""
         return cast(int, position) - self.start
 
 
@@ -75,7 +75,7 @@ def file_split(split: Split) -> FileSplit:
 
 
 def covered(splits: Iterable[FileSplit], length: int) -> bool:
-    """Say whether splits cover a file of so many bytes, by whatever size it was cut."""
+    """Say whether splits cover a file of so many bytes, regardless of the split size."""
     reached = 0
     for split in sorted(splits, key=lambda split: split.start):
         if split.start <= reached:
@@ -84,7 +84,7 @@ def covered(splits: Iterable[FileSplit], length: int) -> bool:
 
 
 def is_splittable(format: str, options: Mapping[str, str], path: str) -> bool:
-    """Tell whether Spark cuts this file: no whole file, and no compressed one, unless its format compresses inside."""
+    """Say whether Spark cuts this file: none that is read whole, nor a compressed one, unless its format compresses inside."""
     entry = FORMATS[format]
     if entry.is_whole(options):
         return False
@@ -92,7 +92,7 @@ def is_splittable(format: str, options: Mapping[str, str], path: str) -> bool:
 
 
 def is_cut_by_codec(path: str) -> bool:
-    """Tell whether this is a compressed text file that is cut (.bz2). Only Hadoop knows where a split's rows begin in it."""
+    """Say whether this is a compressed text file that is cut (.bz2). Only Hadoop knows where a split's rows begin in it."""
     return path.lower().endswith(".bz2")
 
 

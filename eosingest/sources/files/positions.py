@@ -1,4 +1,4 @@
-"""Where each line of a batch ends: positions in the bytes of a file, once decompressed."""
+"""Locates the end of each line of a batch: positions in the bytes of a file, decompressed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eosingest.protocol.source import POSITION_KIND_BYTES, Position
 
 @dataclass(frozen=True)
 class BytePositions:
-    """Positions of lines (`protocol.source.Positions`): the byte after each one's end of line, growing from line to line."""
+    """Positions of lines (`protocol.source.Positions`): the byte after each end of line, ascending."""
 
     ends: npt.NDArray[np.int64]
     kind: str = POSITION_KIND_BYTES

@@ -1,8 +1,8 @@
-"""Files as a source: lists them once, names each alike on every machine and in every checkout, cuts and hashes them.
+"""Lists files once as a source, names each alike on every machine and in every checkout, and cuts and hashes them.
 
 Local paths, `file:` URIs, and stores: buckets, HDFS (storage/). The listing has the files that Spark would read of the same
-paths (without names that it hides and folders that it does not enter), and refuses what Spark would drop or misread silently,
-before a JVM is started.
+paths (without names that it hides and folders that it does not enter), and refuses files that Spark would drop or misread
+silently, before a JVM is started.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class FileSource:
         `directory` is the spec's folder: relative paths start there, and without `root` the names of their files are relative
         to it; `root` may be a relative path, too. Files younger than `min_age_s` seconds by the clock `now` are left out.
         `options` are those of the reader.
-        `recursive`: all files below a folder are read, at whatever depth, and no folder gives a column.
+        `recursive`: all files below a folder are read, at any depth, and no folder gives a column.
         With `refuse_empty` a path must find a file, unless `allow_empty` is true (None: unless the path is a glob).
         `check` is called for each folder and file that is listed or hashed, and raises to end a run that was interrupted.
-        `places` are where the files are kept, by default on the local disk.
+        `places` is the storage of the files, by default the local disk.
         """
         self._format = format
         self._options = options or {}
@@ -82,19 +82,19 @@ class FileSource:
 
     @property
     def root_as_written(self) -> str:
-        """What the names of files are relative to, for the control record: `root`, else `.` (the spec's folder) or `/`."""
+        """The root of file names, for the control record: `root` as written, else `.` (the spec's folder) or `/`."""
         if self._root_text is not None:
             return self._root_text
         return "." if any(path.relative for path in self._paths) else "/"
 
     def check(self) -> None:
-        """Raise what `list` raises, as far as a glance tells: the whole listing on a local disk, the first page of a store."""
+        """Raise the errors of `list` that a short listing finds: of a bucket the first page, else the whole listing."""
         self._listed(self._places.look(self._check, glance=True))
 
     def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
         """List the files. They have no scope, and `done` is ignored.
 
-        Raises SpecError for a path that names nothing ("path-not-found"), where there is no file at all and that is not
+        Raises SpecError for a path that names nothing ("path-not-found"), if there is no file at all and that is not
         allowed ("source-empty"), for a file outside `root`, a mixed column=value tree; FatalError for a file that cannot be
         read, or whose name Spark cannot take.
         """
@@ -103,7 +103,7 @@ class FileSource:
     def _listed(self, look: Look) -> Listing:
         names: dict[str, str] = {}
         nothing = list[Written]()
-        # Relative paths last: a file named both ways keeps its relative identity, whatever the order in the spec.
+        # Relative paths last: a file named both ways keeps its relative identity, regardless of the order in the spec.
         for written in sorted(self._paths, key=lambda path: path.relative):
             found = look.find(written, recursive=self._recursive, may_match_nothing=self._allow_empty is True)
             names.update((path, self._identity(path, written)) for path in found)
@@ -125,7 +125,7 @@ class FileSource:
                 empty.append(file.name)
             else:
                 files.append(file)
-        self.partition_base(files)  # raises where the tree is mixed
+        self.partition_base(files)  # raises if the tree is mixed
         return Listing(
             tuple(files),
             left_out(empty, too_young, look.hidden),
@@ -133,7 +133,7 @@ class FileSource:
         )
 
     def _refuse_nothing(self, nothing: Iterable[Written], look: Look) -> None:
-        """Raise SpecError where no path names a file and the spec does not allow that."""
+        """Raise SpecError if no path names a file and the spec does not allow that."""
         if self._allow_empty or not self._refuse_empty:
             return
         refused = [path for path in nothing if self._allow_empty is False or not look.is_glob(path)]
@@ -146,7 +146,7 @@ class FileSource:
             )
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
-        """Return the names of files that do not exist any more, whether `path` names them or not."""
+        """Return the names of files that no longer exist, whether `path` names them or not."""
         base = self._root if self._root is not None else self._places.base
         paths = {self._places.joined(base, name): name for name in names}
         return [paths[path] for path in self._places.missing(paths)]
@@ -156,11 +156,11 @@ class FileSource:
         return self._places.version(as_file(item), known)
 
     def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
-        """Say whether the file is still what was recorded; see `places.Places.unchanged`."""
+        """Say whether the file is unchanged since it was recorded; see `places.Places.unchanged`."""
         return self._places.unchanged(as_file(item), recorded)
 
     def ahead(self, items: Iterable[tuple[Item, Sequence[Version]]]) -> AbstractContextManager[None]:
-        """Tell the storage what it will be asked; see `places.Places.ahead`."""
+        """Announce to the storage the files of later calls; see `places.Places.ahead`."""
         return self._places.ahead((as_file(item), recorded) for item, recorded in items)
 
     def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> FileSplit:
@@ -172,23 +172,23 @@ class FileSource:
         return file_of(split)
 
     def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
-        """Say whether splits are all bytes of the file."""
+        """Say whether splits cover all bytes of the file."""
         length = recorded.get("length") if etags.is_of_object(recorded) else Fingerprint.from_json(recorded).length
         if type(length) is not int:
             raise ValueError(f"not an object's version: {dict(recorded)!r}")
         return covered((split_of(split, bounds) for split, bounds in done), length)
 
     def splits(self, item: Item, split_size: int) -> tuple[FileSplit, ...]:
-        """Cut the file as Spark will; `split_size` in bytes."""
+        """Cut the file as Spark does; `split_size` in bytes."""
         return cut(as_file(item), split_size)
 
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
-        """Return the names of those whose length or modification time differ now, or that are gone."""
+        """Return the names of files that have changed since they were listed, or are gone; see `Places.changed`."""
         files = {file.path: file for file in map(as_file, items)}
         return [files[file.path].name for file in self._places.changed([*files.values()])]
 
     def listed_only(self) -> ListedOnly:
-        """Return the same source, whose files are not read for their versions."""
+        """Return the same source, without reading files for their versions."""
         return ListedOnly(self)
 
     def columns_beside(self, items: Iterable[Item]) -> tuple[str, ...]:
@@ -196,12 +196,12 @@ class FileSource:
         return partition_columns(map(as_file, items), recursive=self._recursive)
 
     def local_path(self, item: Item) -> Path | None:
-        """Return where the file lies; None of one in a store."""
+        """Return the file's path; None for a file in a store."""
         file = as_file(item)
         return None if file.etag else Path(file.path)
 
     def is_read_as_one(self, item: Item) -> bool:
-        """Say whether the reader that only an audit uses cannot tell a file's splits apart: Python's bz2 cannot."""
+        """Say whether the reader that only an audit uses cannot distinguish a file's splits: Python's bz2 cannot."""
         return self._format == "text" and is_cut_by_codec(as_file(item).path)
 
     def partition_base(self, files: Iterable[SourceFile]) -> str | None:
@@ -229,7 +229,7 @@ class FileSource:
 
 
 class Table(Protocol):
-    """What a spec says in `[source]` of where files are."""
+    """The keys of `[source]` that locate files."""
 
     format: str
     options: Mapping[str, str]
@@ -261,7 +261,7 @@ def source_of(table: Table, directory: Path, check: Callable[[], None]) -> FileS
 
 
 def _store(table: Table, check: Callable[[], None]) -> Places | None:
-    """Return the store of the paths; None where they are of the local disk."""
+    """Return the store of the paths; None if they are on the local disk."""
     if are_in_buckets(table.path):
         return S3Places(S3Storage(**table.stores()), check)
     if are_in_hdfs(table.path):

@@ -1,4 +1,4 @@
-"""Paths of stores (buckets, HDFS) in a spec: what is refused beside them, and what is wrong with `storage`.
+"""Checks paths of stores (buckets, HDFS) in a spec, the keys that are refused with them, and `storage`.
 
 For the table of `[source]` (table.py), before anything is connected.
 """
@@ -17,7 +17,7 @@ _ENDPOINT = re.compile(r"https?://[^@/?#\s,]+/?", re.IGNORECASE)
 
 
 def problems(paths: Iterable[Any], source: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what a `[source]` with such paths cannot have, and what is wrong with its `storage`."""
+    """Yield the keys that a `[source]` with such paths cannot have, and the faults of its `storage`."""
     paths, storage, options = list(paths), source.get("storage"), source.get("options")
     in_buckets = are_in_buckets(paths)
     if not in_buckets and not are_in_hdfs(paths):

@@ -1,4 +1,4 @@
-"""`[source]` of a spec whose source is files: its keys, with type, default and description, and what they mean.
+"""Defines `[source]` of a spec whose source is files: its keys, with type, default, description and meaning.
 
 For the spec alone (spec/tables.py): loaded together with a spec, and not by tasks.
 """
@@ -92,13 +92,13 @@ class FileTable(SourceTable):
 
     @classmethod
     def problems_as_written(cls, source: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield a problem when a path begins with a reference and no root says what file names are relative to."""
+        """Yield a problem if a path begins with a reference and no root defines what file names are relative to."""
         if source.get("root") is not None:
             return
         for path in _paths(source):
             reference = leading_reference(path) if isinstance(path, str) else None
             if reference is not None:
-                # A parameter tells sets of files apart, so it stays part of their names; a place on this host does not.
+                # A parameter distinguishes sets of files, so it stays in their names; a location on this host does not.
                 root = "." if reference.startswith("${param:") else reference
                 line = f"root = {json.dumps(root)}"
                 text = f"begins with a reference, so say what file names are relative to; add under [source]: {line}"
@@ -107,7 +107,7 @@ class FileTable(SourceTable):
 
     @classmethod
     def problems(cls, source: dict[str, Any]) -> Iterator[Problem]:
-        """Yield a problem for each reader option that is refused, and for a schema where the format has fixed columns."""
+        """Yield a problem for each reader option that is refused, and for a schema if the format has fixed columns."""
         entry, given = FORMATS.get(str(source.get("format"))), source.get("options")
         yield from stores.problems(_paths(source), source)
         if entry is None:
@@ -151,15 +151,15 @@ class FileTable(SourceTable):
             return None, []
         found, texts = columns_of(ddl)
         if entry is not None and entry.needs_schema:
-            return found, []  # `problems` says them
+            return found, []  # `problems` reports them
         return found, [Problem(("source", "schema"), text) for text in texts]
 
     @classmethod
     def for_a_look(cls, source: Mapping[str, Any]) -> FileTable | None:
-        """Return a table with the keys by which files are listed, None where `path` is missing or no text."""
+        """Return a table with the keys for a listing, None if `path` is missing, no text, or in a store."""
         paths, root, given = _paths(source), source.get("root"), source.get("options")
         if not paths or not all(isinstance(path, str) for path in paths) or are_in_store(paths):
-            return None  # a store is not asked where a spec is only looked at
+            return None  # a check of the spec sends no request
         return cls.model_construct(
             format=str(source.get("format")),
             path=tuple(paths),
@@ -178,13 +178,13 @@ class FileTable(SourceTable):
         return self.model_copy(update={"options": {**self.options, **ours}}) if ours else self
 
     def beside(self, others: Beside) -> FileTable:
-        """Return the table with what resolves the references of `storage`."""
+        """Return the table with the resolver of references in `storage`."""
         made = self.model_copy()
         made._others = others
         return made
 
     def stores(self) -> Mapping[str, Any]:
-        """Return the keys of `storage`, with references resolved; they may hold secrets, so only who connects asks."""
+        """Return the keys of `storage`, with references resolved; they may hold secrets: call it only to connect."""
         given = self.storage.model_dump(exclude_none=True) if self.storage is not None else {}
         texts = {name: text for name, text in given.items() if isinstance(text, str)}
         resolve = self._others.resolve if self._others is not None else lambda properties, key: dict(properties)
@@ -197,7 +197,7 @@ class FileTable(SourceTable):
 
     @property
     def given_schema(self) -> str | None:
-        """The spec's `schema` as DDL, None where it has none."""
+        """The spec's `schema` as DDL, None if it has none."""
         return self.ddl
 
     @property
@@ -207,7 +207,7 @@ class FileTable(SourceTable):
 
     @property
     def is_json_lines(self) -> bool:
-        """Whether the format is JSON, and a file no single document."""
+        """Whether the format is JSON, and a file is not a single document."""
         return self.format == "json" and not FORMATS[self.format].is_whole(self.options)
 
     def schema_note(self) -> str:
@@ -219,7 +219,7 @@ class FileTable(SourceTable):
         return tuple(re.sub(r"//[^/@]*@", "//…@", path) for path in self.path)
 
     def digest_parts(self) -> dict[str, str]:
-        """Return format, schema and options by meaning."""
+        """Return format, schema, options and `recursive` by meaning."""
         meant = options.meaningful_options(self.format, self.options, has_schema=self.ddl is not None)
         return {
             "format": self.format,
@@ -229,7 +229,7 @@ class FileTable(SourceTable):
         }
 
     def reader_options(self) -> dict[str, str]:
-        """Return the options for Spark's reader: the user's and those of ours that follow from the format."""
+        """Return the options for Spark's reader: the user's, and ours that follow from the format."""
         return options.reader_options(self.format, self.options, has_schema=self.ddl is not None)
 
 
@@ -239,5 +239,5 @@ def _paths(source: Mapping[str, Any]) -> list[Any]:
 
 
 def _says_header(given: Mapping[str, str]) -> bool:
-    """Say whether an option is called header, or nearly so: a misspelt one is a problem of its own."""
+    """Say whether an option is called header, or nearly so: a misspelt one is reported separately."""
     return bool(difflib.get_close_matches("header", [name.lower() for name in given], n=1, cutoff=0.8))

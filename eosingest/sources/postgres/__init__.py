@@ -1,1 +1,1 @@
-"""A table of PostgreSQL as a source: read in ranges of its key, all of a run's ranges in one snapshot."""
+"""Reads a table of PostgreSQL as a source: in ranges of its key, all ranges of a run in one snapshot."""

@@ -1,7 +1,7 @@
-"""What the catalogue says of a table: its identity, its columns and how each is read, and whether its key can be one.
+"""Reads from the catalogue a table's identity, its columns and how each is read, and whether its key is usable.
 
-Between a connection and source.py. A type is read as it is where ADBC gives each of its values exactly; all others are read as
-PostgreSQL's own text of them, by a cast in the query.
+It queries an open connection for source.py. A type is read unchanged if ADBC returns each of its values exactly; all others
+are read as PostgreSQL's own text of the value, by a cast in the query.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from eosingest.errors import FatalError, SpecError
 from eosingest.sources.postgres.ranges import KEY_COLUMN, KEY_TYPES, Column, KeyColumn, Relation
 
-# ADBC's date and timestamp lose infinity, its money and oid their unit and sign, its numeric is a text anyway.
+# In ADBC, date and timestamp lose infinity, money loses its unit and oid its sign; numeric is a text anyway.
 EXACT = {
     "bool": "BOOLEAN",
     "int2": "SMALLINT",
@@ -58,7 +58,7 @@ with recursive parts as (
 select format('%%I.%%I', n.nspname, c.relname)
 from parts join pg_class c using (oid) join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'f' limit 1
 """
-# Of each unique index: its columns, its order of each (3 is desc nulls first), whether texts are ordered by their bytes.
+# Of each unique index: its columns, the order of each (3: desc nulls first), whether texts are ordered by their bytes.
 _UNIQUE = """
 select array_agg(a.attname::text order by n), array_agg(i.indoption[n - 1]::int order by n),
        bool_and(i.indcollation[n - 1] in (0, 950) and (o.opcdefault or o.opcname = 'varchar_ops'))
@@ -68,12 +68,12 @@ where i.indrelid = %s and i.indisunique and i.indisvalid and i.indimmediate and 
 group by i.indexrelid
 """
 KEYS_MAY_BE = "smallint, integer, bigint, text, varchar, uuid, date, timestamp or timestamptz"
-_BOTH_WAYS = ({0}, {3})  # an index is read from either end, but in one direction
+_BOTH_WAYS = ({0}, {3})  # an index is read forwards or backwards, all columns alike
 
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """A column as the server tells it; `base` is the name of its type, below all domains (`is_base`: it is none)."""
+    """A column as the server reports it; `base` is the name of its type without domains (`is_base`: it is no domain)."""
 
     name: str
     type: str
@@ -86,7 +86,7 @@ class ResultColumn:
 
 @dataclass(frozen=True)
 class Found:
-    """A table or a query, and what is known of its key. `walkable`: an index gives it in the order in which it is read."""
+    """A table or a query, and properties of its key. `walkable`: an index has the order in which the key is read."""
 
     relation: Relation
     not_null: bool
@@ -95,7 +95,7 @@ class Found:
 
 
 def find(connection: Any, table: str, key: Sequence[str]) -> Found:
-    """Look a table and its key up. Raises SpecError for what is not there or cannot be read; psycopg's errors."""
+    """Look up a table and its key. Raises SpecError if they are missing or cannot be read, and psycopg's errors."""
     row = connection.execute(_RELATION, (table,)).fetchone()
     if row is None:
         raise _spec(
@@ -113,14 +113,14 @@ def find(connection: Any, table: str, key: Sequence[str]) -> Found:
     columns, keys = columns_of(table, rows), keys_of(table, rows, key)
     indexes = [found for found in connection.execute(_UNIQUE, (oid,)).fetchall() if set(found[0]) == set(key)]
     relation = Relation(name, identity, columns, keys)
-    unique = bool(indexes) and (kind == "p" or not has_children)  # children of a table have unique indexes of their own
+    unique = bool(indexes) and (kind == "p" or not has_children)  # children of a table have separate unique indexes
     walkable = any(of == list(key) and by_bytes and set(ways) in _BOTH_WAYS for of, ways, by_bytes in indexes)
     not_null = {row.name for row in rows if row.not_null}
     return Found(relation, not_null.issuperset(key), unique, walkable)
 
 
 def refuse_encoding(what: str, encoding: str) -> None:
-    """Raise FatalError for a database whose texts are bytes of any encoding."""
+    """Raise FatalError for a database whose texts may have any encoding."""
     if encoding == "SQL_ASCII":
         raise FatalError(
             f"the database of {what} has no encoding (SQL_ASCII)", code="no-encoding", hint="nothing was sent"
@@ -128,7 +128,7 @@ def refuse_encoding(what: str, encoding: str) -> None:
 
 
 def columns_of(what: str, rows: Sequence[ResultColumn]) -> tuple[Column, ...]:
-    """Return how columns are read. Raises SpecError where their names are too alike, or are ours."""
+    """Return how columns are read. Raises SpecError if their names are too alike, or reserved."""
     names = [row.name.lower() for row in rows]
     if len(set(names)) < len(names) or any(name.startswith(KEY_COLUMN) for name in names):
         raise _spec(
@@ -140,7 +140,7 @@ def columns_of(what: str, rows: Sequence[ResultColumn]) -> tuple[Column, ...]:
 
 
 def keys_of(what: str, rows: Sequence[ResultColumn], key: Sequence[str]) -> tuple[KeyColumn, ...]:
-    """Return the columns of the key. Raises SpecError where one is not there, or can be no key."""
+    """Return the columns of the key. Raises SpecError if one is missing, or cannot be a key."""
     by_name = {row.name: row for row in rows}
     for missing in [each for each in key if each not in by_name]:
         raise _spec("source-key-missing", f"source.key: {what} has no column {missing}; it has {', '.join(by_name)}")

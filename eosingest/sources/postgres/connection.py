@@ -1,10 +1,10 @@
-"""Reaches the database, for the driver (psycopg) and for tasks (ADBC), and fixes the settings of each transaction.
+"""Connects to the database, for the driver (psycopg) and for tasks (ADBC), and fixes the settings of each transaction.
 
-    opening(): a session as it began, its isolation level ─▶ locks ─▶ SETTLE: the settings, set and read back
+    opening(): reset of the session, isolation level ─▶ locks ─▶ SETTLE: the settings, set and read back
 
-Below source.py and the reader; between the table of the spec and libpq, which both clients use. Settings are those of a
-transaction, and none travels in libpq's `options`: a pooler may drop or refuse those, and a session that it gives to several
-clients has what others have set.
+Used by source.py and the reader: it turns the spec's table into a connection string of libpq, which both clients use.
+Settings apply to one transaction, and none is sent in libpq's `options`: a pooler may drop or refuse those, and a session
+that it shares between several clients has settings of the others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 from eosingest.errors import EosingestError, FatalError, SpecError, TemporaryError
 
 INSTALL = "pip install 'eosingest[postgres]'"
-# Texts of values must not depend on what a pooler, server, database or role sets; and a holder of a snapshot sits idle.
+# Texts of values must not depend on settings of a pooler, server, database or role; and a snapshot's holder is idle.
 _SETTINGS = {
     "TimeZone": "UTC",
     "DateStyle": "ISO, YMD",
@@ -34,26 +34,26 @@ _SETTINGS = {
     "standard_conforming_strings": "on",
     "quote_all_identifiers": "off",
     "transform_null_equals": "off",
-    "gin_fuzzy_search_limit": "0",  # otherwise an index gives some of the rows
-    "row_security": "off",  # an error, in place of rows that a policy hides
+    "gin_fuzzy_search_limit": "0",  # otherwise an index returns some of the rows
+    "row_security": "off",  # an error instead of rows hidden by a policy
     "idle_in_transaction_session_timeout": "0",
     "transaction_timeout": "0",  # since PostgreSQL 17
     "application_name": "eosingest",
 }
 _REQUIRED = {"zero_damaged_pages": "off", "ignore_checksum_failure": "off"}  # only a superuser may set them
-# What must hold before there is a snapshot. RESET undoes what other clients of a pooler have left in the session.
+# Statements before the snapshot. RESET undoes the settings that other clients of a pooler left in the session.
 _OPENING = (
     "RESET SESSION AUTHORIZATION",
     "RESET ROLE",
     "RESET ALL",
     "SET LOCAL client_encoding = 'UTF8'",
-    "SET LOCAL search_path = pg_catalog, pg_temp",  # temporary tables of others come last
+    "SET LOCAL search_path = pg_catalog, pg_temp",  # others' temporary tables come last
     "SET LOCAL statement_timeout = 0",
-    "SET LOCAL lock_timeout = '30s'",  # who alters the table for long is waited for by a later run
+    "SET LOCAL lock_timeout = '30s'",  # a table that is altered for longer is left for a later run
 )
 _SET = ", ".join(f"('{name}', '{value}', true)" for name, value in _SETTINGS.items())
 _READ = ", ".join(f"('{name}', '{value}', false)" for name, value in _REQUIRED.items())
-# The first query of a transaction: it takes the snapshot. Returns each setting with the value wanted and the one in force.
+# The first query of a transaction: it takes the snapshot. Returns each setting with the wanted and the current value.
 SETTLE = f"""
 select w.name, w.value, case when w.ours then set_config(w.name, w.value, true) else current_setting(w.name) end
 from (values {_SET}, {_READ}) as w (name, value, ours)
@@ -67,22 +67,22 @@ _LIBPQ = {
     "keepalives_interval": "10",
     "keepalives_count": "6",
     "tcp_user_timeout": "60000",
-    "options": "",  # not those of PGOPTIONS, which executors may not have
+    "options": "",  # not from PGOPTIONS, which executors may not have
 }
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
-# What a run sets itself, what would name another server beside the first one, and what must not be shown.
+# Parameters that a run sets itself, that would name another server, and that must not be shown.
 _NO_PARAMETERS = ("options", "client_encoding", "service", "passfile", "dbname", "hostaddr", "user", "host", *_SECRETS)
-_USER = re.compile(r"([^@/]*)@")  # as libpq finds it, whatever comes before the `@`
+_USER = re.compile(r"([^@/]*)@")  # as libpq finds it: any text before the `@`
 _HOSTS = re.compile(r"(?:(?:\[[^\]]*\]|[^:,\[\]]*)(?::\d*)?(?:,|$))*")
 # Classes of SQLSTATE that a later try may not meet: connection, rollback, resources, locks, operator intervention, system.
 LATER_STATES = ("08", "40", "53", "55", "57", "58")
-# The server answered, and will answer otherwise in a moment.
+# Texts of refusals that a later try may not meet.
 _LATER = ("starting up", "shutting down", "recovery", "too many", "reserved")
 READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY, NOT DEFERRABLE"
 LOCKING = (
     "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE"  # each statement has its own snapshot
 )
-# What pgbouncer says (class 08) where no later try helps.
+# Errors of pgbouncer (class 08) that a later try cannot avoid.
 _POOLER = {
     "statement pooling mode": "a pooler in statement mode has no transaction, which holds the snapshot: name in source.url"
     " PostgreSQL itself, or a pool with pool_mode = transaction or session",
@@ -93,7 +93,7 @@ _NO_CONNECTION = "query_wait_timeout"
 
 
 class Others(Protocol):
-    """What is asked of the rest of a spec (`spec.tables.Beside`)."""
+    """The rest of a spec that this source uses (`spec.tables.Beside`)."""
 
     @property
     def resolve(self) -> Callable[[Mapping[str, str], str], dict[str, str]]:
@@ -101,7 +101,7 @@ class Others(Protocol):
 
 
 class Table(Protocol):
-    """What a spec says in `[source]` of a table, or of a query."""
+    """The keys of `[source]` for a table, or for a query."""
 
     url: str
     password: str | None
@@ -114,11 +114,11 @@ class Table(Protocol):
 
     @property
     def others(self) -> Others:
-        """What the table was told of the rest of its spec."""
+        """The rest of the spec that this source uses."""
 
 
 def check_url(url: str) -> str:
-    """Return a URL that is one of a database. Raises ValueError, which says what is wrong, and repeats nothing of it."""
+    """Return the URL if it is one of a database. Raises ValueError, which names the fault, and repeats nothing of the URL."""
     try:
         scheme = urlsplit(url).scheme
         parameters = _parameters(url)
@@ -135,7 +135,7 @@ def check_url(url: str) -> str:
 
 
 def gives_password(url: str) -> bool:
-    """Say whether a secret stands in a URL, also in one that is wrong: a `/` of the password is not encoded there."""
+    """Say whether a URL has a secret, also if it is invalid: a `/` of the password is not encoded there."""
     rest = url.partition("://")[2]
     user, (hosts, _, behind) = _USER.match(rest), rest.partition("/")
     if user is not None and ":" in user[1]:
@@ -148,13 +148,13 @@ def _parameters(url: str) -> list[str]:
 
 
 def conninfo(table: Table) -> str:
-    """Return libpq's connection string, with the password. Raises SpecError where the extra is missing or the URL is wrong."""
+    """Return libpq's connection string, with the password. Raises SpecError if the extra is missing or the URL is wrong."""
     given = {} if table.password is None else table.others.resolve({"password": table.password}, "source")
     return conninfo_of(table.url, given)
 
 
 def conninfo_of(url: str, given: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return libpq's connection string for a URL, with parameters beside it; raises as `conninfo`."""
+    """Return libpq's connection string for a URL with more parameters; raises as `conninfo`."""
     psycopg = _psycopg()
     try:
         made: str = psycopg.conninfo.make_conninfo(url, **given, **_LIBPQ)
@@ -169,7 +169,7 @@ def conninfo_of(url: str, given: Mapping[str, str] = MappingProxyType({})) -> st
 
 @contextlib.contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Turn psycopg's errors into errors of the source; `what` was being done."""
+    """Turn psycopg's errors into errors of the source; `what` says what failed."""
     psycopg = _psycopg()
     try:
         yield
@@ -178,14 +178,14 @@ def explained(what: str) -> Iterator[None]:
 
 
 def connect(info: str) -> Any:
-    """Return a psycopg connection. Raises TemporaryError where nobody answers, FatalError where the server refuses."""
+    """Return a psycopg connection. Raises TemporaryError if no server answers, FatalError if it refuses."""
     psycopg = _psycopg()
     with explained("the database could not be reached"):
         return psycopg.connect(info, prepare_threshold=None)  # names of prepared statements may be others' in a pool
 
 
 def opening(isolation: str) -> tuple[str, ...]:
-    """Return the statements that come first in a transaction. They take no snapshot, so locks can precede it."""
+    """Return the first statements of a transaction. They take no snapshot, so locks can precede it."""
     return (isolation, *_OPENING)
 
 
@@ -195,13 +195,13 @@ def begin(connection: Any, isolation: str) -> None:
 
 
 def settle(connection: Any) -> None:
-    """Fix the settings of the transaction, with its first query. Raises FatalError where one is not in force."""
+    """Fix the settings of the transaction with its first query. Raises FatalError if one is not in force."""
     refuse_settings(connection.execute(SETTLE.encode()).fetchall())
 
 
 @contextlib.contextmanager
 def transaction(info: str, isolation: str) -> Iterator[Any]:
-    """Give a connection in a transaction that is rolled back: it leaves a pooled session as it was. Raises as `connect`."""
+    """Open a connection in a transaction that is rolled back: a pooled session stays as it was. Raises as `connect`."""
     with contextlib.closing(connect(info)) as connection:
         begin(connection, isolation)
         yield connection
@@ -209,7 +209,7 @@ def transaction(info: str, isolation: str) -> Iterator[Any]:
 
 
 def refuse_settings(rows: Iterable[tuple[str, str, str]]) -> None:
-    """Raise FatalError where a setting that SETTLE returns is not as wanted: rows could be lost, or values changed."""
+    """Raise FatalError if a setting that SETTLE returns is not as wanted: rows could be lost, or values changed."""
     wrong = [f"{name} is {found}, not {wanted}" for name, wanted, found in rows if wanted != found]
     if wrong:
         raise FatalError(

@@ -2,7 +2,7 @@
 
     address ─▶ the catalogue: the tables of that name ─▶ its unique indexes, each tried as a key ─▶ Look
 
-For a spec that is to be written, so nothing of a spec is known: the password is libpq's (PGPASSWORD, ~/.pgpass). Reads no row.
+There is no spec yet, so the password comes from libpq (PGPASSWORD, ~/.pgpass). Reads no row.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ where c.relkind in ('r', 'p') and not c.relispartition and {_OWN}
   and has_schema_privilege(n.oid, 'USAGE') and has_table_privilege(c.oid, 'SELECT')
 order by 1
 """
-# The columns of unique indexes over NOT NULL columns: of the primary key first, then of those with the fewest columns.
+# The columns of unique indexes over NOT NULL columns: first the primary key, then indexes with the fewest columns.
 _KEYS = """
 select array_agg(a.attname::text order by n)
 from pg_index i cross join generate_series(1, i.indnkeyatts) n
@@ -80,7 +80,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Look:
-    """What was found of a table. `incremental`: whether a job may go on behind its last key."""
+    """The result for a table. `incremental`: whether a job may resume after its last key."""
 
     relation: Relation
     incremental: bool
@@ -88,7 +88,7 @@ class Look:
 
 
 def address_of(text: str) -> Address | None:
-    """Return what a text names, None where it is no `postgresql://…`. Raises SpecError, which does not repeat a password."""
+    """Return the address in a text, None if it is no `postgresql://…`. Raises SpecError, which does not repeat a password."""
     if not text.lower().startswith(_SCHEMES):
         return None
     if gives_password(text):
@@ -114,7 +114,7 @@ def _bad_address(why: str) -> SpecError:
 
 
 def look(address: Address) -> Look:
-    """Ask the server. Raises TemporaryError where none answers, FatalError where it refuses, SpecError for what is no table."""
+    """Query the server. Raises TemporaryError if none answers, FatalError if it refuses, SpecError for no usable table."""
     with (
         _with_hint(),
         explained(f"{address} could not be looked up"),
@@ -122,13 +122,13 @@ def look(address: Address) -> Look:
     ):
         settle(connection)
         found = _keyed(connection, _table(connection, address))
-        connection.execute(f"select * from {found.relation.name} limit 0".encode())  # which needs the right to read it
+        connection.execute(f"select * from {found.relation.name} limit 0".encode())  # requires the right to read it
         return Look(found.relation, _may_go_on(connection, found), tuple(_notes(found)))
 
 
 @contextlib.contextmanager
 def _with_hint() -> Iterator[None]:
-    """Let the hints of errors about the server say what to do here, where there is no spec yet."""
+    """Give errors about the server a hint for `init`, which has no spec yet."""
     try:
         yield
     except (TemporaryError, FatalError, SpecError) as error:
@@ -137,7 +137,7 @@ def _with_hint() -> Iterator[None]:
 
 
 def _table(connection: Any, address: Address) -> str:
-    """Return the name of the table as SQL takes it. It may be written plainly, or as in SQL: quoted, or in capitals."""
+    """Return the name of the table as in SQL. The address may have it plain, or as in SQL: quoted, or in capitals."""
     if not address.table:
         raise _no_table(f"the address names no table; {_readable(connection)}")
     for name in dict.fromkeys((address.table, _as_in_sql(address.table))):
@@ -151,7 +151,7 @@ def _table(connection: Any, address: Address) -> str:
 
 
 def _as_in_sql(text: str) -> str:
-    """Return a name with its parts as SQL means them: those in quotes as they are, others in lower case."""
+    """Return a name as SQL reads its parts: quoted ones unchanged, others in lower case."""
     return "".join(
         part[1:-1].replace('""', '"') if part.startswith('"') else part.lower() for part in _PARTS.findall(text)
     )

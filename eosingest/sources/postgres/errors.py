@@ -1,4 +1,4 @@
-"""Makes the errors for a table or query that is another one, or has other columns now: exit 12. Pure."""
+"""Makes the errors for another table or query than the job's, and for changed columns: exit 12. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AGAIN = (
 def another(relation: Relation, was: str) -> ChangedError:
     """Make the error for another table: recreated, or of another database or server; `was` is its identity as in the scope.
 
-    Of a query also for one that has another text, or views with another one.
+    For a query also if its text, or that of a view in it, has changed.
     """
     if relation.query is not None:
         return ChangedError(
@@ -35,7 +35,7 @@ def another(relation: Relation, was: str) -> ChangedError:
 
 
 def altered(relation: Relation, what: str) -> ChangedError:
-    """Make the error for a table whose columns or key differ from what an unfinished job has frozen."""
+    """Make the error for a table whose columns or key differ from those that an unfinished job has frozen."""
     return ChangedError(
         f"{relation.said}: {what}; the job has sent a part of its rows with the columns as they were",
         code="source-columns-changed",

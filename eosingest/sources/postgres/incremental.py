@@ -1,7 +1,7 @@
-"""Jobs that go on behind the last key that was sent: which tables allow it, and which keys do not keep to it.
+"""Decides for jobs that resume after the last sent key which tables allow it, and which keys violate it.
 
-Between snapshot.py, which waits for open writers before it takes the snapshot, and source.py. It relies on the sequence of a
-table's keys: an INSERT has its lock on the table before it draws one, so behind that wait no lower key is still to come.
+Used by snapshot.py, which waits for open writers before it takes the snapshot, and by source.py. It relies on the sequence of a
+table's keys: an INSERT locks the table before it draws a key, so no lower key can follow after that wait.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from eosingest.protocol.source import Fold
 from eosingest.sources.postgres.keyset_sql import quoted
 from eosingest.sources.postgres.ranges import WHOLE_KEYS, KeyRange, KeyValue, Relation
 
-_KEPT = 50  # ranges that are never folded, the last ones
-# Of what a table is, and of the sequence that its column's default draws from, or that an identity column has.
+_KEPT = 50  # the last ranges, which are never folded
+# Whether a table is plain, and the sequence that its column's default draws from, or that an identity column has.
 _TABLE = """
 select c.oid, c.relkind = 'r' and not c.relhassubclass and not exists (select from pg_inherits i where i.inhrelid = c.oid)
 from pg_class c where c.oid = to_regclass(%s)
@@ -34,7 +34,7 @@ select s.seqrelid, s.seqcache, s.seqincrement, s.seqcycle from pg_sequence s whe
 
 
 def sequence_of(connection: Any, relation: Relation) -> int:
-    """Return the oid of the sequence that gives a table's keys. Raises SpecError where none does that allows `incremental`."""
+    """Return the oid of the sequence of a table's keys. Raises SpecError if none allows `incremental`."""
     (key,) = relation.keys
     oid, is_plain = connection.execute(_TABLE, (relation.name,)).fetchone()
     found = connection.execute(_SEQUENCE, {"oid": oid, "key": key.name}).fetchone()
@@ -59,7 +59,7 @@ def _refused(relation: Relation, why: str) -> SpecError:
 
 
 def last_sent(relation: Relation, sent: Iterable[KeyRange]) -> KeyValue | None:
-    """Return the greatest key up to which the table was sent. Raises ChangedError where that was not by such a job."""
+    """Return the greatest key up to which the table was sent. Raises ChangedError if a job without `incremental` sent it."""
     last: KeyValue | None = None
     for split in sent:
         if not split.settled:
@@ -76,9 +76,9 @@ def last_sent(relation: Relation, sent: Iterable[KeyRange]) -> KeyValue | None:
 
 
 def refuse_keys_ahead(connection: Any, relation: Relation, last: KeyValue | None) -> None:
-    """Raise FatalError where the table has a key, or one was sent (`last`), that its sequence has not given yet.
+    """Raise FatalError if the table has a key, or one was sent (`last`), that its sequence has not given yet.
 
-    It was set by hand, or the sequence was set back: keys that come next would lie before what is sent.
+    It was set by hand, or the sequence was set back: the next keys would be lower than sent ones.
     """
     key = quoted(relation.keys[0].name)
     sequence = sequence_of(connection, relation)
@@ -99,9 +99,9 @@ def refuse_keys_ahead(connection: Any, relation: Relation, last: KeyValue | None
 
 
 def folds(done: Iterable[KeyRange]) -> list[Fold]:
-    """Return done ranges that lie side by side and are to be kept as one.
+    """Return done ranges that are adjacent and can be kept as one.
 
-    Not the last `_KEPT`; and not before there are twice as many: each run would write the same record again.
+    The last `_KEPT` stay. Nothing is folded before there are twice as many: each run would write the same record again.
     """
     ranges = sorted((split for split in done if split.settled), key=lambda split: int(split.upto[0]))
     if len(ranges) < 2 * _KEPT:

@@ -1,6 +1,6 @@
-"""Composes SQL over a table's key: what cuts its ranges, what checks that it is a key, and the query of a task.
+"""Composes SQL over a table's key: the queries that cut its ranges, prove the key, and read the rows of a task.
 
-Columns are named as those of `t`: `order by "id"` would mean what is selected under that name, a cast in another order.
+Columns are named as those of `t`: `order by "id"` would mean the selected column of that name, a cast in another order.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ def key_parts(relation: Relation) -> list[str]:
 
 
 def key_order(relation: Relation, way: str = "") -> str:
-    """Return what to order by, each column in the same way ("" or " desc")."""
+    """Return the ORDER BY list, each column in the same direction ("" or " desc")."""
     return ", ".join(f"{part}{way}" for part in key_parts(relation))
 
 
 def key_values(relation: Relation) -> list[str]:
-    """Return the columns of the key as a position has them: their texts."""
+    """Return the columns of the key as a position has them: as texts."""
     return [f"t.{quoted(key.name)}::text" for key in relation.keys]
 
 
 def compared(relation: Relation, sign: str, value: KeyValue) -> str:
-    """Return the condition that the key is on one side of a value; several columns as a row, which an index can find."""
+    """Return the condition that compares the key with a value; several columns as a row, for which an index can be used."""
     values = [_literal(text, key) for text, key in zip(value, relation.keys, strict=True)]
     return f"{_row(key_parts(relation))} {sign} {_row(values)}"
 
@@ -50,21 +50,21 @@ def _row(parts: Sequence[str]) -> str:
 
 
 def behind(relation: Relation, value: KeyValue | None, *, or_at: bool = False) -> str:
-    """Return the condition that a key lies behind a value, None for the first row."""
+    """Return the condition that a key is after a value; None: from the first row."""
     return "true" if value is None else compared(relation, ">=" if or_at else ">", value)
 
 
 def key_columns(relation: Relation) -> list[str]:
-    """Return the names under which a task's query selects the columns of the key, behind those of the table."""
+    """Return the names of the key's columns in a task's query, which follow those of the table."""
     return [KEY_COLUMN + (str(number) if number else "") for number in range(len(relation.keys))]
 
 
 def rows_query(
     relation: Relation, split: KeyRange, last: KeyValue | None, *, again: bool, only: Collection[str] | None = None
 ) -> str:
-    """Return the query of a range's rows behind the `last` key that was sent; `again`: with the row of that key.
+    """Return the query of a range's rows after the `last` key that was sent; `again`: with the row of that key.
 
-    `only` names the columns that are wanted, None for all.
+    `only` names the wanted columns, None for all.
     """
     columns = [
         f"t.{quoted(column.name)}{'::text' if column.as_text else ''} as {quoted(column.name)}"
@@ -81,9 +81,9 @@ def rows_query(
 
 
 def prove(connection: Any, found: Found) -> None:
-    """Check in the connection's snapshot that no key is null or there twice. Raises FatalError.
+    """Check in the connection's snapshot that no key is null or a duplicate. Raises FatalError.
 
-    And that dates, which proofs of the order compare as texts, sort so, where the walk does not see to it (`cut`).
+    Also check that dates, which proofs of the order compare as texts, sort so, except those that the walk checks (`cut`).
     """
     relation = found.relation
     table = f"{relation.sql} as t"
@@ -113,7 +113,7 @@ def _no_key(relation: Relation, why: str) -> FatalError:
 
 
 def _refuse_far_date(relation: Relation, key: KeyColumn, row: Any) -> None:
-    """Raise FatalError for a date before the year 1 or behind 9999: the proof of the order compares texts."""
+    """Raise FatalError for a date before the year 1 or after 9999: the proof of the order compares texts."""
     if row is not None and re.match(r"[0-9]{4}-.*[^C]$", row[0]) is None:
         value = "a value that is hidden" if relation.hides_keys else f"the value {row[0]}"
         raise FatalError(
@@ -132,10 +132,10 @@ def cut(
     check: Callable[[], None],
     last: KeyValue | None = None,
 ) -> list[KeyRange]:
-    """Cut the table, called `name`, behind a key into ranges of `split_rows` rows, by a walk along the key.
+    """Cut the table, called `name`, after a key into ranges of `split_rows` rows, by a walk along the key.
 
-    Into one range where no index has the key's order. `check` raises to end a long walk. Raises FatalError for dates whose
-    texts do not sort as they do.
+    If no index has the key's order, there is one range. `check` raises to end a long walk. Raises FatalError for dates
+    whose texts do not sort as they do.
     """
     relation, ranges = found.relation, list[KeyRange]()
     values, order, table = ", ".join(key_values(relation)), key_order(relation), f"{relation.sql} as t"

@@ -1,7 +1,7 @@
-"""A query as it is read: which columns it has, what it reads, and whether ranges of its key can be cut without a sort.
+"""Inspects a query: which columns it has, which relations it reads, and whether ranges of its key can be cut without a sort.
 
-Between two connections and source.py. The first one has locks on all that the query reads before the holder of the snapshot
-takes it: what TRUNCATE leaves of a table is empty for earlier snapshots too. The server refuses what is no query that reads.
+snapshot.py uses it with two connections. The first locks all relations of the query before the holder takes the snapshot,
+since a truncated table is empty for earlier snapshots too. The server refuses a statement that is no query, or that writes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TYPES = """
 select format_type(w.oid, w.mod), b.typname, b.typnamespace = 'pg_catalog'::regnamespace
 from unnest(%s::oid[], %s::int[]) with ordinality as w (oid, mod, n) join pg_type b on b.oid = w.oid order by n
 """
-# What a connection has locked, with the texts of views, and whether it is a part or a child of another one of them.
+# Relations that a connection has locked, with the texts of views, and whether their parent is locked, too.
 _LOCKED = """
 with locked as materialized (
   select distinct relation as oid from pg_locks
@@ -55,7 +55,7 @@ _TEXT = re.compile(r"'(?:[^']|'')*'")
 _CLOCK = re.compile(
     r"\b(?:CURRENT_DATE|CURRENT_TIME|CURRENT_TIMESTAMP|LOCALTIME|LOCALTIMESTAMP|now\(|transaction_timestamp\(|statement_timestamp\()"
 )
-# Plans of these nodes give the rows behind a key without having computed those before it.
+# Plans of these nodes return the rows after a key without computing those before it.
 _STREAMED = frozenset(
     {
         "Append",
@@ -69,15 +69,15 @@ _STREAMED = frozenset(
         "Subquery Scan",
     }
 )
-# Small tables are read so though they have an index; only where there is none are they in the plan all the same.
+# Small tables are read in these ways despite an index. Disabled, they are in the plan only if there is none.
 _DEAR = ("sort", "seqscan", "material", "hashagg", "hashjoin")
-# What is wrong with the query itself: syntax and names, what a query must not do, parameters that nobody gives.
+# SQLSTATEs of a faulty query: syntax and names, forbidden actions, parameters without a value.
 _WRONG = ("42", "0A", "25", "22", "08P01")
 
 
 @dataclass(frozen=True)
 class Locked:
-    """A relation that is locked. `is_part`: of another one that is. `text` is that of a view."""
+    """A relation that is locked. `is_part`: of another locked one. `text` is that of a view."""
 
     oid: int
     kind: str
@@ -87,10 +87,10 @@ class Locked:
 
 
 def lock(connection: Any, query: str) -> Any:
-    """Lock all that a query reads in ACCESS SHARE MODE, in the way of the server; return its result of no row.
+    """Lock all that a query reads in ACCESS SHARE MODE, by executing it for no row; return its result.
 
-    First it must be one statement by itself: then it cannot end the brackets that it is put into. Raises SpecError for what is
-    no query that reads.
+    Before that it must be one statement alone: then it cannot end the brackets that it is put into. Raises SpecError for a
+    text that is no query, or that writes.
     """
     with _explained():
         alone = connection.pgconn.prepare(b"", query.encode())
@@ -100,19 +100,19 @@ def lock(connection: Any, query: str) -> Any:
 
 
 def locked(connection: Any, pid: int) -> list[Locked]:
-    """Return what the connection with this process has locked, asked by another one or by itself."""
+    """Return the relations that a process has locked; `connection` may be its own or another one."""
     return [Locked(*row) for row in connection.execute(_LOCKED, (pid,)).fetchall()]
 
 
 def backend_of(connection: Any) -> int:
-    """Return the process that serves the connection: behind a pooler libpq knows another number."""
+    """Return the process that serves the connection: with a pooler, libpq knows another number."""
     return int(connection.execute("select pg_backend_pid()").fetchone()[0])
 
 
 def find_query(connection: Any, query: str, key: Sequence[str], held: Sequence[Locked]) -> Found:
-    """Look a query up in the connection's snapshot, where another connection has locked what it reads (`held`).
+    """Look up a query in the connection's snapshot; another connection has locked the relations that it reads (`held`).
 
-    Raises SpecError for what cannot be read, TemporaryError where it reads something else by now.
+    Raises SpecError if it cannot be read, TemporaryError if it now reads other relations.
     """
     result = lock(connection, query)
     own = locked(connection, backend_of(connection))
@@ -143,7 +143,7 @@ def _names(relations: Sequence[Locked]) -> str:
 
 
 def _digest(query: str, relations: Sequence[Locked]) -> str:
-    """Return what tells the query from others: its text, those of views, and the oids of what it reads (parts come and go)."""
+    """Return the digest of a query: its text, the texts of views, and the oids that it reads (not of parts, which change)."""
     texts = json.dumps([query, *(one.text for one in relations if one.text)]).encode()
     oids = "+".join(str(one.oid) for one in relations if not one.is_part)
     return f"{hashlib.blake2b(texts, digest_size=8).hexdigest()}/{oids}"
@@ -157,7 +157,7 @@ def _columns(connection: Any, result: Any) -> list[ResultColumn]:
 
 
 def _refuse_unstable(connection: Any, query: str) -> None:
-    """Raise SpecError where the plan shows what gives other rows each time: each task and each run computes the query anew."""
+    """Raise SpecError if the plan may give other rows each time: each task and each run executes the query again."""
     rows = connection.execute(f"explain (verbose, costs off) select * from (\n{query}\n) as t".encode()).fetchall()
     text = _TEXT.sub("''", "\n".join(line for (line,) in rows))
     if clock := _CLOCK.search(text):
@@ -185,7 +185,7 @@ def _unstable(what: str, hint: str) -> SpecError:
 
 
 def _is_walkable(connection: Any, relation: Relation) -> bool:
-    """Say whether the server can give the rows behind any key in order without computing the others: by an index."""
+    """Say whether an index returns the rows after any key, by ascending key, without computing the others."""
     first = f"select {', '.join(key_values(relation))} from {relation.sql} as t order by {key_order(relation)} limit 1"
     for setting in _DEAR:
         connection.execute(f"set enable_{setting} = off".encode())
@@ -209,12 +209,12 @@ def _is_streamed(node: Mapping[str, Any]) -> bool:
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
-    """Turn the server's words on a wrong query into an error of the spec."""
+    """Turn the server's errors for a wrong query into an error of the spec."""
     try:
         yield
     except _errors().Error as error:
         state = error.sqlstate or ""
-        if state.startswith(_WRONG) and state != "42501":  # a right that is missing is no mistake of the query
+        if state.startswith(_WRONG) and state != "42501":  # a missing right is no fault of the query
             raise _wrong(one_line(error)) from error
         raise
 

@@ -1,7 +1,7 @@
-"""Ranges of a table's key as items and splits, and what of them is kept (the scope). Pure.
+"""Defines ranges of a table's key as items and splits, and the state that is kept of them (the scope). Pure.
 
-A key is kept as PostgreSQL's text of it, of whatever type it is; one of several columns as a list of texts. A range begins
-behind a key, None for the table's first row, and ends with one.
+A key of any type is kept as PostgreSQL's text of it; one of several columns as a list of texts. A range begins after a key,
+None for the table's first row, and ends with one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORDING = Wording(
     corrected="correct them in the database and run again, or leave them out by transform.where and run with --accept-change",
 )
 KEY_COLUMN = "__eosingest_key"
-_PLAIN = re.compile(r'[^",\\]+')  # what stands without quotes in the name of a range
+_PLAIN = re.compile(r'[^",\\]+')  # has no quotes in the name of a range
 
 WHOLE_KEYS = ("int2", "int4", "int8")
 TEXT_KEYS = ("text", "varchar")
@@ -38,17 +38,17 @@ KeyValue: TypeAlias = tuple[str, ...]  # a text for each column of the key
 
 
 def kept(value: KeyValue) -> str | list[Json]:
-    """Return a key as the offsets topic and positions have it: a text, or a list of texts where it has several columns."""
+    """Return a key as the offsets topic and positions have it: a text, or a list of texts if it has several columns."""
     return value[0] if len(value) == 1 else list(value)
 
 
 def key_of(value: object) -> KeyValue:
-    """Return the key of what `kept` made of it."""
+    """Return the key for a value that `kept` returned."""
     return (value,) if isinstance(value, str) else tuple(cast("list[str]", value))
 
 
 def shown(value: KeyValue) -> str:
-    """Return a key for names and messages: `17`, `eu,17`. No two keys look alike: what is not plain is quoted as in JSON."""
+    """Return a key for names and messages: `17`, `eu,17`. No two keys look alike: special parts are quoted as in JSON."""
     if len(value) == 1 and value[0] and not value[0].startswith('"'):
         return value[0]
     return ",".join(part if _PLAIN.fullmatch(part) else json.dumps(part, ensure_ascii=False) for part in value)
@@ -56,7 +56,7 @@ def shown(value: KeyValue) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its name, its PostgreSQL type, its Spark SQL type, and whether it is read as its text."""
+    """A column: its name, its PostgreSQL type, its Spark SQL type, and whether it is read as text."""
 
     name: str
     type: str
@@ -79,7 +79,7 @@ class KeyColumn:
 
 @dataclass(frozen=True)
 class Relation:
-    """A table as the catalogue shows it, or a `query`. `identity` tells it from any other one of any server.
+    """A table as the catalogue shows it, or a `query`. `identity` is unique among the tables and queries of all servers.
 
     The `name` of a table is quoted for SQL. `hides_keys`: no message has a value of the key.
     """
@@ -93,12 +93,12 @@ class Relation:
 
     @property
     def sql(self) -> str:
-        """What it is in FROM. A comment at the end of a query does not reach the bracket."""
+        """Its text in FROM. A comment at the end of a query does not reach the bracket."""
         return self.name if self.query is None else f"(\n{self.query}\n)"
 
     @property
     def said(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return f"table {self.name}" if self.query is None else "the query"
 
     @property
@@ -108,7 +108,7 @@ class Relation:
 
     @property
     def keyed(self) -> Json:
-        """The key with its types: name and type of its column, or a list of such."""
+        """The key with its types: name and type of its column, or a list of such pairs."""
         pairs: list[Json] = [[column.name, column.type] for column in self.keys]
         return pairs[0] if len(pairs) == 1 else pairs
 
@@ -120,9 +120,9 @@ class Relation:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An exported snapshot: the name by which it is imported, and what `pg_current_snapshot` says inside it.
+    """An exported snapshot: the name by which it is imported, and the value of `pg_current_snapshot` in it.
 
-    `holder` is the virtual id of the transaction that exported it: as long as that lives it holds locks on all that is read.
+    `holder` is the virtual id of the transaction that exported it: while it lives, it holds locks on all relations.
     """
 
     name: str
@@ -132,10 +132,10 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class KeyRange(Split):
-    """The rows whose keys lie behind `after` and not behind `upto`. `rows` is how many there were when it was cut.
+    """The rows with keys greater than `after`, up to `upto`. `rows` is their number when the range was cut.
 
-    `settled`: no key comes any more that is not above it, but one that is set by hand (incremental.py). `hides_keys`: its
-    name and its label have hashes of keys in their place.
+    `settled`: all keys that follow are above it, except those set by hand (incremental.py). `hides_keys`: its name and its
+    label have hashes in place of keys.
     """
 
     table: str
@@ -153,7 +153,7 @@ class KeyRange(Split):
 
     @property
     def key(self) -> dict[str, Json]:
-        """The table's identity, and the key behind which the range begins."""
+        """The table's identity, and the key after which the range begins."""
         return {"table": self.identity, "after": None if self.after is None else kept(self.after)}
 
     @property
@@ -164,7 +164,7 @@ class KeyRange(Split):
 
     @property
     def size(self) -> int:
-        """How many rows there were when it was cut."""
+        """The number of rows when the range was cut."""
         return self.rows
 
     @property
@@ -179,9 +179,9 @@ class KeyRange(Split):
         return "#" + hashlib.sha256(json.dumps([self.identity, kept(value)]).encode()).hexdigest()[:12]
 
     def size_before(self, position: Position) -> int:
-        """Return about how many rows lie up to a key, by the distance of its first column.
+        """Return the approximate number of rows up to a key, by the distance of its first column.
 
-        0 where that is no number, and for the first range.
+        0 if that is no number, and for the first range.
         """
         try:
             at, after, upto = int(key_of(position)[0]), int(self.after[0] if self.after else ""), int(self.upto[0])
@@ -205,12 +205,12 @@ class TableRange:
 
     @property
     def size(self) -> int:
-        """How many rows there were when it was cut."""
+        """The number of rows when the range was cut."""
         return self.split.rows
 
     @property
     def seen(self) -> tuple[Json, ...]:
-        """The table's identity, and where the range ends."""
+        """The table's identity, and the end of the range."""
         return (self.split.identity, kept(self.split.upto))
 
 
@@ -228,7 +228,7 @@ def split_of(table: str, split: SplitId, bounds: Mapping[str, Json]) -> KeyRange
 
 
 def frozen(relation: Relation, ranges: list[KeyRange]) -> Scope:
-    """Return the scope: what a run that goes on must find as it was, and the ranges."""
+    """Return the scope: the state that a resumed run must find unchanged, and the ranges."""
     settled: dict[str, Json] = {"settled": True} if any(split.settled for split in ranges) else {}
     return {
         **settled,

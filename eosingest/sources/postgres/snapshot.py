@@ -1,7 +1,7 @@
 """Holds the driver's transaction: the snapshot that all tasks of a run read in, and locks on everything that is read.
 
-Between the connection and source.py: it takes the locks (ACCESS SHARE) first. TRUNCATE, which empties a table for earlier
-snapshots too, ALTER and DROP wait for its end.
+For source.py, it takes the locks (ACCESS SHARE) first. TRUNCATE, which empties a table for earlier snapshots too, ALTER and
+DROP wait for its end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eosingest.sources.postgres.incremental import sequence_of
 from eosingest.sources.postgres.query import backend_of, find_query, lock, locked
 from eosingest.sources.postgres.ranges import Snapshot
 
-WAIT_S = 10  # for transactions that write to the table: as long as this lasts others that want to write wait, too
+WAIT_S = 10  # for transactions that write to the table; meanwhile other writers wait, too
 _SNAPSHOT = """
 select pg_export_snapshot(), pg_current_snapshot()::text,
        (select virtualtransaction from pg_locks where locktype = 'virtualxid' and pid = pg_backend_pid())
@@ -31,7 +31,7 @@ select pg_export_snapshot(), pg_current_snapshot()::text,
 
 
 def look(connection: Any, table: Table) -> Found:
-    """Look up what is read, in a transaction that has begun; ask for no row of it, which needs the right to read it.
+    """Look up the table or query in an open transaction, and prove the right to read it with a SELECT of no row.
 
     Raises SpecError, FatalError, psycopg's errors.
     """
@@ -47,16 +47,16 @@ def look(connection: Any, table: Table) -> Found:
 
 
 def begin(connection: Any, table: Table, *, behind_writers: bool) -> Found:
-    """Begin the transaction: lock what is read, take the snapshot, and look it up there. Raises as `look`.
+    """Begin the transaction: lock the relations, take the snapshot, and look up the table or query there. Raises as `look`.
 
-    `behind_writers`: of a table, when no key can be committed any more that is below one that the snapshot shows.
+    `behind_writers`: for a table, once no key can be committed any more that is below one in the snapshot.
     """
     if behind_writers:
         return _begin_behind_writers(connection, table)
     with explained(f"{table.table or 'what the query reads'} could not be locked in ACCESS SHARE MODE"):
         if table.query is None:
             return _begin_table(connection, table)
-        # What a query reads the server finds out by planning it, for which it takes a snapshot: so another one locks it first.
+        # The server finds a query's relations by planning it, which takes a snapshot: so another connection locks them first.
         with transaction(conninfo(table), LOCKING) as first:
             settle(first)
             lock(first, table.query)
@@ -74,9 +74,9 @@ def _begin_table(connection: Any, table: Table) -> Found:
 
 
 def _begin_behind_writers(connection: Any, table: Table) -> Found:
-    """Take the snapshot while nobody who has drawn a key is undecided; from then on others may write again.
+    """Take the snapshot while every writer that has drawn a key has committed or aborted; afterwards others may write again.
 
-    Raises TemporaryError where a transaction that writes to the table stays open.
+    Raises TemporaryError if a transaction that writes to the table stays open.
     """
     with transaction(conninfo(table), LOCKING) as first:
         with explained(

@@ -1,4 +1,4 @@
-"""A table or a query as a source: cuts it into ranges of its key, freezes them, holds the snapshot that a run's tasks read in.
+"""Lists a table or a query as a source: cuts it into ranges of its key, freezes them, holds the snapshot for a run's tasks.
 
 begin (snapshot.py) ─▶ Found ─▶ prove, cut (keyset_sql.py) ─▶ the scope ─▶ items: a range, a split, the snapshot's name
 """
@@ -32,15 +32,15 @@ from eosingest.sources.postgres.snapshot import begin, exported, look
 
 
 class TableSource:
-    """A table or a query that is read (a `registry.PlannedSource`).
+    """A table or a query as a source (a `registry.PlannedSource`).
 
-    Where no server answers, methods that ask raise TemporaryError.
+    Methods that query the server raise TemporaryError if none answers.
     """
 
-    root_as_written = "."  # the identity of the table tells it apart
+    root_as_written = "."  # tables are distinguished by identity
 
     def __init__(self, table: Table, check: Callable[[], None], *, is_shown: bool = False) -> None:
-        """Connect to nothing yet. `check` raises to end a long walk. `is_shown`: nothing is sent by what is listed."""
+        """Connect to nothing yet. `check` raises to end a long walk. `is_shown`: the listing is only shown, not sent."""
         self.wording = replace(WORDING, hides_keys=table.hide_keys)
         self._table = table
         self._is_shown = is_shown
@@ -52,7 +52,7 @@ class TableSource:
     # ---- the listing -----------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Connect, look the table, its key and its columns up, and ask for no row of it: which needs the right to read it."""
+        """Connect, look up the table or query, its key and columns, and prove the right to read it with a SELECT of no row."""
         with (
             explained(f"{self._name} could not be looked up"),
             transaction(conninfo(self._table), READ_ONLY) as connection,
@@ -60,7 +60,7 @@ class TableSource:
             look(connection, self._table)
 
     def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
-        """List the ranges of the scope, or cut the table; nothing where all of it was sent once, unless it is `incremental`.
+        """List the ranges of the scope, or cut the table; nothing if all of it was sent once, unless it is `incremental`.
 
         Raises ChangedError for another table of the same name, or other columns than an unfinished run has frozen.
         """
@@ -86,11 +86,11 @@ class TableSource:
         return [replace(split, settled=True) for split in ranges]
 
     def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
-        """Return the older ranges that lie side by side, once there are many: of jobs that go on (`incremental`)."""
+        """Return the older ranges that are adjacent, once there are many (`incremental`)."""
         return folds(self.split_of(split, bounds) for split, bounds in done)
 
     def list_sent(self, sent: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> Listing:
-        """List the ranges that were sent, for an audit, in a snapshot of now."""
+        """List the sent ranges, for an audit, in a current snapshot."""
         with explained(f"{self._name} could not be listed"):
             found = self._hold()
             splits = [self.split_of(split, bounds) for split, bounds in sent]
@@ -100,13 +100,13 @@ class TableSource:
     def listed_only(self) -> TableSource:
         """Return the source for a plan that is only shown: it waits for no writer, and keeps none waiting.
 
-        It is kept here, since its connection holds the snapshot that rows are shown in.
+        It is kept here, since its connection holds the snapshot in which rows are shown.
         """
         self._shown = self._shown or TableSource(self._table, self._check, is_shown=True)
         return self._shown
 
     def _hold(self, *, behind_writers: bool = False) -> Found:
-        """Begin the transaction whose snapshot the tasks read in, and look up in it what is read."""
+        """Begin the transaction whose snapshot the tasks read in, and look up the table or query in it."""
         if self._holder is not None:
             self._holder.close()
         self._holder = connect(conninfo(self._table))
@@ -120,7 +120,7 @@ class TableSource:
             items = sorted(named, key=lambda item: item.name)
         else:
             items = []
-            self._holder.close()  # nobody will read: vacuum need not wait
+            self._holder.close()  # no task will read: vacuum need not wait
         notes = (as_one_range(found),) if splits and not found.walkable else ()
         return Listing(tuple(items), notes=notes, scope=scope if scope is not None else frozen(found.relation, splits))
 
@@ -135,7 +135,7 @@ class TableSource:
     # ---- items and splits ------------------------------------------------------------------------------------------
 
     def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Return the table's identity: rows may change, and each is sent as the snapshot of the run that sends it shows it."""
+        """Return the table's identity: rows may change, and each is sent as in the snapshot of the run that sends it."""
         return {"table": as_range(item).split.identity}
 
     def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
@@ -163,7 +163,7 @@ class TableSource:
         return []
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
-        """Return nothing, and ask nobody."""
+        """Return nothing, without a request."""
         return []
 
     def columns_beside(self, items: Iterable[Item]) -> tuple[str, ...]:
@@ -175,12 +175,12 @@ class TableSource:
         return None
 
     def is_read_as_one(self, item: Item) -> bool:
-        """Say no: a range is one split."""
+        """Return False: a range is one split."""
         return False
 
 
 def as_one_range(found: Found) -> str:
-    """Say that, and why, what is read is not cut into ranges."""
+    """Say that the table or query is not cut into ranges, and why."""
     relation = found.relation
     if relation.query is not None:
         return (
@@ -192,7 +192,7 @@ def as_one_range(found: Found) -> str:
 
 
 def _sent_once(name: str) -> str:
-    """Say why there is nothing to read, whatever was written since."""
+    """Say that the table or query was sent, and that rows written since then are not read."""
     return (
         f"{name} was sent as it was in an earlier run, and what was written to it since is not read; --from-scratch sends all"
         " of it again, a new job with incremental = true would go on with new rows"
@@ -200,7 +200,7 @@ def _sent_once(name: str) -> str:
 
 
 def _refuse_altered(found: Found, scope: Scope) -> None:
-    """Raise ChangedError where the columns or the key are not as they were frozen."""
+    """Raise ChangedError if the columns or the key differ from the frozen ones."""
     relation = found.relation
     if scope["columns"] != relation.typed:
         raise errors.altered(relation, f"its columns are {relation.typed} now, and were {scope['columns']}")

@@ -1,4 +1,4 @@
-"""`[source]` of a spec whose source is a table of PostgreSQL: its keys, with type, default and description.
+"""Defines `[source]` of a spec whose source is a table of PostgreSQL: its keys, with type, default and description.
 
 For the spec alone (spec/tables.py): loaded together with a spec, and not by tasks.
 """
@@ -103,7 +103,7 @@ class PostgresTable(SourceTable):
 
     @classmethod
     def problems(cls, source: dict[str, Any]) -> Iterator[Problem]:
-        """Yield a problem for each key that means nothing for a table."""
+        """Yield a problem for each key that has no meaning for a table."""
         if ("table" in source) == ("query" in source):
             yield Problem(("source",), "must have either table or query")
         if source.get("incremental") not in (None, False) and ("query" in source or not _is_one(source.get("key"))):
@@ -131,7 +131,7 @@ class PostgresTable(SourceTable):
         return (f"{self.table or 'a query'} of {self.url}",)
 
     def digest_parts(self) -> dict[str, str]:
-        """Return format, table or query, and key. How the table is cut, and its columns, are in the scope."""
+        """Return format, table or query, and key. Columns and ranges are in the scope."""
         key = self.key[0] if len(self.key) == 1 else json.dumps(self.key, ensure_ascii=False)
         read = {"table": self.table} if self.table is not None else {"query": str(self.query)}
         parts = {"format": self.format, **read, "key": key}
@@ -139,6 +139,6 @@ class PostgresTable(SourceTable):
 
     @property
     def others(self) -> Beside:
-        """What the table was told of the rest of its spec."""
+        """The rest of the spec that this source uses."""
         assert self._others is not None, "a table that is read is told first"
         return self._others

@@ -1,1 +1,1 @@
-"""A Kafka topic as a source: each record that read_committed shows in a range of offsets, once."""
+"""Reads a Kafka topic: each record that read_committed shows in a range of offsets, once."""

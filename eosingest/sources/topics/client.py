@@ -1,6 +1,6 @@
-"""How the cluster of a source that is a topic is reached: by the keys of `[source]`, or as the sink's.
+"""Returns the client settings for the cluster of a source topic: those of `[source]`, or the sink's.
 
-Between the table of the spec and the clients of kafka/: those of the source and those of its tasks.
+Used by the clients of kafka/: those of the source and those of its tasks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PROPERTIES = "source.properties"
 
 
 class Others(Protocol):
-    """What is asked of the rest of a spec (`spec.tables.Beside`)."""
+    """The rest of a spec that this source uses (`spec.tables.Beside`)."""
 
     @property
     def topic(self) -> str:
@@ -40,7 +40,7 @@ class Others(Protocol):
 
 
 class Table(Protocol):
-    """What a spec says in `[source]` of a topic."""
+    """The keys of `[source]` for a topic."""
 
     topic: str
     bootstrap_servers: str | None
@@ -53,18 +53,18 @@ class Table(Protocol):
 
     @property
     def others(self) -> Others:
-        """What the table was told of the rest of its spec."""
+        """The rest of the spec that this source uses."""
 
 
 def sink_client(table: Table) -> ClientSettings:
-    """Return how the sink's cluster is reached."""
+    """Return the client settings for the sink's cluster."""
     return ClientSettings(*table.others.sink())
 
 
 def source_client(table: Table) -> ClientSettings:
-    """Return how the topic's cluster is reached. Raises SpecError for properties that cannot be used.
+    """Return the client settings for the topic's cluster. Raises SpecError for properties that cannot be used.
 
-    A table without servers has the sink's, and then also its properties, unless it has some of its own.
+    A table without servers has the sink's servers, and also the sink's properties unless it has properties itself.
     """
     servers, of_the_sink = table.others.sink() if table.bootstrap_servers is None else (table.bootstrap_servers, {})
     if table.properties is None:

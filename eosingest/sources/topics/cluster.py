@@ -1,6 +1,6 @@
-"""What the brokers say of a topic's partitions: where each begins and ends, and which transactions hold its end back.
+"""Reads from the brokers where a topic's partitions begin and end, and which transactions hold their ends back.
 
-Below source.py, which makes ranges of it.
+source.py makes ranges from these offsets.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _NAMED_AT_MOST = 5
 
 @dataclass(frozen=True)
 class Partition:
-    """The offsets of a partition: the first one that it holds, the last stable offset, and the one behind its last record.
+    """The offsets of a partition: its first offset, its last stable offset, and the offset after its last record.
 
-    `epoch` is that of the leader that said the last stable offset, None where it tells none.
+    `epoch` is that of the leader that reported the last stable offset, None if it reports none.
     """
 
     earliest: int
@@ -34,7 +34,7 @@ class Partition:
 def partitions_of(admin: KafkaPythonAdmin, topic: TopicDescription) -> list[Partition]:
     """Return the topic's partitions, by number.
 
-    The last stable offset is asked behind the high watermark: where it is lower, a transaction is open.
+    The last stable offset is requested after the high watermark: if it is lower, a transaction is open.
     """
     ranges = admin.offset_ranges(topic.name, topic.partitions)
     stable = admin.last_stable_ends(topic.name, topic.partitions)
@@ -47,9 +47,9 @@ def partitions_of(admin: KafkaPythonAdmin, topic: TopicDescription) -> list[Part
 def cut_off(
     admin: KafkaPythonAdmin, topic: TopicDescription, partitions: Sequence[Partition], read: Iterable[RangeSplit]
 ) -> list[tuple[RangeSplit, int]]:
-    """Return the ranges that the log does not have any more to their end, each with the offset at which it was cut off.
+    """Return the ranges whose end the log no longer reaches, each with the offset at which the log was cut off.
 
-    It ends before them now; or it has grown again, and the leader epoch under which they were frozen ends earlier (KIP-320).
+    The log ends earlier now; or it has grown again, and the leader epoch under which they were frozen ends earlier (KIP-320).
     """
     read = list(read)
     epochs = {split.partition: split.epoch for split in read if split.epoch is not None}
@@ -66,7 +66,7 @@ def cut_off(
 def refuse_cut_off(
     admin: KafkaPythonAdmin, topic: TopicDescription, partitions: Sequence[Partition], read: Iterable[RangeSplit]
 ) -> None:
-    """Raise ChangedError for the first range that the log does not have any more to its end."""
+    """Raise ChangedError for the first range whose end the log no longer reaches."""
     for split, end in cut_off(admin, topic, partitions, read):
         raise errors.truncated(topic.name, split.partition, split.end, end)
 
@@ -74,9 +74,9 @@ def refuse_cut_off(
 def held_back(
     admin: KafkaPythonAdmin, topic: TopicDescription, partitions: Sequence[Partition], frozen: Frozen
 ) -> list[str]:
-    """Return a note for each partition of which records lie behind an open transaction, and so are left for a later run.
+    """Return notes on the partitions with records after an open transaction, which are left for a later run.
 
-    A warning where this run reads nothing of the partition because of it, or where the transaction hangs: nobody will end it.
+    It is a warning if this run therefore reads nothing of the partition, or if the transaction hangs, so that nobody ends it.
     """
     behind = [number for number, found in enumerate(partitions) if found.stable < found.latest]
     read = {split.partition for split in frozen.splits}
@@ -88,7 +88,7 @@ def held_back(
 
 def _note(admin: KafkaPythonAdmin, topic: TopicDescription, number: int, found: Partition, is_read: bool) -> str:
     holders: list[OpenTransaction] = []
-    with contextlib.suppress(EosingestError):  # the right to ask may be missing
+    with contextlib.suppress(EosingestError):  # the right to describe them may be missing
         holders = admin.open_transactions(topic.name, number)
     hanging = [holder for holder in holders if holder.hanging]
     first = "" if is_read and not hanging else "warning: "
@@ -98,7 +98,7 @@ def _note(admin: KafkaPythonAdmin, topic: TopicDescription, number: int, found: 
 
 
 def _named(topic: TopicDescription, number: int, holders: Sequence[OpenTransaction]) -> Iterator[str]:
-    """Yield who holds the transaction open, and how to end one that hangs."""
+    """Yield the holder of the open transaction, and how to end one that hangs."""
     if holders:
         yield f" of {holders[0].transactional_id} ({holders[0].age_s:.0f} s old)"
     for holder in holders:

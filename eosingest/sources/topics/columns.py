@@ -1,4 +1,4 @@
-"""The columns of a record of a topic, with their Spark SQL types: the same for the spec, the reader and Spark."""
+"""Defines the columns of a topic's record, with their Spark SQL types: for the spec, the reader and Spark."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Resolves a topic's address, `kafka://host:port,…/topic`, for `init --from`: whether it exists, and what its records are.
+"""Resolves a topic's address, `kafka://host:port,…/topic`, for `init --from`: whether it exists, and the form of its records.
 
     address ─▶ the brokers: partitions, settings, offsets ─▶ the last records of some partitions ─▶ Look
 
-For a spec that is to be written, so nothing of a spec is known: no properties, and so no login. In bounded time, without a
-consumer group; nothing is written or created.
+There is no spec yet, so there are no properties and no login. It takes bounded time and no consumer group; nothing is
+written or created.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _LOGIN_HINT = (
 )
 _DEADLINE_S = 20.0
 _PATIENCE_S = 5.0
-_PARTITIONS = 16  # that are looked into
-_OFFSETS = 50  # of each, the last ones
+_PARTITIONS = 16  # that are sampled
+_OFFSETS = 50  # of each partition, the last ones
 _ID = re.compile(r"id|key|uuid|guid|.*(?:_id|_key|_uuid|_guid)|.*[a-z](?:Id|ID|Key|Uuid|UUID)")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -53,9 +53,9 @@ class Address:
 
 @dataclass(frozen=True)
 class Look:
-    """What was found of a topic. `id_field` is a field of values that are JSON objects, for another key, None for none.
+    """The result for a topic. `id_field` is a field of JSON objects that can replace the key, None for none.
 
-    `max_message_bytes` is the topic's own limit, None where it is not known.
+    `max_message_bytes` is the topic's own limit, None if it is not known.
     """
 
     address: Address
@@ -66,7 +66,7 @@ class Look:
 
 
 def address_of(text: str) -> Address | None:
-    """Return what a text names, None where it is no `kafka://…`. Raises SpecError, which does not repeat what may be secret."""
+    """Return the address in a text, None if it is no `kafka://…`. Raises SpecError, which does not repeat a possible secret."""
     if not text.lower().startswith(SCHEME):
         return None
     if "@" in text:
@@ -86,9 +86,9 @@ def address_of(text: str) -> Address | None:
 
 
 def look(address: Address, servers: str | None = None) -> Look:
-    """Ask the brokers; `servers` where they are called otherwise than in the address.
+    """Query the brokers; `servers` if they have other names than in the address.
 
-    Raises TemporaryError where none answers, SpecError for a topic that is not there, FatalError where it may not be read.
+    Raises TemporaryError if none answers, SpecError for a missing topic, FatalError if it may not be read.
     """
     client = ClientSettings(servers or address.servers)
     with _with_hint():
@@ -121,7 +121,7 @@ def _described(admin: KafkaPythonAdmin, address: Address) -> TopicDescription:
 
 @contextlib.contextmanager
 def _with_hint() -> Iterator[None]:
-    """Let the hints of errors about brokers say what to do here, where there is no spec yet and no login."""
+    """Give errors about brokers a hint for `init`, which has no spec yet and no login."""
     try:
         yield
     except (TemporaryError, FatalError) as error:
@@ -137,13 +137,13 @@ def _hint_of(error: TemporaryError | FatalError) -> str:
     return hint
 
 
-# ---- what the records look like ------------------------------------------------------------------------------------------
+# ---- the form of the records ---------------------------------------------------------------------------------------------
 
 
 def _sampled(
     client: ClientSettings, address: Address, partitions: Sequence[Partition]
 ) -> tuple[Counter[str], Counter[str], Counter[str]]:
-    """Return how many keys and values are of which kind, and in how many JSON values which field may be an id."""
+    """Return how many keys and values are of each kind, and in how many JSON values each field may be an id."""
     keys, values, fields = Counter[str](), Counter[str](), Counter[str]()
     deadline = time.monotonic() + _DEADLINE_S
     filled = [number for number, found in enumerate(partitions) if found.earliest < found.stable]
@@ -161,7 +161,7 @@ def _sampled(
 
 
 def kind_of(data: bytes | None) -> str:
-    """Return what bytes look like, in words."""
+    """Return the apparent form of bytes, in words."""
     if data is None:
         return "null"
     try:
@@ -197,7 +197,7 @@ def id_fields(data: bytes | None) -> list[str]:
 
 
 def _best(fields: Counter[str]) -> str | None:
-    """Return the field that most values have, and of those the plainest."""
+    """Return the most frequent field; of equally frequent ones `id`, `key` or `uuid`."""
     return min(fields, key=lambda name: (-fields[name], name.lower() not in ("id", "key", "uuid")), default=None)
 
 

@@ -1,4 +1,4 @@
-"""Makes the errors for a topic that was recreated, or that lost what is still to be read: exit 12. Pure.
+"""Makes the errors for a topic that was recreated, or that lost records: exit 12. Pure.
 
 Raised by the source, which lists, and by the reader in the tasks.
 """
@@ -21,12 +21,12 @@ _NAMED_AT_MOST = 5
 
 
 def place(topic: str, partition: int, first: int, end: int) -> str:
-    """Return what the offsets [first, end) of a partition are called."""
+    """Return the name of the offsets [first, end) of a partition."""
     return f"{topic}-{partition}, " + (f"offset {first}" if end == first + 1 else f"offsets {first} to {end - 1}")
 
 
 def recreated(topic: str, was: str, now: str | None) -> ChangedError:
-    """Make the error for a topic of another id, None for none: it was deleted, or created anew, or is another cluster's."""
+    """Make the error for a topic with another id, None for none: it was deleted, recreated, or is on another cluster."""
     text = f"topic {topic} has the id {now}" if now is not None else f"topic {topic} is gone"
     return ChangedError(
         f"{text}, and the job reads the one with the id {was}: it was deleted and recreated, or the spec names another topic"
@@ -38,7 +38,7 @@ def recreated(topic: str, was: str, now: str | None) -> ChangedError:
 
 
 def records_deleted(topic: str, partition: int, unread: int, earliest: int) -> ChangedError:
-    """Make the error for records that were deleted (retention, DeleteRecords) before they were read, up to `earliest`."""
+    """Make the error for records up to `earliest` that were deleted (retention, DeleteRecords) before they were read."""
     return ChangedError(
         f"{place(topic, partition, unread, earliest)}: deleted before they were read; the partition now begins at {earliest}"
         " (retention, or deleted records)",
@@ -59,7 +59,7 @@ def unread(gaps: Sequence[str]) -> ChangedError:
 
 
 def truncated(topic: str, partition: int, read: int, end: int) -> ChangedError:
-    """Make the error for a partition whose log was cut off at the offset `end`, before the end of what was read, or planned."""
+    """Make the error for a partition whose log was cut off at the offset `end`, before the end of a read or planned range."""
     return ChangedError(
         f"{topic}-{partition}: offsets up to {read - 1} were there, and since then the log was cut off at {end} (an unclean"
         " leader election, or a restored disk): other records have, or may come to have, the offsets from there on",

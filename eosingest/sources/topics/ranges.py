@@ -1,7 +1,7 @@
-"""Ranges of offsets as items and splits of a source that is a topic, and what of them is kept. Pure.
+"""Defines ranges of offsets as items and splits of a source topic, and the state that is kept of them. Pure.
 
-A run reads one range of each partition that has something new, in order and in one task: an item, and its only split. What
-was frozen (`Frozen`) is the scope of the source: the topic's id, and the ranges.
+A run reads one range of each partition that has new records, by ascending offset and in one task: an item, and its only
+split. The frozen state (`Frozen`) is the scope of the source: the topic's id, and the ranges.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from eosingest.protocol.source import (
 from eosingest.report.wording import Wording
 from eosingest.sources.topics import errors
 
-_KEPT = 50  # ranges of a partition that are never folded, the last ones
+_KEPT = 50  # the last ranges of a partition, which are never folded
 WORDING = Wording(
     item="range",
     items="ranges",
@@ -44,7 +44,7 @@ WORDING = Wording(
 class RangeSplit(Split):
     """The offsets [start, end) of a partition of a topic. Its key has the topic's id: another topic has other splits.
 
-    `epoch` is that of the partition's leader when the end was frozen, None where it told none. `partitions` is how many the
+    `epoch` is that of the partition's leader when the end was frozen, None if it reported none. `partitions` is how many the
     topic had when this run listed it, None for a range that was not listed.
     """
 
@@ -68,12 +68,12 @@ class RangeSplit(Split):
 
     @property
     def bounds(self) -> dict[str, Json]:
-        """The offset behind the last one, and the leader epoch."""
+        """The offset after the last one, and the leader epoch."""
         return {"end": self.end} if self.epoch is None else {"end": self.end, "epoch": self.epoch}
 
     @property
     def size(self) -> int:
-        """How many offsets it has. Markers, aborted and compacted records have offsets, too."""
+        """The number of offsets. Markers, aborted and compacted records have offsets, too."""
         return self.end - self.start
 
     @property
@@ -87,7 +87,7 @@ class RangeSplit(Split):
         return Home(self.partition, self.partitions) if self.partitions is not None else None
 
     def size_before(self, position: Position) -> int:
-        """Return how many offsets lie up to a position, which is the offset of a record that was sent."""
+        """Return the number of offsets up to a position, which is the offset of a record that was sent."""
         return cast(int, position) + 1 - self.start
 
 
@@ -104,20 +104,20 @@ class TopicRange:
 
     @property
     def size(self) -> int:
-        """How many offsets it has."""
+        """The number of offsets."""
         return self.split.size
 
     @property
     def seen(self) -> tuple[Json, ...]:
-        """The topic's id, and where the range ends."""
+        """The topic's id, and the end of the range."""
         return (self.split.topic_id, self.split.end)
 
 
 def folds(done: Iterable[RangeSplit]) -> list[Fold]:
-    """Return done ranges of a partition that lie side by side and are to be kept as one.
+    """Return done ranges of a partition that are adjacent and can be kept as one.
 
-    Not the last `_KEPT` of a partition: an audit can compare a range with the topic only while the topic has all of it. And not
-    before there are twice as many: each run would write the same record again.
+    The last `_KEPT` of a partition stay: an audit can compare a range with the topic only while the topic has all of it.
+    Nothing is folded before there are twice as many: each run would write the same record again.
     """
     by_partition: dict[int, list[RangeSplit]] = {}
     for split in sorted(done, key=lambda split: split.start):
@@ -132,7 +132,7 @@ def folds(done: Iterable[RangeSplit]) -> list[Fold]:
 
 
 def _side_by_side(ranges: Sequence[RangeSplit]) -> list[list[RangeSplit]]:
-    """Return the ranges, which are in order, in groups of which each goes on where the one before it ends."""
+    """Return the ranges, which are sorted, in groups of adjacent ones."""
     groups: list[list[RangeSplit]] = []
     for split in ranges:
         if groups and groups[-1][-1].end == split.start:
@@ -143,7 +143,7 @@ def _side_by_side(ranges: Sequence[RangeSplit]) -> list[list[RangeSplit]]:
 
 
 def first_unread(split: RangeSplit, reached: Reached | None) -> int:
-    """Return the first offset that is not sent, or not all of what was made of its record."""
+    """Return the first offset whose record is not sent, or sent only in part."""
     if reached is None or reached.kind != POSITION_KIND_OFFSET:
         return split.start
     assert isinstance(reached.position, int), "offsets are whole numbers"
@@ -151,7 +151,7 @@ def first_unread(split: RangeSplit, reached: Reached | None) -> int:
 
 
 def gap_of(split: RangeSplit, reached: Reached | None, earliest: int) -> Gap | None:
-    """Return what of a range is gone unread, None for nothing, where its partition begins at the offset `earliest`."""
+    """Return the part of a range that was deleted unread, None if none was; its partition begins at the offset `earliest`."""
     first, end = first_unread(split, reached), min(earliest, split.end)
     if first >= end:
         return None
@@ -179,7 +179,7 @@ def split_of(topic: str, split: SplitId, bounds: Mapping[str, Json]) -> RangeSpl
 
 
 def last_done(done: Iterable[RangeSplit]) -> dict[int, RangeSplit]:
-    """Return the last one of the done ranges of each partition that has one: it was read up to the end of that."""
+    """Return the last done range of each partition that has one: the partition was read up to its end."""
     last: dict[int, RangeSplit] = {}
     for split in done:
         if split.partition not in last or last[split.partition].end < split.end:
@@ -189,9 +189,9 @@ def last_done(done: Iterable[RangeSplit]) -> dict[int, RangeSplit]:
 
 @dataclass(frozen=True)
 class Frozen:
-    """What a run has frozen of a topic: its id, by which `from` and `to` the ranges were made, and the ranges themselves.
+    """The frozen state of a topic: its id, the `from` and `to` by which the ranges were made, and the ranges themselves.
 
-    A range is partition, first offset, the one behind the last, and leader epoch.
+    A range is partition, first offset, the offset after the last one, and leader epoch.
     """
 
     topic: str
@@ -201,7 +201,7 @@ class Frozen:
     ranges: tuple[tuple[int, int, int, int | None], ...]
 
     def items(self, partitions: int) -> tuple[TopicRange, ...]:
-        """Return the ranges as items, by name, of a topic that has so many partitions now."""
+        """Return the ranges as items, by name, for a topic that has so many partitions now."""
         items = (TopicRange(replace(split, partitions=partitions)) for split in self.splits)
         return tuple(sorted(items, key=lambda item: item.name))
 
@@ -222,7 +222,7 @@ class Frozen:
 
     @classmethod
     def from_json(cls, scope: Scope) -> Frozen:
-        """Read what `to_json` wrote."""
+        """Read the form that `to_json` returns."""
         ranges = cast("list[tuple[int, int, int, int | None]]", scope["ranges"])
         return cls(
             str(scope["topic"]),

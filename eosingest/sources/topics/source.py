@@ -1,9 +1,9 @@
-"""A topic as a source: freezes a range of offsets of each partition, and tells whether the topic is the one that was read.
+"""Lists a topic as a source: freezes a range of offsets of each partition, and detects whether the topic is another one.
 
-    done ranges ─▶ where each partition goes on ┐
+    done ranges ─▶ next offset of each partition     ┐
     cluster     ─▶ id, log start, last stable offset ┴─▶ Frozen (the scope) ─▶ items, one range and one split each
 
-The brokers are asked; no record is read here but one, in `check`.
+It queries the brokers, and reads no record except one, in `check`.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _WORDS = ("earliest", "latest")  # in place of a point in time
 
 
 class TopicSource:
-    """A topic that is read (a `registry.PlannedSource`). Where no broker answers, methods that ask raise TemporaryError."""
+    """A topic as a source (a `registry.PlannedSource`). Methods that query the brokers raise TemporaryError if none answers."""
 
     wording = WORDING
-    root_as_written = "."  # the ids of topics tell them apart
+    root_as_written = "."  # topics are identified by their ids
 
     def __init__(self, table: Table, check: Callable[[], None]) -> None:
         """Connect to nothing yet. `check` is called while waiting, and raises to end the wait."""
@@ -61,7 +61,7 @@ class TopicSource:
     def check(self) -> None:
         """Connect, find the topic, and read a record of it.
 
-        Raises SpecError for a topic that is not there or that is the sink's own, FatalError where it may not be read.
+        Raises SpecError for a topic that is missing or that the job writes, FatalError if it may not be read.
         """
         client = source_client(self._table)
         with self._connected(client) as admin:
@@ -71,9 +71,9 @@ class TopicSource:
         self._read_one(client, partitions)
 
     def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
-        """List the ranges of the scope, or freeze new ones: behind what is done, up to `to`.
+        """List the ranges of the scope, or freeze new ones: from the end of the done ranges up to `to`.
 
-        Raises ChangedError for another topic of the same name, and where a log was cut off.
+        Raises ChangedError for another topic of the same name, and if a log was cut off.
         """
         with self._connected(source_client(self._table)) as admin:
             topic = self._described(admin)
@@ -93,7 +93,7 @@ class TopicSource:
         return Listing(frozen.items(len(partitions)), notes=tuple(notes), scope=frozen.to_json())
 
     def list_sent(self, sent: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> Listing:
-        """List the ranges that were sent, for an audit. Those that do not hold all of their records any more are left out."""
+        """List the sent ranges, for an audit. Ranges that no longer hold all of their records are left out."""
         with self._connected(source_client(self._table)) as admin:
             topic = self._described(admin)
             partitions = partitions_of(admin, topic)
@@ -107,13 +107,13 @@ class TopicSource:
         return Listing(tuple(items), (LeftOut("gone", tuple(gone), audited=why),))
 
     def listed_only(self) -> TopicSource:
-        """Return the same source: it reads no record to tell a version."""
+        """Return the same source: it reads no record for a version."""
         return self
 
     def _frozen(
         self, admin: KafkaPythonAdmin, topic: TopicDescription, partitions: Sequence[Partition], ends: Mapping[int, int]
     ) -> Frozen:
-        """Freeze a range of each partition that has something new, or had (`gaps`); `ends` is up to where it was read."""
+        """Freeze a range of each partition that has new records, or had (`gaps`); `ends`: up to where it was read."""
         begin = self._offsets_at(admin, self._table.begin, [found.earliest for found in partitions], partitions)
         until = self._offsets_at(admin, self._table.to, [found.stable for found in partitions], partitions)
         ranges = []
@@ -127,7 +127,7 @@ class TopicSource:
     def _offsets_at(
         self, admin: KafkaPythonAdmin, text: str, otherwise: Sequence[int], partitions: Sequence[Partition]
     ) -> Sequence[int]:
-        """Return the offsets of a point in time, the last stable one where nothing is so late; `otherwise` for a word."""
+        """Return the offsets of a point in time, the last stable one if no record is so late; `otherwise` for a word."""
         if text in _WORDS:
             return otherwise
         found = admin.offsets_at(self._topic, len(partitions), milliseconds(text))
@@ -144,7 +144,7 @@ class TopicSource:
     # ---- items and splits ------------------------------------------------------------------------------------------
 
     def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Return the topic's id: what lies at an offset of it never changes. Offsets tell what was deleted or cut off."""
+        """Return the topic's id: the record at an offset never changes. Offsets show deleted and cut-off records."""
         return {"topic": as_range(item).split.topic_id}
 
     def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
@@ -152,7 +152,7 @@ class TopicSource:
         return all(one == self.version(item) for one in recorded)
 
     def splits(self, item: Item, split_size: int) -> tuple[RangeSplit, ...]:
-        """Return the range: it is never cut, so that its records keep their order."""
+        """Return the range: it is never cut, so its records keep their order."""
         return (as_range(item).split,)
 
     def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> RangeSplit:
@@ -164,7 +164,7 @@ class TopicSource:
         return split_of(self._topic, split, {"end": 0}).item
 
     def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
-        """Say whether there is a done split: a range has one."""
+        """Say whether there is a done split: a range has one split."""
         return any(True for _ in done)
 
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
@@ -187,7 +187,7 @@ class TopicSource:
         return [item.name for item in ranges if item.split not in kept]
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
-        """Return nothing, and ask nobody: records that were read may be deleted by retention at any time."""
+        """Return nothing, without a request: retention may delete records that were read at any time."""
         return []
 
     def columns_beside(self, items: Iterable[Item]) -> tuple[str, ...]:
@@ -199,11 +199,11 @@ class TopicSource:
         return None
 
     def is_read_as_one(self, item: Item) -> bool:
-        """Say no: a range is one split."""
+        """Return False: a range is one split."""
         return False
 
     def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
-        """Return the older ranges of each partition that lie side by side, once there are many."""
+        """Return the older ranges of each partition that are adjacent, once there are many."""
         return folds(split_of(self._topic, split, bounds) for split, bounds in done)
 
     # ---- records that were deleted unread --------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class TopicSource:
         return [gap for gap in found if gap is not None]
 
     def refuse_gaps(self, gaps: Sequence[Gap]) -> None:
-        """Raise ChangedError for gaps behind which the run was not told to go on."""
+        """Raise ChangedError for gaps that were not accepted (`--accept-gap`)."""
         raise errors.unread([gap.text for gap in gaps])
 
     # ---- the cluster -----------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class TopicSource:
             admin.close()
 
     def _described(self, admin: KafkaPythonAdmin) -> TopicDescription:
-        """Return the topic's description. Raises SpecError where it is not there, FatalError where topics have no ids."""
+        """Return the topic's description. Raises SpecError if it is missing, FatalError if topics have no ids."""
         try:
             topic = admin.describe_topic(self._topic)
         except FatalError as error:
@@ -253,7 +253,7 @@ class TopicSource:
         return topic
 
     def _refuse_own_topics(self, client: ClientSettings, admin: KafkaPythonAdmin) -> None:
-        """Raise SpecError where the job would read what it writes: records, or its own progress."""
+        """Raise SpecError if the job would read topics that it writes: with records, or with its own progress."""
         others = self._table.others
         what = {others.offsets_topic: "sink.offsets_topic", others.dead_letter_topic: "on_error.topic"}
         what[others.topic] = "sink.topic"
@@ -276,7 +276,7 @@ class TopicSource:
                 raise errors.recreated(self._topic, topic_id, topic.topic_id)
 
     def _read_one(self, client: ClientSettings, partitions: Sequence[Partition]) -> None:
-        """Read the first record of a partition that has one: whether a task may, and can, is known before anybody is fenced."""
+        """Read a partition's first record, if any: whether a task may, and can, is known before any run is fenced."""
         number = next((n for n, found in enumerate(partitions) if found.earliest < found.stable), None)
         if number is None:
             return
@@ -291,7 +291,7 @@ class TopicSource:
 
 
 def _not_allowed(topic: str, why: Exception, safe: str = "nothing was sent by this run") -> FatalError:
-    """Make the error for a topic that the source's user may not see, or may not read."""
+    """Make the error for a topic that the source's user may not describe, or may not read."""
     return FatalError(
         f"source.topic: {topic} may not be read: {why}",
         code="kafka-refused",

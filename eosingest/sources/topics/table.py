@@ -1,4 +1,4 @@
-"""`[source]` of a spec whose source is a topic: its keys, with type, default and description.
+"""Defines `[source]` of a spec whose source is a topic: its keys, with type, default and description.
 
 For the spec alone (spec/tables.py): loaded together with a spec, and not by tasks.
 """
@@ -23,7 +23,7 @@ _EMBEDDED = "embedded"
 
 
 def _point(word: str) -> AfterValidator:
-    """Return a validator for a word, or a point in time."""
+    """Return a validator that accepts a word, or a point in time."""
 
     def check(value: str) -> str:
         if value != word:
@@ -69,7 +69,7 @@ class TopicTable(SourceTable):
 
     @classmethod
     def problems(cls, source: dict[str, Any]) -> Iterator[Problem]:
-        """Yield a problem for each property that is refused, and for keys that mean nothing for a topic."""
+        """Yield a problem for each refused property, and for keys that have no meaning for a topic."""
         properties = source.get("properties")
         if isinstance(properties, dict):
             for key, text in refused_source_properties(properties):
@@ -95,13 +95,13 @@ class TopicTable(SourceTable):
         return Columns({name.lower(): (name, kind.lower()) for name, kind in COLUMNS.items()}), []
 
     def beside(self, others: Beside) -> TopicTable:
-        """Return the table with how the sink's cluster is reached."""
+        """Return the table with the settings for the sink's cluster."""
         made = self.model_copy()
         made._others = others
         return made
 
     def default_record(self) -> Mapping[str, Any]:
-        """Return the defaults by which a record is copied."""
+        """Return the defaults that copy a record."""
         return {"key": "key", "value": "value", "headers": "headers", "timestamp": "timestamp"}
 
     def schema_note(self) -> str:
@@ -109,11 +109,11 @@ class TopicTable(SourceTable):
         return ", ".join(COLUMNS)
 
     def places(self) -> tuple[str, ...]:
-        """Return the topic, and its servers where they are its own."""
+        """Return the topic, and its servers if the table has them."""
         return (self.topic if self.bootstrap_servers is None else f"{self.topic} on {self.bootstrap_servers}",)
 
     def digest_parts(self) -> dict[str, str]:
-        """Return format and topic. What `from` and `to` stand for is in the scope."""
+        """Return format and topic. The offsets of `from` and `to` are in the scope."""
         return {"format": self.format, "topic": self.topic}
 
     @property
@@ -123,6 +123,6 @@ class TopicTable(SourceTable):
 
     @property
     def others(self) -> Beside:
-        """What the table was told of the rest of its spec."""
+        """The rest of the spec that this source uses."""
         assert self._others is not None, "a table that is read is told first"
         return self._others

@@ -1,1 +1,1 @@
-"""A warm JVM: started by `eosingest spark up`, in which each run makes and stops its SparkContext."""
+"""Keeps a JVM warm, from `eosingest spark up` on: each run makes and stops its SparkContext in it."""

@@ -1,8 +1,8 @@
-"""The driver's side of the warm JVM: use it if it is free, alive, ours and equal; otherwise say why not.
+"""Attaches a driver to the warm JVM, if that is free, alive, ours and equal; otherwise reports why not.
 
-    connect ─▶ send key ─▶ "wait" within 2 s ─▶ a gateway of this run alone ─▶ the process is its own ─▶ py4j
+    connect ─▶ send key ─▶ "wait" within 2 s ─▶ a gateway of this run alone ─▶ the JVM owns its port ─▶ py4j
 
-Used by session.py. The connection stays open until the process ends: the holder cleans the JVM after it.
+Used by session.py. The connection stays open until the process ends; then the holder cleans the JVM.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _attached: list[Channel] = []
 
 
 def attach(key: Callable[[], Mapping[str, str]], log_file: Path | None) -> Any | None:
-    """Return the gateway of the warm JVM, which has `proc`; None if there is no such JVM, or the user wants none.
+    """Return the gateway of the warm JVM, with `proc`; None if there is no warm JVM, or none may be used.
 
     Until this process ends the JVM's output goes to `log_file`. Raises UnusableError.
     """
@@ -37,7 +37,7 @@ def attach(key: Callable[[], Mapping[str, str]], log_file: Path | None) -> Any |
 
 
 def attach_by(connection: Channel, key: Mapping[str, str], log_file: Path, *, ready_s: float, **more: Any) -> Any:
-    """The same, by a connection that is there. `more`: further fields of the request. Raises UnusableError."""
+    """Do the same, over an open connection. `more`: further fields of the request. Raises UnusableError."""
     try:
         gateway = _gateway(
             channel.ask(connection, ready_s=ready_s, verb="attach", key=key, log=str(log_file.absolute()), **more)
@@ -51,7 +51,7 @@ def attach_by(connection: Channel, key: Mapping[str, str], log_file: Path, *, re
 
 
 def end_well() -> None:
-    """Have the holder keep the JVM, as its first driver, and give the JVM back before the process ends."""
+    """As the first driver, have the holder keep the JVM; give the JVM back before the process ends."""
     while _attached:
         connection = _attached.pop()
         connection.send(done=True)
@@ -78,7 +78,7 @@ def _gateway(answer: Mapping[str, Any]) -> Any:
 
 
 def _listens(pid: int, port: int) -> bool:
-    """Say whether this process of ours, and nobody else, listens on the TCP port."""
+    """Say whether this process of ours, and no other, listens on the TCP port."""
     owners = [
         (int(fields[7]), fields[9])
         for table in ("/proc/net/tcp", "/proc/net/tcp6")

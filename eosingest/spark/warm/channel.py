@@ -1,4 +1,4 @@
-"""The socket between drivers and the holder of the warm JVM: where it is, whether it is safe, one line of JSON a message.
+"""Connects drivers to the holder of the warm JVM, over a socket that only the user can reach, with JSON lines as messages.
 
     driver ── attach, status or end ─▶ holder        holder ── wait, then an answer ─▶ driver
 
@@ -65,7 +65,7 @@ def opened(place: Path) -> int:
 
 
 def listen(place: Path) -> socket.socket:
-    """Listen in the folder. The caller holds the folder's lock: what listened there before has ended."""
+    """Listen in the folder. The caller holds the folder's lock: an earlier listener has ended."""
     descriptor = opened(place)
     try:
         with contextlib.suppress(FileNotFoundError):
@@ -108,7 +108,7 @@ def connect(place: Path, timeout_s: float) -> Channel | None:
 
 
 def _path(descriptor: int) -> str:
-    """Return the socket's path by way of the open folder: it is short, as a socket's path must be."""
+    """Return the socket's path through the open folder: a socket's path must be short."""
     return f"/proc/self/fd/{descriptor}/{SOCKET}"
 
 
@@ -116,7 +116,7 @@ class Channel:
     """One connection, on either side."""
 
     def __init__(self, connection: socket.socket) -> None:
-        """Take the connection over."""
+        """Take over the connection."""
         self._connection = connection
         self._lines = connection.makefile("rb")
 

@@ -1,6 +1,6 @@
-"""Removes from the warm JVM what a driver left there: its gateway, SparkContext, workers, tasks, files, clients, settings.
+"""Removes a driver's traces from the warm JVM: its gateway, SparkContext, workers, tasks, files, clients, settings.
 
-Called by the holder alone. What cannot be removed in time ends the JVM.
+Only the holder calls it. If a trace cannot be removed in time, the JVM is ended.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OF_A_TASK = "Executor task launch worker"
 
 @dataclass(frozen=True)
 class Before:
-    """The JVM as it was before the first driver: its system properties, and the level from which it logs."""
+    """The JVM as it was before the first driver: its system properties, and its log level."""
 
     properties: str
     level: str
@@ -52,7 +52,7 @@ def clean(jvm: Any, before: Before, server: Any, kept: Collection[int]) -> None:
     if server is not None:
         server.shutdown()  # and with it all objects that its driver held
     deadline = time.monotonic() + CLEANED_S / 2
-    for _ in range(2):  # twice: a thread may have taken a command for one, and not have begun it
+    for _ in range(2):  # twice: a thread may have received a command to make one, and not have begun
         _until(deadline, "a SparkContext does not stop", lambda: _contexts_stopped(jvm))
         time.sleep(_POLL_S)
     kill_the_rest(kept)
@@ -97,7 +97,7 @@ def _threads(jvm: Any) -> str:
 
 
 def kill_the_rest(kept: Collection[int]) -> None:
-    """Kill what else runs in this process's session than the `kept` processes: Python workers and their daemons."""
+    """Kill all processes of this process's session except the `kept` ones: Python workers and their daemons."""
     for pid in other_process.of_session(os.getsid(0)):
         if pid not in kept:
             with contextlib.suppress(ProcessLookupError):
@@ -105,7 +105,7 @@ def kill_the_rest(kept: Collection[int]) -> None:
 
 
 def heap_used(jvm: Any) -> float:
-    """Return how much of the heap is in use, from 0 to 1; after a collection, if it seems to be more than a half."""
+    """Return the used part of the heap, from 0 to 1; after a collection, if it seems to be more than a half."""
     runtime = jvm.java.lang.Runtime.getRuntime()
 
     def used() -> float:

@@ -1,10 +1,10 @@
-"""The process that holds the warm JVM: starts it, gives it to one driver at a time, cleans it after each.
+"""Holds the warm JVM: starts it, gives it to one driver at a time, cleans it after each.
 
     python -m eosingest.spark.warm.holder FOLDER   (started by app/warm.py; its standard input is the first driver's connection)
 
-It leads a session, so that neither Ctrl-C nor the end of the terminal reaches it. The JVM ends with it: its standard
-input closes. It ends on SIGTERM, when nobody used it for `idle_s`, after many runs or hours, or when its heap stays full. Who
-holds `lock` has the JVM: a driver from its request to the end of the cleaning, or the end of the holder.
+The process leads a session, so that neither Ctrl-C nor the end of the terminal reaches it. The JVM ends with it: its standard
+input closes. It ends on SIGTERM, when no driver used it for `idle_s`, after many runs or hours, or when its heap stays full.
+`_lock` is held while the JVM is taken: by a driver from its request to the end of the cleaning, or at the holder's end.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Holder:
     """The JVM of one folder, from its start to its end."""
 
     def __init__(self, place: Path, first: dict[str, Any]) -> None:
-        """Take what the first driver says: settings on the command line, the key, how long the JVM may be idle."""
+        """Take the first driver's request: settings on the command line, the key, how long the JVM may be idle."""
         self._place = place
         self._boot: dict[str, str] = first["boot"]
         self._key: dict[str, str] = first["key"]
         self._idle_s = float(first["idle_s"])
         self._since = time.time()
-        self._lock = threading.Lock()  # its holder has the JVM
+        self._lock = threading.Lock()  # its owner has the JVM
         self._ended = threading.Event()
         self._user: int | None = None  # the pid of the driver that has the JVM
         self._used = time.monotonic()
@@ -88,7 +88,7 @@ class Holder:
         self._before = clean.state_of(self._gateway.jvm)
 
     def _serve(self, listener: socket.socket) -> None:
-        """Accept connections until the end. With the end by idleness the lock is held: no driver gets the JVM any more."""
+        """Accept connections until the end. If idleness ends it, the lock is held: no driver gets the JVM any more."""
         listener.settimeout(_POLL_S)
         while not self._ended.is_set() and self._process.poll() is None and self._is_reached():
             self._copy_output()
@@ -100,7 +100,7 @@ class Holder:
                 return
 
     def _is_reached(self) -> bool:
-        """Say whether the socket is still in the folder, which a logout may remove; a driver that has the JVM keeps it."""
+        """Say whether the socket is still in the folder, which a logout may remove; also true while a driver has the JVM."""
         return self._lock.locked() or self._place.joinpath(channel.SOCKET).is_socket()
 
     def _answer(self, connection: Channel) -> None:
@@ -131,7 +131,7 @@ class Holder:
         }
 
     def _is_given(self, connection: Channel) -> bool:
-        """Give the JVM to this driver; refuse it if another one has it. While the JVM is cleaned the driver waits."""
+        """Give the JVM to this driver; refuse it if another has the JVM. While the JVM is cleaned the driver waits."""
         user = self._acquire()
         if user is not None:
             self._refuse(connection, user)
@@ -165,7 +165,7 @@ class Holder:
             kept = (os.getpid(), self._process.pid)
             self._in_jvm(lambda jvm: clean.clean(jvm, self._before, server, kept), clean.CLEANED_S)
             heap = self._in_jvm(clean.heap_used, _READY_S)
-        except Exception as error:  # its state is unknown
+        except Exception as error:  # the JVM's state is unknown
             sys.stderr.write(f"the JVM ends, since it does not answer, or cannot be cleaned: {error!r}\n")
             self._process.kill()
             with contextlib.suppress(OSError):
@@ -182,7 +182,7 @@ class Holder:
         self._lock.release()
 
     def _in_jvm(self, step: Any, within_s: float) -> Any:
-        """Do a step in the JVM. Raises what it raises; TimeoutError."""
+        """Run a step in the JVM. Raises what it raises; TimeoutError."""
         return interruptible.begin(lambda: step(self._gateway.jvm), "warm-jvm").result(within_s)
 
     def _end_for(self, connection: Channel) -> None:
@@ -197,7 +197,7 @@ class Holder:
     def _answers(self) -> bool:
         try:
             self._in_jvm(lambda jvm: jvm.java.lang.System.nanoTime(), _PING_S)
-        except Exception:  # of py4j, or none in time
+        except Exception:  # of py4j, or a timeout
             return False
         return True
 
@@ -218,7 +218,7 @@ class Holder:
             self._place.joinpath(name).unlink(missing_ok=True)
 
     def _copy_output(self) -> None:
-        """Append what the JVM has written since the last time to the log of its driver. A full disk does no harm."""
+        """Append the JVM's new output to the log of its driver. A full disk does no harm."""
         with self._copying, contextlib.suppress(OSError):
             log, copy = self._place / JVM_LOG, self._log  # which another thread changes
             size = log.stat().st_size

@@ -1,7 +1,7 @@
-"""What must be equal for a driver to use the warm JVM: our code, Python, Java, jars, options, environment.
+"""Computes the key that a driver must share with the warm JVM: our code, Python, Java, jars, options, environment.
 
-Libraries of Python are not part of it: each run has a daemon of its own, which imports them from the disk, and what the daemon
-gets of a run (`for_workers`) need not be equal either.
+Libraries of Python are not part of it: each run has a separate daemon, which imports them from the disk. The settings that
+a run gives to it (`for_workers`) need not be equal either.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOT_OF_THE_JVM = re.compile(
     r"|NO_COLOR|FORCE_COLOR|INVOCATION_ID|JOURNAL_STREAM|PYTEST_\w+|EOSINGEST_\w+"
     r"|SPARK_(AUTH_SOCKET_TIMEOUT|BUFFER_SIZE)"
 )
-# Of our variables the ones that tasks read: the settings of a context may be shown by Spark, and others may hold secrets.
+# Those of our variables that tasks read. Spark may show the settings of a context, and other variables may hold secrets.
 _OF_WORKERS = re.compile(r"EOSINGEST_(FAILPOINT\w*|HOME|IVY_SETTINGS)")
 _OF_A_CONTEXT = ("spark.master", "spark.app.name")  # a SparkContext gets them, not the JVM
 FOLDER = "working folder"
@@ -44,7 +44,7 @@ def environment() -> dict[str, str]:
 
 
 def for_workers() -> dict[str, str]:
-    """Return the settings by which the workers of a run get what the warm JVM does not have: our variables, the folder."""
+    """Return the settings that give the workers of a run what the warm JVM does not have: our variables, the folder."""
     ours = {name: value for name, value in os.environ.items() if _OF_WORKERS.fullmatch(name)}
     return {
         f"spark.executorEnv.{name}": value for name, value in {**ours, WORKING_FOLDER: jvm.folder_that_exists()}.items()
@@ -52,9 +52,9 @@ def for_workers() -> dict[str, str]:
 
 
 def key(boot: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
-    """Return hashes of all that must be equal, by what a person would call it.
+    """Return a hash of each part that must be equal, by its name in messages.
 
-    `boot`: the settings on the command line; `conf`: those of the user. The working folder counts if a relative path does.
+    `boot`: the settings on the command line; `conf`: those of the user. The working folder counts if a path may be relative.
     """
     umask = os.umask(0o077)
     os.umask(umask)

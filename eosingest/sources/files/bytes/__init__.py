@@ -1,1 +1,1 @@
-"""The bytes of files: codecs, blocks and lines."""
+"""Reads bytes of files: codecs, blocks, lines."""

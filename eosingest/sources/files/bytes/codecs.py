@@ -1,8 +1,8 @@
-"""Compressed text files, decompressed and proven: each stream to its last byte, by decoders that report all damage.
+"""Decompresses text files and proves them: each stream to its last byte, by decoders that report all damage.
 
 For the inspection (inspection.py), since Hadoop's decoders read some damage silently, and for the lines that tasks read
-themselves (lines.py). Checked is all that a format has for it: magic, structure, lengths and, where there are some, checksums
-(docs/reading.md). Memory is bounded, whatever a file decompresses to.
+themselves (lines.py). All checks of a format are made: magic, structure, lengths and, if there are some, checksums
+(docs/reading.md). Memory is bounded, regardless of the decompressed size.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ import zstandard
 
 from eosingest.sources.files.bytes import magic
 
-PIECE_BYTES = (
-    256 << 10
-)  # what numpy makes of a piece stays in the cache: text is looked through twice as fast as in MiB
+PIECE_BYTES = 256 << 10  # numpy's arrays of a piece stay in the cache: text is scanned twice as fast as in MiB
 _INPUT_BYTES = 1 << 17
-_ZSTD_INPUT_BYTES = 1 << 11  # 4 bytes can decompress to 128 KiB, and its decoder knows no other bound
-_LZ4_MAGIC, _LZ4_HEAD_BYTES = b"\x04\x22\x4d\x18", 5  # the byte behind the magic has a frame's flags
-# Suffixes that Hadoop's codecs go by, without regard to case. A longer name's end counts, as `.csv.gz`.
+_ZSTD_INPUT_BYTES = 1 << 11  # 4 bytes can decompress to 128 KiB, and its decoder has no other bound
+_LZ4_MAGIC, _LZ4_HEAD_BYTES = b"\x04\x22\x4d\x18", 5  # the byte after the magic has a frame's flags
+# Suffixes of Hadoop's codecs, regardless of case. A longer name's end counts, as `.csv.gz`.
 _CODECS = {
     ".gz": "gzip",
     ".bz2": "bzip2",
@@ -38,7 +36,7 @@ Readable = BufferedIOBase | RawIOBase
 
 
 class DamagedError(Exception):
-    """A file is not what its name says, from about byte `at` on (None: nowhere in particular)."""
+    """A file does not match its name, from about byte `at` on (None: at no known byte)."""
 
     def __init__(self, message: str, *, at: int | None = None, hint: str = "") -> None:
         super().__init__(message)
@@ -58,7 +56,7 @@ def codec_of(path: str) -> str | None:
 
 
 def pieces(file: Readable, path: str) -> Iterator[bytes]:
-    """Yield what a file holds, decompressed as its name says. Raises DamagedError, at the latest after the last piece."""
+    """Yield the content of a file, decompressed by its name. Raises DamagedError, at the latest after the last piece."""
     codec = codec_of(path)
     if codec is None:
         return _plain(file)
@@ -68,7 +66,7 @@ def pieces(file: Readable, path: str) -> Iterator[bytes]:
 
 
 class Decompressed(BufferedIOBase):
-    """What a compressed file holds, as a file to be read forwards; to seek back decompresses from the start again."""
+    """The content of a compressed file, as a file to be read forwards; to seek back decompresses from the start again."""
 
     def __init__(self, file: BufferedReader, path: str) -> None:
         """Take the compressed file, which is closed with this one. `read` and `seek` raise DamagedError."""
@@ -83,7 +81,7 @@ class Decompressed(BufferedIOBase):
         self._at = 0
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return the next `size` bytes, fewer at the end only; everything where it is negative."""
+        """Return the next `size` bytes, fewer at the end only; everything if it is negative."""
         wanted = sys.maxsize if size is None or size < 0 else size
         found, length = [], 0
         while length < wanted:
@@ -97,7 +95,7 @@ class Decompressed(BufferedIOBase):
         return found[0] if len(found) == 1 else b"".join(found)
 
     def seek(self, offset: int, whence: int = SEEK_SET, /) -> int:
-        """Go to a byte, or to the end where there are fewer; return where that is."""
+        """Go to a byte, or to the end if there are fewer; return the position."""
         assert whence == SEEK_SET, "nobody seeks from elsewhere"
         if offset < self._at:
             self._restart()
@@ -137,7 +135,7 @@ def _plain(file: Readable) -> Iterator[bytes]:
 
 
 def _decompressed(file: Readable, codec: str, new: Callable[[], _Decoder]) -> Iterator[bytes]:
-    """Yield what one stream after the other holds. Raises DamagedError where the file does not end with a stream's end."""
+    """Yield the content of all streams in sequence. Raises DamagedError if the file does not end with a stream's end."""
     decoder, begun, first, at, data = new(), False, True, 0, b""
     while True:
         if not data and decoder.needs_input:

@@ -1,4 +1,4 @@
-"""Plain text files in parts of whole lines, so that several tasks can inspect one large file (inspection.py).
+"""Cuts plain text files into parts of whole lines, so that several tasks can inspect one large file (inspection.py).
 
 A part has the lines that begin in it. Parts are cut after line feeds only: a file without any is one part.
 """
@@ -26,7 +26,7 @@ WHOLE = FilePart(0, None)
 
 
 def of_length(length: int, size: int = _PART_BYTES) -> list[FilePart]:
-    """Return the parts of a file of `length` bytes, of `size` bytes each; the last one goes to the file's end."""
+    """Return the parts of a file of `length` bytes, of `size` bytes each; the last one extends to the file's end."""
     starts = range(0, max(1, length), size)
     return [FilePart(start, start + size if start + size < length else None) for start in starts]
 
@@ -57,7 +57,7 @@ def lines_before(opened: BufferedReader, part: FilePart) -> int:
 
 
 def _line_begin(opened: BufferedReader, at: int) -> int:
-    """Return where the first line begins that begins at byte `at` or behind it; the file's end where none does."""
+    """Return the start of the first line that begins at byte `at` or later, else the file's end."""
     if at == 0:
         return 0
     opened.seek(at - 1)

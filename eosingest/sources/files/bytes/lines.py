@@ -1,14 +1,14 @@
-"""Lines of a text file, cut from its bytes as Spark's text reader cuts them: no JVM, no Python object per line.
+"""Cuts lines of a text file from its bytes as Spark's text reader cuts them: no JVM, no Python object per line.
 
-Between a planned split of a file and the task that sends its lines as they are (reading/line_reader.py). The rules are those
-of Hadoop's LineRecordReader, which Spark reads text with; tests/integration/test_lines.py holds the two together:
+Used by the task that sends a planned split's lines unchanged (reading/line_reader.py). The rules are those of Hadoop's
+LineRecordReader, which Spark reads text with; tests/integration/test_lines.py compares the two:
 
-- A line ends at `\\n`, `\\r` or `\\r\\n`, or at a given byte alone; what follows the last one is a line unless it is empty.
+- A line ends at `\\n`, `\\r` or `\\r\\n`, or at a given byte alone; text after the last end is a line unless it is empty.
 - A line belongs to the split that it begins in, or at whose very end it begins; so every split but a file's first one skips
   its first line.
 - A byte order mark of UTF-8 at the beginning of a file belongs to no line.
 
-A position is the offset in bytes of the next line's first byte, in what the file holds once it is decompressed.
+A position is the offset in bytes of the next line's first byte, in the decompressed content of the file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from eosingest.sources.files.bytes.codecs import Decompressed, codec_of
 
 _BLOCK_BYTES = 1 << 20
-BEYOND_BYTES = 1 << 14  # most lines end no further behind their split
+BEYOND_BYTES = 1 << 14  # most lines end at most so far after their split
 _LF, _CR = 10, 13
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OUR_CODECS = ("gzip", "zstd", "lz4")
@@ -49,9 +49,9 @@ class Lines:
         first, count = int(self.starts[0]), len(self)
         if separator is not None or b"\r" not in self.data:
             end = b"\n" if separator is None else bytes([separator])
-            lines = self.data[first:].split(end, count)  # the data is not copied where it begins with the first line
+            lines = self.data[first:].split(end, count)  # the data is not copied if it begins with the first line
             return lines[:count]
-        # An end of line behind the last one, or splitlines would drop it where it is empty; one that joins no other.
+        # Ends the last line: splitlines would drop an empty one. A "\r" does not join the end of line before it.
         return (self.data[first : int(self.ends[-1])] + b"\r").splitlines()
 
     def between(self, first: int, end: int) -> Lines:
@@ -60,9 +60,9 @@ class Lines:
 
 
 def decompressed(file: BufferedReader, path: str) -> BufferedIOBase:
-    """Return an open file as one to be read from any position; a compressed one is decompressed, by its suffix.
+    """Return an open file for reading from any position; a compressed one is decompressed, by its suffix.
 
-    Reading raises DamagedError, or what gzip raises, where the file is not what its name says.
+    Reading raises DamagedError, or an error of gzip, if the file does not match its name.
     """
     if not is_compressed(path):
         return file
@@ -81,9 +81,9 @@ def is_compressed(path: str) -> bool:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What to read of a file: the split [start, end), where `end` None is the file's end. All in bytes.
+    """The part of a file to read: the split [start, end), where `end` None is the file's end. All in bytes.
 
-    `length` is the file's as it was listed, None where it is not known; nothing after it is read. `position` is where an
+    `length` is the file's as it was listed, None if it is not known; nothing after it is read. `position` is where an
     earlier reader of the split stopped, None to begin with the split. A line is not read further than `longest`.
     """
 
@@ -112,7 +112,7 @@ def read_lines(file: BufferedIOBase, bounds: Bounds, separator: int | None) -> I
         mine = lines.between(0, _beginning_before(bounds.end, begin, lines))
         if passes_over and len(mine):
             mine, passes_over = mine.between(1, len(mine)), False
-        elif passes_over and len(rest) > bounds.longest:  # a line of the split before: only its end is needed
+        elif passes_over and len(rest) > bounds.longest:  # a line of the previous split: only its end is needed
             at, rest = at + len(rest) - 1, rest[-1:]
         if len(mine):
             yield mine
@@ -138,7 +138,7 @@ def _beginning_before(end: int | None, begin: int, lines: Lines) -> int:
 
 
 def _cut(data: bytes, at: int, separator: int | None, *, ended: bool) -> Lines:
-    """Cut the lines of which `data`, from position `at` of the file on, holds the end; all of them where the file ended."""
+    """Cut the lines that end in `data`, which begins at position `at` of the file; all lines if the file ended."""
     found = np.frombuffer(data, np.uint8)
     if separator is None and b"\r" in data:
         ends, behind = _ends_with_carriage_returns(found, ended)
@@ -158,7 +158,7 @@ def _cut(data: bytes, at: int, separator: int | None, *, ended: bool) -> Lines:
 def _ends_with_carriage_returns(
     found: npt.NDArray[np.uint8], ended: bool
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return where lines end, and where the next ones begin."""
+    """Return the ends of lines, and the starts of the next ones."""
     at = np.flatnonzero((found == _LF) | (found == _CR))
     after_cr = (found[at] == _LF) & (at > 0) & (found[at - 1] == _CR)  # the second byte of an end of line
     ends = at[~after_cr]

@@ -1,19 +1,19 @@
-"""What a text file's name and its first bytes say it is: compressed bytes are never sent as lines.
+"""Compares a text file's name with its first bytes: compressed bytes are never sent as lines.
 
-For the inspection (inspection.py), which looks at every file before a run sends anything, and for the decoders (codecs.py),
-which look at what was compressed. Hadoop goes by the name alone, and takes what it does not know for plain text.
+For the inspection (inspection.py), which checks every file before a run sends anything, and for the decoders (codecs.py),
+which check the decompressed content. Hadoop goes by the name alone, and takes an unknown suffix for plain text.
 """
 
 from __future__ import annotations
 
 import re
 
-HEAD_BYTES = 4096  # what `refusal` wants to see of a file
+HEAD_BYTES = 4096  # that `refusal` needs of a file
 
 RECOMPRESS = "decompress it, or compress it with gzip (.gz), bzip2 (.bz2) or zstd (.zst)"
 _SKIPPABLE = rb"[\x50-\x5f]\x2a\x4d\x18"  # a skippable frame of lz4 or zstd, which holds no data
 
-# Bytes that no text begins with, and the suffix under which such a file is read, "" where it is not.
+# Bytes that no text begins with, and the suffix under which the file is read, "" if it is not.
 _MAGIC: tuple[tuple[str, re.Pattern[bytes], str], ...] = tuple(
     (name, re.compile(pattern, re.DOTALL), suffix)
     for name, pattern, suffix in (
@@ -63,12 +63,12 @@ _BEGINS = {
 
 
 def kind_of(head: bytes) -> str | None:
-    """Return the compressed or archive format that these first bytes are of; None where it is none that is known."""
+    """Return the compressed or archive format that these first bytes are of; None if no format is known."""
     return next((name for name, pattern, _ in _MAGIC if pattern.match(head)), None)
 
 
 def refusal(path: str, codec: str | None, head: bytes) -> tuple[str, str] | None:
-    """Return why a file cannot be read by its name, and what to do; None where name and first bytes agree."""
+    """Return why a file cannot be read by its name, and what to do; None if name and first bytes agree."""
     foreign = next((what for suffix, what in _FOREIGN.items() if path.lower().endswith(suffix)), None)
     if foreign is not None:
         return f"by its name it is {foreign}: that is not read", f"rename it, or {RECOMPRESS}"

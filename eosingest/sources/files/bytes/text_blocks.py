@@ -1,8 +1,8 @@
-"""A text file's bytes as decoded blocks of whole lines, cut where Spark cuts lines: what the checks of CSV and JSON look at.
+"""Decodes a text file's bytes into blocks of whole lines, cut where Spark cuts lines: for the checks of CSV and JSON.
 
-Between the decompressed pieces of a file (codecs.py) and csv_scan.py, json_scan.py. Spark silently replaces what it cannot
-decode; here it ends the run. The encodings are those that formats/encodings.py allows: for each of them Python refuses what
-Java would replace (tests/reading/test_json_csv_rows.py).
+It takes a file's decompressed pieces (codecs.py), for csv_scan.py and json_scan.py. Spark silently replaces bytes that it
+cannot decode; here they end the run. The encodings are those that formats/encodings.py allows: for each of them Python
+refuses all bytes that Java would replace (tests/reading/test_json_csv_rows.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LF = 10
 _UTF_8_MARK = b"\xef\xbb\xbf"
 _LONGEST = 256 << 20
 _WIDTHS = {"utf-16": 2, "utf-32": 4}
-# What Jackson decodes although it is no UTF-8: overlong forms, surrogates, what lies beyond the last character.
+# Bytes that Jackson decodes although they are no UTF-8: overlong forms, surrogates, code points beyond the last character.
 _NOT_SEEN_BY_JACKSON = re.compile(
     rb"[\xc0\xc1]|\xe0[\x80-\x9f]|\xed[\xa0-\xbf]|\xf0[\x80-\x8f]|\xf4[\x90-\xbf]|[\xf5-\xf7]"
 )
@@ -44,7 +44,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file's text is encoded and where its lines end; `separator` None: at line feeds and carriage returns.
+    """The encoding of a file's text, and its ends of line; `separator` None: line feeds and carriage returns.
 
     `jackson`: Jackson, Spark's parser of JSON, reads the bytes itself, and makes a corrupt row of most that are no UTF-8.
     """
@@ -55,12 +55,12 @@ class Layout:
 
     @property
     def end(self) -> bytes | None:
-        """What ends a line, in bytes."""
+        """The end of a line, in bytes."""
         return None if self.separator is None else self.separator.encode(self.encoding)
 
     @property
     def width(self) -> int:
-        """How many bytes a code unit of the encoding has."""
+        """The bytes in a code unit of the encoding."""
         return next((width for name, width in _WIDTHS.items() if self.encoding.lower().startswith(name)), 1)
 
     def lines(self, text: str) -> list[str]:
@@ -79,7 +79,7 @@ class Layout:
         return text.count("\n") + (returns - text.count("\r\n") if returns else 0)
 
     def count_bytes(self, data: bytes, text: str) -> int:
-        """Return `count` of a text, given its bytes as well: several times as fast where all lines end with a line feed."""
+        """Return `count` of a text, given its bytes as well: several times as fast if all lines end with a line feed."""
         if self.separator is not None or self.width > 1 or b"\r" in data:
             return self.count(text)
         return int(np.count_nonzero(np.frombuffer(data, np.uint8) == _LF))
@@ -99,12 +99,12 @@ def encoding_of(options: Mapping[str, str]) -> str:
 
 
 def ambiguous_separator(separator: bytes | None) -> bool:
-    """Say whether Hadoop may cut lines otherwise at a split's border than inside: where the first byte recurs (measured)."""
+    """Say whether Hadoop may cut lines otherwise at a split's border than inside: if the first byte recurs (measured)."""
     return separator is not None and separator[:1] in separator[1:]
 
 
 def blocks(pieces: Iterable[bytes], layout: Layout, *, from_start: bool = True) -> Iterator[Block]:
-    """Yield the text. Not `from_start`: the pieces are a later part of a file, and lines and bytes are counted from there.
+    """Yield the text. If not `from_start`, the pieces are a later part of a file, and lines and bytes are counted from there.
 
     Raises BadTextError for bytes that are not of the encoding.
     """
@@ -141,7 +141,7 @@ def refuse_zero_bytes(block: Block, layout: Layout) -> None:
 
 
 def _without_mark(data: bytes, layout: Layout) -> tuple[bytes, int]:
-    """Take UTF-8's byte order mark off, as Hadoop does whatever the encoding; another one would become part of the data."""
+    """Remove UTF-8's byte order mark, as Hadoop does; refuse any mark in UTF-16 or UTF-32, where it would become data."""
     if data.startswith(_UTF_8_MARK) and layout.width == 1:
         return data[len(_UTF_8_MARK) :], len(_UTF_8_MARK)
     if layout.width > 1 and data.startswith((_UTF_8_MARK, "\ufeff".encode(layout.encoding))):
@@ -157,11 +157,11 @@ def _to_utf_8(layout: Layout) -> str:
 
 
 def _last_end(data: bytes, offset: int, layout: Layout) -> int:
-    """Return where the last line that ends in the data has ended; 0 where none does."""
+    """Return the end of the last line that ends in the data; 0 if none does."""
     end = layout.end
     if end is None:
         feed = data.rfind(b"\n") + 1
-        # A carriage return as the last byte may have a line feed behind it.
+        # A line feed may follow a carriage return that is the last byte.
         return feed if feed or b"\r" not in data else data.rfind(b"\r", 0, len(data) - 1) + 1
     if layout.width == 1 and not ambiguous_separator(end):
         at = data.rfind(end)

@@ -1,4 +1,4 @@
-"""The frames of a zstd file, found without decompressing them: Spark's decoder does not read all that zstd writes.
+"""Finds the frames of a zstd file without decompressing them: Spark's decoder does not read all that zstd writes.
 
 For the inspection (inspection.py) of files that Spark reads. The format is that of RFC 8878. Damage is found elsewhere.
 """
@@ -8,15 +8,15 @@ from __future__ import annotations
 from io import BufferedIOBase
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
-_SKIPPABLE = b"\x2a\x4d\x18"  # behind a byte from 0x50 to 0x5f
-_SPARKS_WINDOW = 8 << 20  # of io.airlift.compress (aircompressor 2), where a frame is not one segment
+_SKIPPABLE = b"\x2a\x4d\x18"  # after a byte from 0x50 to 0x5f
+_SPARKS_WINDOW = 8 << 20  # of io.airlift.compress (aircompressor 2), if a frame is not one segment
 _DICTIONARY_ID_BYTES = (0, 1, 2, 4)
 _CONTENT_SIZE_BYTES = (0, 2, 4, 8)
 _COMPRESS_AGAIN = "compress it again with zstd as it is by default (no --long, no --ultra, not pzstd)"
 
 
 def unread_by_spark(file: BufferedIOBase) -> tuple[str, str, int] | None:
-    """Return why Spark cannot read a file, what to do, and at which byte; None where it can, or the file is damaged."""
+    """Return why Spark cannot read a file, what to do, and at which byte; None if it can, or the file is damaged."""
     at = 0
     while True:
         file.seek(at)
@@ -41,7 +41,7 @@ def unread_by_spark(file: BufferedIOBase) -> tuple[str, str, int] | None:
 
 
 def _behind_blocks(file: BufferedIOBase, at: int) -> int | None:
-    """Return where the blocks end that begin at a byte; None where the file ends before."""
+    """Return the end of the blocks that begin at a byte; None if the file ends before."""
     last = False
     while not last:
         file.seek(at)

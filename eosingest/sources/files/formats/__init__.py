@@ -1,6 +1,6 @@
-"""The formats of files, one entry each: what a spec may say of it, and what the readers have to know.
+"""Defines the file formats, one entry each: the options that a spec may set, and the properties that readers depend on.
 
-To add a format, write a module with its entry, and name the entry here. The entries import no reader and no Spark, since the
+To add a format, write a module with its entry, and add the entry here. The entries import no reader and no Spark, since the
 spec, the listing and the tasks use them.
 """
 

@@ -1,12 +1,12 @@
-"""Avro's object container files: reads the header, and proves the blocks after it one by one, to the file's end.
+"""Reads the header of Avro's object container files, and verifies the blocks after it one by one, to the file's end.
 
     header: magic, schema, codec, marker ─▶ block: rows, bytes, data, marker ─▶ … ─▶ end of the file
 
-A marker is what Avro's specification calls the sync marker: 16 bytes, the same after the header and every block of a file.
+A marker is the sync marker of Avro's specification: 16 bytes, the same after the header and every block of a file.
 
-The header is read without a JVM, for the schemas of all files (reading/columnar.py) and by the inspection (inspection.py). The
-blocks are proven by the inspection: Spark reports a cut or a wrong marker only in the middle of a run, when it gets there, and
-takes some bytes after the last block for an empty one. Spark decompresses and decodes what the blocks hold.
+The header is read without a JVM, for the schemas of all files (reading/avro_schema.py) and by the inspection (inspection.py).
+The inspection verifies the blocks: Spark reports a truncated file or a wrong marker only during the run, when it reads that
+block, and takes some bytes after the last block for an empty block. Spark decompresses and decodes the data of the blocks.
 Source: https://avro.apache.org/docs/1.12.0/specification/#object-container-files
 """
 
@@ -22,14 +22,14 @@ from eosingest.sources.files.bytes.codecs import DamagedError
 MAGIC = b"Obj\x01"
 MARKER_BYTES = 16
 CODECS = ("null", "deflate", "snappy", "bzip2", "xz", "zstandard")
-_VARINT_BYTES = 10  # the most that a long takes
-_LARGEST_BLOCK = (1 << 31) - 1  # what Avro's reader in Java takes
+_VARINT_BYTES = 10  # the most bytes of a long
+_LARGEST_BLOCK = (1 << 31) - 1  # the limit of Avro's reader in Java
 _PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a file says of itself: its `schema` (JSON), `codec` and `marker`; the first block is at byte `end`."""
+    """The header of a file: `schema` (JSON), `codec` and `marker`; the first block begins at byte `end`."""
 
     schema: str
     codec: str
@@ -46,7 +46,7 @@ def read_header(file: BufferedReader) -> Header:
         raise _no_avro(head + file.read(magic.HEAD_BYTES))
     said: dict[bytes, bytes] = {}
     while count := _long(file):
-        if count < 0:  # behind it stands the length of this part
+        if count < 0:  # the size of this part in bytes follows
             count = -count
             _long(file)
         for _ in range(count):
@@ -71,10 +71,10 @@ def read_header(file: BufferedReader) -> Header:
 
 
 def prove(file: BufferedReader, *, is_cut: bool) -> None:
-    """Go from block to block to the end of the file. Raises DamagedError.
+    """Verify each block to the end of the file. Raises DamagedError.
 
-    `is_cut`: the file is cut into several splits. Spark looks for the marker from where a split begins, and would take these
-    bytes in the middle of a block for it, too.
+    `is_cut`: the file is cut into several splits. Spark searches for the marker from the start of a split, and would also
+    accept these bytes in the middle of a block.
     """
     header = read_header(file)
     ends = set(_block_ends(file, header))
@@ -108,7 +108,7 @@ def _block_ends(file: BufferedReader, header: Header) -> Iterator[int]:
 
 
 def _found_at(file: BufferedReader, marker: bytes) -> Iterator[int]:
-    """Yield every place of the marker in the file, also where two of them overlap."""
+    """Yield each position of the marker in the file, also if two of them overlap."""
     file.seek(0)
     begin, kept = 0, b""
     while piece := file.read(_PIECE_BYTES):

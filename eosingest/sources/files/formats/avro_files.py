@@ -1,4 +1,4 @@
-"""Avro's object container files, which carry their schema: their entry among the formats."""
+"""Defines the format entry of Avro's object container files, which contain their schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from eosingest.sources.files.formats.entry import REBASE_MODE, FileFormat
 
 
 def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
-    """Read every file: with some settings of Hadoop's, Spark would skip files whose names do not end in .avro."""
+    """Have Spark read every file: with some Hadoop settings it would skip files whose names do not end in .avro."""
     return {**options, "ignoreExtension": "true"}
 
 

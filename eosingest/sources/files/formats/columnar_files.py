@@ -1,4 +1,4 @@
-"""Parquet and ORC, which carry their schema: their entries among the formats."""
+"""Defines the format entries of Parquet and ORC, whose files contain their schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PARQUET = FileFormat(
     name="parquet",
     schema_note="that of the files",
     options={"mergeSchema": BOOLEAN, "datetimeRebaseMode": ANY_TEXT, "int96RebaseMode": ANY_TEXT},
-    defaults={"mergeSchema": "true"},  # ours where no schema is given
+    defaults={"mergeSchema": "true"},  # eosingest's default without a schema
     is_compressed_inside=True,
     is_by_columns=True,
     has_footers=True,

@@ -1,4 +1,4 @@
-"""CSV, one record a line, or with `multiLine` over several lines: its entry among the formats."""
+"""Defines the format entry of CSV: one record per line, or, with `multiLine`, records over several lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
 
 
 def _refused_of_whole(options: Mapping[str, str]) -> Refusals:
-    """Yield what univocity, Spark's parser, does not read exactly where a record may go over several lines."""
+    """Yield the options with which univocity, Spark's parser, does not read records over several lines exactly."""
     if options.get("linesep", "\n") not in ("\n", "\r\n"):
         yield "lineSep", 'must be "\\n" or "\\r\\n" beside multiLine'
     for name in ("sep", "delimiter"):
@@ -52,16 +52,16 @@ def _refused_of_whole(options: Mapping[str, str]) -> Refusals:
 def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
     ours = {}
     if options.get("header", "").lower() == "true":
-        ours["enforceSchema"] = "false"  # otherwise reordered columns swap silently
+        ours["enforceSchema"] = "false"  # else Spark silently swaps reordered columns
     if not has_schema and "inferSchema" not in options:
         ours["inferSchema"] = "true"
     if is_multi_line(options) and "lineSep" not in options:
-        ours["lineSep"] = "\n"  # univocity's own guess changes the line breaks in values
+        ours["lineSep"] = "\n"  # univocity's detection would change the line breaks in values
     return {**options, **ours}
 
 
 def _defaults_of(options: Mapping[str, str]) -> dict[str, str]:
-    """A quote within quotes is doubled, as RFC 4180 has it, where anything is quoted; Spark's default is a backslash."""
+    """Double a quote within quotes, as in RFC 4180, unless nothing is quoted; Spark's default is a backslash."""
     quote = options.get("quote", '"')
     return {"escape": quote} if quote and "escape" not in options else {}
 

@@ -1,7 +1,7 @@
-"""The header of a CSV file, and the names that Spark gives to columns whose names in it are empty or not unique.
+"""Reads the header of a CSV file, and checks the column names that Spark makes of empty and repeated names in it.
 
-For reading/rows.py: Spark names such columns by their places (`_c0`, `a0`, `a1`), and its check of the header
-(`enforceSchema = false`) then finds other names in the file.
+For reading/rows.py: Spark names such columns by position (`_c0`, `a0`, `a1`). With `enforceSchema = false` its check of the
+header then finds other names in the file.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from eosingest.sources.files.listing.source_file import SourceFile
 
 
 def may_be_given(columns: Sequence[str]) -> bool:
-    """Say whether Spark may have made one of these names, from one that was empty or not unique."""
+    """Say whether Spark may have made one of these names from an empty or repeated one."""
     return any(name.endswith(str(place)) for place, name in enumerate(columns))
 
 
 def names_as_given(
     file: SourceFile, options: Mapping[str, str], columns: Sequence[str], *, case_sensitive: bool
 ) -> bool:
-    """Say whether these are the names that Spark makes of this file's header; True where the file has no header."""
+    """Say whether Spark makes these names of the file's header; True if the file has no header."""
     header = _header(file, options)
     if header is None:
         return True
@@ -35,7 +35,7 @@ def names_as_given(
 
 
 def _given(header: Sequence[str], options: Mapping[str, str], *, case_sensitive: bool) -> list[str]:
-    """Return the names as Spark's CSVUtils.makeSafeHeader gives them."""
+    """Return the names that Spark's CSVUtils.makeSafeHeader makes."""
     folded = [name if case_sensitive else name.lower() for name in header]
     twice = {name for name in folded if folded.count(name) > 1}
     null = options.get("nullValue", "")
@@ -57,7 +57,7 @@ def _header(file: SourceFile, options: Mapping[str, str]) -> list[str] | None:
                     if line.strip(CONTROLS) and not (dialect.comment and line.startswith(dialect.comment)):
                         return _fields(line, dialect)
     except (BadTextError, codecs.DamagedError):
-        pass  # the inspection says so
+        pass  # the inspection reports it
     return None
 
 

@@ -1,10 +1,10 @@
 """Finds lines of CSV that Spark would read as other rows than the file holds, before anything is sent.
 
-For the inspection (inspection.py), over the decoded lines of text_blocks.py. Spark cuts lines first and parses quotes
-afterwards, line by line: a quoted field that goes on in the next line becomes two rows, silently where the number of fields
-is right. It drops lines of white space, keeps a doubled quote where `escape` is another character and an escape outside of
-quotes, and looks for a header only in the first split. Each of these ends the run here. numpy finds the lines in which every
-quote opens or closes a field; any other line with a quote is parsed field by field, as univocity, Spark's parser, does.
+For the inspection (inspection.py), on the decoded lines of text_blocks.py. Spark first cuts lines and then parses quotes, line
+by line: a quoted field that continues in the next line becomes two rows, silently if the number of fields is right. Spark drops
+lines of white space, keeps a doubled quote if `escape` is another character, keeps an escape outside of quotes, and expects a
+header only in the first split. Each of these ends the run here. numpy finds the lines in which every quote opens or closes a
+field; any other line with a quote is parsed field by field, as by univocity, Spark's parser.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from eosingest.sources.files.bytes.text_blocks import BadTextError, Block, layou
 
 _ESCAPES = {"\\t": "\t", "\\r": "\r", "\\b": "\b", "\\f": "\f", '\\"': '"', "\\'": "'", "\\\\": "\\", "\\u0000": "\0"}
 _SPACE = "\x00-\x20"
-CONTROLS = "".join(map(chr, range(0x21)))  # what Spark strips from a line to see whether it is blank
+CONTROLS = "".join(map(chr, range(0x21)))  # Spark strips these from a line to see whether it is blank
 _BLANK_FIRST = re.compile(r"[\x00-\t\x0b\x0c\x0e-\x20]+(?=\n|\Z)")
-_BLANK = re.compile(r"\n[\x00-\t\x0b\x0c\x0e-\x20]+(?=\n|\Z)")  # begins with one character: searched ten times faster
+_BLANK = re.compile(r"\n[\x00-\t\x0b\x0c\x0e-\x20]+(?=\n|\Z)")  # begins with one character: ten times faster to find
 _WAY_OUT = "where records go over several lines, set source.options.multiLine = true, or write each in one"
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """The options that say what a quote and a field are, as Spark reads them; an empty character is none."""
+    """The options that define quotes and fields, as Spark reads them; an empty character means none."""
 
     delimiter: str
     quote: str
@@ -37,7 +37,7 @@ class Dialect:
     skips_space: bool
     drops_space: bool
     takes_unescaped: bool
-    escape_is_said: bool = False  # Spark's own, a backslash, may be just a character
+    escape_is_said: bool = False  # Spark's default, a backslash, may be plain text
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Dialect:
@@ -65,7 +65,7 @@ class CsvScan:
     """The checks of one file."""
 
     def __init__(self, options: Mapping[str, str], first_split: int | None, *, from_start: bool = True) -> None:
-        """`first_split` is the length of the file's first split in bytes, None where the file has one split only.
+        """`first_split` is the length of the file's first split in bytes, None if the file has only one split.
 
         Not `from_start`: the blocks are those of a later part of the file, without the header.
         """
@@ -76,9 +76,9 @@ class CsvScan:
         self._patterns = _Patterns(self._dialect)
 
     def check(self, blocks: Iterable[Block]) -> bool:
-        """Go through the file; return whether its header was in the blocks, True if it has none.
+        """Check the file; return whether its header was in the blocks, True if it has none.
 
-        Raises BadTextError for the first thing that Spark would read as something else.
+        Raises BadTextError for the first text that Spark would misread.
         """
         for block in blocks:
             if self._layout.separator is None and "\r" in block.text and self._header_found:
@@ -112,7 +112,7 @@ class CsvScan:
             )
 
     def _find_header(self, block: Block) -> None:
-        """Find the header. Raises BadTextError where it does not begin in the first split: it would be sent as a row."""
+        """Find the header. Raises BadTextError if it begins after the first split: Spark would send it as a row."""
         before = 0
         for line in self._layout.lines(block.text):
             if line.strip(CONTROLS) and not (self._dialect.comment and line.startswith(self._dialect.comment)):
@@ -127,7 +127,7 @@ class CsvScan:
             before = self._behind(block.text, before + len(line))
 
     def _behind(self, text: str, end: int) -> int:
-        """Return where the next line begins."""
+        """Return the index at which the next line begins."""
         if self._layout.separator is not None:
             return end + len(self._layout.separator)
         return end + (2 if text.startswith("\r\n", end) else 1)
@@ -142,12 +142,12 @@ class CsvScan:
                 self._look_at(lines[number], block.line + number)
 
     def _look_at(self, line: str, number: int) -> None:
-        """Go through a line that is not regular. Raises BadTextError where univocity reads something else."""
+        """Parse a line that is not regular. Raises BadTextError if univocity would misread it."""
         for _ in self._outside_of_quotes(line, number):
             pass
 
     def _outside_of_quotes(self, line: str, number: int) -> Iterator[tuple[int, int]]:
-        """Yield where each field's text that is not quoted begins, and where the delimiter behind it ends."""
+        """Yield, for each field, the start of its unquoted text and the end of the delimiter after it."""
         dialect = self._dialect
         if dialect.comment and line.startswith(dialect.comment):
             return
@@ -192,7 +192,7 @@ class CsvScan:
         )
 
     def _escapes(self, block: Block, escaped: re.Pattern[str]) -> None:
-        """Raise BadTextError for an escape outside of quotes: Spark keeps it, where other readers take it away."""
+        """Raise BadTextError for an escape outside of quotes: Spark keeps it, other readers remove it."""
         for number, line in enumerate(self._layout.lines(block.text), block.line):
             if not escaped.search(line):
                 continue
@@ -203,7 +203,7 @@ class CsvScan:
 
 
 def escape_outside_of_quotes(around: str, line: int) -> BadTextError:
-    """Return the error for an escape that Spark keeps, where other readers take it away."""
+    """Return the error for an escape that Spark keeps and other readers remove."""
     return BadTextError(
         f"an escape outside of quotes, which Spark takes for a character of its own: {around}",
         line=line,
@@ -212,7 +212,7 @@ def escape_outside_of_quotes(around: str, line: int) -> BadTextError:
 
 
 def or_another_escape(dialect: Dialect) -> str:
-    """Return the end of a hint, for where quotes are escaped otherwise than `escape` says; "" where they are doubled anyway."""
+    """Return the end of a hint, in case quotes are not escaped as `escape` says; "" if they are doubled anyway."""
     if dialect.escape == dialect.quote:
         return ""
     wanted = f"'{dialect.quote}'" if dialect.quote == '"' else f'"{dialect.quote}"'
@@ -220,7 +220,7 @@ def or_another_escape(dialect: Dialect) -> str:
 
 
 def shown(line: str, at: int) -> str:
-    """Return the text around a place in a line, for a message."""
+    """Return the text around an index of a line, for a message."""
     return line[max(0, at - 20) : at + 40]
 
 
@@ -246,10 +246,10 @@ class _Patterns:
 
 
 def irregular_lines(text: str, end: str, dialect: Dialect) -> list[int] | None:
-    """Return the numbers, from 0, of lines with a quote that opens or closes no field; None where numpy cannot tell.
+    """Return the numbers, from 0, of lines with a quote that opens or closes no field; None if numpy cannot decide.
 
-    A line is regular where its first, third, … quote comes after a delimiter or at the line's start, and each quote between
-    before a delimiter or at its end. Where quotes are doubled, two of them in a row belong to the field.
+    A line is regular if its first, third, … quote follows a delimiter or the line's start, and each quote between precedes a
+    delimiter or the line's end. If quotes are doubled, two of them in a row belong to the field.
     """
     special = end + dialect.delimiter + dialect.quote + dialect.escape
     if len(end) > 1 or len(dialect.delimiter) > 1 or not special.isascii() or "\r" in text:

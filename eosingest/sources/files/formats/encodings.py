@@ -1,4 +1,4 @@
-"""The encodings in which text is known to be read exactly, for the formats whose readers decode text."""
+"""Lists the encodings in which text is known to be read exactly, for the formats whose readers decode text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from eosingest.sources.files.formats.entry import Refusals
 
-# By Python's names. For each of them Python refuses all that Java would silently replace (tests/reading/test_json_csv_rows.py).
+# Python's names. Python refuses all bytes that Java would silently replace in them (tests/reading/test_json_csv_rows.py).
 _ONE_BYTE = (
     *(f"iso8859-{number}" for number in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 15, 16)),
     *(f"cp125{number}" for number in range(9)),
@@ -19,7 +19,7 @@ _ICONV = "write the files as UTF-8: iconv -f … -t UTF-8"
 
 
 def refused_encoding(options: Mapping[str, str], *, whole: bool = False) -> Refusals:
-    """Yield what is wrong with the encoding in the options (names in lower case). `whole`: files are read as a whole."""
+    """Yield the refusal of the encoding in the options (names in lower case), if any. `whole`: files are read as a whole."""
     name = next((name for name in ("encoding", "charset") if name in options), None)
     if name is None:
         return
@@ -38,7 +38,7 @@ def refused_encoding(options: Mapping[str, str], *, whole: bool = False) -> Refu
 
 
 def names_utf_8(name: str, value: str) -> bool:
-    """Say whether an option says that text is UTF-8."""
+    """Say whether an option sets the encoding to UTF-8."""
     if name.lower() not in ("encoding", "charset"):
         return False
     try:

@@ -1,6 +1,6 @@
-"""The description of a format of files (`FileFormat`), and the shapes that values of its reader's options may have.
+"""Describes a file format (`FileFormat`), and the valid values of its reader's options.
 
-The formats' entries are in the other modules of this folder; options.py checks a spec's options by them.
+The formats' entries are in the other modules of this folder; options.py checks the options of a spec against them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-# Pairs of an option and why it is refused.
+# Pairs of an option and the reason why it is refused.
 Refusals = Iterator[tuple[str, str]]
 
 BOOLEAN = re.compile(r"true|false", re.IGNORECASE)
@@ -23,7 +23,7 @@ UNESCAPED = re.compile(
 )
 REBASE_MODE = re.compile(r"CORRECTED|LEGACY|EXCEPTION", re.IGNORECASE)
 XML_NAME = re.compile(r"(?:[^\W\d]|:)[\w:.\-·]*")
-# The message for a value that does not have its option's shape.
+# The message for a value that does not match its option's pattern.
 SHAPES = {
     CHARACTER: "must be one character, or empty for none",
     UNESCAPED: f"must be one of {', '.join(UNESCAPED.pattern.split('|'))}",
@@ -35,7 +35,7 @@ SHAPES = {
     FRACTION: "must be a number above 0 and up to 1",
 }
 
-# Options of the readers that take values out of text.
+# Options of the readers that parse values from text.
 OF_TYPED_TEXT: Mapping[str, re.Pattern[str]] = {
     "dateFormat": ANY_TEXT,
     "timestampFormat": ANY_TEXT,
@@ -68,12 +68,12 @@ def _any_schema(ddl: str, options: Mapping[str, str]) -> Iterator[str]:
 
 
 def says(option: str, options: Mapping[str, str]) -> bool:
-    """Say whether an option of this name, in lower case, is true."""
+    """Say whether the option of this name, in lower case, is true."""
     return any(name.lower() == option and value.lower() == "true" for name, value in options.items())
 
 
 def is_multi_line(options: Mapping[str, str]) -> bool:
-    """Say whether the reader is to parse a whole file, in which a record may go over several lines."""
+    """Say whether the reader parses a file as a whole, so that a record may span several lines."""
     return says("multiline", options)
 
 
@@ -83,29 +83,29 @@ def _cut_where_it_can_be(options: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class FileFormat:
-    """A format of files. `options` are the reader's options that a spec may have, each with the shape of its values.
+    """A file format. `options` are the reader's options that a spec may set, each with the pattern of its values.
 
-    name: as the spec says it.
-    schema_note: what `check` says of the columns where the spec has no schema.
-    defaults: the values of options that mean the same as leaving the option out, for digests. Not in it: options whose
-        absence is a mode of its own.
-    reader: what Spark calls its reader, where that is not the format's name.
-    is_text: its files are text, which may be compressed as a whole, by the name's suffix: the inspection (inspection.py)
-        looks at their first bytes.
-    is_compressed_inside: the format compresses its blocks itself, so that a file is cut whatever its suffix.
-    is_in_blocks: its files are Avro's container files, whose blocks the inspection checks (avro_container.py).
+    name: its name in a spec.
+    schema_note: the text in which `check` describes the columns if the spec has no schema.
+    defaults: the option values that mean the same as leaving the option out, for digests. It has no option whose absence is a
+        separate mode.
+    reader: Spark's name of the reader, if that is not the format's name.
+    is_text: its files are text, which may be compressed as a whole, by the name's suffix: the inspection (inspection.py) checks
+        their first bytes.
+    is_compressed_inside: the format compresses its blocks itself, so that a file with any suffix is cut.
+    is_in_blocks: its files are Avro's container files, whose blocks the inspection verifies (avro_container.py).
     is_by_columns: the format is columnar: Spark reads a column without the others, in batches of rows.
-    has_footers: each file has its columns and their types, in a footer or header.
-    has_corrupt_rows: the reader puts the text of a row that it cannot parse into a column of its own.
-    columns: its only columns, name and type; None where the schema says which there are.
-    value: the record's value where the spec has none; None for the row as JSON.
-    is_read_in_python: Python reads its files (spark/python_scan.py), and Spark has no reader for them here.
-    needs_schema: a spec must say the columns.
-    schema_problems: why the format cannot be read by a schema that Spark may take, of the schema and the options.
+    has_footers: each file contains its columns and their types, in a footer or header.
+    has_corrupt_rows: the reader puts the text of a row that it cannot parse into a separate column.
+    columns: its only columns, name and type; None if the schema defines them.
+    value: the record's value if the spec has none; None for the row as JSON.
+    is_read_in_python: Python reads its files (spark/python_scan.py), not a reader of Spark.
+    needs_schema: a spec must contain a schema.
+    schema_problems: the reasons why a schema that Spark may accept cannot be used, given the schema and the options.
     is_whole: whether, with these options, a file is always one split, since no reader can begin inside of it.
-    refused: the options, by names in lower case, that are refused for reasons other than the shape of their values.
-    reader_options: the options for Spark's reader, made of those of the spec.
-    defaults_of: the options that are set where the spec does not.
+    refused: the options, by names in lower case, that are refused for reasons other than the pattern of their values.
+    reader_options: the options for Spark's reader, derived from those of the spec.
+    defaults_of: the options that are set if the spec does not set them.
     """
 
     name: str

@@ -1,12 +1,12 @@
-"""The inspection of files before anything of them is sent, wherever Spark's or Hadoop's readers would read damage silently.
+"""Inspects files before anything is sent, for damage that Spark's or Hadoop's readers would silently read as data.
 
 Between the plan and the job (reading/inspect_files.py):
 
-    look      every file: do its name and its first bytes agree, and is it read at all? Of Avro: is its header one?
-    parts     what a task inspects at a time: a file, or so many of its bytes where its lines can be looked at apart
-    inspect   those that need it, in tasks: read once, through every check that format and name ask for
+    look      every file: do its name and first bytes agree, and can it be read at all? Of Avro: is its header valid?
+    parts     the unit that a task inspects: a file, or a range of its bytes if its lines can be checked separately
+    inspect   files that need it, in tasks: read once, through every check that format and name require
 
-What is found ends the run: nothing was sent.
+A finding ends the run: nothing was sent.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _CONTAINERS = tuple(name for name, entry in FORMATS.items() if entry.is_in_block
 _PROVEN = ("bzip2", "zstd", "lz4")
 _NAMED_AT_MOST = 20
 _CORRECT = "correct it, or move it away"
-# Reads the decompressed pieces of a file; raises BadTextError for what is wrong with them.
+# Reads the decompressed pieces of a file; raises BadTextError for the first error in them.
 Check = Callable[[Iterable[bytes]], None]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Why a file cannot be read exactly: `where` in it (a byte, a line, or ""), the `message`, and what to do (`hint`)."""
+    """Why a file cannot be read exactly: `where` in it (a byte, a line, or ""), the `message`, and the remedy (`hint`)."""
 
     file: str
     where: str
@@ -47,14 +47,14 @@ class Finding:
     hint: str = _CORRECT
 
     def __str__(self) -> str:
-        """Return it as it is said to people."""
+        """Return the text for an error message."""
         return ": ".join(part for part in (self.file, self.where, self.message) if part)
 
 
 def needs_inspection(format: str, options: Mapping[str, str], path: str) -> bool:
     """Say whether a file must be read before the run, since Spark would not report damage in it."""
     codec = _codec(format, path)
-    # Jackson does not look at the end of a document, and a value has a longest length.
+    # Jackson does not check the end of a document, and a value has a maximum length.
     if codec is not None and is_whole(format, options):
         return True
     # Hadoop's decoder reports all damage to .gz and .deflate itself (docs/reading.md).
@@ -62,7 +62,7 @@ def needs_inspection(format: str, options: Mapping[str, str], path: str) -> bool
 
 
 def look(file: SourceFile, format: str, options: Mapping[str, str]) -> Finding | None:
-    """Check a file's length, name and first bytes; return what is wrong, or None. Raises as `inspect` does."""
+    """Check a file's length, name and first bytes; return the problem, or None. Raises the errors of `inspect`."""
     if format in _CONTAINERS:
         return _look_at_header(file)
     codec = _codec(format, file.path)
@@ -87,7 +87,7 @@ def _look_at_text(file: SourceFile, codec: str | None) -> Finding | None:
     if refused is not None:
         return Finding(file.name, "", *refused)
     try:
-        if codec in ("gzip", "deflate"):  # Spark reads it: this is our only look at its content
+        if codec in ("gzip", "deflate"):  # Spark reads the rest: no other bytes are checked here
             next(codecs.pieces(io.BytesIO(head), file.path), b"")
     except codecs.DamagedError as damaged:
         if file.length <= len(head) or damaged.hint:
@@ -96,7 +96,7 @@ def _look_at_text(file: SourceFile, codec: str | None) -> Finding | None:
 
 
 def parts(file: SourceFile, format: str, options: Mapping[str, str]) -> list[FilePart]:
-    """Return the parts of a file that can be inspected each on its own."""
+    """Return the parts of a file that can be inspected separately."""
     if format in _CONTAINERS or codecs.codec_of(file.path) is not None or not can_be_parted(format, options):
         return [WHOLE]
     return file_parts.of_length(file.length)
@@ -110,12 +110,12 @@ def inspect(
     part: FilePart = WHOLE,
     check: Check | None = None,
 ) -> Finding | None:
-    """Read a file, or a part of it, once, through all the checks it needs; return the first thing that is wrong, or None.
+    """Read a file, or a part of it, once, through all the checks it needs; return the first problem, or None.
 
-    `split_size`, in bytes, is how it will be cut; None: not at all. `check` is asked of the content in place of the checks of
-    the format's text.
+    `split_size`, in bytes, is the size by which the file will be cut; None: it is not cut. `check` replaces the checks of the
+    format's text.
 
-    Raises ChangedError where it is not the file that was listed, FatalError where it may not be read.
+    Raises ChangedError if the file is not the one that was listed, FatalError if it may not be read.
     """
     if format in _CONTAINERS:
         return _inspect_blocks(file, split_size)
@@ -127,7 +127,7 @@ def inspect(
             elif needs_text_check(format, options):
                 first_split, from_start = split_size if _is_cut(file, split_size) else None, part.start == 0
                 begun = check_text(pieces, format, options, first_split, from_start=from_start)
-                if not begun and part != WHOLE:  # what the file begins with is in a later part, which cannot know that
+                if not begun and part != WHOLE:  # the content begins in a later part, which cannot know that
                     return inspect(file, format, options, split_size)
             length = sum(map(len, pieces))
             if is_one_value(format, options) and length > LONGEST:
@@ -140,7 +140,7 @@ def inspect(
             return Finding(file.name, where, bad.message, bad.hint or _CORRECT)
         except codecs.DamagedError as damaged:
             told = codecs.codec_of(file.path) in ("gzip", "deflate") and not is_whole(format, options)
-            if told:  # Hadoop reports it in the run: the rows before are sent
+            if told:  # Hadoop reports it in the run: the rows before the damage are sent
                 return None
             return _finding(file, damaged)
     return None
@@ -167,7 +167,7 @@ def _refuse_unread_by_spark(opened: BufferedReader) -> None:
 
 
 def _codec(format: str, path: str) -> str | None:
-    """Return what a file is decompressed by when it is read."""
+    """Return the codec that decompresses a file when it is read."""
     return codecs.codec_of(path) if format in TEXT_FORMATS else None
 
 
@@ -182,7 +182,7 @@ def _finding(file: SourceFile, damaged: codecs.DamagedError) -> Finding:
 
 
 def error_of(findings: Sequence[Finding]) -> FatalError:
-    """Make the one error of a run for all that was found."""
+    """Make the single error of a run for all findings."""
     named = listed([str(finding) for finding in findings], _NAMED_AT_MOST, separator="; ", rest="; and {} more files")
     ways_out = "; ".join(dict.fromkeys(finding.hint for finding in findings[:_NAMED_AT_MOST]))
     return FatalError(
@@ -194,9 +194,9 @@ def error_of(findings: Sequence[Finding]) -> FatalError:
 
 @contextmanager
 def opened_to_check(file: SourceFile, until: int | None = None) -> Iterator[BufferedReader]:
-    """Open a file, which must be the one that was listed, before and after it is read; raises as `inspect` does.
+    """Open a file, which must be the one that was listed, before and after it is read; raises the errors of `inspect`.
 
-    Also TemporaryError where its store does not answer.
+    Also raises TemporaryError if the file's store does not answer.
     """
     try:
         with opened_as_listed(file, before_sending, until) as opened:

@@ -1,4 +1,4 @@
-"""JSON, one record a line, or with `multiLine` one document a file: its entry among the formats."""
+"""Defines the format entry of JSON: one record per line, or, with `multiLine`, one document per file."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
 
 
 def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
-    """Leave out an encoding that is UTF-8: where one is set, Spark changes the text of numbers that are read as STRING."""
+    """Leave out an encoding that is UTF-8: if one is set, Spark changes the text of numbers that are read as STRING."""
     return {name: value for name, value in options.items() if not encodings.names_utf_8(name, value)}
 
 
 JSON = FileFormat(
     name="json",
     schema_note="not given: Spark looks through the data first",
-    # From the options that Spark 4.0's own readers declare (JSONOptions, CSVOptions, …), less those that only write.
+    # From the options that Spark 4.0's own readers declare (JSONOptions, CSVOptions, …), without those only for writing.
     options={
         **OF_TYPED_TEXT,
         **dict.fromkeys((*_INFERENCE, *_LENIENT, "allowNonNumericNumbers", "multiLine"), BOOLEAN),

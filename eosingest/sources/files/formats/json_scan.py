@@ -1,9 +1,9 @@
 """Finds lines of JSON that Spark would read as other records than the file holds, before anything is sent.
 
-For the inspection (inspection.py), over the decoded lines of text_blocks.py. Jackson, Spark's parser, stops after the first
-value of a line and ignores what follows; it makes a question mark of half a surrogate pair; of a document over several lines
-it makes a corrupt row of each, and does not say why. numpy passes blocks in which every line is plainly one object, and in
-other blocks finds the lines whose brackets do not close once, at the line's end: only those are parsed.
+For the inspection (inspection.py), on the decoded lines of text_blocks.py. Jackson, Spark's parser, stops after the first value
+of a line and ignores the rest; it replaces half a surrogate pair with a question mark; each line of a document over several
+lines becomes a corrupt row, without a reason. numpy accepts blocks in which every line is plainly one object, and in other
+blocks finds the lines whose brackets do not close once, at the line's end: only those are parsed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from eosingest.sources.files.bytes.text_blocks import BadTextError, Block, layou
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PAIRS = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?!u[dD][89a-fA-F]).)", re.DOTALL)
 _TOKEN = re.compile(r"""[^"'{}\[\]]++|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[{}\[\]]|.""", re.DOTALL)
-_SINGLE_QUOTED = re.compile(r"[{,:\[]\s*'")  # a string of JSON in single quotes may begin here
+_SINGLE_QUOTED = re.compile(r"[{,:\[]\s*'")  # a JSON string in single quotes may begin here
 _WHITE = " \t\r\n"
-# Where a value may begin: Jackson takes a byte order mark off at the beginning of any line.
+# Text before a value: Jackson skips a byte order mark at the beginning of any line.
 _LEADING = re.compile("\ufeff?[ \t\r\n]*")
 _COMMENT = r"/\*.*?\*/"
 _LEADING_COMMENTS = re.compile(rf"\ufeff?(?:[ \t\r\n]|{_COMMENT})*", re.DOTALL)
@@ -30,7 +30,7 @@ _NOTHING_BUT_COMMENTS = re.compile(rf"(?:[ \t\r\n]|{_COMMENT})*(?://.*)?", re.DO
 _TOKEN_OR_COMMENT = re.compile(
     rf"""{_COMMENT}|//.*|[^"'{{}}\[\]/]++|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|.""", re.DOTALL
 )
-# The copy is made outside of the source: a run that finds both files sends each record twice.
+# The copy is written outside of the source: a run that finds both files sends each record twice.
 _BY_JQ = (
     "write one record a line to a folder that source.path does not match, then move the copy in FILE's place:"
     " jq -c {} FILE > FOLDER/COPY (jq 1.7 or later: earlier versions round numbers of more than 15 digits)"
@@ -49,9 +49,9 @@ class JsonScan:
         self._begun = not from_start
 
     def check(self, blocks: Iterable[Block]) -> bool:
-        """Go through the file; return whether it has a line of content.
+        """Check the file; return whether it has a line of content.
 
-        Raises BadTextError for the first thing that Spark would read as something else.
+        Raises BadTextError for the first text that Spark would misread.
         """
         for block in blocks:
             refuse_zero_bytes(block, self._layout)
@@ -63,7 +63,7 @@ class JsonScan:
         return self._begun
 
     def _first_line(self, block: Block) -> None:
-        """Raise BadTextError where the first line of content begins a document over several lines."""
+        """Raise BadTextError if the first line of content begins a document over several lines."""
         for number, line in enumerate(self._layout.lines(block.text)):
             text = line.strip(_WHITE)
             if not text:
@@ -111,7 +111,7 @@ class JsonScan:
 
 
 def half_pair(text: str, start: int = 0, end: int = sys.maxsize) -> str | None:
-    """Return how the escape of half a surrogate pair begins in JSON text[start:end], None where there is none."""
+    """Return the start of the escape of half a surrogate pair in JSON text[start:end], None if there is none."""
     if not _SURROGATE.search(text, start, end):
         return None
     found = _SURROGATE.search(_PAIRS.sub("", text[start:end]))
@@ -119,9 +119,9 @@ def half_pair(text: str, start: int = 0, end: int = sys.maxsize) -> str | None:
 
 
 def is_plain(text: str) -> bool:
-    """Say whether each line is one object that closes at the line's end, as braces and double quotes alone tell.
+    """Say whether each line is one object that closes at the line's end, judged only by braces and double quotes.
 
-    No for text with backslashes that has objects inside of objects, which may hold escaped quotes.
+    False for text with backslashes in which objects are nested: its strings may hold escaped quotes.
     """
     data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
     ends = np.flatnonzero(data == _LF)
@@ -132,28 +132,28 @@ def is_plain(text: str) -> bool:
         return False
     opening, closing = (data == brace for brace in _BRACES)
     if np.count_nonzero(opening) == np.count_nonzero(closing) == len(ends):
-        return True  # no other brace, in a string or not: the line's last byte closes what its first one opened
+        return True  # no other brace, in a string or not: each line's last byte closes the object that its first byte opens
     if "\\" in text:
         return False
     marks = np.flatnonzero(opening | closing | (data == ord('"')))
     kinds = data[marks]
     is_brace = kinds != ord('"')
-    quotes = np.cumsum(~is_brace, dtype=np.uint8) & 1  # odd: inside a string, as long as each line's strings end in it
+    quotes = np.cumsum(~is_brace, dtype=np.uint8) & 1  # odd: inside a string, if each line's strings end in that line
     depth = np.cumsum(np.where(kinds[is_brace] == _BRACES[0], np.int8(1), np.int8(-1)), dtype=np.int32)
     outermost = marks[is_brace][depth == 0]
-    # Each line ends in a brace: where none is inside a string, no string is open behind a line.
+    # Each line ends in a brace: if no brace is inside a string, no string is open at the end of a line.
     return bool(not quotes[is_brace].any() and len(outermost) == len(ends) and (outermost == ends - 1).all())
 
 
 def behind_first_value(line: str, *, comments: bool = False) -> str:
-    """Return what follows the first object or array of a line; "" where it does not close or is another value."""
+    """Return the text after the first object or array of a line; "" if it does not close, or is another value."""
     begin = (_LEADING_COMMENTS if comments else _LEADING).match(line).end()  # type: ignore[union-attr]
     if not line.startswith(("{", "["), begin):
         return ""
     depth = 0
     for found in (_TOKEN_OR_COMMENT if comments else _TOKEN).finditer(line, begin):
         token = found[0]
-        if token in "\"'":  # not closed: a corrupt row, for Spark to say
+        if token in "\"'":  # not closed: a corrupt row, which Spark reports
             return ""
         depth += (token in "{[") - (token in "}]") if len(token) == 1 else 0
         if depth == 0 and token in "}]":
@@ -164,7 +164,7 @@ def behind_first_value(line: str, *, comments: bool = False) -> str:
 def unusual_lines(text: str) -> list[int]:
     """Return the numbers of lines, from 0, that are not plainly one object or array that closes at the line's end."""
     data = np.frombuffer(f"\n{text}\n".encode(), np.uint8)
-    folded = data | 32  # of brackets and braces alike
+    folded = data | 32  # brackets become braces
     marks = np.flatnonzero((folded == ord("{")) | (folded == ord("}")) | (data == ord('"')) | (data == _LF))
     kinds = _MARKS[data[marks]]
     quotes = kinds == _QUOTE
@@ -177,7 +177,7 @@ def unusual_lines(text: str) -> list[int]:
     inside = np.cumsum(quotes, dtype=np.int32)
     at_start = inside[ends]
     odd = np.diff(at_start) % 2 == 1
-    # A quote inside a line is counted from the line's start, so that one bad line does not spoil the next.
+    # Quotes are counted from each line's start, so that one bad line does not affect the next.
     in_text = ((inside - at_start[line_of]) & 1).astype(bool) & ~ends
     step = np.where(in_text, np.int8(0), _STEPS[kinds])
     total = np.cumsum(step, dtype=np.int32)
@@ -194,7 +194,7 @@ def unusual_lines(text: str) -> list[int]:
 
 
 def _escaped(data: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Say of each quote whether an odd number of backslashes stands before it."""
+    """Return for each quote whether an odd number of backslashes precedes it."""
     run = np.zeros(len(quotes), np.int64)
     going = np.flatnonzero(data[quotes - 1] == _BACKSLASH)
     while len(going):

@@ -1,7 +1,7 @@
-"""Which options may be in `source.options` of files, why others may not, and what they mean.
+"""Decides which options `source.options` of files may have, why others are refused, and what they mean.
 
 An allow-list (entry.py), since some options of Spark's readers drop files or rows silently, and the position of a split is a
-count of rows. Each refusal names the alternative; the loader of the spec puts file and line in front.
+count of rows. Each refusal names the alternative; the loader of the spec adds file and line.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _ALIASES = {"delimiter": "sep", "charset": "encoding"}
 
 
 def canonical_options(format_: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options under the names Spark documents: Spark itself compares them without regard to case."""
+    """Return the options under the names that Spark documents; Spark compares names without regard to case."""
     known = {name.lower(): name for name in FORMATS[format_].options}
     return {known.get(name.lower(), name): value for name, value in options.items()}
 
 
 def refused_options(format_: str, options: Mapping[str, str], *, has_schema: bool) -> Refusals:
-    """Yield the reader options that are unknown, refused, given twice or not of their type."""
+    """Yield the reader options that are unknown, refused, given twice or of a wrong type."""
     shapes = FORMATS[format_].options
     allowed = {name.lower(): name for name in shapes}
     refused = {name.lower(): reason for name, reason in _REFUSED.items() if name not in shapes}
@@ -88,12 +88,12 @@ def _did_you_mean(key: str, known: Mapping[str, str]) -> str:
 
 
 def reader_options(format_: str, options: Mapping[str, str], *, has_schema: bool) -> dict[str, str]:
-    """Return the options to give to Spark's reader: the user's, and those of ours that follow from the format."""
+    """Return the options for Spark's reader: those of the spec, and those that the format adds."""
     return dict(FORMATS[format_].reader_options(options, has_schema))
 
 
 def meaningful_options(format_: str, options: Mapping[str, str], *, has_schema: bool) -> dict[str, str]:
-    """Return the options by meaning, sorted: without aliases, defaults, and options that a given schema makes useless."""
+    """Return the options by meaning, sorted: without aliases, defaults, and options without effect under a given schema."""
     entry = FORMATS[format_]
     found = {}
     for name, value in options.items():

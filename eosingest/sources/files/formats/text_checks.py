@@ -1,4 +1,4 @@
-"""The checks of a format's text in the inspection (inspection.py): which files need them, and one pass over the pieces."""
+"""Checks the text of a format for the inspection (inspection.py): which files need it, and one pass through their pieces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_WHOLE_FILES = {"json": check_json, "csv": check_csv}
 
 
 def needs_text_check(format: str, options: Mapping[str, str]) -> bool:
-    """Say whether the text of such files must be checked: of the format text only where lines may be cut wrong."""
+    """Say whether the text of such files must be checked: in the format text, only if lines may be cut wrong."""
     if is_one_value(format, options):
         return False
     return format in ("csv", "json") or (format == "text" and ambiguous_separator(layout(format, options).end))
@@ -38,10 +38,10 @@ def check_text(
     *,
     from_start: bool = True,
 ) -> bool:
-    """Check a file's pieces. Raises BadTextError for the first thing that Spark would read as something else.
+    """Check a file's pieces. Raises BadTextError for the first text that Spark would misread.
 
-    `first_split` is the length in bytes of the first of several splits, None where the file has one only. Not `from_start`:
-    the pieces are a later part of the file, and lines are counted from there. Returns whether the first line of content, or the
+    `first_split` is the length in bytes of the first of several splits, None if the file has only one. Not `from_start`: the
+    pieces are a later part of the file, and lines are counted from there. Returns whether the first line of content, or the
     header, was in the pieces.
     """
     if format in _OF_WHOLE_FILES and is_whole(format, options):

@@ -1,4 +1,4 @@
-"""Text, each line a record as it is, or with `wholetext` each file: its entry among the formats."""
+"""Defines the format entries of text (each line is a record, or, with `wholetext`, each file) and of binary files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
 TEXT = FileFormat(
     name="text",
     schema_note="one column, value STRING",
-    options={"lineSep": SOME_TEXT, "wholetext": BOOLEAN},  # not encoding: the reader takes the bytes as they are
+    options={"lineSep": SOME_TEXT, "wholetext": BOOLEAN},  # not encoding: the reader keeps the bytes as they are
     defaults={"wholetext": "false"},
     is_text=True,
     columns={"value": "STRING"},

@@ -1,7 +1,7 @@
-"""Which files are read as a whole: a JSON or CSV file by a parser that does not go line by line, any other as one value.
+"""Decides which files are read as a whole: JSON, CSV and XML by a parser that does not read line by line, others as one value.
 
-The format's entry says by which options (formats/). Such a file is one split, whatever its length and its suffix, and Spark's
-reader opens it once.
+The format's entry (formats/) names the options that cause this. Each such file is one split, of any length and with any suffix,
+and its reader opens it once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from eosingest.sources.files.formats import FORMATS
 
-LONGEST = (1 << 31) - 1  # bytes of a file that is one value: the JVM has no longer array
+LONGEST = (1 << 31) - 1  # bytes of a file that is one value: the JVM's limit for an array
 
 
 def is_whole(format: str, options: Mapping[str, str]) -> bool:
@@ -19,5 +19,5 @@ def is_whole(format: str, options: Mapping[str, str]) -> bool:
 
 
 def is_one_value(format: str, options: Mapping[str, str]) -> bool:
-    """Say whether each file is one value, and so one row: the format has columns of its own then."""
+    """Say whether each file is one value, and so one row: the format has fixed columns then."""
     return is_whole(format, options) and FORMATS[format].columns is not None

@@ -1,9 +1,9 @@
 """Finds rows of CSV over several lines (`multiLine = true`) that Spark would read as other rows than the file holds.
 
-For the inspection (inspection.py), over the decoded text of whole_text.py. univocity, Spark's parser, takes a quote that is
-never closed for a field up to the file's end, and ends of rows other than `lineSep` for part of a field. So every row must
-follow a strict grammar, by which Python's csv reads it alike: a quoted field ends before a delimiter or a row's end, and
-outside of quotes there is no other row's end. Regular expressions match many whole rows at a time.
+For the inspection (inspection.py), on the decoded text of whole_text.py. univocity, Spark's parser, reads a quote that is never
+closed as a field up to the file's end, and row ends other than `lineSep` as part of a field. So every row must follow a strict
+grammar, which Python's csv reads alike: a quoted field ends before a delimiter or a row's end, and outside of quotes there is
+no other row's end. Regular expressions match many whole rows at a time.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from eosingest.sources.files.bytes.text_blocks import BadTextError, encoding_of
 from eosingest.sources.files.formats.csv_scan import Dialect, escape_outside_of_quotes, or_another_escape, shown
 from eosingest.sources.files.formats.whole_text import LONGEST_RECORD, decoded
 
-_LOOKED_AT = 1 << 20  # so many characters without a whole row are looked at for what is wrong
+_LOOKED_AT = 1 << 20  # so many characters without a whole row are searched for errors
 
 
 def check_csv(pieces: Iterable[bytes], options: Mapping[str, str]) -> None:
-    """Go through a file. Raises BadTextError for the first thing that Spark would read as something else."""
+    """Check a file. Raises BadTextError for the first text that Spark would misread."""
     grammar = _Grammar.of(options)
     rest, line, waiting, wanted = "", 1, list[str](), 0
     for piece in decoded(pieces, encoding_of(options)):
         waiting.append(piece)
         wanted -= len(piece)
-        if wanted > 0:  # a long row is not begun anew for every piece
+        if wanted > 0:  # a long row is not matched again for every piece
             continue
         text = rest + "".join(waiting)
         waiting.clear()
@@ -45,7 +45,7 @@ def check_csv(pieces: Iterable[bytes], options: Mapping[str, str]) -> None:
 
 
 def first_row(pieces: Iterable[bytes], options: Mapping[str, str]) -> str:
-    """Return the text of the first row that is neither empty nor a comment, "" where there is none."""
+    """Return the text of the first row that is neither empty nor a comment, "" if there is none."""
     grammar, rest = _Grammar.of(options), ""
     for piece in decoded(pieces, encoding_of(options)):
         rest += piece
@@ -105,14 +105,14 @@ class _Grammar:
         )
 
     def row(self, text: str) -> str:
-        """Return the first row with anything in it, without its end; "" where none is whole."""
+        """Return the first row that is not empty, without its end; "" if no row is complete."""
         found = self.one.match(text)
         return found[1].removesuffix(self.end) if found is not None else ""
 
     def look(self, text: str, line: int, *, final: bool) -> None:
-        """Look at a text that begins with a row which is not whole. Raises BadTextError for what is wrong with it.
+        """Check a text that begins with an incomplete row. Raises BadTextError if that row is wrong.
 
-        Not `final`: more text follows, and a row that may go on in it is not wrong.
+        Not `final`: more text follows, and a row that may continue in it is not wrong.
         """
         if self.dialect.comment and text.startswith(self.dialect.comment):
             at = _up_to(text, "\r\n")
@@ -182,5 +182,5 @@ def _up_to(text: str, characters: str) -> int:
 
 
 def _shown(text: str, at: int) -> str:
-    """Return the text around a place, for a message."""
+    """Return the text around an index, for a message."""
     return shown(text, at).strip()

@@ -1,9 +1,9 @@
 """Finds JSON documents (`multiLine = true`) that Spark would read as other records than they hold, before anything is sent.
 
-For the inspection (inspection.py), over the decoded text of whole_text.py. Jackson stops after the first value of a file, so
-that of a file of one record a line it reads the first only; it does not check a compressed file's end; and where one element is
-no object, the whole file is one corrupt row without a reason. A document must be one object, or an array of objects, that
-Python's json takes: it is read record by record, and memory holds one of them.
+For the inspection (inspection.py), on the decoded text of whole_text.py. Jackson stops after the first value of a file, so that
+it reads only the first record of a file with one record per line; it does not check a compressed file's end; if one element is
+no object, the whole file is one corrupt row, without a reason. A document must be one object, or an array of objects, that
+Python's json accepts: it is read record by record, and memory holds one of them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from eosingest.sources.files.formats.json_scan import half_pair
 from eosingest.sources.files.formats.whole_text import LONGEST_RECORD, decoded
 
 _WHITE = re.compile(r"[ \t\r\n]*")
-_LONGEST_WORD = 16  # of what is cut at the end of a piece: -Infinity, a number's point, an escape
-_CUT = "Unterminated"  # a string without an end, as Python says it
+_LONGEST_WORD = 16  # of a token cut at the end of a piece: -Infinity, a decimal point, an escape
+_CUT = "Unterminated"  # Python's message for a string without an end
 _MULTI_LINE = "leave source.options.multiLine out if the file has one record a line"
 
 
 def check_json(pieces: Iterable[bytes], options: Mapping[str, str]) -> None:
-    """Go through a document. Raises BadTextError for the first thing that Spark would read as something else, or not at all."""
+    """Check a document. Raises BadTextError for the first text that Spark would misread, or not read at all."""
     lower = {name.lower(): value.lower() for name, value in options.items()}
     numbers = lower.get("allownonnumericnumbers") != "false"
     reader = _Reader(decoded(pieces, encoding_of(options)), allow_nan=numbers)
@@ -60,7 +60,7 @@ def _elements(reader: _Reader) -> None:
 
 
 class _Reader:
-    """A text that is read forwards, of which no more is kept than the current record."""
+    """Reads a text forwards, and keeps no more of it than the current record."""
 
     def __init__(self, pieces: Iterator[str], *, allow_nan: bool) -> None:
         self._pieces = pieces
@@ -68,7 +68,7 @@ class _Reader:
         self._at = 0
         self._line = 1
         constant = float if allow_nan else _refused
-        # Of a number nothing is asked here but that it is one.
+        # Only the syntax of a number is checked here.
         self._decoder = json.JSONDecoder(parse_int=float, parse_float=float, parse_constant=constant)
 
     def next_character(self) -> str:
@@ -81,11 +81,11 @@ class _Reader:
                 return ""
 
     def skip(self) -> None:
-        """Pass over a character."""
+        """Skip a character."""
         self._at += 1
 
     def record(self, what: str) -> None:
-        """Pass over an object. Raises BadTextError where it is none."""
+        """Skip an object. Raises BadTextError if there is no valid one."""
         while True:
             try:
                 _, end = self._decoder.raw_decode(self._text, self._at)
@@ -114,14 +114,14 @@ class _Reader:
         self._at = end
 
     def bad(self, message: str, *, at: int | None = None, hint: str = "") -> BadTextError:
-        """Return the error for what stands here, or at `at`."""
+        """Return the error for the current position, or for `at`."""
         place = self._at if at is None else at
         shown = self._text[place : place + 40].split("\n")[0].strip()
         line = self._line + self._text.count("\n", 0, place)
         return BadTextError(f"{message}: {shown}" if shown else message, line=line, hint=hint)
 
     def _more(self) -> bool:
-        """Drop the text before the present place, and at least double what is left of it; return False at the end."""
+        """Drop the text before the current position, and at least double the rest of it; return False at the end."""
         self._line += self._text.count("\n", 0, self._at)
         found = [self._text[self._at :]]
         wanted, length = max(len(found[0]), 1), 0
@@ -135,7 +135,7 @@ class _Reader:
 
 
 class _NoNumberError(ValueError):
-    """NaN or Infinity where the options do not allow them."""
+    """NaN or Infinity, if the options do not allow them."""
 
 
 def _refused(word: str) -> None:

@@ -1,7 +1,7 @@
-"""The text of a file that is read as a whole, decoded piece by piece: what cannot be decoded exactly is refused.
+"""Decodes the text of a file that is read as a whole, piece by piece, and refuses bytes that cannot be decoded exactly.
 
-Between the decompressed pieces of a file (codecs.py) and whole_json.py, whole_csv.py. Java silently replaces what it cannot
-decode; Jackson guesses the encoding where none is named.
+Between the decompressed pieces of a file (codecs.py) and whole_json.py, whole_csv.py, xml/text.py. Java silently replaces such
+bytes; Jackson guesses the encoding if none is set.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LONGEST_MARK = 4
 
 
 def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[str]:
-    """Yield the text. UTF-8's byte order mark is taken off, as Spark's readers do.
+    """Yield the text. UTF-8's byte order mark is removed, as by Spark's readers.
 
     Raises BadTextError for bytes that are not of the encoding, for any other byte order mark and for zero bytes.
     """
@@ -53,7 +53,7 @@ def _long_at_first(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _without_mark(piece: bytes, encoding: str) -> bytes:
     is_utf_8 = codecs.lookup(encoding).name == "utf-8"
-    if is_utf_8 and piece == _UTF_8_MARK:  # univocity makes a row of it
+    if is_utf_8 and piece == _UTF_8_MARK:  # univocity reads it as a row
         raise BadTextError("nothing but a byte order mark", line=1)
     if is_utf_8 and piece.startswith(_UTF_8_MARK):
         return piece[len(_UTF_8_MARK) :]

@@ -1,4 +1,4 @@
-"""XML, of which the elements of one name are the rows: its entry among the formats. Python reads it (reading/xml_scan.py)."""
+"""Defines the format entry of XML: the elements of one name are the rows. Python reads it (reading/xml_scan.py)."""
 
 from __future__ import annotations
 

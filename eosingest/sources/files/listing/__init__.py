@@ -1,1 +1,1 @@
-"""Which files a source has: found, named, cut into splits, and their versions."""
+"""Finds the files of a source, names them, and determines their versions."""

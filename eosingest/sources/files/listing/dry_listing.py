@@ -18,7 +18,7 @@ class _Source(Source, Foresighted, Protocol):
 
 
 class ListedOnly:
-    """A source of files that gives fingerprints without a content hash, since nothing is sent by its plan."""
+    """A source of files that returns fingerprints without a content hash, since nothing is sent by its plan."""
 
     wording = WORDING
 
@@ -26,7 +26,7 @@ class ListedOnly:
         self._source = source
 
     def check(self) -> None:
-        """Ask the source."""
+        """Call the source."""
         self._source.check()
 
     def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
@@ -34,22 +34,22 @@ class ListedOnly:
         return self._source.list(scope, done)
 
     def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Return the file's length and modification time, and no content hash; of one in a store what its listing tells."""
+        """Return the file's length and modification time, without a content hash; for one in a store the listed version."""
         file = as_file(item)
         if file.etag:
             return etags.version_of(file)
         return Fingerprint(file.length, file.mtime_ms, "").to_json()
 
     def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
-        """Ask the source."""
+        """Call the source."""
         return self._source.unchanged(item, recorded)
 
     def ahead(self, items: Iterable[tuple[Item, Sequence[Version]]]) -> AbstractContextManager[None]:
-        """Tell the source of those files alone that it may have to read."""
+        """Announce to the source only the files that it may have to read."""
         return self._source.ahead((item, recorded) for item, recorded in items if _of_its_length(item, recorded))
 
     def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
-        """Ask the source."""
+        """Call the source."""
         return self._source.split_of(split, bounds)
 
     def item_of(self, split: SplitId) -> str:
@@ -57,18 +57,18 @@ class ListedOnly:
         return self._source.item_of(split)
 
     def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
-        """Ask the source."""
+        """Call the source."""
         return self._source.covers(done, recorded)
 
     def splits(self, item: Item, split_size: int) -> tuple[Split, ...]:
-        """Cut the file as Spark will."""
+        """Cut the file as Spark does."""
         return self._source.splits(item, split_size)
 
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
-        """Return the names of those that have changed or are gone since they were listed."""
+        """Return the names of files that have changed or are gone since they were listed."""
         return self._source.look_again(items)
 
 
 def _of_its_length(item: Item, recorded: Sequence[Version]) -> bool:
-    """Say whether a file was recorded, and always with the length that it has now: otherwise the listing tells all."""
+    """Say whether a file was recorded, and always with its current length: if not, the listing is enough."""
     return bool(recorded) and all(version.get("length") == item.size for version in recorded)

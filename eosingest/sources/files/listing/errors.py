@@ -1,4 +1,4 @@
-"""Opens a file as it was listed, and makes the error where it is not: for the inspection and the tasks.
+"""Opens a file as it was listed, and makes the error if it is not: for the inspection and the tasks.
 
 The open file is compared with the listing before and after it is read.
 """
@@ -18,9 +18,9 @@ from eosingest.sources.files.storage.port import NotAsListedError
 def opened_as_listed(
     file: SourceFile, changed: Callable[[SourceFile], ChangedError], until: int | None = None
 ) -> Iterator[BufferedReader]:
-    """Open a file, which must be the one that was listed, before and after it is read; `until` as in `Storage.open`.
+    """Open a file, which must be the listed one, before and after it is read; `until` as in `Storage.open`.
 
-    Raises what `changed` returns where it is not.
+    Raises the error that `changed` returns if it is not.
     """
     try:
         with file.storage.open(file, until) as opened:
@@ -34,7 +34,7 @@ def opened_as_listed(
 
 
 def before_sending(file: SourceFile) -> ChangedError:
-    """Make the error where nothing of the run was sent."""
+    """Make the error for a run that has sent nothing."""
     return ChangedError(
         f"{file.name}: changed after it was listed",
         code="changed-while-read",
@@ -43,7 +43,7 @@ def before_sending(file: SourceFile) -> ChangedError:
 
 
 def while_listed(file: SourceFile, what: str = "changed") -> ChangedError:
-    """Make the error where a file is read to tell its version; `what` became of it."""
+    """Make the error for a file that is read for its version; `what` happened to it."""
     return ChangedError(
         f"{file.path} {what} since it was listed a moment ago; nothing of it was sent by this look.",
         code="file-changed",
@@ -52,7 +52,7 @@ def while_listed(file: SourceFile, what: str = "changed") -> ChangedError:
 
 
 def while_sent(file: SourceFile) -> ChangedError:
-    """Make the error where records of the file may have been committed."""
+    """Make the error for a file of which records may be committed."""
     return ChangedError(
         f"{file.name}: changed after it was listed",
         code="changed-while-read",
@@ -62,5 +62,5 @@ def while_sent(file: SourceFile) -> ChangedError:
 
 
 def is_changed(file: SourceFile, opened: BufferedReader) -> bool:
-    """Say whether an open file is another one than was listed."""
+    """Say whether an open file is another one than the listed file."""
     return file.storage.is_changed(file, opened)

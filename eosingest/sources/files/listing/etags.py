@@ -1,8 +1,8 @@
-"""Versions of objects: length and ETag. Another ETag does not prove another content, and an MD5 proves an equal one.
+"""Compares versions of objects: length and ETag. Another ETag does not prove other content; an equal MD5 proves equality.
 
 The ETag of an object that was put by one request is the MD5 of its bytes, that of one put in parts the MD5 of the parts' MD5s
-and their number. So an object that was put again with equal bytes, in other parts, is read once and held against the ETag that
-was recorded. Stores with keys of their own (SSE-KMS) give ETags that are no MD5s: then nothing is proven.
+and their number. So an object that was put again with equal bytes, in other parts, is read once and compared with the recorded
+ETag. Stores that encrypt (SSE-KMS) give ETags that are no MD5s: then nothing is proven.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.storage.port import UnreachableError
 
 _MIB = 1 << 20
-# Of parts, as clients make them. Others are not guessed at.
+# Sizes of parts, as clients make them. Others are not tried.
 _PARTS_MIB = (5, 6, 7, 8, 10, 12, 15, 16, 20, 24, 25, 32, 50, 64, 100, 128, 256, 512, 1024)
 _PARTS_MB = (5, 8, 10, 16, 50, 100)
 _PART_BYTES = (*(size * _MIB for size in _PARTS_MIB), *(size * 1_000_000 for size in _PARTS_MB))
@@ -32,14 +32,14 @@ def version_of(file: SourceFile) -> Version:
 
 
 def is_of_object(version: Version) -> bool:
-    """Say whether a version is that of an object, not of a local file."""
+    """Say whether a version is that of a file in a store, not of a local file."""
     return "etag" in version
 
 
 def unchanged(file: SourceFile, recorded: Sequence[Version], check: Callable[[], None] = never) -> bool:
-    """Say whether an object has the content of all recorded versions; it is read where its ETag is another one.
+    """Say whether an object has the content of all recorded versions; it is read if its ETag is another one.
 
-    `check` is called meanwhile. Raises ChangedError where it changes while it is read, TemporaryError where its store does not
+    `check` is called meanwhile. Raises ChangedError if it changes while it is read, TemporaryError if its store does not
     answer.
     """
     if not all(version.get("length") == file.length for version in recorded):
@@ -49,7 +49,7 @@ def unchanged(file: SourceFile, recorded: Sequence[Version], check: Callable[[],
 
 
 def _proven(file: SourceFile, etags: Iterable[str], check: Callable[[], None]) -> bool:
-    """Read an object, and say whether all these ETags are of its bytes."""
+    """Read an object, and say whether all these ETags match its bytes."""
     proofs = [_proofs(etag, file.length) for etag in etags]
     if not all(proofs):
         return False
@@ -62,7 +62,7 @@ def _proven(file: SourceFile, etags: Iterable[str], check: Callable[[], None]) -
 
 
 def _proofs(etag: str, length: int) -> list[_Proof]:
-    """Return what may prove an ETag: one for each length of parts that gives so many of them."""
+    """Return the possible proofs of an ETag: one for each part size that gives so many parts."""
     found = _ETAG.fullmatch(etag)
     if found is None:
         return []
@@ -79,7 +79,7 @@ def _feed(opened: BufferedReader, proofs: Sequence[_Proof], check: Callable[[], 
 
 
 class _Proof:
-    """The MD5 of what it takes, or, of parts of a length, that of their MD5s."""
+    """The MD5 of the bytes, or, for parts of a length, the MD5 of their MD5s."""
 
     def __init__(self, wanted: str, part: int | None) -> None:
         self._wanted = wanted
@@ -106,7 +106,7 @@ class _Proof:
         self._of_part = _md5()
 
     def holds(self) -> bool:
-        """Say whether the ETag is of what was taken; asked once, at the end."""
+        """Say whether the ETag matches the bytes; called once, at the end."""
         if self._part is not None:
             self._end_part()
         return self._whole.hexdigest() == self._wanted

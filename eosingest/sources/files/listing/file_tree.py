@@ -1,6 +1,6 @@
-"""Finding files in folders as Spark finds them: explicit paths, globs, folders with their `k=v` folders.
+"""Finds files in folders as Spark finds them: explicit paths, globs, folders with their `k=v` folders.
 
-One `Walk` is one listing of a `Tree`, by default the local disk: it gives absolute paths and counts what Spark hides. The
+One `Walk` is one listing of a `Tree`, by default the local disk: it returns absolute paths and counts hidden names. The
 caller decides about names and times.
 """
 
@@ -20,14 +20,14 @@ _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 
 
 class Found(NamedTuple):
-    """An absolute path, and whether a folder is there (or a link to one)."""
+    """An absolute path, and whether it is a folder (or a link to one)."""
 
     path: str
     is_folder: bool
 
 
 class Entry(Protocol):
-    """What a folder holds under a name."""
+    """An entry of a folder."""
 
     @property
     def name(self) -> str:
@@ -42,26 +42,26 @@ class Entry(Protocol):
 
 
 class Tree(Protocol):
-    """Folders, as a walk asks for them by absolute paths. All raise FatalError for what may not be read."""
+    """Folders, as a walk requests them by absolute paths. All raise FatalError for one that may not be read."""
 
     def entries(self, folder: str) -> Sequence[Entry]:
-        """Return what a folder holds."""
+        """Return the entries of a folder."""
 
     def exists(self, path: str) -> bool:
-        """Say whether something is there, even a link to nowhere."""
+        """Say whether a path exists, even as a dangling link."""
 
     def is_folder(self, path: str) -> bool:
-        """Say whether a folder is there (or a link to one)."""
+        """Say whether a path is a folder (or a link to one)."""
 
     def identity(self, folder: str) -> Hashable:
-        """Return what is the same for two paths of one folder."""
+        """Return a value that is equal for all paths of one folder."""
 
 
 class LocalTree:
     """The local disk (a `Tree`)."""
 
     def entries(self, folder: str) -> list[os.DirEntry[str]]:
-        """Return what a folder holds."""
+        """Return the entries of a folder."""
         try:
             with os.scandir(folder) as entries:
                 return list(entries)
@@ -69,11 +69,11 @@ class LocalTree:
             raise unreadable(folder, error) from error
 
     def exists(self, path: str) -> bool:
-        """Say whether something is there, even a link to nowhere."""
+        """Say whether a path exists, even as a dangling link."""
         return exists(path)
 
     def is_folder(self, path: str) -> bool:
-        """Say whether a folder is there, or a link to one."""
+        """Say whether a path is a folder, or a link to one."""
         return os.path.isdir(path)
 
     def identity(self, folder: str) -> tuple[int, int]:
@@ -86,7 +86,7 @@ class LocalTree:
 
 
 class Walk:
-    """One listing of a tree. It counts what it leaves out: `hidden` names, files `too_deep` in plain subfolders."""
+    """One listing of a tree. It counts what it leaves out: `hidden` names, and files `too_deep` in plain subfolders."""
 
     def __init__(self, check: Callable[[], None] = never, tree: Tree | None = None) -> None:
         """List nothing yet. `check` is called for each folder, and raises to end the listing."""
@@ -97,10 +97,10 @@ class Walk:
         self._names: dict[Hashable, str] = {}
 
     def match(self, folder: str, pattern: str) -> list[Found]:
-        """Return what a glob names below an absolute folder: files and folders, maybe none.
+        """Return the files and folders that a glob names below an absolute folder, maybe none.
 
-        What exists literally wins over the glob, segment by segment. A hidden folder is matched only by a segment that
-        begins with the same `_` or `.`: Spark would look into any, also into its own unfinished output.
+        A name that exists literally wins over the glob, segment by segment. A hidden folder is matched only by a segment that
+        begins with the same `_` or `.`: Spark would enter any, also its own unfinished output.
         """
         # A brace may hold "..", which must not make a second name for a file.
         return [Found(os.path.normpath(path), is_folder) for path, is_folder in self._match(folder, pattern)]
@@ -122,7 +122,7 @@ class Walk:
             )
 
     def folder(self, path: str) -> list[str]:
-        """Return the files Spark reads for a folder: its own, or its whole tree when there are `k=v` folders in it."""
+        """Return the files that Spark reads for a folder: its direct ones, or its whole tree if it has `k=v` folders."""
         tree = list(self._tree(path, frozenset()))
         prefix = len(path.rstrip("/")) + 1
         if any("=" in os.path.dirname(file[prefix:]) for file in tree):
@@ -144,7 +144,7 @@ class Walk:
                 yield from self._match(folder, f"{choice}/{rest}" if rest else choice)
         else:
             for entry in self._matching_entries(folder, segment):
-                found = Found(entry.path, _is_folder(entry))  # mostly known from the folder: no call a file
+                found = Found(entry.path, _is_folder(entry))  # mostly known from the folder: no call for each file
                 if not rest:
                     yield found
                 elif found.is_folder:
@@ -174,7 +174,7 @@ class Walk:
         above: frozenset[Hashable],
         meet: Callable[[str, Hashable], None] = lambda folder, inode: None,
     ) -> Iterator[str]:
-        """Yield every file below. Links are followed, but none that leads back up: those files have a shorter name already."""
+        """Yield every file below. Links are followed, but none that leads back up: those files already have a shorter name."""
         here = self.tree.identity(folder)
         if here in above:
             return
@@ -190,7 +190,7 @@ class Walk:
 
 
 def exists(path: str) -> bool:
-    """Say whether something is there, even a link to nowhere. Raises FatalError where a folder above may not be read."""
+    """Say whether a path exists, even as a dangling link. Raises FatalError if a folder above may not be read."""
     try:
         os.lstat(path)
     except OSError as error:
@@ -201,7 +201,7 @@ def exists(path: str) -> bool:
 
 
 def unreadable(path: str, error: OSError) -> FatalError:
-    """Return the error for a file or folder that the system does not let us read."""
+    """Return the error for a file or folder that the system does not permit to read."""
     return FatalError(
         f"{path} cannot be read: {error.strerror}.",
         code="file-unreadable",
@@ -212,5 +212,5 @@ def unreadable(path: str, error: OSError) -> FatalError:
 def _is_folder(entry: Entry) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # a link that leads to itself: an error follows when it is looked at as a file
+    except OSError:  # a link that leads to itself: its status raises an error later
         return False

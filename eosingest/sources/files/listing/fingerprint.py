@@ -1,7 +1,7 @@
-"""Telling a changed file from a copied one: its fingerprint, which offset records hold as the item's version.
+"""Distinguishes a changed file from a copied one by its fingerprint, which offset records hold as the item's version.
 
-Modification times change with every checkout and copy, lengths agree by chance: so a hash of the content decides where the
-times differ. An edit that keeps length *and* modification time is not seen, nor one between the blocks of a sample.
+Modification times change with every checkout and copy, lengths agree by chance: so a hash of the content decides if the
+times differ. An edit that keeps length *and* modification time is not detected, nor one between the blocks of a sample.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from eosingest.sources.files.storage.local import is_as_listed
 MIB = 1024 * 1024
 WHOLE_UP_TO = 64 * MIB
 BLOCK = 64 * 1024
-# One block per 32 MiB whatever the split size is: the same content must hash alike in every run of the job.
+# One block per 32 MiB for any split size: the same content must hash alike in every run of the job.
 STRIDE = 32 * MIB
 _READ = MIB
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What a file looked like when its rows were read: kept in the offset records as the file's version.
+    """The state of a file when its rows were read: kept in the offset records as the file's version.
 
     `content` is the hash of the content in hex: of all of it up to 64 MiB, of a sample above that.
     """
@@ -43,7 +43,7 @@ class Fingerprint:
 
     @classmethod
     def from_json(cls, value: Mapping[str, object]) -> Fingerprint:
-        """Read what `to_json` wrote. Raises ValueError for anything else: never a guess at what was meant."""
+        """Read the form that `to_json` returns. Raises ValueError for anything else; it never guesses."""
         length, mtime_ms, content = value.get("length"), value.get("mtime"), value.get("content")
         if type(length) is not int or type(mtime_ms) is not int or type(content) is not str:
             raise ValueError(f"not a file fingerprint: {dict(value)!r}")
@@ -51,9 +51,9 @@ class Fingerprint:
 
 
 class Fingerprints:
-    """The versions of a source's files: made, and compared with recorded ones.
+    """Makes the versions of a source's files, and compares them with recorded ones.
 
-    The fingerprint of the last file is kept, so that calls for one file in a row read it once.
+    The fingerprint of the last file is kept, so that consecutive calls for one file read it once.
     """
 
     def __init__(self, read: Callable[[SourceFile], Fingerprint]) -> None:
@@ -69,7 +69,7 @@ class Fingerprints:
     def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
         """Say whether a file has the length and the content of all recorded versions.
 
-        It is read only where none of them has its modification time.
+        It is read only if none of them has its modification time.
         """
         was = [Fingerprint.from_json(version) for version in recorded]
         if any(one.length != file.length for one in was):
@@ -90,8 +90,8 @@ def _is_of(file: SourceFile, fingerprint: Fingerprint) -> bool:
 def fingerprint_file(file: SourceFile) -> Fingerprint:
     """Hash the content of a listed file (XXH3, 128 bits): all of it up to 64 MiB, above that a sample.
 
-    The sample is 64 KiB at every multiple of 32 MiB and the last 64 KiB. Raises ChangedError when the file is not the
-    one that was listed, before or after it was read; FatalError when it cannot be read.
+    The sample is 64 KiB at every multiple of 32 MiB and the last 64 KiB. Raises ChangedError if the file is not the
+    listed one, before or after it was read; FatalError if it cannot be read.
     """
     try:
         descriptor = os.open(file.path, os.O_RDONLY)
@@ -118,7 +118,7 @@ def _hash(descriptor: int, length: int) -> str:
 
 
 def _pieces(length: int) -> list[tuple[int, int]]:
-    """Return (offset, size) of what is hashed, in order, without overlap."""
+    """Return (offset, size) of the hashed pieces, ascending, without overlap."""
     if length <= WHOLE_UP_TO:
         return [(offset, min(_READ, length - offset)) for offset in range(0, length, _READ)]
     last = length - BLOCK

@@ -1,6 +1,6 @@
-"""Which files a path of the spec stands for, in a storage with folders: the rules are Spark's, the walk is file_tree.py.
+"""Resolves a path of the spec to files, in a storage with folders: the rules are Spark's, the walk is file_tree.py.
 
-Between a storage's listing (local_places.py, hdfs_places.py) and the source.
+Used by the listings of these storages (local_places.py, hdfs_places.py).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from eosingest.sources.files.listing.places import Written, names_hidden, not_fo
 
 
 class FolderLook:
-    """One listing of folders, but for the `status` of what it finds (`places.Look`).
+    """One listing of folders (`places.Look`), without the `status` of files.
 
-    Paths are walked without `prefix`, with which those of the storage begin. `hint`: what to do where there is nothing.
+    Paths are walked without `prefix`, with which those of the storage begin. `hint` says what to do if nothing exists.
     """
 
     partial = False
@@ -29,7 +29,7 @@ class FolderLook:
 
     @property
     def hidden(self) -> int:
-        """How many names were left out."""
+        """The number of names that were left out."""
         return self._walk.hidden
 
     @hidden.setter
@@ -37,7 +37,7 @@ class FolderLook:
         self._walk.hidden = number
 
     def find(self, written: Written, *, recursive: bool, may_match_nothing: bool) -> list[str]:
-        """Return the files that one path of the spec stands for; SpecError when it names nothing."""
+        """Return the files that one path of the spec names; SpecError if it names nothing."""
         walk = self._walk
         literal = may_be_literal(written.pattern) and self._exists(written)
         path = os.path.normpath(self._below(written.absolute))
@@ -62,7 +62,7 @@ class FolderLook:
         return [f"{self._prefix}{file}" for file in files]
 
     def is_glob(self, written: Written) -> bool:
-        """Say whether a path is a glob, and nothing is called so."""
+        """Say whether a path is a glob, and not also an existing name."""
         return not self._exists(written) and not is_plain(written.pattern)
 
     def _exists(self, written: Written) -> bool:
@@ -73,7 +73,7 @@ class FolderLook:
 
 
 def normalised(path: str) -> str:
-    """Take `.` and `..` out of the text, up to where braces begin: inside `{a,b/../c}` they are no segments."""
+    """Resolve `.` and `..` in the text, up to where braces begin: inside `{a,b/../c}` they are no segments."""
     if "{" not in path:
         return os.path.normpath(path)
     before, slash, after = path[: path.index("{")].rpartition("/")

@@ -1,4 +1,4 @@
-"""Hadoop's globs, one path segment at a time: `*`, `?`, `[ab]`, `[a-c]`, `[^a]`, `[!a]`, `{a,b/c}`, `\\` to escape.
+"""Translates Hadoop's globs, one path segment at a time: `*`, `?`, `[ab]`, `[a-c]`, `[^a]`, `[!a]`, `{a,b/c}`, `\\` to escape.
 
 Pure text; file_tree.py matches it against the disk. `**` means no more than `*` in Hadoop, so it is refused.
 """
@@ -23,12 +23,12 @@ def first_segment(pattern: str) -> tuple[str, str]:
 
 
 def is_plain(segment: str) -> bool:
-    """Tell whether a segment has no character that is special in a glob."""
+    """Say whether a segment has no character that is special in a glob."""
     return _SPECIAL.isdisjoint(segment)
 
 
 def may_be_literal(segment: str) -> bool:
-    """Tell whether a segment may also be a name as it stands, as `a[1].jsonl` and `{a}.csv` are.
+    """Say whether a segment may also be a literal name, as `a[1].jsonl` and `{a}.csv` are.
 
     `*` and `?` match themselves, so reading them as a glob never misses the file of that very name.
     """
@@ -36,7 +36,7 @@ def may_be_literal(segment: str) -> bool:
 
 
 def alternatives(segment: str) -> list[str]:
-    """Expand the first `{…}` group: `a{b,c/d}` gives `ab` and `ac/d`; a segment without one comes back alone."""
+    """Expand the first `{…}` group: `a{b,c/d}` gives `ab` and `ac/d`; a segment without one is returned alone."""
     start, cuts = -1, list[int]()
     for position, character, depth in _scan(segment):
         if character == "{" and depth == 1 and start < 0:
@@ -71,7 +71,7 @@ def to_regex(segment: str) -> re.Pattern[str]:
 
 
 def _scan(text: str) -> Iterator[tuple[int, str, int]]:
-    """Give (position, character, depth of braces behind it) for every character that is not escaped."""
+    """Yield (position, character, brace depth after it) for every character that is not escaped."""
     depth, escaped = 0, False
     for position, character in enumerate(text):
         if escaped or character == "\\":
@@ -82,7 +82,7 @@ def _scan(text: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _translate(segment: str, position: int) -> tuple[str, int]:
-    """Translate what stands at `position`: (regular expression, position behind it)."""
+    """Translate the pattern at `position`: (regular expression, position after it)."""
     character = segment[position]
     if character == "*":
         return ".*", position + 1

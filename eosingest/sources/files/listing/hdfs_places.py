@@ -1,4 +1,4 @@
-"""HDFS as it is listed (`places.Places`): folder by folder over WebHDFS, without a JVM.
+"""Lists files of HDFS (`places.Places`): folder by folder over WebHDFS, without a JVM.
 
 hdfs://namenode:8020/orders/2026-*/*.jsonl ─▶ LISTSTATUS_BATCH of each folder (file_tree.py) ─▶ paths, lengths, ids of files
 """
@@ -35,13 +35,13 @@ from eosingest.sources.files.storage.schemes import HDFS_URI, below, store_of
 from eosingest.sources.files.storage.webhdfs import BeingWrittenError
 
 _AT_A_TIME = 16
-_ASKED_AHEAD = 64  # files whose checksums are asked for, or there, before they are wanted
+_ASKED_AHEAD = 64  # files whose checksums are requested, or received, before they are needed
 _VIRTUAL = re.compile(r"[/{,]\.(?:snapshot|reserved)(?:[/},]|$)")
 _ASKED_ONE_BY_ONE = 16  # files of one folder; of more, the folder is listed
 
 
 def storage_of(paths: Iterable[str], endpoint: str | None) -> HdfsStorage:
-    """Return how the name node of such paths is reached: at `endpoint`, else where the site has it (hadoop_site.py).
+    """Return the storage of the name node of such paths: at `endpoint`, else as the site configures it (hadoop_site.py).
 
     `endpoint` may name several, with commas between them. The user is the one of Hadoop's clients: HADOOP_USER_NAME, else that
     of this process.
@@ -63,9 +63,9 @@ class HdfsPlaces(StorePlaces):
         self._ahead: _Ahead | None = None
 
     def parse(self, text: str) -> Written:
-        """Take a path apart. Nothing in it is decoded; `.` and `..` are taken out of the text.
+        """Parse a path. Nothing in it is decoded; `.` and `..` are resolved in the text.
 
-        Raises SpecError for a path that is not of HDFS, names no name node, or another one than the paths before it.
+        Raises SpecError for a path not of HDFS, or virtual, and for no name node or another one than in earlier paths.
         """
         if HDFS_URI.match(text) is None:
             raise SpecError(
@@ -95,11 +95,11 @@ class HdfsPlaces(StorePlaces):
         return Written(text, f"hdfs://{authority}", "" if pattern == "." else pattern, relative=False)
 
     def look(self, check: Callable[[], None], *, glance: bool = False) -> HdfsLook:
-        """Begin a listing; a request for each folder, so never a `glance`."""
+        """Begin a listing. It sends a request for each folder, also for a `glance`."""
         return HdfsLook(self.storage, f"hdfs://{self._authority}", check)
 
     def version(self, file: SourceFile, known: Iterable[Version]) -> Version:
-        """Return length, id and checksum of a file; see `places.Places.version`. One that is `known` is not asked for again."""
+        """Return length, id and checksum of a file; see `places.Places.version`. That of a `known` version is not requested."""
         for version in known:
             if _is_as_listed(file, version):
                 return version
@@ -107,7 +107,7 @@ class HdfsPlaces(StorePlaces):
         return seen if checksum is None else {**seen, "checksum": checksum}
 
     def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
-        """Say whether a file is still what was recorded: by its id, else by the checksum that HDFS keeps of it."""
+        """Say whether a file is unchanged since it was recorded: by its id and time, else by the checksum of HDFS."""
         if not all(etags.is_of_object(version) and version.get("length") == file.length for version in recorded):
             return False
         others = {str(version.get("checksum", "")) for version in recorded if version.get("etag") != file.etag}
@@ -115,7 +115,7 @@ class HdfsPlaces(StorePlaces):
 
     @contextmanager
     def ahead(self, files: Iterable[tuple[SourceFile, Sequence[Version]]]) -> Iterator[None]:
-        """Ask for the checksums of several files at a time in the body; see `places.Places.ahead`."""
+        """Prefetch the checksums of several files at a time in the body; see `places.Places.ahead`."""
         unknown = (
             file
             for file, recorded in files
@@ -145,7 +145,7 @@ class HdfsPlaces(StorePlaces):
             ) from error
 
     def now(self, paths: builtins.list[str]) -> dict[str, Status]:
-        """Return what files are now, as far as they are there; folders of which many are asked for are listed."""
+        """Return the current status of files that exist. A folder with many of the files is listed."""
         by_folder: dict[str, builtins.list[str]] = defaultdict(builtins.list)
         for path in paths:
             by_folder[path.rpartition("/")[0]].append(path)
@@ -166,10 +166,10 @@ class HdfsPlaces(StorePlaces):
 
 
 class _Ahead:
-    """Checksums of `files` that are asked for before somebody wants them, for a few files behind the one that is wanted."""
+    """Prefetches the checksums of `files`, for a few files after the needed one."""
 
     def __init__(self, storage: HdfsStorage, files: Iterator[SourceFile], threads: Threads) -> None:
-        """Ask for the first."""
+        """Request the first ones."""
         self._storage = storage
         self._files = files
         self._threads = threads
@@ -177,7 +177,7 @@ class _Ahead:
         self._go_on()
 
     def asked(self, file: SourceFile) -> Future[str | None] | None:
-        """Return what was asked of a file; None where nothing was. The last one may be wanted again, none before it."""
+        """Return the request for a file's checksum; None if there is none. The last one may be needed again, none before it."""
         if file not in self._asked:
             return None
         while next(iter(self._asked)) != file:
@@ -191,7 +191,7 @@ class _Ahead:
 
 
 def _is_as_listed(file: SourceFile, version: Version) -> bool:
-    """Say whether the listing alone tells that a file is of a version."""
+    """Say whether the listing alone shows that a file has a version."""
     seen = etags.version_of(file)
     return {name: version.get(name) for name in seen} == seen
 
@@ -207,13 +207,13 @@ class HdfsLook(FolderLook):
         )
 
     def status(self, path: str) -> Status | None:
-        """Return what the listing told of a file."""
+        """Return the listed status of a file."""
         return self._tree.status(path)
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """What a folder holds (`walk.Entry`)."""
+    """An entry of a folder (`file_tree.Entry`)."""
 
     name: str
     path: str
@@ -224,18 +224,18 @@ class _Entry:
 
 
 class HdfsTree:
-    """Folders of HDFS (a `walk.Tree`), by paths without `prefix` (hdfs://name). What it was told once is not asked again."""
+    """Folders of HDFS (a `file_tree.Tree`), by paths without `prefix` (hdfs://name). A known status is not requested again."""
 
     def __init__(self, storage: HdfsStorage, prefix: str, check: Callable[[], None] = never) -> None:
-        """Ask for nothing yet."""
+        """Send no request yet."""
         self._storage = storage
         self._prefix = prefix
         self._check = check
         self._files: dict[str, Status] = {}
-        self._folders: dict[str, bool] = {}  # of what was asked for: whether it is a folder
+        self._folders: dict[str, bool] = {}  # of known paths: whether it is a folder
 
     def entries(self, folder: str) -> list[_Entry]:
-        """Return what a folder holds."""
+        """Return the entries of a folder."""
         folder = os.path.normpath(folder)
         path = f"{self._prefix}{folder}"
         try:
@@ -249,11 +249,11 @@ class HdfsTree:
         return [self._entry(folder, each) for each in found]
 
     def exists(self, path: str) -> bool:
-        """Say whether a file or a folder is there."""
+        """Say whether a path is a file or a folder."""
         return self.is_folder(path) or os.path.normpath(path) in self._files
 
     def is_folder(self, path: str) -> bool:
-        """Say whether a folder is there."""
+        """Say whether a path is a folder."""
         path = os.path.normpath(path)
         if path not in self._folders and path not in self._files:
             self._folders[path] = False
@@ -270,7 +270,7 @@ class HdfsTree:
         return folder
 
     def status(self, path: str) -> Status | None:
-        """Return what it was told of a file `hdfs://…`; None where it was told of none."""
+        """Return the known status of a file `hdfs://…`; None if there is none."""
         return self._files.get(path.removeprefix(self._prefix))
 
     def _entry(self, folder: str, found: Mapping[str, Any]) -> _Entry:

@@ -1,7 +1,7 @@
-"""Which objects a path of the spec stands for, told from their keys alone: the rules of local files, for names without folders.
+"""Resolves a path of the spec to objects by their keys alone: by the rules of local files, for names without folders.
 
-Between the listing of a bucket (s3_places.py) and the source. A key is cut at each `/`; what stands before one counts as a
-folder. Keys keep every character: `//`, `.` and `..` are names like others here.
+Used by the listing of a bucket (s3_places.py). A key is cut at each `/`; the text before one counts as a folder. Keys keep
+every character: `//`, `.` and `..` are names like others here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SPECIAL = re.compile(r"[\\*?\[{]")
 
 @dataclass
 class Chosen:
-    """What a pattern names: keys of `files`; how many names were `hidden`, and lie `too_deep` in plain folders.
+    """The result for a pattern: keys of `files`; how many names were `hidden`, and are `too_deep` in plain folders.
 
     `matched`: something was named, a folder or a file, hidden or not.
     """
@@ -30,12 +30,12 @@ class Chosen:
 
 
 def plain_beginning(pattern: str) -> str:
-    """Return the text before the first character of a pattern that is special in a glob: every key it names begins so."""
+    """Return the text of a pattern before its first glob character: every key that it names begins with it."""
     return _SPECIAL.split(pattern, maxsplit=1)[0]
 
 
 def is_literal(pattern: str, keys: Iterable[str]) -> bool:
-    """Say whether a pattern is a key, or the folder of one, as it stands: then it is no glob."""
+    """Say whether a pattern is literally a key, or the folder of one: then it is no glob."""
     return (
         pattern != ""
         and globs.may_be_literal(pattern)
@@ -44,7 +44,7 @@ def is_literal(pattern: str, keys: Iterable[str]) -> bool:
 
 
 def choose(pattern: str, keys: Sequence[str], *, recursive: bool) -> Chosen:
-    """Return the keys that a pattern stands for; "" is the whole bucket. A folder stands for its files, as locally."""
+    """Return the keys that a pattern names; "" names the whole bucket. A folder names its files, as locally."""
     chosen, folders = Chosen(), dict[str, list[str]]()
     literal = is_literal(pattern, keys)
     for one in [pattern] if literal else _expanded(pattern):
@@ -68,12 +68,12 @@ class _Segment:
         return name == self._text if self._regex is None else self._regex.fullmatch(name) is not None
 
     def enters(self, folder: str) -> bool:
-        """Say whether a folder is meant: a hidden one only where the segment begins with its `_` or `.`."""
+        """Say whether a folder is meant: a hidden one only if the segment begins with its `_` or `.`."""
         return not is_hidden(folder) or folder[0] == self._text[:1]
 
 
 def _expanded(pattern: str) -> Iterator[str]:
-    """Yield a pattern's alternatives, none of which has braces any more."""
+    """Yield a pattern's alternatives, which have no braces."""
     found = globs.alternatives(pattern)
     if found == [pattern]:
         yield pattern
@@ -83,7 +83,7 @@ def _expanded(pattern: str) -> Iterator[str]:
 
 
 def _sort_in(key: str, segments: Sequence[_Segment], chosen: Chosen, folders: dict[str, list[str]]) -> None:
-    """Add a key to the files, or to those of a folder, where the segments name it."""
+    """Add a key to the files, or to those of a folder, if the segments name it."""
     names = key.split("/", len(segments))
     if len(names) < len(segments) or not all(map(_Segment.matches, segments, names)):
         return
@@ -100,7 +100,7 @@ def _sort_in(key: str, segments: Sequence[_Segment], chosen: Chosen, folders: di
 
 
 def _take_folder(prefix: int, keys: Sequence[str], chosen: Chosen, *, recursive: bool) -> None:
-    """Add the files of a folder: its own, or those of all its folders where they are `k=v` or all are wanted."""
+    """Add the files of a folder: its direct ones, or those of all its folders if they are `k=v` or all are wanted."""
     shown = [key for key in keys if not any(name and is_hidden(name) for name in key[prefix:].split("/"))]
     chosen.hidden += len(keys) - len(shown)
     if recursive or any("=" in key[prefix:].rpartition("/")[0] for key in shown):

@@ -1,4 +1,4 @@
-"""The local file system as it is listed (`places.Places`): paths and `file:` URIs, found as Spark finds them (file_tree.py)."""
+"""Lists the local file system (`places.Places`): paths and `file:` URIs, found as Spark finds them (file_tree.py)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
 
 
 class LocalPlaces:
-    """The local disk as it is listed (`places.Places`)."""
+    """The local disk, as the source of files lists it (`places.Places`)."""
 
     storage = LOCAL
 
@@ -37,7 +37,7 @@ class LocalPlaces:
         self._fingerprints = Fingerprints(self._fingerprint)
 
     def parse(self, text: str) -> Written:
-        """Take a path apart. `.` and `..` are taken out of the text, as Hadoop does it, not resolved on the disk.
+        """Parse a path. `.` and `..` are resolved in the text, as Hadoop does it, not on the disk.
 
         Raises SpecError for a path that no local disk has (another URI scheme, a zero byte).
         """
@@ -57,7 +57,7 @@ class LocalPlaces:
         return Written(text, folder, "" if pattern == "." else pattern, relative)
 
     def look(self, check: Callable[[], None], *, glance: bool = False) -> LocalLook:
-        """Begin a listing; a second for 100,000 files, so never a `glance`."""
+        """Begin a listing. It takes a second for 100,000 files, also for a `glance`."""
         return LocalLook(check)
 
     def joined(self, base: str, name: str) -> str:
@@ -65,11 +65,11 @@ class LocalPlaces:
         return os.path.normpath(os.path.join(base, name))
 
     def missing(self, paths: Iterable[str]) -> builtins.list[str]:
-        """Return those paths at which there is nothing, not even a link."""
+        """Return the paths at which nothing exists, not even a link."""
         return [path for path in paths if not exists(path)]
 
     def changed(self, files: Sequence[SourceFile]) -> builtins.list[SourceFile]:
-        """Return those whose length or modification time differ now, or that are gone."""
+        """Return the files whose length or modification time differs now, or that are gone."""
         return [file for file in files if not is_as_listed_now(file)]
 
     def version(self, file: SourceFile, known: Iterable[Version]) -> Version:
@@ -77,17 +77,17 @@ class LocalPlaces:
         return self._fingerprints.version(file, known)
 
     def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
-        """Say whether the file is still what was recorded; see `Fingerprints.unchanged`."""
+        """Say whether the file is unchanged since it was recorded; see `Fingerprints.unchanged`."""
         if any(map(etags.is_of_object, recorded)):
-            return False  # it was moved to this disk from elsewhere: nothing proves it equal
+            return False  # it was moved here from a store: nothing proves it equal
         return self._fingerprints.unchanged(file, recorded)
 
     def ahead(self, files: Iterable[tuple[SourceFile, Sequence[Version]]]) -> AbstractContextManager[None]:
-        """Read nothing ahead."""
+        """Prefetch nothing."""
         return nullcontext()
 
     def _fingerprint(self, file: SourceFile) -> Fingerprint:
-        """Hash the content; see `fingerprint_file` for what of it, and for the errors."""
+        """Hash the content; `fingerprint_file` defines the hashed part, and the errors."""
         self._check()
         return fingerprint_file(file)
 
@@ -104,7 +104,7 @@ class LocalLook(FolderLook):
         )
 
     def status(self, path: str) -> Status | None:
-        """Return what a file is now; None when it was deleted since its folder was read."""
+        """Return the current status of a file; None if it was deleted since its folder was read."""
         check_readable_name(path)
         try:
             status = os.stat(path)
@@ -122,7 +122,7 @@ class LocalLook(FolderLook):
 
 
 def _local_part(uri: str) -> str:
-    """Return the path of a `file:` URI. Nothing in it is decoded: Hadoop takes `%20` for these three characters."""
+    """Return the path of a `file:` URI. Nothing in it is decoded: Hadoop takes `%20` literally."""
     rest = uri.partition(":")[2]
     if not rest.startswith("//"):
         return rest

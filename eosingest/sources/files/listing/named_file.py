@@ -1,4 +1,4 @@
-"""One file of a store as a data file that somebody names, for `init --from`: with what sniff/ uses of pathlib's interface."""
+"""Opens one named file of a store for `init --from`, with the part of pathlib's interface that sniff/ uses."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from eosingest.sources.files.storage.schemes import HDFS_URI, S3_URI
 def data_file(text: str) -> Path | NamedFile:
     """Return a file by its path, an object by `s3://…`, or a file of HDFS by `hdfs://…`.
 
-    A bucket is asked for as the SDK finds store and credentials, a name node as the site has it (hadoop_site.py). Raises what a
-    listing raises where the store refuses or does not answer, SpecError for a path of HDFS without a name node, and
+    The SDK finds the bucket's store and credentials, the site's configuration the name node (hadoop_site.py). Raises the
+    errors of a listing if the store refuses or does not answer, SpecError for a path of HDFS without a name node, and
     FatalError for a local name that Spark cannot open.
     """
     if (scheme := S3_URI.match(text)) is not None:
@@ -36,7 +36,7 @@ def data_file(text: str) -> Path | NamedFile:
 
 
 class NamedFile:
-    """A file of a store (a `port.Stored`); `status` None: there is none."""
+    """A file of a store (a `port.Stored`); `status` None: it does not exist."""
 
     def __init__(self, storage: Storage, path: str, status: Status | None, *, is_folder: bool = False) -> None:
         self._is_folder = is_folder or path.endswith("/")
@@ -52,13 +52,13 @@ class NamedFile:
         return self.path
 
     def exists(self) -> bool:
-        """Say whether it is there."""
+        """Say whether it exists."""
         return self._status is not None or self._is_folder
 
     def is_dir(self) -> bool:
-        """Say whether it stands for a folder."""
+        """Say whether it is a folder."""
         return self._is_folder
 
     def open(self, mode: str = "rb") -> BufferedReader:
-        """Open it to be read, as it was when it was asked for."""
+        """Open it for reading, as it was when its status was read."""
         return self._storage.open(self)

@@ -1,6 +1,6 @@
-"""File names between Python, Hadoop and Spark: which are hidden, which cannot be read, how each of them spells a path.
+"""Maps file names between Python, Hadoop and Spark: which are hidden, which cannot be read, how each of them spells a path.
 
-All rules were measured against Spark 4.0.5 on local files; tests/integration/test_spark_splits.py holds them to it.
+All rules were measured against Spark 4.0.5 on local files; tests/integration/test_spark_splits.py checks them.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from eosingest.sources.files.storage.schemes import are_in_hdfs, below, store_of
 
 _OBJECT = "s3://"
 _GLOB_CHARACTERS = re.compile(r"([\\{}\[\]*?^])")
-# What java.net.URI quotes in a path: ASCII outside its legal set, and beyond ASCII only control and space characters.
+# Characters that java.net.URI quotes in a path: ASCII outside its legal set, and beyond ASCII only control and space.
 _QUOTED_IN_URI = re.compile(
     r"[^A-Za-z0-9_.!~*'():@&=+$,;/\-\u0080-\U0010ffff]|[\u0080-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 )
 
 
 def is_hidden(name: str) -> bool:
-    """Tell whether Spark leaves out a file of this name, also where it is named one by one, or a folder in a tree.
+    """Say whether Spark leaves out a file of this name, also if it is named explicitly, or a folder in a tree.
 
-    Spark does look into folders that begin with `_metadata` or `_common_metadata`, for Parquet; no data lies there.
+    Spark does enter folders that begin with `_metadata` or `_common_metadata`, for Parquet; they hold no data.
     """
     return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
 
@@ -30,16 +30,16 @@ def is_hidden(name: str) -> bool:
 def escape_for_spark(path: str) -> str:
     """Escape the characters that Spark would read as a glob, so that an explicit path means that one file.
 
-    For paths to read only: `basePath` is not globbed and must be given as it is.
+    For paths to read only: `basePath` is not globbed and must be given unescaped.
     """
     return _GLOB_CHARACTERS.sub(r"\\\1", path)
 
 
 def metadata_file_path(path: str) -> str:
-    """Return a file's path as Spark's `_metadata.file_path` spells it, half URL-encoded: `file:/sp%20ace/ü`, `s3a://bucket/key`,
-    `hdfs://name/path`.
+    """Return a file's path as Spark's `_metadata.file_path` spells it, half URL-encoded: `file:/sp%20ace/ü`,
+    `s3a://bucket/key`, `hdfs://name/path`.
 
-    `PartitionedFile` in a physical plan, and `input_file_name()`, spell it the same but for `file:///` in front of a local one.
+    `PartitionedFile` in a physical plan, and `input_file_name()`, spell it the same except for `file:///` of a local one.
     """
     if path.startswith(_OBJECT):
         return "s3a://" + _QUOTED_IN_URI.sub(_quote, path.removeprefix(_OBJECT))
@@ -61,7 +61,7 @@ def check_hadoop_key(path: str) -> None:
 def check_readable_name(path: str) -> None:
     """Raise FatalError for an absolute path that Spark cannot be given: not UTF-8, or with a `:` where Hadoop fails.
 
-    Hadoop takes a `:` in a folder, but not in the file's name, and not where it must look the path up as a glob.
+    Hadoop takes a `:` in a folder, but not in the file's name, and not if it must look up the path as a glob.
     """
     try:
         path.encode()

@@ -1,4 +1,4 @@
-"""Hive-style trees: which `column=value` folders a file's name holds, and whether all files agree about them.
+"""Reads the `column=value` folders of Hive-style trees from file names, and checks that all files agree about them.
 
 Spark silently drops the rows of files whose folders do not fit those of the others, so such a tree is refused here.
 """
@@ -17,21 +17,21 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class _Layout:
-    """What the folders of one file say: the folder above the first `k=v`, and the columns in order, in lower case."""
+    """The layout of one file's folders: the folder above the first `k=v`, and the ordered columns, in lower case."""
 
     base: str | None
     columns: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Return it in the words of an error message."""
+        """Return its text in an error message."""
         return f"columns {', '.join(self.columns)} below {self.base}" if self.columns else "no column=value folder"
 
 
 def partition_base(files: Iterable[SourceFile], *, recursive: bool) -> str | None:
     """Return the folder above the first `k=v` folder, common to all files: the reader's `basePath`; None without one.
 
-    Only folders in the file's identity count, so that the same names give the same columns wherever the data lies. Where
-    they are read `recursive`, no folder gives a column. Raises SpecError when the files do not share one layout.
+    Only folders in the file's identity count, so that the same names give the same columns in every location. With
+    `recursive`, no folder gives a column. Raises SpecError if the files do not share one layout.
     """
     if recursive:
         return None
@@ -55,7 +55,7 @@ def partition_columns(files: Iterable[SourceFile], *, recursive: bool = False) -
 
 
 def partition_values(files: Iterable[SourceFile]) -> dict[str, set[str]]:
-    """Return the values of the tree's `k=v` folders as Spark decodes them, by column in lower case; not those for null."""
+    """Return the values of the tree's `k=v` folders as Spark decodes them, by column in lower case; without those for null."""
     found: dict[str, set[str]] = {}
     for folder in {file.name.rpartition("/")[0] for file in files}:
         for column, marked, value in (segment.partition("=") for segment in folder.split("/")):
@@ -65,13 +65,13 @@ def partition_values(files: Iterable[SourceFile]) -> dict[str, set[str]]:
 
 
 def folder_values(file: SourceFile) -> dict[str, str | None]:
-    """Return what the `k=v` folders of one file say, the columns as written and in order; None for null."""
+    """Return the values of one file's `k=v` folders, ordered, the columns as written; None for null."""
     pairs = [segment.partition("=") for segment in file.name.split("/")[:-1] if "=" in segment]
     return {column: None if value == _NULL else unquote(value) for column, _, value in pairs}
 
 
 def folder_names(files: Iterable[SourceFile]) -> list[str]:
-    """Return the columns of the files' folders as written. Raises SpecError where they are not written alike."""
+    """Return the columns of the files' folders as written. Raises SpecError if one column has two spellings."""
     spelled: dict[str, str] = {}
     for file in files:
         for name in folder_values(file):
@@ -86,7 +86,7 @@ def folder_names(files: Iterable[SourceFile]) -> list[str]:
 
 
 def _layout(name: str, path: str) -> _Layout:
-    """Read the folders of one file; `name` is the end of `path`, or is relative with `..` in front of such an end."""
+    """Parse the folders of one file; `name` is the end of `path`, or is relative with `..` in front of such an end."""
     segments = name.split("/")
     marked = [index for index, segment in enumerate(segments) if "=" in segment]
     if not marked:

@@ -1,4 +1,4 @@
-"""What the driver asks of a storage of files: to find files, to tell their versions, and whether they are as they were listed.
+"""Defines how the driver uses a storage of files: finds files, determines their versions, and compares them with the listing.
 
     path of the spec ─▶ Places.parse ─▶ Look.find, Look.status ─▶ SourceFile ─▶ Places.version
 
@@ -45,13 +45,13 @@ class Look(Protocol):
     partial: bool
 
     def find(self, written: Written, *, recursive: bool, may_match_nothing: bool) -> list[str]:
-        """Return the files that a path of the spec stands for. Raises SpecError when it names nothing."""
+        """Return the files that a path of the spec names. Raises SpecError if it names nothing."""
 
     def is_glob(self, written: Written) -> bool:
-        """Say whether a path is a glob, and nothing is called so."""
+        """Say whether a path is a glob, and not also an existing name."""
 
     def status(self, path: str) -> Status | None:
-        """Return what a found file is now; None when it was deleted meanwhile. Raises FatalError where it cannot be read."""
+        """Return the current status of a found file; None if it was deleted. Raises FatalError if it cannot be read."""
 
 
 class Places(Protocol):
@@ -59,51 +59,51 @@ class Places(Protocol):
 
     @property
     def storage(self) -> Storage:
-        """What opens its files."""
+        """The storage that opens its files."""
 
     def parse(self, text: str) -> Written:
-        """Take a path of the spec apart. Raises SpecError for one of another storage."""
+        """Parse a path of the spec. Raises SpecError for one of another storage."""
 
     def look(self, check: Callable[[], None], *, glance: bool = False) -> Look:
-        """Begin a listing. `check` is called in between, and raises to end it. `glance`: the beginning is enough."""
+        """Begin a listing. `check` is called meanwhile, and raises to end it. `glance`: the beginning is enough."""
 
     @property
     def base(self) -> str:
-        """What names of files are relative to where no `root` is given."""
+        """The base of file names if no `root` is given."""
 
     def joined(self, base: str, name: str) -> str:
         """Return the path of the file that has a name below `base`."""
 
     def missing(self, paths: Iterable[str]) -> builtins.list[str]:
-        """Return those paths at which there is nothing."""
+        """Return the paths at which nothing exists."""
 
     def changed(self, files: Sequence[SourceFile]) -> builtins.list[SourceFile]:
-        """Return those files that are not as they were listed, as far as a listing tells."""
+        """Return the files that have changed since they were listed, as far as a listing shows."""
 
     def version(self, file: SourceFile, known: Iterable[Version]) -> Version:
-        """Return a listed file's version, as offset records keep it; `known` are those that they have.
+        """Return a listed file's version, as offset records keep it; `known` are the versions that they have.
 
-        Raises ChangedError where the file changed since it was listed, FatalError where it cannot be read.
+        Raises ChangedError if the file changed since it was listed, FatalError if it cannot be read.
         """
 
     def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
         """Say whether a file has the content of all recorded versions. Raises as `version` does."""
 
     def ahead(self, files: Iterable[tuple[SourceFile, Sequence[Version]]]) -> AbstractContextManager[None]:
-        """Be told of which files `unchanged` and `version` are asked in the body, in order, each with its recorded versions."""
+        """Prefetch for `unchanged` and `version` in the body, called in this order; each file has its recorded versions."""
 
 
 class StorePlaces:
-    """What places of stores (`Places`) have in common: names are paths, and `now` tells what files are."""
+    """The common part of stores (`Places`): names are paths, and `now` returns the status of files."""
 
     base = ""
 
     def now(self, paths: builtins.list[str]) -> dict[str, Status]:
-        """Return what files are now, as far as they are there."""
+        """Return the current status of files that exist."""
         raise NotImplementedError
 
     def ahead(self, files: Iterable[tuple[SourceFile, Sequence[Version]]]) -> AbstractContextManager[None]:
-        """Ask for nothing ahead."""
+        """Prefetch nothing."""
         return nullcontext()
 
     def joined(self, base: str, name: str) -> str:
@@ -111,25 +111,25 @@ class StorePlaces:
         return f"{base.rstrip('/')}/{name}" if base else name
 
     def missing(self, paths: Iterable[str]) -> builtins.list[str]:
-        """Return those paths at which there is no file."""
+        """Return the paths at which no file exists."""
         wanted = builtins.list(paths)
         there = self.now(wanted)
         return [path for path in wanted if path not in there]
 
     def changed(self, files: Sequence[SourceFile]) -> builtins.list[SourceFile]:
-        """Return those files that have another length or ETag now, or that are gone."""
+        """Return the files that have another length or ETag now, or that are gone."""
         there = self.now([file.path for file in files])
         return [file for file in files if (found := there.get(file.path)) is None or not found.is_of(file)]
 
 
 def waited(ask: Callable[[], _Answer], check: Callable[[], None]) -> _Answer:
-    """Ask a store in another thread, so that `check` can end the wait. An UnreachableError becomes the run's TemporaryError."""
+    """Query a store in another thread, so that `check` can end the wait. An UnreachableError becomes a TemporaryError."""
     check()
     return answered(begin(ask, "store"), check)
 
 
 def answered(asked: Future[_Answer], check: Callable[[], None]) -> _Answer:
-    """Return or raise what a store answers another thread, as `waited` does."""
+    """Return or raise the answer of a store to another thread, as `waited` does."""
     try:
         return result_of(asked, check)
     except UnreachableError as error:
@@ -146,14 +146,14 @@ def names_hidden(written: Written) -> SpecError:
 
 
 def not_found(written: Written, hint: str) -> SpecError:
-    """Return the error for a path at which there is nothing."""
+    """Return the error for a path at which nothing exists."""
     return SpecError(
         f"'{written.text}' names no file or folder; looked for {written.absolute}.", code="path-not-found", hint=hint
     )
 
 
 def only_deeper(written: Written) -> SpecError:
-    """Return the error for a folder all of whose files lie in folders of it."""
+    """Return the error for a folder that has files only in its subfolders."""
     return SpecError(
         f"'{written.text}' holds no file itself, and of the folders in it only column=value ones are read.",
         code="path-not-found",

@@ -1,4 +1,4 @@
-"""Buckets as they are listed: by prefix, a thousand keys a request, without a JVM (`places.Places`).
+"""Lists buckets: by prefix, a thousand keys a request, without a JVM (`places.Places`).
 
 s3://bucket/orders/2026-*/*.jsonl ─▶ ListObjectsV2 with Prefix=orders/2026- ─▶ keys.py ─▶ paths, lengths, ETags
 """
@@ -33,9 +33,9 @@ class S3Places(StorePlaces):
         self._check = check
 
     def parse(self, text: str) -> Written:
-        """Take a path apart: `s3://` or `s3a://`, bucket, and a glob over keys. Nothing in it is decoded or normalised.
+        """Parse a path: `s3://` or `s3a://`, bucket, and a glob over keys. Nothing in it is decoded or normalised.
 
-        Raises SpecError for a path that is of no bucket.
+        Raises SpecError for a path that is not in a bucket.
         """
         scheme = S3_URI.match(text)
         if scheme is None:
@@ -50,20 +50,20 @@ class S3Places(StorePlaces):
         return Written(text, f"s3://{bucket}", pattern.removesuffix("/"), relative=False)
 
     def look(self, check: Callable[[], None], *, glance: bool = False) -> S3Look:
-        """Begin a listing; a `glance` is a request for each path."""
+        """Begin a listing; a `glance` reads one page for each path."""
         return S3Look(self.storage, check, glance=glance)
 
     def version(self, file: SourceFile, known: Iterable[Version]) -> Version:
-        """Return what the listing tells of an object."""
+        """Return the listed version of an object."""
         return etags.version_of(file)
 
     def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
-        """Say whether an object is still what was recorded; see `etags.unchanged`."""
+        """Say whether an object is unchanged since it was recorded; see `etags.unchanged`."""
         self._check()
         return all(map(etags.is_of_object, recorded)) and etags.unchanged(file, recorded, self._check)
 
     def now(self, paths: builtins.list[str]) -> dict[str, Status]:
-        """Return what objects are now, as far as they are there: asked one by one, or listed by the prefix of them all."""
+        """Return the current status of objects that exist: a few by a request each, many by listing their common prefix."""
         if len(paths) <= _ASKED_ONE_BY_ONE:
             found = {path: head(self.storage, path, self._check) for path in paths}
             return {path: status for path, status in found.items() if status is not None}
@@ -77,7 +77,7 @@ class S3Places(StorePlaces):
 
 
 class S3Look:
-    """One listing (`places.Look`). It keeps what objects are, so that a found one is not asked for again."""
+    """One listing (`places.Look`). It keeps the status of objects, so that a found one is not requested again."""
 
     def __init__(self, storage: S3Storage, check: Callable[[], None], *, glance: bool) -> None:
         self.hidden = 0
@@ -89,9 +89,9 @@ class S3Look:
         self._literal: dict[Written, bool] = {}
 
     def find(self, written: Written, *, recursive: bool, may_match_nothing: bool) -> list[str]:
-        """Return the paths of the objects that a path of the spec stands for; SpecError when it names nothing.
+        """Return the paths of the objects that a path of the spec names; SpecError if it names nothing.
 
-        Raises FatalError where the store refuses, TemporaryError where it does not answer.
+        Raises FatalError if the store refuses, TemporaryError if it does not answer.
         """
         bucket = written.folder.removeprefix("s3://")
         listed = [parted(path)[1] for path in self._list(bucket, written)]
@@ -110,15 +110,15 @@ class S3Look:
         return files
 
     def is_glob(self, written: Written) -> bool:
-        """Say whether a path is a glob, and nothing is called so."""
+        """Say whether a path is a glob, and not also an existing name."""
         return not self._literal.get(written, False) and not is_plain(written.pattern)
 
     def status(self, path: str) -> Status | None:
-        """Return what the listing told of an object."""
+        """Return the listed status of an object."""
         return self._found[path]
 
     def _list(self, bucket: str, written: Written) -> list[str]:
-        """List what a path may name: a plain one itself and what is below it, a glob all that begins like it."""
+        """List the objects that a path may name: a plain one itself and all below it, a glob all with its prefix."""
         plain = is_plain(written.pattern)
         prefix = written.pattern if plain else keys.plain_beginning(written.pattern)
         found = dict[str, Status]()
@@ -142,7 +142,7 @@ class S3Look:
         self.partial = self.partial or not ended
 
     def _is_folder_marker(self, path: str) -> bool:
-        """Say whether an object stands for a folder; FatalError where it holds something, since no folder does."""
+        """Say whether an object is the marker of a folder; FatalError if it has content, since no folder has."""
         if not path.endswith("/"):
             return False
         if self._found[path].length:
@@ -165,8 +165,8 @@ def objects(
 ) -> Iterator[tuple[str, Status]]:
     """Yield path and status of each object whose key begins with `prefix`, of at most so many `pages`.
 
-    `check` is called while a request waits; `told` with whether that was all. Raises NotAsListedError where there is no such
-    bucket, FatalError where the store refuses, TemporaryError where it does not answer.
+    `check` is called while a request waits; `told` with whether these are all. Raises NotAsListedError if there is no such
+    bucket, FatalError if the store refuses, TemporaryError if it does not answer.
     """
     asked: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
 
@@ -193,7 +193,7 @@ def objects(
 
 
 def head(storage: S3Storage, path: str, check: Callable[[], None] = never) -> Status | None:
-    """Return what an object is now, None where it is not there. Raises as `objects` does."""
+    """Return the current status of an object, None if it does not exist. Raises as `objects` does."""
     bucket, key = parted(path)
 
     def ask() -> Any:

@@ -1,4 +1,4 @@
-"""A file as an item of its source: what the listing knows of it, and the words for files in messages."""
+"""Defines a file as an item of its source: its listed properties, and the words for files in messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SourceFile:
 
     `name` is its identity: part of the keys of offset records, the same on every machine. `path` is the absolute path on this
     one. `length` is in bytes; `mtime_ms` in milliseconds since 1970, as in Spark's `_metadata`. `splittable`: Spark cuts it.
-    `storage` opens it. `etag` is what a store calls its content, HDFS by id and time; "" of a local file.
+    `storage` opens it. `etag` is the store's name for its content, in HDFS id and time; "" if local.
     """
 
     name: str
@@ -46,7 +46,7 @@ class SourceFile:
 
     @property
     def seen(self) -> tuple[Json, ...]:
-        """The length and the modification time; of a store the length and the ETag."""
+        """The length and the modification time; in a store the length and the ETag."""
         return (self.length, self.etag or self.mtime_ms)
 
 
@@ -57,7 +57,7 @@ def as_file(item: Item) -> SourceFile:
 
 
 def left_out(empty: Sequence[str], too_young: Sequence[str], hidden: int) -> tuple[LeftOut, ...]:
-    """Say what a listing left out: files of zero bytes, those that may still be written, names that Spark hides."""
+    """Return what a listing left out: files of zero bytes, those that may still be written, names that Spark hides."""
     are = "1 file is" if len(too_young) == 1 else f"{len(too_young):,} files are"
     young = f"{are} younger than source.min_age: left for a later run" if too_young else ""
     return (

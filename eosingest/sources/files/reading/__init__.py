@@ -1,1 +1,1 @@
-"""How files are read, by Spark or by the tasks: loaded only when rows are needed."""
+"""Reads files, by Spark or by the tasks; loaded only when rows are needed."""

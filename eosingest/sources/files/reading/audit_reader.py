@@ -1,11 +1,11 @@
-"""Files of lines as an audit reads them without Spark's readers: by `lines.read_lines`.
+"""Reads files of lines for an audit without Spark's readers, with `lines.read_lines`.
 
-An audit of the source reads by another reader than the run did, where there is one: by rows.py (Spark), or by this module:
+An audit of the source uses another reader than the run did, if there is one: rows.py (Spark), or this module:
 
-- A run that sends lines as they are reads them in its tasks: the audit, by Spark. Only .zst of a window or frame that Spark
-  does not know, and .gz with zeros behind it, have no reader but the tasks'.
-- A run that has a .bz2 among its pending files reads all of them by Spark, and its receipts count rows: the audit reads
-  them here, .bz2 by Python's decoder.
+- A run that sends lines as they are reads them in its tasks; the audit, with Spark. Only .zst with a window or frame that Spark
+  does not support, and .gz followed by zeros, have no reader but the tasks'.
+- A run that has a .bz2 among its pending files reads all of them with Spark, and its receipts count rows; the audit reads them
+  here, .bz2 with Python's decoder.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _SCHEMA = f"{SPLIT} BIGINT, {CHECKSUM} BIGINT"
 
 
 def split_for_audit(context: Any, plan: Plan, slots: int, *, by_another_reader: bool) -> tuple[Plan, Plan]:
-    """Divide a plan of lines into what Spark reads, and what is read here; a file that neither can read goes to Spark.
+    """Divide a plan of lines into the parts that Spark reads and that are read here; Spark gets a file that neither can read.
 
-    Not `by_another_reader`: only what Spark cannot read is read here. `slots`: how many tasks run at a time.
+    Not `by_another_reader`: only files that Spark cannot read are read here. `slots`: how many tasks run at a time.
     """
     apart = _sent_by_spark(plan) if by_another_reader else set()
     compressed = [file for file in planned_files(plan) if is_compressed(file.path) and file.name not in apart]
@@ -54,9 +54,9 @@ def split_for_audit(context: Any, plan: Plan, slots: int, *, by_another_reader: 
 
 
 def _sent_by_spark(plan: Plan) -> set[str]:
-    """Name the files that Spark read in the run, as their receipts tell, and that can be read here.
+    """Return the names of files that Spark read in the run, by their receipts, and that can be read here.
 
-    A .bz2 of which not all splits are done cannot: only Spark knows where they begin.
+    A .bz2 file cannot unless all its splits are done: only Spark knows where its splits begin.
     """
     return {
         entry.item.name
@@ -83,7 +83,7 @@ def _read_by_lines_alone(files: Iterable[SourceFile]) -> Iterator[str]:
 
 def _read_by_spark(file: SourceFile) -> bool:
     try:
-        if codec_of(file.path) in ("gzip", "deflate"):  # the inspection leaves out what Hadoop reports itself
+        if codec_of(file.path) in ("gzip", "deflate"):  # the inspection skips damage that Hadoop reports itself
             with open(file.path, "rb") as opened:
                 for _ in pieces(opened, file.path):
                     pass
@@ -91,7 +91,7 @@ def _read_by_spark(file: SourceFile) -> bool:
         return inspect(file, "text", {}) is None
     except DamagedError:
         return False
-    except EosingestError:  # Spark says it in its own way
+    except EosingestError:  # Spark reports it
         return True
 
 
@@ -118,7 +118,7 @@ def _is_read_whole(file: SourceFile) -> bool:
 
 @dataclass(frozen=True)
 class _Hashes:
-    """Reads splits and hashes their lines, in a task. Pickled into the tasks."""
+    """Reads splits and hashes their lines, in a task. Pickled and sent to tasks."""
 
     splits: tuple[LineSplit, ...]
     separator: int | None
@@ -140,4 +140,4 @@ class _Hashes:
                     hashes = np.asarray(checksum.value_hashes(lines.values(self.separator)), np.int64)
                     yield pa.RecordBatch.from_arrays([pa.array(keys), pa.array(hashes)], names=[SPLIT, CHECKSUM])
         except DamagedError as damaged:
-            raise ValueError(f"[DAMAGED_FILE] {split.file.name}: {damaged}") from damaged  # told as Spark tells it
+            raise ValueError(f"[DAMAGED_FILE] {split.file.name}: {damaged}") from damaged  # like Spark's errors

@@ -1,7 +1,7 @@
-"""Avro: what each file's own header says its columns are.
+"""Reads the columns of Avro files from each file's own header.
 
-As columnar.py for Parquet and ORC: every pending file's header is read before a row is, and the JVM is asked once for each
-schema that is found. Spark itself would take the schema of one of the files, and drop columns that only others have.
+Like columnar.py for Parquet and ORC: every pending file's header is read before any row, and the JVM is called once for each
+schema found. Spark itself would use the schema of one of the files, and drop columns that only others have.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eosingest.sources.files.reading import lossy_values
 from eosingest.sources.files.reading.columnar import Footer, Unreadable
 from eosingest.spark.causes import innermost
 
-_IN_A_LONG = 18  # digits; Spark takes the last eight bytes of such a number, whatever stands before them
+_IN_A_LONG = 18  # digits; with no more of them, Spark reads only the last eight bytes of a decimal
 _BYTES_OF_A_LONG = 8
 _BEYOND_A_LONG = (
     "length(«value») > 8 AND NOT hex(«value») RLIKE '^(?:(?:00)+[0-7][0-9A-F]{15}|(?:FF)+[89A-F][0-9A-F]{15})$'"
@@ -32,8 +32,8 @@ _NO_ROW_SENT = "nothing of this run was sent"
 
 
 def read_headers(spark: SparkSession, files: Iterable[SourceFile]) -> list[Footer]:
-    """Return the schemas of the files. Raises FatalError that names a file which is not of the format, and says why;
-    ChangedError for one that has changed since it was listed.
+    """Return the schemas of the files. Raises FatalError that names a file which is not of the format, with the reason;
+    ChangedError if one has changed since it was listed.
     """
     groups: dict[str, list[SourceFile]] = {}
     for file in files:
@@ -74,7 +74,7 @@ def _column(jvm: Any, schema: Any) -> DataType | Unreadable:
 
 
 def merged(spark: SparkSession, headers: Sequence[Footer], *, case: bool) -> StructType:
-    """Return a schema with the columns of all files. Raises Py4JJavaError where two files have a column of other types."""
+    """Return a schema with the columns of all files. Raises Py4JJavaError if two files' types of a column do not merge."""
     jvm: Any = spark._jvm
     types = jvm.org.apache.spark.sql.types
     merge = getattr(getattr(types, "StructType$"), "MODULE$").merge
@@ -103,10 +103,10 @@ def _has_wide_decimals(kind: Any) -> bool:
 def refuse_beyond_type(
     headers: Iterable[Footer], wanted: Iterable[str], read: Callable[[Sequence[str], StructType], DataFrame]
 ) -> None:
-    """Raise FatalError for a decimal of up to 18 digits that is larger than its type: Spark would take its last eight bytes.
+    """Raise FatalError for a decimal of up to 18 digits that exceeds its type: Spark would use only its last eight bytes.
 
-    One pass for each schema that may have some. `wanted` are the columns that are read, in lower case; `read` reads the
-    named files.
+    Reads the files once per schema that may have such decimals. `wanted` are the columns that are read, in lower case; `read`
+    reads the named files.
     """
     for header in headers:
         if not header.beyond_type:

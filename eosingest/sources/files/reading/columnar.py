@@ -1,7 +1,7 @@
-"""Parquet and ORC: what each file's own footer says its columns are.
+"""Reads the columns of Parquet and ORC files from each file's own footer.
 
-Called before a row is read (data_schema.py). pyarrow reads the footer of every pending file; for each schema that it finds, the
-JVM is asked once for the types that Spark gives the columns.
+Called before any row is read (data_schema.py). pyarrow reads the footer of every pending file; the JVM is called once for each
+schema found, for the types that Spark gives the columns.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from eosingest.spark.causes import innermost
 
 _THREADS = 4
 _CPP = "ORC_CPP"
-NUMBERED = "_col"  # how columns are called in ORC files that old versions of Hive wrote
+NUMBERED = "_col"  # the prefix of column names in ORC files of old versions of Hive
 FORMAT_NAMES = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}
-# Codecs of Parquet that parquet-mr leaves to classes which pyspark does not bring along.
+# Codecs of Parquet that parquet-mr delegates to classes which pyspark does not contain.
 _CODEC_CLASSES = {"BROTLI": "org.apache.hadoop.io.compress.BrotliCodec", "LZO": "com.hadoop.compression.lzo.LzoCodec"}
 _GREGORIAN_FROM_DAY = -141_427  # 1582-10-15, in days since 1970
 _DAY_MS = 86_400_000
 _ORC_INSTANT = "timestamp with local time zone"
 # In a schema's JSON: types that Spark 4.0 does not have. Later versions do not read them, or only with a setting.
 _NEWER_TYPES = re.compile(r'"(?:type|elementType|keyType|valueType)":"(time|variant|geometry|geography)\b')
-# Types of Parquet that Spark has no counterpart for, by a word of their name, and the type as which Spark can read them.
+# Parquet types without a counterpart in Spark, by a part of their name, and the type as which Spark can read them.
 _STORED_AS: Mapping[str, DataType] = {
     "TIME(MILLIS": IntegerType(),
     "TIME(": LongType(),
@@ -52,7 +52,7 @@ _STORED_AS: Mapping[str, DataType] = {
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A type unknown to Spark: its name in the file's format (`words`), and what it is `stored` as, None if not known."""
+    """A type unknown to Spark: its name in the file's format (`words`), and the type that is `stored`, None if unknown."""
 
     words: str
     stored: DataType | None = None
@@ -68,18 +68,18 @@ class Footer:
     files: tuple[str, ...]
     columns: Mapping[str, DataType | Unreadable]
     positional: bool = False
-    packed: Mapping[str, str] = field(default_factory=dict)  # columns by a codec that this Spark does not have
+    packed: Mapping[str, str] = field(default_factory=dict)  # columns with a codec that this Spark does not have
     beyond_type: bool = False
 
     @property
     def example(self) -> str:
-        """Name a file, and say how many more are like it."""
+        """Name one file, and the number of others with this schema."""
         return listed(self.files, 1, rest=" (and {:,} more files)")
 
 
 @dataclass(frozen=True)
 class _Peek:
-    """What pyarrow tells of a file. `key` is equal for files of one schema.
+    """The properties of a file that pyarrow reads. `key` is equal for files of one schema.
 
     `packed` are pairs of a column and its codec, which Spark may not have; `cpp_times`: ORC's C++ library wrote the file, and
     it has dates or times.
@@ -91,8 +91,8 @@ class _Peek:
 
 
 def read_footers(spark: SparkSession, format: str, files: Iterable[SourceFile]) -> list[Footer]:
-    """Return the schemas of the files. Raises FatalError that names a file which is not of the format, and says why;
-    ChangedError for one that has changed since it was listed.
+    """Return the schemas of the files. Raises FatalError that names a file which is not of the format, with the reason;
+    ChangedError if one has changed since it was listed.
     """
     listed = list(files)
     peek = _peek_orc if format == "orc" else _peek_parquet
@@ -104,14 +104,14 @@ def read_footers(spark: SparkSession, format: str, files: Iterable[SourceFile]) 
 
 
 def _peek_parquet(file: SourceFile) -> _Peek:
-    """Look at a file's footer. Where pyarrow cannot say, the JVM is asked for this file alone."""
-    # Here and below: reading of other formats, and every worker, loads this module without a use for Arrow's readers.
+    """Read a file's footer. If pyarrow cannot, the JVM is called for this file alone."""
+    # Imported here and below: readers of other formats, and every worker, load this module without using Arrow's readers.
     from pyarrow import ArrowException, parquet
 
     with opened_to_check(file) as opened:
         try:
             metadata = parquet.read_metadata(opened)
-            schema = str(metadata.schema).split("\n", 1)[1]  # behind a line with an address in memory
+            schema = str(metadata.schema).split("\n", 1)[1]  # after a line with a memory address
         except UnreachableError:
             raise
         except (ArrowException, OSError, ValueError):
@@ -178,7 +178,7 @@ def _hadoop_path(spark: SparkSession, file: SourceFile) -> Any:
 
 
 def _from_java(java_type: Any) -> DataType:
-    """Return a type of the JVM. Raises ValueError if a part is of a type that only newer versions of Spark have."""
+    """Return a type of the JVM. Raises ValueError if a part has a type that only newer versions of Spark have."""
     text = java_type.json()
     if newer := _NEWER_TYPES.search(text):
         raise ValueError(newer[1])
@@ -197,7 +197,7 @@ def _parquet_columns(spark: SparkSession, file: SourceFile) -> dict[str, DataTyp
     converter = package.ParquetToSparkSchemaConverter(spark._jsparkSession.sessionState().conf())
     try:
         return _fields(_from_java(converter.convert(message)))
-    except Exception:  # one of the columns is of a type that Spark does not have: which?
+    except Exception:  # Spark has no type for one of the columns: convert each separately
         return _convert_each(jvm, converter, message)
 
 
@@ -255,7 +255,7 @@ def _fields(schema: DataType) -> dict[str, DataType | Unreadable]:
 def _refuse_old_dates(spark: SparkSession, files: Iterable[SourceFile]) -> None:
     """Raise FatalError for dates before 1582-10-15 in files of ORC's C++ library.
 
-    It counts days by today's calendar and does not say so in the file; the JVM's reader then counts by the Julian one.
+    It counts days by the Gregorian calendar without recording that in the file; the JVM's reader then assumes the Julian one.
     """
     for file in files:
         reader = _orc_reader(spark, file)
@@ -273,7 +273,7 @@ def _refuse_old_dates(spark: SparkSession, files: Iterable[SourceFile]) -> None:
 
 
 def _oldest_day(statistics: Any) -> int | None:
-    """Return the day of a column's least date or time, in days since 1970; None where it has none."""
+    """Return the day of a column's least date or time, in days since 1970; None if it has none."""
     kind = statistics.getClass().getSimpleName()
     if "Date" in kind:
         least = statistics.getMinimumLocalDate()

@@ -1,8 +1,8 @@
-"""Which columns the data of files has, and by which types it is read: the given schema, the pinned one, or an inferred one.
+"""Decides the columns and types with which files are read: those of the given schema, the pinned one, or an inferred one.
 
-Between the plan and rows.py, which adds what JSON and CSV need. Parquet, ORC and Avro say in each file what they hold, and
-every pending file is asked (columnar.py, avro_schema.py, exact_types.py). The columns of `k=v` folders are no data: Spark
-appends them, as strings where the schema does not say otherwise (spark/required_settings.py), so that their type never depends
+Between the plan and rows.py, which adds the specifics of JSON and CSV. Parquet, ORC and Avro store a schema in each file, and
+that of every pending file is read (columnar.py, avro_schema.py, exact_types.py). The columns of `k=v` folders are no data:
+Spark appends them, as strings unless the schema says otherwise (spark/required_settings.py), so that their type never depends
 on which folders are pending.
 """
 
@@ -29,10 +29,10 @@ _CASE = "spark.sql.caseSensitive"
 
 
 class Files:
-    """The pending files of one format, and what their footers say of their columns."""
+    """The pending files of one format, and the columns in their footers."""
 
     def __init__(self, spark: SparkSession, format: str, files: Sequence[SourceFile], folders: Sequence[str]) -> None:
-        """Read the footers of formats that have some. `folders` are the columns of the `k=v` folders, in lower case."""
+        """Read the footers, if the format has some. `folders` are the columns of the `k=v` folders, in lower case."""
         self._spark = spark
         self._format = format
         self._folders = folders
@@ -50,7 +50,7 @@ class Files:
     def infer(self, reader: SparkReader, files: Sequence[SourceFile], merge: bool) -> StructType:
         """Return the schema that Spark infers from all files, without the columns of folders. Raises FatalError.
 
-        `reader` must have no `basePath`. `merge`: of Parquet and ORC, merge the schemas of all files (`mergeSchema`).
+        `reader` must have no `basePath`. `merge`: merge the schemas of all Parquet or ORC files (`mergeSchema`).
         """
         if self._format in WITH_FOOTERS:
             refuse_unreadable(self.footers, self._format)
@@ -67,7 +67,7 @@ class Files:
     def _inferred(self, reader: SparkReader, files: Sequence[SourceFile]) -> StructType:
         """Infer the schema of JSON with case-sensitive names, and that of Avro from all files.
 
-        Else Spark's inference would take `a` and `A` for one, and drop one of them; of Avro it would take one file's schema.
+        Otherwise Spark's inference would merge `a` and `A`, and drop one of them; of Avro it would use one file's schema.
         """
         if self._format == "avro":
             return avro_schema.merged(self._spark, self.footers, case=self._case)
@@ -83,13 +83,13 @@ class Files:
         return inferred
 
     def check(self, schema: StructType, *, given: bool) -> None:
-        """Raise FatalError where a file's column would not be read exactly. `given`: the schema is not from these files."""
+        """Raise FatalError if a file's column would not be read exactly. `given`: the schema is not from these files."""
         if self.footers:
             data = StructType([field for field in schema.fields if field.name.lower() not in self._folders])
             refuse_misread(self.footers, data, self._format, given=given, case=self._case)
 
     def check_values(self, schema: StructType, read: Callable[[Sequence[SourceFile], StructType], DataFrame]) -> None:
-        """Raise FatalError where a column has a value that its type does not hold. `read` reads files."""
+        """Raise FatalError if a column has a value that its type does not hold. `read` reads files."""
         avro_schema.refuse_beyond_type(
             self.footers,
             {name.lower() for name in schema.names},
@@ -97,7 +97,7 @@ class Files:
         )
 
     def _refuse_folder_columns(self, columns: Iterable[str], who: str) -> None:
-        """Raise FatalError where the data has a folder's column: the folder's value would silently replace the data's."""
+        """Raise FatalError if the data has a folder's column: the folder's value would silently replace the data's."""
         twice = [name for name in columns if name.lower() in self._folders]
         if twice:
             raise FatalError(
@@ -108,7 +108,7 @@ class Files:
             )
 
     def _refuse_conflict(self) -> None:
-        """Raise FatalError that names two files, where a column of theirs has two types that Spark does not merge."""
+        """Raise FatalError that names two files, if a column has types in them that Spark does not merge."""
         seen: dict[str, list[tuple[Footer, DataType | Unreadable]]] = {}
         for footer in self.footers:
             for name, kind in footer.columns.items():
@@ -125,7 +125,7 @@ class Files:
 
 
 def _refuse_twins(kind: DataType) -> None:
-    """Raise FatalError for names that differ in case only, at whatever depth."""
+    """Raise FatalError for names that differ only in case, at any depth."""
     if isinstance(kind, ArrayType):
         _refuse_twins(kind.elementType)
     if not isinstance(kind, StructType):
@@ -144,7 +144,7 @@ def _refuse_twins(kind: DataType) -> None:
 
 
 def _mergeable(one: DataType | Unreadable, other: DataType | Unreadable) -> bool:
-    """Say whether Spark may merge the two: structs with other fields. Integers of two lengths it does not merge."""
+    """Say whether Spark may merge two types: structs with different fields. It does not merge integers of two lengths."""
     if not (isinstance(one, StructType) and isinstance(other, StructType)):
         return False
     kinds = {field.name: field.dataType for field in one.fields}

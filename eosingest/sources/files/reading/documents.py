@@ -1,7 +1,7 @@
 """Finds JSON documents (`multiLine`) with a value that is not of its column's type, and names it, before anything is sent.
 
-Between the given schema (rows.py) and the rows. Spark calls all rows of such a file bad, and does not say why; so each document
-is parsed once before, and the first one that does not fit is read again as text, to name the value.
+Between the given schema (rows.py) and the rows. Spark marks all rows of that file as bad, without a reason; so each document is
+first parsed once, and the first one that does not fit is read again as text, to name the value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Read = Callable[[StructType, Sequence[SourceFile]], DataFrame]
 
 
 def refuse_misfits(read: Read, schema: StructType, files: Sequence[SourceFile], folders: Iterable[str] = ()) -> None:
-    """Raise FatalError for a document with a value that its column does not take.
+    """Raise FatalError for a document with a value that does not fit its column's type.
 
     `read` reads files by a schema, in the mode PERMISSIVE; `folders` are the columns of `k=v` folders, in lower case.
     """
@@ -33,7 +33,7 @@ def refuse_misfits(read: Read, schema: StructType, files: Sequence[SourceFile], 
     if not fields:
         return
     told = read(StructType([*fields, StructField(CORRUPT, StringType())]), files)
-    # With all columns, since Spark parses only those that are selected. Of a bad row only its file is of use.
+    # With all columns, since Spark parses only those that are selected. Of a bad row only the file is used.
     names = [quote_name(field.name) for field in fields]
     rows = told.select(*names, CORRUPT, functions.expr("input_file_name()").alias(_FILE))
     found = rows.where(f"{CORRUPT} IS NOT NULL").drop(CORRUPT).limit(1).collect()
@@ -50,7 +50,7 @@ def refuse_misfits(read: Read, schema: StructType, files: Sequence[SourceFile], 
 
 
 def _misfit(read: Read, fields: Sequence[StructField], file: SourceFile) -> str:
-    """Return words for the first value of a document that is null by its type, but not as text."""
+    """Describe the first value of a document that is null by its type, but not as text."""
     texts = StructType([StructField(field.name, StringType()) for field in fields])
     names = [quote_name(field.name) for field in fields]
     typed = read(StructType(list(fields)), [file]).select(*names)

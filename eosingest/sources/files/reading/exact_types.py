@@ -1,9 +1,9 @@
-"""Whether a column of Parquet, ORC or Avro would be read exactly: compares the type that it is read as with the file's own.
+"""Checks that each column of Parquet, ORC and Avro is read exactly: compares the type to read it as with the file's own type.
 
-Between the footers (columnar.py, avro_schema.py) and the schema that is given, pinned or inferred (data_schema.py). Spark casts
-ORC to whatever type it is given, with nulls where a value does not fit, reads Parquet's 32-bit integers as shorter ones, as
-dates, and the other way round, and Avro's numbers as dates and times, all of it silently. Here a type other than the file's
-own must be one that holds every value of it.
+Between the footers (columnar.py, avro_schema.py) and the schema that is given, pinned or inferred (data_schema.py). Spark
+silently casts ORC to any given type, with nulls for values that do not fit; it reads Parquet's 32-bit integers as shorter ones,
+as dates, and the reverse, and Avro's numbers as dates and times. Here a type other than the file's own must hold every value of
+the file's own type.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _NANOS_AS_LONG = (
 
 
 def refuse_misread(footers: Sequence[Footer], schema: StructType, format: str, *, given: bool, case: bool) -> None:
-    """Raise FatalError where a column would be read as a type that does not hold all that its file's own type does.
+    """Raise FatalError if a column would be read as a type that does not hold all values of its file's own type.
 
-    `schema` is that of the data, without folder columns. `given`: it is from the spec, else it was inferred. `case`: names are
-    case-sensitive.
+    `schema` is that of the data, without folder columns. `given`: it is the spec's or pinned, else it was inferred. `case`:
+    names are case-sensitive.
     """
     for footer in footers:
         _refuse_packed(footer, schema, case)
@@ -63,7 +63,7 @@ def refuse_misread(footers: Sequence[Footer], schema: StructType, format: str, *
 
 
 def _refuse_packed(footer: Footer, schema: StructType, case: bool) -> None:
-    """Raise FatalError where a column that is read is compressed by a codec that this Spark does not have."""
+    """Raise FatalError if a column that is read is compressed by a codec that this Spark does not have."""
     read = {_folded(name, case) for name in schema.names}
     for name, codec in footer.packed.items():
         if _folded(name, case) in read:
@@ -75,7 +75,7 @@ def _refuse_packed(footer: Footer, schema: StructType, case: bool) -> None:
 
 
 def refuse_unreadable(footers: Sequence[Footer], format: str) -> None:
-    """Raise FatalError for columns of types that Spark does not have, where the schema is to be inferred from the files."""
+    """Raise FatalError for columns of types that Spark does not have, if the schema is to be inferred from the files."""
     found = [
         (footer, name, kind)
         for footer in footers
@@ -113,7 +113,7 @@ def _problems(footer: Footer, schema: StructType, format: str, given: bool, case
 
 
 def _problems_by_place(footer: Footer, schema: StructType, format: str, given: bool, case: bool) -> list[str]:
-    """As `_problems`, where Spark matches columns by position: the file's first is the schema's first, whatever its name."""
+    """As `_problems`, if Spark matches columns by position: the file's first is the schema's first, under any name."""
     if len(footer.columns) > len(schema.fields):
         return [
             f"{footer.example}: it has {len(footer.columns)} columns without names, and is read by their place: the schema has"
@@ -151,9 +151,9 @@ def _differences(wanted: StructField, name: str, kind: DataType | Unreadable, fo
 def _narrowed(
     path: str, own: DataType, read: DataType, format: str, case: bool
 ) -> list[tuple[str, DataType, DataType]]:
-    """Return path, own and read type of everything in a column that would not be read exactly."""
+    """Return path, own and read type of each part of a column that would not be read exactly."""
     if isinstance(own, StructType) and isinstance(read, StructType):
-        if format == "avro" and _is_union(own) and own.names != read.names:  # whose members are read by position
+        if format == "avro" and _is_union(own) and own.names != read.names:  # its members are read by position
             return [(path, own, read)]
         inner = {_folded(f.name, case): f for f in own.fields}
         found = []
@@ -171,7 +171,7 @@ def _narrowed(
 
 
 def _is_union(kind: StructType) -> bool:
-    """Say whether this may be a union of Avro's, as Spark has it."""
+    """Say whether this may be a union of Avro's, as Spark represents it."""
     return kind.names == [f"member{place}" for place in range(len(kind.names))] and bool(kind.names)
 
 

@@ -1,6 +1,6 @@
-"""What scans of files have in common that Python reads (`spark.scan.Scan`): xml_scan.py, and store_lines.py for lines.
+"""Implements the common part of scans of files that Python reads (`spark.scan.Scan`): xml_scan.py, and store_lines.py (lines).
 
-Their columns are told by a plan (spark/scan_of_plan.py): those of its `k=v` folders are among them.
+Their columns depend on the plan (spark/scan_of_plan.py): those of its `k=v` folders are among them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from eosingest.spark.scan_of_plan import ScanOfPlan
 
 @dataclass(frozen=True)
 class FilesInPython(ScanOfPlan):
-    """How such files are read: by the settings `read`, for `records`. `recursive`: no folder gives a column."""
+    """How such files are read: with the settings `read`, for `records`. `recursive`: no folder gives a column."""
 
     read: ReadSettings
     records: RecordSettings
     recursive: bool = False
 
     def folders(self, plan: Plan) -> list[str]:
-        """Return the columns of the plan's `k=v` folders as written; none where the files lie in no such tree."""
+        """Return the columns of the plan's `k=v` folders as written; none if the files are in no such tree."""
         files = planned_files(plan)
         return folder_names(files) if partition_base(files, recursive=self.recursive) is not None else []

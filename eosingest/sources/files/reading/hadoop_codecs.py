@@ -1,8 +1,8 @@
-"""Sets Hadoop's codecs for compressed text, by suffix: those for which a run's files were proven, and no others.
+"""Sets Hadoop's codecs for compressed text, by suffix: those for which a run's files were verified, and no others.
 
-For rows.py, where Spark reads such a file. For two suffixes Hadoop's own codecs do not serve: that for .zst needs a native
-library, that for .lz4 has a framing of its own. For .zst another codec is among Spark's jars. For .lz4 ours is compiled here,
-by Janino, the compiler that Spark uses for its own code, and sent to the executors: this needs no JDK and no build.
+For rows.py, if Spark reads such files. Hadoop's own codecs do not work for two suffixes: that for .zst needs a native library,
+that for .lz4 has its own framing. For .zst Spark's jars contain another codec. For .lz4 Janino, the compiler that Spark uses
+for its own code, compiles our codec here, and it is sent to the executors: this needs no JDK and no build.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _BESIDE = (
 
 
 def use(spark: SparkSession, plan: Plan) -> None:
-    """Make Spark read the pending text files by the codecs that they were proven for; may be called again.
+    """Make Spark read the pending text files with the codecs that they were verified for; may be called again.
 
-    Raises SpecError where a codec that the user configured would read one of them.
+    Raises SpecError if a codec that the user configured would read one of them.
     """
     used = {codec_of(file.path) for file in pending_files(plan)}
     conf = spark.sparkContext._jsc.hadoopConfiguration()
@@ -60,13 +60,13 @@ def _named(conf: Any) -> list[str]:
 
 
 def _name(conf: Any, codec: str) -> None:
-    """Put a codec last in the list: of codecs of one suffix Hadoop uses the last."""
+    """Put a codec last in the list: of several codecs for one suffix Hadoop uses the last."""
     others = [name for name in _named(conf) if name != codec]
     conf.set(_CODECS, ",".join([*others, codec]))
 
 
 def _compile_lz4(spark: SparkSession, conf: Any) -> None:
-    """Compile the codec, and give it to the driver's class loader and to those of the executors."""
+    """Compile the codec, and add it to the class loaders of the driver and of the executors."""
     context, jvm = spark.sparkContext, spark._jvm
     compiler = jvm.org.codehaus.janino.SimpleCompiler()  # type: ignore[union-attr]
     compiler.setParentClassLoader(conf.getClassLoader())
@@ -76,14 +76,14 @@ def _compile_lz4(spark: SparkSession, conf: Any) -> None:
         for name, code in compiler.getBytecodes().items():
             archive.writestr(f"{name.replace('.', '/')}.class", code)
     context._jsc.addJar(jar.as_uri())
-    # Tasks find the codec in the added jar; the driver, which asks it whether files can be cut, by this class loader.
+    # Tasks load the codec from the added jar; the driver, which checks with it whether files can be cut, by this class loader.
     urls = context._gateway.new_array(jvm.java.net.URL, 1)  # type: ignore[union-attr]
     urls[0] = jvm.java.net.URL(jar.as_uri())  # type: ignore[union-attr]
     conf.setClassLoader(jvm.java.net.URLClassLoader(urls, conf.getClassLoader()))  # type: ignore[union-attr]
 
 
 def _refuse_others(spark: SparkSession, conf: Any, plan: Plan) -> None:
-    """Raise SpecError where another codec would read a pending file, by its suffix: the file was not proven for it."""
+    """Raise SpecError if another codec would read a pending file, by its suffix: the file was not verified for it."""
     hadoop = spark._jvm.org.apache.hadoop  # type: ignore[union-attr]
     factory = hadoop.io.compress.CompressionCodecFactory
     known = {name for names in _READ_BY.values() for name in names} | {*_BESIDE}

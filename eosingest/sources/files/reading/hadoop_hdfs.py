@@ -1,6 +1,6 @@
-"""Hadoop's client of HDFS, by which Spark's readers read files there: pyspark has it; what it says where it fails.
+"""Configures Hadoop's client of HDFS, with which Spark's readers read files there, and classifies its failures.
 
-Between the scan (scan.py) and Spark. Its settings are the site's (`HADOOP_CONF_DIR`, `spark.hadoop.…`).
+Between the scan (scan.py) and Spark. pyspark has the client; settings are the site's (`HADOOP_CONF_DIR`, `spark.hadoop.…`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from eosingest.errors import ChangedError, EosingestError, FatalError, Temporary
 from eosingest.spark.causes import innermost
 
 _KEPT = "what was committed is kept, nothing was sent twice"
-# A file is looked for again where a data node fails: its blocks are gone when it was deleted, or written anew, meanwhile. One
-# that is shorter than it was listed was cut off.
+# After a failure of a data node the client requests the file's blocks again: they are gone if the file was deleted or rewritten
+# meanwhile. A file that is shorter than listed was truncated.
 _CHANGED = re.compile(
     r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\]|FileNotFoundException: File does not exist: /|Blocklist for \S+ has changed"
     r"|Cannot seek after EOF|Attempted to read past end of file"
@@ -23,7 +23,7 @@ _CLIENT_ERROR = re.compile(
     r"\borg\.apache\.hadoop\.hdfs\.(?:\w+\.)*\w*Exception\b|\borg\.apache\.hadoop\.ipc\.\w*Exception\b"
     r"|Call From \S+ to \S+ failed|Could not obtain block|\b(?:UnknownHost|Standby|ConnectTimeout)Exception\b"
 )
-# Spark tries a task four times: a name node that is gone ends a run within a minute or two, not in twenty.
+# Spark tries a task four times: a run without its name node ends within a minute or two, not in twenty.
 _SETTINGS = {
     "spark.hadoop.ipc.client.connect.max.retries": "5",
     "spark.hadoop.ipc.client.connect.max.retries.on.timeouts": "2",
@@ -31,14 +31,14 @@ _SETTINGS = {
 
 
 def spark_conf(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of Spark for the client."""
+    """Return Spark's settings for the client."""
     return dict(_SETTINGS)
 
 
 def failure_of(text: str, files: str) -> EosingestError | None:
     """Return the error for a failure of Hadoop's client in the `text` of Spark's; None for any other failure.
 
-    `files` names those that it may be about.
+    `files` names the files that it may concern.
     """
     if _REFUSED.search(text):
         return FatalError(

@@ -1,7 +1,7 @@
-"""Hadoop's client of S3 (s3a), by which Spark's readers read objects: its jars, and how it reaches the store.
+"""Configures Hadoop's client of S3 (s3a), with which Spark's readers read objects: its jars, and its access to the store.
 
 Between the scan (scan.py) and Spark. The store is the one that was listed: region and address are taken from the client that
-listed it. Credentials are set in Hadoop's configuration alone: Spark's, which its UI and event log show, has none.
+listed it. Credentials are set only in Hadoop's configuration: Spark's, which its UI and event log show, has none.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from eosingest.spark.causes import innermost
 _FETCH_S = 1800.0
 _CLIENT = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _SDK = "software.amazon.awssdk", "bundle"
-# Named by the client's classes, though the stream that it is given (`_settings`) does not read by it.
+# The client's classes refer to it, although the stream type that `_settings` selects does not use it.
 _STREAMS = "software.amazon.s3.analyticsaccelerator", "analyticsaccelerator-s3"
-# For each version of Hadoop that a pyspark may have, the jars of its client, with the AWS SDK that it names: group, artifact,
-# version, SHA-256.
+# The jars of the client, for each version of Hadoop that a pyspark may have, with the AWS SDK that the client names: group,
+# artifact, version, SHA-256.
 _JARS = {
     "3.4.1": (  # of Spark 4.0
         (
@@ -65,7 +65,7 @@ _PACKAGES = (
     '[spark] conf = { "spark.jars.packages" = "org.apache.hadoop:hadoop-aws:VERSION" }, with the VERSION of its Hadoop'
 )
 _KEPT = "what was committed is kept, nothing was sent twice"
-# What Hadoop's client throws, by the names of its exceptions.
+# Exceptions of Hadoop's client, by name.
 _CHANGED = re.compile(
     r"\bRemoteFileChangedException\b|\[FAILED_READ_FILE\.FILE_NOT_EXIST\]|\bs3a://\S+: .*FileNotFoundException"
 )
@@ -79,9 +79,9 @@ _AS_THE_SDK_FINDS_IT = "software.amazon.awssdk.auth.credentials.DefaultCredentia
 def jars(conf: Mapping[str, str]) -> list[str]:
     """Return the paths of the jars that Spark needs in addition to its own; they are fetched once, 558 to 690 MB.
 
-    None where the spec's `conf` names a hadoop-aws, or says that s3a is there (`spark.hadoop.fs.s3a.impl`), or pyspark's own
-    jars have one; nor under spark-submit, whose JVM has its class path already. Raises the errors of `ivy.fetched`, and
-    FatalError for a Hadoop for which none is pinned.
+    Empty if the spec's `conf` names a hadoop-aws or declares s3a as present (`spark.hadoop.fs.s3a.impl`), or if pyspark's own
+    jars have one; also under spark-submit, whose JVM already has its class path. Raises the errors of `ivy.fetched`, and
+    FatalError for a Hadoop without pinned jars.
     """
     if "spark.hadoop.fs.s3a.impl" in conf or any("hadoop-aws" in value for value in conf.values()):
         return []
@@ -101,7 +101,7 @@ def jars(conf: Mapping[str, str]) -> list[str]:
 
 
 def spark_conf(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of Spark that bring the client; see `jars`."""
+    """Return Spark's settings that add the client's jars; see `jars`."""
     return {"spark.jars": ",".join(jars(conf))}
 
 
@@ -122,9 +122,9 @@ def _jars(hadoop: str) -> ivy.Jars:
 
 
 def reach(spark: SparkSession, files: Iterable[SourceFile]) -> None:
-    """Have Hadoop's client reach the buckets of these objects; nothing for other files. May be called again.
+    """Configure Hadoop's client for the buckets of these objects; do nothing for other files. May be called again.
 
-    Raises FatalError where Spark's class path has no such client.
+    Raises FatalError if Spark's class path has no such client.
     """
     stores = {parted(file.path)[0]: file.storage for file in files if isinstance(file.storage, S3Storage)}
     if not stores:
@@ -147,7 +147,7 @@ def reach(spark: SparkSession, files: Iterable[SourceFile]) -> None:
 def failure_of(text: str, objects: str) -> EosingestError | None:
     """Return the error for a failure of Hadoop's client in the `text` of Spark's; None for any other failure.
 
-    `objects` names those that it may be about.
+    `objects` names the objects that it may concern.
     """
     if _CHANGED.search(text):
         return ChangedError(
@@ -170,17 +170,17 @@ def failure_of(text: str, objects: str) -> EosingestError | None:
 
 
 def _settings(storage: S3Storage, provider: str | None) -> dict[str, str]:
-    """Return s3a's settings for a bucket. `provider`: the site's of credentials, which stays where the spec gives none."""
+    """Return s3a's settings for a bucket. `provider`: the site's credentials provider, kept if the spec has no credentials."""
     client = storage.client()
     address, region = str(client.meta.endpoint_url), str(client.meta.region_name or "")
     settings = {
         "path.style.access": str(storage.by_path).lower(),
-        # A stream that was begun goes on with the same object, or ends.
+        # A stream continues with the same version of the object, or fails.
         "change.detection.source": "etag",
         "change.detection.mode": "server",
-        # These two are settings of the classic stream. The default since Hadoop 3.4.3 (HADOOP-19559) reads by another library.
+        # These two are settings of the classic stream. The default since Hadoop 3.4.3 (HADOOP-19559) uses another library.
         "input.stream.type": "classic",
-        # Spark tries a task four times: a store that is gone ends a run within a minute or two, not ten.
+        # Spark tries a task four times: a run without its store ends within a minute or two, not ten.
         "retry.limit": "4",
         "attempts.maximum": "3",
     }
@@ -195,6 +195,6 @@ def _settings(storage: S3Storage, provider: str | None) -> dict[str, str]:
         settings["aws.credentials.provider"] = _GIVEN_FOR_A_TIME if storage.session_token else _GIVEN
         if storage.session_token:
             settings["session.token"] = storage.session_token
-    elif not provider or _GIVEN in provider:  # Hadoop's own default, which knows no profile
+    elif not provider or _GIVEN in provider:  # Hadoop's own default, which supports no profiles
         settings["aws.credentials.provider"] = _AS_THE_SDK_FINDS_IT
     return settings

@@ -1,6 +1,6 @@
-"""The inspection of what a run will read (formats/inspection.py), spread over Spark's tasks: a job of plain Python.
+"""Inspects the files that a run will read (formats/inspection.py), in tasks of a Spark job of plain Python.
 
-Called by the launcher (spark/job.py) before the driver commits `running`. The tasks return what they found as values.
+The launcher (spark/job.py) calls it before the driver commits `running`. The tasks return their findings as values.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.rows import ReadSettings
 
-_HERE_BYTES, _HERE_FILES = 4 << 20, 100  # so little is inspected in the driver: a task takes longer to begin
-_LOOKS = 16  # at objects, at a time
-_TASKS_PER_SLOT = 4  # files are of unlike sizes: many small tasks end at about the same time
+_HERE_BYTES, _HERE_FILES = 4 << 20, 100  # up to this much is inspected in the driver: a task takes longer to begin
+_LOOKS = 16  # objects at a time
+_TASKS_PER_SLOT = 4  # files differ in size: many small tasks end at about the same time
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What each task does with its files, or parts of files. Pickled into the tasks. `check`: as for `inspection.inspect`."""
+    """The function of a task, for its files or their parts. Pickled and sent to tasks. `check`: as in `inspection.inspect`."""
 
     format: str
     options: Mapping[str, str]
@@ -33,7 +33,7 @@ class Inspection:
     check: Check | None = None
 
     def __call__(self, files: Iterable[tuple[SourceFile, FilePart]]) -> Iterator[Finding | EosingestError]:
-        """Yield what is wrong with the files. Errors (a file changed, cannot be read) are yielded, too, and not raised."""
+        """Yield the findings. Errors (a file changed, or cannot be read) are also yielded, not raised."""
         for file, part in files:
             try:
                 found = inspect(file, self.format, self.options, self.split_size, part, self.check)
@@ -47,10 +47,10 @@ class Inspection:
 def inspect_pending(
     context: Any, read: ReadSettings, plan: Plan, *, as_lines: bool, slots: int, check: Check | None = None
 ) -> None:
-    """Inspect the pending files. Raises FatalError for what was found, ChangedError for a file that changed.
+    """Inspect the pending files. Raises FatalError for findings, ChangedError for a file that changed.
 
     `as_lines`: the tasks of the run read the lines themselves, and find damage then; only names and first bytes are checked
-    here. `slots`: how many tasks run at a time. `check` is asked of every file.
+    here. `slots`: how many tasks run at a time. `check` is applied to every file.
     """
     pending = pending_files(plan)
     refused = [found for found in _looks(pending, read) if found is not None]
@@ -76,7 +76,7 @@ def inspect_pending(
 
 
 def _looks(files: Sequence[SourceFile], read: ReadSettings) -> Sequence[Finding | None]:
-    """Look at each file; at objects many at a time, since each look waits for a store."""
+    """Check the first bytes of each file; of objects many at a time, since each check waits for a store."""
 
     def one(file: SourceFile) -> Finding | None:
         return look(file, read.format, read.options)

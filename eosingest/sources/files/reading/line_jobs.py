@@ -1,4 +1,4 @@
-"""Which jobs have their lines sent as they are, and read in the tasks themselves (line_reader.py)."""
+"""Decides which jobs send lines as they are, and read them in the tasks themselves (line_reader.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.spec.expressions import tokens
 
-SCHEMA = "value STRING"  # what Spark would infer of text
+SCHEMA = "value STRING"  # the schema that Spark infers for text
 
 
 def takes_lines(settings: ReadSettings, conf: Mapping[str, str], plan: Plan, base_path: str | None) -> bool:
@@ -44,6 +44,6 @@ def _is_readable(path: str) -> bool:
 
 
 def line_separator(settings: ReadSettings) -> int | None:
-    """Return the byte that ends a line, None where it is line feeds and carriage returns."""
+    """Return the byte that ends a line, None for line feeds and carriage returns."""
     separator = settings.options.get("lineSep")
     return None if separator is None else ord(separator)

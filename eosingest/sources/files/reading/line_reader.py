@@ -1,8 +1,8 @@
 """Reads lines that go to Kafka as they are, in the task itself: no JVM, no Arrow, no Python object that outlives a batch.
 
-    planned splits ─▶ bytes of the file ─▶ lines (../lines.py) ─▶ addresses and lengths ─▶ task.py
+    planned splits ─▶ bytes of the file ─▶ lines (bytes/lines.py) ─▶ addresses and lengths ─▶ task.py
 
-A `DirectReader` (spark/direct.py). Records and receipts are the same as those of lines that Spark reads.
+Implements `DirectReader` (spark/direct.py). Records and receipts are the same as those of lines that Spark reads.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from eosingest.sources.files.positions import BytePositions
 
 @dataclass(frozen=True)
 class LineSplit:
-    """A planned split and its file (`direct.DirectSplit`); `key` is its hash in the task's table of splits."""
+    """A planned split and its file (`direct.DirectSplit`); `key` is its hash in the task's split table."""
 
     key: int
     file: SourceFile
@@ -58,7 +58,7 @@ class LineReader:
     separator: int | None
 
     def read(self, split: LineSplit, committed: OffsetRecord | None, longest: int) -> Iterator[Batch]:
-        """Yield the lines of a split, also those that are committed; see `DirectReader`.
+        """Yield the lines of a split, including committed ones; see `DirectReader`.
 
         A line of more than `longest` bytes is not read whole, unless it was sent.
         """
@@ -86,16 +86,16 @@ class LineReader:
 
 
 def bounds_of(file: SourceFile, cut: FileSplit) -> Bounds:
-    """Return what to read of a split of a file: all of it where the file is decompressed."""
+    """Return the range to read of a split of a file: the whole file if it is decompressed."""
     whole = is_compressed(file.path)
     return Bounds(cut.start, None if whole else cut.start + cut.length, None if whole else file.length)
 
 
 @contextmanager
 def opened_lines(file: SourceFile, cut: FileSplit) -> Iterator[BufferedIOBase]:
-    """Open a split's file, decompressed. Raises ChangedError where it has changed since it was listed or is gone.
+    """Open a split's file, decompressed. Raises ChangedError if it has changed since it was listed, or is gone.
 
-    Raises FatalError where it cannot be decompressed or may not be read. Any other OSError may not come again.
+    Raises FatalError if it cannot be decompressed or may not be read. Any other OSError may be temporary.
     """
     until = None if is_compressed(file.path) else cut.start + cut.length + BEYOND_BYTES
     try:

@@ -1,7 +1,7 @@
-"""A task looks at local files before it commits all of them in one transaction: each must be as it was listed.
+"""Checks in a task that local files are as listed, before the task commits all of them in one transaction.
 
-As store_check.py does it for stores (`scan.SplitFrame.check_all`). Elsewhere the driver looks after the job, before it marks a
-split as done; here the split is done with the transaction that has its rows.
+As store_check.py does for stores (`scan.SplitFrame.check_all`). In other jobs the driver checks after the job, before it marks
+a split as done; here the transaction with the rows of a split also marks it as done.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eosingest.sources.files.storage.local import is_as_listed_now
 
 @dataclass(frozen=True)
 class LocalCheck:
-    """Looks at files; `paths` are theirs, by name. Pickled into the tasks."""
+    """Checks files; `paths` maps their names to their paths. Pickled and sent to tasks."""
 
     paths: dict[str, str]
 
@@ -28,7 +28,7 @@ class LocalCheck:
         return cls({file.name: file.path for file in files})
 
     def __call__(self, splits: Iterable[PlannedSplit]) -> None:
-        """Raise ChangedError that names a file which is another one now, or gone."""
+        """Raise ChangedError that names a file which is no longer the listed one, or is gone."""
         for name, version in {split.split.item: split.version for split in splits}.items():
             was = Fingerprint.from_json(version)
             file = SourceFile(name, self.paths[name], was.length, was.mtime_ms, splittable=True)

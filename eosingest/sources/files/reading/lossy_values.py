@@ -1,9 +1,9 @@
 """Finds columns of JSON, CSV and folders in which Spark reads a text as another value than it says, before anything is sent.
 
-A text without a date becomes that time of today as TIMESTAMP, `2020-05` the first of May, and `202005` a year; as DATE
-`2020-01-02 x` loses its end and `20200102` is a number of days; 200 as TINYINT is -56; `1,5` as DECIMAL is 15; a folder's
-70000 as SMALLINT is 4464. None of it is a corrupt row. Between the schema (rows.py) and the rows: columns of these types are
-read once as text, and checked; columns of other types cost nothing.
+As TIMESTAMP, a text without a date becomes that time of today, `2020-05` the first of May, and `202005` a year; as DATE,
+`2020-01-02 x` loses its end and `20200102` is a number of days; 200 as TINYINT is -56; `1,5` as DECIMAL is 15; a folder's 70000
+as SMALLINT is 4464. None of these is a corrupt row. Between the schema (rows.py) and the rows: columns of these types are read
+once as text, and checked; columns of other types cost nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TAKEN_FOR_A_DATE = rf"^{_BLANKS}[+-]?[0-9]+(?:-[0-9]+(?:-[0-9]+(?:[T ].*)?)?)?{
 # `202005` is a month too, though Spark reads it as a year.
 _MONTH = rf"^{_BLANKS}(?:[+-]?[0-9]{{4,6}}-[0-9]{{1,2}}|[12][0-9]{{3}}(?:0[1-9]|1[0-2])){_BLANKS}$"
 _DECIMAL_COMMA = r"^(?!\s*[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:[.][0-9]*)?\s*$).*,"
-# A number of JSON is seconds since 1970; beyond the years 1 to 9999 Spark wraps it around, and is meant in other units.
+# JSON: a number is seconds since 1970; beyond the years 1 to 9999 Spark wraps it around, and it is meant in another unit.
 _SECONDS = f"try_cast({_VALUE} AS BIGINT)"
 _BEYOND = f"{_VALUE} RLIKE '^-?[0-9]{{11,}}$' AND coalesce({_SECONDS} NOT BETWEEN -62135596800 AND 253402300799, true)"
 _LONG_YEAR = rf"^{_BLANKS}[+-]?[0-9]{{5,6}}{_BLANKS}$"  # HHMMSS, or a number of days or seconds
@@ -50,7 +50,7 @@ _WORDS: Mapping[str, str] = {
 }
 _WIDER = {"tinyint": "SMALLINT", "smallint": "INT"}
 _FORMATS = {"timestamp": "timestampFormat", "timestamp_ntz": "timestampNTZFormat", "date": "dateFormat"}
-# In CSV and in names of folders every value is a text, and a number of five or six digits a year.
+# In CSV and in names of folders every value is a text, and Spark reads a number of five or six digits as a year.
 OF_TEXTS: Mapping[str, str] = {**_SUSPECTS, "timestamp": f"{_SUSPECTS['timestamp']} OR {_VALUE} RLIKE '{_LONG_YEAR}'"}
 IN_FOLDERS = frozenset(("timestamp", "timestamp_ntz", "date", "tinyint", "smallint"))
 
@@ -103,10 +103,10 @@ def misread_columns(
     suspects: Mapping[str, str] = _SUSPECTS,
     written: DataType | None = None,
 ) -> dict[str, str]:
-    """Return the columns in which a text is read as another value, each with its type and such a text: "date 2020-01-02 x".
+    """Return the columns in which a text is read as another value, each with its type and one such text: "date 2020-01-02 x".
 
-    One pass for all of them, and none where there is no column of these `types`. `written` is the type as which they are read
-    for the check, None for STRING; `suspects` has for each type the SQL condition (of «value») for such a text.
+    Reads the data once, or not at all if no column has one of these `types`. `written` is the type as which they are read for
+    the check, None for STRING; `suspects` has for each type the SQL condition (of «value») for such texts.
     """
     fields = [field for field in schema.fields if _has(field.dataType, types)]
     if not fields:
@@ -121,7 +121,7 @@ def misread_columns(
 
 
 def _first(value: str, kind: DataType, types: frozenset[str], suspects: Mapping[str, str], depth: int = 0) -> str:
-    """Return the SQL for some such text inside a value that was read `as_text`, behind its type; null where there is none."""
+    """Return the SQL for some such text in a value that was read `as_text`, after its type; null if there is none."""
     name = _name(kind)
     if name in types:
         is_suspect = suspects[name].replace("\\", "\\\\").replace(_VALUE, value)
@@ -139,7 +139,7 @@ def _first(value: str, kind: DataType, types: frozenset[str], suspects: Mapping[
 
 
 def misread_folders(spark: SparkSession, values: Mapping[str, Collection[str]], schema: StructType) -> dict[str, str]:
-    """Do as `misread_columns` for folder columns. `values` are the texts in folder names, by column in lower case."""
+    """Do the same as `misread_columns` for folder columns. `values`: the texts in folder names, by column in lower case."""
     found: dict[str, str] = {}
     for field in schema.fields:
         texts = values.get(field.name.lower(), ())
@@ -152,7 +152,7 @@ def misread_folders(spark: SparkSession, values: Mapping[str, Collection[str]], 
 
 
 def refusal(found: Mapping[str, str], *, in_folders: bool = False) -> FatalError:
-    """Make the error for what `misread_columns` found. `in_folders`: of folder columns, which have no format option."""
+    """Make the error for the findings of `misread_columns`. `in_folders`: of folder columns, which have no format option."""
     by_type: dict[str, list[str]] = {}
     for column, said in found.items():
         kind, _, text = said.partition(" ")

@@ -1,4 +1,4 @@
-"""The items of a plan, as files."""
+"""Returns the items of a plan as files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From files to rows: by which schema the files are read, and from which split each row came.
+"""Makes the rows of files: decides the schema with which they are read, and finds the split of each row.
 
     files ─▶ reader (PERMISSIVE, our corrupt column) ─▶ FileRows ─▶ record_columns.py: where ─▶ select ─▶ key, value, …
                  └─ block being read ─▶ split hash ────────────────────────────────────────────▶ + checksum of the record
@@ -40,7 +40,7 @@ _SPLIT_BY_BLOCK = "xxhash64(input_file_name(), input_file_block_start())"
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSettings(RecordSettings):
-    """The settings of the spec by which files are read and records made; `schema` is DDL, or None to infer it."""
+    """The settings of the spec with which files are read and records made; `schema` is DDL, or None to infer it."""
 
     format: str
     options: dict[str, str]
@@ -52,7 +52,7 @@ class FileRows:
     """The rows of the pending files (`scan.SplitFrame`).
 
     `split` is the column of each row's split hash; `split_last`: it must be added after every filter. `visible` are the columns
-    that a spec may use. `scheme` is how the path begins that the split is hashed from (`splits.planned_splits`).
+    that a spec may use. `scheme` is the start of the path from which the split is hashed (`splits.planned_splits`).
     """
 
     rows: DataFrame
@@ -62,14 +62,14 @@ class FileRows:
     split_last: bool
     plan: Plan
     scheme: str
-    readable: Callable[[], DataFrame]  # the rows for records that use no column of them
-    check_items: CheckItems | None  # of a store's (store_check.py)
+    readable: Callable[[], DataFrame]  # the rows for records that use none of their columns
+    check_items: CheckItems | None  # for files of a store (store_check.py)
 
     position = None  # rows are counted
 
     @property
     def check_all(self) -> CheckItems:
-        """What is asked of a store, or a look at local files (local_check.py)."""
+        """The check of files of a store, or of local files (local_check.py)."""
         return self.check_items or LocalCheck.of(pending_files(self.plan))
 
     def fitted(self, records: DataFrame) -> FileRows:
@@ -86,12 +86,12 @@ class FileRows:
 def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> FileRows:
     """Make the DataFrame. Raises SpecError that names the key whose value Spark does not take.
 
-    Raises FatalError where a column of JSON or CSV holds what Spark would read as another value (lossy_values.py).
+    Raises FatalError if a column of JSON or CSV holds text that Spark would read as another value (lossy_values.py).
     """
     reader, files = _reader(spark, settings, base_path), pending_files(plan)
     schema = read_schema(spark, settings, plan, base_path)
     if _headers_are_the_names(spark, settings, plan, lambda: reader.schema(schema).load(files)):
-        reader = reader.option("enforceSchema", "true")  # names that Spark gave are in no header
+        reader = reader.option("enforceSchema", "true")  # no header has the names that Spark made
     if _has_corrupt_rows(settings):
         schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
     with naming("source"):
@@ -121,7 +121,7 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
 
 
 def _split_by_metadata(rows: DataFrame) -> Column:
-    """Return the hash of a row's split; also where a column of the data is called `_metadata`.
+    """Return the hash of a row's split, even if a column of the data is called `_metadata`.
 
     In formats that are read row by row `_metadata` is copied into every row, a tenth of the CPU of a JSON job.
     """
@@ -132,9 +132,9 @@ def _split_by_metadata(rows: DataFrame) -> Column:
 def _with_something_to_read(
     reader: SparkReader, schema: StructType, files: Sequence[SourceFile], needed: list[str]
 ) -> DataFrame:
-    """Return the rows for records that use no column of them: Spark refuses to read the column of corrupt rows alone.
+    """Return the rows for records that use none of their columns: Spark refuses to read the column of corrupt rows alone.
 
-    That column is made to need the columns of CSV; of JSON and of an empty schema, a column that no file has.
+    That column is made to need the columns of CSV; for JSON and an empty schema, a column that no file has.
     """
     if not needed:
         schema, needed = StructType([*schema.fields, StructField(NOTHING, StringType())]), [NOTHING]
@@ -153,9 +153,9 @@ def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) 
 
 
 def _has_corrupt_rows(settings: ReadSettings) -> bool:
-    """Say whether the reader is to give the text of each bad row in a column.
+    """Say whether the reader puts the text of each bad row into a column.
 
-    Not of files that are one JSON document: every row would be bad, each with the whole file's text.
+    Not for files that are one JSON document: every row would be bad, each with the whole file's text.
     """
     return settings.format in _WITH_CORRUPT_ROWS and not _is_document(settings)
 
@@ -167,9 +167,9 @@ def _is_document(settings: ReadSettings) -> bool:
 def _headers_are_the_names(
     spark: SparkSession, settings: ReadSettings, plan: Plan, whole: Callable[[], DataFrame]
 ) -> bool:
-    """Say whether the columns have the names that Spark makes of each CSV file's header, where names in it are not unique.
+    """Say whether the columns have the names that Spark makes of each CSV file's header, if names in it are not unique.
 
-    False where Spark has made up no name: then it compares the headers itself.
+    False if Spark made no name: then it compares the headers itself.
     """
     if settings.format != "csv" or settings.options.get("enforceSchema") != "false":
         return False
@@ -182,10 +182,10 @@ def _headers_are_the_names(
 
 
 def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> StructType:
-    """Return the schema without our corrupt column: the given one, or what Spark infers of all that is pending.
+    """Return the schema without our corrupt column: the given one, or the one that Spark infers from all pending files.
 
-    Raises FatalError where the files do not fit it, which Spark would not report; SpecError where it would have to be inferred
-    from too much data.
+    Raises FatalError if the files do not fit it, which Spark would not report; SpecError if it would have to be inferred from
+    too much data.
     """
     if FORMATS[settings.format].is_text:
         hadoop_codecs.use(spark, plan)
@@ -218,7 +218,7 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
             hint=_schema_hint(spark, settings, files[0]),
         )
     with naming("source"):
-        # Without mergeSchema one file's footer speaks for all, and columns vanish.
+        # Without mergeSchema Spark uses one file's schema, and columns vanish.
         inferred = data.infer(_reader(spark, settings, None), files, merge="mergeSchema" not in settings.options)
     data.check(inferred, given=False)
     data.check_values(inferred, read_some)
@@ -262,11 +262,11 @@ def _as_text(field: StructField, types: frozenset[str]) -> StructField:
 def _misread_columns(
     spark: SparkSession, settings: ReadSettings, base_path: str | None, schema: StructType, files: Sequence[SourceFile]
 ) -> dict[str, str]:
-    """Return the columns in which a text is read as another value than it says, each with such a text."""
+    """Return the columns in which a text is read as another value than it says, each with one such text."""
     policy = spark.conf.get("spark.sql.legacy.timeParserPolicy", None)
     if settings.format not in _WITH_CORRUPT_ROWS:
         return {}
-    # Columns by position: what is wrong with a header is reported where the rows are read.
+    # Columns are matched by position: an error in a header is reported when the rows are read.
     reader = _reader(spark, settings, base_path).option("enforceSchema", "true")
     types = lossy_values.suspects(settings.format, settings.options, policy)
     conditions = lossy_values.conditions(settings.format)

@@ -1,4 +1,4 @@
-"""How files are read (`spark.scan.Scan`): by Spark's readers, or, where the records are their lines, by the tasks."""
+"""Implements `spark.scan.Scan` for files: Spark's readers read them, or the tasks, if the records are their lines."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _FILES_A_BATCH = "16"  # where a row is a whole file, Arrow batches of 10,000 ro
 
 
 def spark_conf(split_size: int) -> dict[str, str]:
-    """Return the settings that reading files rests on; `split_size` in bytes."""
+    """Return the settings that reading files depends on; `split_size` in bytes."""
     return {
-        # With at least one partition wanted and a fixed size, the cuts inside a file depend on that file alone.
+        # With a minimum of one partition and a fixed size, the cuts inside a file depend on that file alone.
         "spark.sql.files.maxPartitionBytes": str(split_size),
         "spark.sql.files.minPartitionNum": "1",
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
         "spark.sql.sources.useV1SourceList": "csv,json,orc,parquet,text",
-        # We have listed the files; a Spark job of thousands of tasks that lists them again would take longer than the run.
+        # The files are listed already; a Spark job of thousands of tasks that lists them again would take longer than the run.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
-        # Spark skips row groups by statistics that leave NaN out, tell -0.0 from 0.0, and cut ORC's times to milliseconds.
+        # Spark skips row groups by statistics that ignore NaN, distinguish -0.0 from 0.0, and cut ORC's times to milliseconds.
         "spark.sql.parquet.filterPushdown": "false",
         "spark.sql.orc.filterPushdown": "false",
-        # A flipped bit in a page that carries a checksum would be sent as it is.
+        # Otherwise a flipped bit in a page with a checksum would be sent as it is.
         "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
         "spark.sql.csv.parser.columnPruning.enabled": "false",
         # Hadoop's line reader silently drops longer lines.
@@ -55,7 +55,7 @@ def spark_conf(split_size: int) -> dict[str, str]:
 
 
 class HadoopClient(NamedTuple):
-    """Hadoop's client of a store: Spark's settings for it, by the spec's; the error for its failure in a text of Spark's."""
+    """Hadoop's client of a store: Spark's settings for it, given the spec's; its error, given Spark's error text."""
 
     spark_conf: Callable[[Mapping[str, str]], Mapping[str, str]]
     failure_of: Callable[[str, str], EosingestError | None]
@@ -63,9 +63,9 @@ class HadoopClient(NamedTuple):
 
 @dataclass(frozen=True)
 class FileScan:
-    """How files are read: by the settings `read`, in a Spark with the spec's `conf`. `recursive`: no folder gives a column.
+    """How files are read: with the settings `read`, in a Spark with the spec's `conf`. `recursive`: no folder gives a column.
 
-    `client` is Hadoop's, of the store in which they are; None of local files.
+    `client` is Hadoop's client of the store with the files; None for local files.
     """
 
     read: ReadSettings
@@ -85,7 +85,7 @@ class FileScan:
         return conf
 
     def direct(self, plan: Plan) -> Direct | None:
-        """Return the tasks' own reader, with its splits, for lines that go to Kafka as they are; None where Spark reads."""
+        """Return the tasks' own reader, with its splits, for lines that go to Kafka as they are; None if Spark reads."""
         if not line_jobs.takes_lines(self.read, self.conf, plan, self._base_path(plan)):
             return None
         splits = _line_splits(plan)
@@ -96,7 +96,7 @@ class FileScan:
         inspect_pending(context, self.read, plan, as_lines=direct, slots=slots)
 
     def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
-        """See `outgrown.check_pinned_schema`; a schema that the spec gives is not asked."""
+        """See `schema_drift.check_pinned_schema`; a schema that the spec gives is not checked."""
         hadoop_s3.reach(spark, pending_files(plan))
         if self.read.schema is None:
             check_pinned_schema(spark, self.read, plan, self._base_path(plan), pinned)
@@ -127,7 +127,7 @@ class FileScan:
         return by_spark, OtherRows(hashes, {split.key: split.planned for split in splits})
 
     def items_named_in(self, plan: Plan, text: str) -> str:
-        """Return the name of the file that Spark was reading when it failed with `text`, or those that it may have been."""
+        """Return the name of the file that Spark was reading when it failed with `text`, or of those that it may have been."""
         names = {metadata_file_path(file.path).removeprefix("file:"): file.name for file in pending_files(plan)}
         found = _READING.search(text)
         if found is not None and found.group(1) in names:
@@ -140,7 +140,7 @@ class FileScan:
         return f"one of {', '.join(every[:10])}{' …' if len(every) > 10 else ''}" if len(every) > 1 else every[0]
 
     def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
-        """Return the error of Hadoop's client of the store in the text of Spark's; None of local files."""
+        """Return the error of Hadoop's client of the store in the text of Spark's; None for local files."""
         return None if self.client is None else self.client.failure_of(text, self.items_named_in(plan, text))
 
     def _base_path(self, plan: Plan) -> str | None:
@@ -150,7 +150,7 @@ class FileScan:
 def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Scan:
     """Make the scan of a spec's `[source]`."""
     read = ReadSettings(format=table.format, options=table.reader_options(), schema=table.ddl, **vars(records))
-    # What reads in Python imports Arrow and Kafka's client, a third of a second, for which Spark's own readers have no use.
+    # Readers in Python import Arrow and Kafka's client, which takes a third of a second; Spark's own readers need neither.
     if FORMATS[table.format].is_read_in_python:
         from eosingest.sources.files.reading.xml_scan import XmlScan
 
@@ -165,7 +165,7 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
 
 
 def _client(paths: Sequence[str]) -> HadoopClient | None:
-    """Return Hadoop's client of the paths' store; None of local paths."""
+    """Return Hadoop's client of the paths' store; None for local paths."""
     if are_in_buckets(paths):
         return HadoopClient(hadoop_s3.spark_conf, hadoop_s3.failure_of)
     return HadoopClient(hadoop_hdfs.spark_conf, hadoop_hdfs.failure_of) if are_in_hdfs(paths) else None

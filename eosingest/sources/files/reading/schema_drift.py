@@ -1,8 +1,8 @@
-"""Whether a pinned schema that was inferred still fits, where files are pending that it was not inferred from.
+"""Checks that a pinned schema that was inferred still fits, if files are pending from which it was not inferred.
 
-Called by the launcher in the middle of a job, before anything is sent. Spark drops a field that the schema does not have, and a
-value that does not fit is a corrupt row. So the schema is inferred anew over what is pending: a field that is new, or has a
-wider type, ends the run, with an error that names the file and a schema that fits both.
+Called by the launcher in a job that has begun, before a run sends anything. Spark drops a field that is not in the schema, and
+a value that does not fit is a corrupt row. So the schema is inferred again from the pending files: a field that is new, or has
+a wider type, ends the run, with an error that names the file and a schema that fits both.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class Difference:
 def check_pinned_schema(
     spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, pinned_ddl: str
 ) -> None:
-    """Raise ChangedError where the pinned schema, which was inferred, would drop or not fit what pending files hold."""
+    """Raise ChangedError if the pinned schema, which was inferred, would drop or not fit data of pending files."""
     pinned = from_ddl(pinned_ddl)
     found = _inferred(spark, settings, plan, base_path)
     differences = list(compare(found, pinned, settings.format))
     if any(difference.pinned is not None for difference in differences) and settings.format not in WITH_FOOTERS:
-        # A column without any value is inferred as STRING: that is no other type than the pinned one.
+        # A column without any value is inferred as STRING: that is no conflict with the pinned type.
         found = _with_values_only(spark, settings, plan, base_path, found, pinned)
         differences = list(compare(found, pinned, settings.format))
     if not differences:
@@ -81,7 +81,7 @@ def check_pinned_schema(
 
 
 def _for_both(spark: SparkSession, found: StructType, pinned: StructType, format: str) -> str:
-    """Return a hint: the schema by which everything could be sent again. For Parquet and ORC there may be none."""
+    """Return a hint: a schema with which everything could be sent again. For formats with footers there may be none."""
     both = _joined(pinned, found, format)
     if format in WITH_FOOTERS and [*compare(found, both, format), *compare(pinned, both, format)]:
         return "No type holds both: or give these files a job of their own"
@@ -120,7 +120,7 @@ def _with_values_only(
 
 
 def _pinned_where_null(valued: StructType, found: StructType, pinned: StructType) -> StructType:
-    """Return the fields of `found`, each as `valued` has it, or as `pinned` has it where `valued` does not."""
+    """Return the fields of `found`, each with its type in `valued`, else with that in `pinned`."""
     with_values = {field.name: field.dataType for field in valued.fields}
     before = {field.name: field.dataType for field in pinned.fields}
     fields = []
@@ -155,7 +155,7 @@ def _alone(plan: Plan, entry: PlannedItem) -> Plan:
 
 
 def compare(found: DataType, pinned: DataType, format: str, path: str = "") -> Iterator[Difference]:
-    """Yield the columns and fields of the type that was `found` which a reader by the `pinned` type would drop or not fit."""
+    """Yield the columns and fields of the type `found` that a reader with the `pinned` type would drop or not fit."""
     if isinstance(found, StructType) and isinstance(pinned, StructType):
         kinds = {field.name: field.dataType for field in pinned.fields}
         for field in found.fields:

@@ -1,10 +1,10 @@
-"""What Spark's readers are given: local files by their paths, those of a store by an index of exactly these.
+"""Passes files to Spark's readers: local files by their paths, those of a store by an index of exactly these.
 
-    files of a plan ─▶ SparkReader.load ─▶ DataFrame ─▶ rows.py, and all that looks at the data before
+    files of a plan ─▶ SparkReader.load ─▶ DataFrame ─▶ rows.py, and all checks of the data before it
 
-By paths, Spark asks a store three times for each object before it reads the first; an index of what we have listed asks
-nothing, and has no object that is not pending. It uses py4j: nothing of it is public API of pyspark, and tests hold it to the
-version that is pinned.
+With paths, Spark sends a store three requests for each object before it reads the first; an index of the listed files sends
+none, and has no object that is not pending. It uses py4j: none of this is public API of pyspark, and tests check it with the
+pinned version.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _READERS = {
     "parquet": f"{_DATASOURCES}.parquet.ParquetFileFormat",
     "text": f"{_DATASOURCES}.text.TextFileFormat",
 }
-# Without these Spark may drop what an index was filled with, and list the bucket itself.
+# Otherwise Spark may drop the files of an index, and list the bucket itself.
 OF_THE_INDEX = {
     "spark.sql.hive.manageFilesourcePartitions": "true",
     "spark.sql.hive.filesourcePartitionFileCacheSize": str(1 << 50),
     "spark.sql.metadataCacheTTLSeconds": "-1",
 }
-_BLOCK_BYTES = 32 << 20  # as s3a says; where files are cut the split size decides, which is not larger
+_BLOCK_BYTES = 32 << 20  # as in s3a; if files are cut, the split size decides, which is not larger
 
 
 def hadoop_path(jvm: Any, path: str) -> Any:
@@ -57,7 +57,7 @@ def hadoop_path(jvm: Any, path: str) -> Any:
 
 @dataclass(frozen=True)
 class SparkReader:
-    """Reads files of a `format` by `options`, as pyspark's DataFrameReader does. `base_path`: of a tree of `k=v` folders."""
+    """Reads files of a `format` by `options`, as pyspark's DataFrameReader does. `base_path`: root of `k=v` folders."""
 
     spark: SparkSession
     format: str
@@ -75,7 +75,7 @@ class SparkReader:
         return replace(self, columns=columns)
 
     def load(self, files: Sequence[SourceFile]) -> DataFrame:
-        """Return the rows of the files. Raises what Spark raises, and FatalError for names that Hadoop's paths cannot have."""
+        """Return the rows of the files. Raises Spark's errors, and FatalError for names that Hadoop's paths cannot have."""
         if any(file.etag for file in files):
             return _Index(self, files).frame()
         reader = self.spark.read.format(FORMATS[self.format].reader or self.format).options(**self.options)
@@ -96,10 +96,10 @@ def _statuses(gateway: Any, files: tuple[SourceFile, ...]) -> Any:
 
 
 class _Index:
-    """Files of a store as Spark's InMemoryFileIndex, filled with what we have listed, and the relation over it.
+    """Files of a store as Spark's InMemoryFileIndex, filled with the listed files, and the relation over it.
 
-    It makes the relation as Spark's DataSource does for paths: a schema that is given loses the columns of folders, which are
-    appended; one that is not given is inferred by the format.
+    It builds the relation as Spark's DataSource does for paths: a given schema loses the columns of folders, which are
+    appended; otherwise the format infers the schema.
     """
 
     def __init__(self, reader: SparkReader, files: Sequence[SourceFile]) -> None:
@@ -145,7 +145,7 @@ class _Index:
         return found.get()
 
     def _index(self) -> Any:
-        """Return the index. With a `basePath` that is its root; else no folder gives a column."""
+        """Return the index. A `basePath` is its root; without one, no folder gives a column."""
         base = self._reader.base_path
         roots: dict[str, list[SourceFile]] = {}
         for file in self._files:

@@ -1,8 +1,8 @@
-"""Which splits of files Spark will read, read back from the plan that it will execute.
+"""Reads back the splits of files from the plan that Spark will execute, and checks them.
 
 Spark drops listed files silently in some cases, and packs splits into partitions as it likes: so the driver checks. Between
-rows.py, which makes the DataFrame, and the task's table of splits. It uses py4j: nothing of this is public API of pyspark,
-and tests hold it to the version that is pinned.
+rows.py, which makes the DataFrame, and the task's split table. It uses py4j: none of this is public API of pyspark, and tests
+check it with the pinned version.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.spark.plan_checks import nodes_of
 
 SCAN_NODES = frozenset({"FileSourceScanExec"})
-# How the path of a row's file begins in `_metadata.file_path`, and in `input_file_name()`.
+# The start of the path of a row's file in `_metadata.file_path`, and in `input_file_name()`.
 METADATA = "file:"
 BLOCK = "file://"
 _PIECE = re.compile(r"path: (?:file://)?(\S+), range: (\d+)-(\d+), partition values: ")
-# Hadoop's `FileStatus` as a string. Greedy: a path may hold any text, so the last match of what follows it is the right one.
+# Hadoop's `FileStatus` as a string. Greedy: a path may hold any text, so the last match of the text after it is the right one.
 _FILE_STATUS = re.compile(
     r"\w+\{path=file:(?P<path>.*); isDirectory=false; length=(?P<length>\d+); replication=\d+; blocksize=\d+; "
     r"modification_time=(?P<mtime>-?\d+); .*\}",
@@ -45,7 +45,7 @@ class Piece(NamedTuple):
 
 
 def reads_only(frame: DataFrame, column: str) -> bool:
-    """Say whether, of the columns that are read from the files, the frame needs this one at most."""
+    """Say whether the frame needs, of the columns that are read from the files, at most this one."""
     plan = frame._jdf.queryExecution().optimizedPlan()
     used = {
         name for node in nodes_of(plan) if not node.children().isEmpty() for name in _names(node.references().toSeq())
@@ -79,12 +79,12 @@ def partitions(frame: DataFrame) -> list[list[Piece]]:
 
 
 def task_splits(plan: Plan, whole: DataFrame, frame: DataFrame, scheme: str) -> tuple[SplitTable, int]:
-    """Return the planned splits by the hash that their rows carry, and the number of Spark's file partitions.
+    """Return the planned splits by the hash in their rows, and the number of Spark's file partitions.
 
-    `whole` is the frame before filters: every planned split must be in its plan, and every file as Spark listed it must
-    be the one that was planned. In the plan of `frame`, which is executed, a filter on folder columns may have left
-    files out; none may be there twice. `scheme` is as in `planned_splits`. Raises ChangedError where a file is not as
-    it was planned, FatalError where two hashes are equal.
+    `whole` is the frame before filters: every planned split must be in its plan, and Spark must have listed every file as it
+    was planned. In the plan of `frame`, which is executed, a filter on folder columns may have left files out; no split may
+    occur twice. `scheme` is as in `planned_splits`. Raises ChangedError if a file is not as it was planned, FatalError if a
+    split occurs twice or two hashes are equal.
     """
     executed = partitions(frame)
     pieces = [piece for partition in executed for piece in partition]
@@ -97,10 +97,10 @@ def task_splits(plan: Plan, whole: DataFrame, frame: DataFrame, scheme: str) -> 
 
 
 def planned_splits(plan: Plan, scheme: str) -> list[tuple[int, SourceFile, PlannedSplit]]:
-    """Return hash, file and split of everything that is to be read, in order; the hash is the one that rows of it carry.
+    """Return hash, file and split of everything to read, in the plan's order; the hash is the one in the rows of the split.
 
-    It is the hash of the path as a row spells it, a local one after `scheme` (METADATA or BLOCK), and of the split's start in
-    bytes. Raises FatalError where two hashes are equal.
+    It covers the path as a row spells it, a local one after `scheme` (METADATA or BLOCK), and the split's start in bytes.
+    Raises FatalError if two hashes are equal.
     """
     found: dict[int, tuple[int, SourceFile, PlannedSplit]] = {}
     for entry in plan.pending_items:
@@ -121,7 +121,7 @@ def _uri_in_rows(file: SourceFile, scheme: str) -> str:
 
 
 def _refuse_missing(plan: Plan, paths: Mapping[str, str], executed: set[Piece], whole: DataFrame) -> None:
-    """Raise ChangedError where a planned split is neither executed nor in the plan of `whole`, which has no filters."""
+    """Raise ChangedError if a planned split is neither executed nor in the plan of `whole`, which has no filters."""
     planned = {
         Piece(paths[as_file(entry.item).path].removeprefix("file:"), split.start, split.length): entry.item.name
         for entry in plan.pending_items
@@ -135,12 +135,12 @@ def _refuse_missing(plan: Plan, paths: Mapping[str, str], executed: set[Piece], 
 
 
 def _refuse_changed(plan: Plan, whole: DataFrame) -> None:
-    """Raise ChangedError where Spark's own listing has a planned file with another length or modification time.
+    """Raise ChangedError if Spark's own listing has a planned file with another length or modification time.
 
-    The JVM gives one string for all files, joined by zero bytes, which no name holds: one call each takes 20 s for 100,000.
+    The JVM gives one string for all files, joined by zero bytes, which no name holds: a call per file takes 20 s for 100,000.
     """
     if all(file.etag for file in pending_files(plan)):
-        return  # Spark has listed no store: its index is the plan's (spark_reader.py)
+        return  # Spark lists no store: its index is the plan's (spark_reader.py)
     listing = whole._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation().location()
     found = map(_FILE_STATUS.fullmatch, listing.allFiles().mkString("\0").split("\0"))
     listed = {status["path"]: (int(status["length"]), int(status["mtime"])) for status in found if status is not None}

@@ -1,8 +1,8 @@
-"""Tasks ask the store for the files whose rows Spark has read: each must still have the ETag that was listed.
+"""Checks in tasks that the files of a store, whose rows Spark has read, still have the ETag that was listed.
 
-Between the rows that Spark gives to a task and their transaction (`scan.SplitFrame.check_items`). Hadoop's clients open what
-lies at a path; they cannot be told what was listed there. So what was overwritten before it was opened is noticed here, before
-any of its rows is committed.
+Between the rows that Spark gives to a task and their transaction (`scan.SplitFrame.check_items`). Hadoop's clients open the
+current file at a path, and do not accept the listed version. So a file that was overwritten before it was opened is detected
+here, before any of its rows is committed.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _AT_A_TIME = 16
 
 @dataclass(frozen=True)
 class StoreCheck:
-    """Asks for files of a store, whose paths are their names behind `prefix`. Pickled into the tasks."""
+    """Checks files of a store; the path of each is `prefix` and its name. Pickled and sent to tasks."""
 
     storage: Store
     prefix: str
 
     @classmethod
     def of(cls, files: Sequence[SourceFile]) -> StoreCheck | None:
-        """Return the check for a run's files; None for local ones."""
+        """Return the check for a run's files; None for local files."""
         if not files or not files[0].etag:
             return None
         return cls(cast(Store, files[0].storage), files[0].path.removesuffix(files[0].name))
 
     def __call__(self, splits: Iterable[PlannedSplit]) -> None:
-        """Raise ChangedError that names a file which is another one now, or gone; UnreachableError."""
+        """Raise ChangedError that names a file which is no longer the listed one, or is gone; UnreachableError."""
         files = list({split.split.item: self._file(split) for split in splits}.values())
         if not files:
             return

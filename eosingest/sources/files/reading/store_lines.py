@@ -1,11 +1,11 @@
-"""How lines of files in stores are read (`spark.scan.Scan`): in Python; Spark computes what is more than lines.
+"""Implements `spark.scan.Scan` for lines of files in stores: Python reads them; Spark computes everything beyond lines.
 
-Those that Python does not cut (`takes`) Spark reads, as all other formats (scan.py).
+If Python does not cut the lines (`takes`), Spark reads them, as it reads all other formats (scan.py).
 
     lines as they are ─▶ line_reader.py ─▶ task.py            no JVM has rows
     anything else ─────▶ TextReader ─▶ PythonScan (spark/python_scan.py) ─▶ Spark SQL ─▶ task.py
 
-The records are those of text files on a disk. Columns of `k=v` folders are texts here.
+The records are the same as of text files on a disk. Columns of `k=v` folders are strings here.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ _LINE = "value"
 
 
 def takes(paths: Sequence[str], options: Mapping[str, str]) -> bool:
-    """Say whether lines of such paths are read here: not where lines end at several bytes, or all are of another codec."""
+    """Say whether lines of such paths are read here: not if lines end with several bytes, or all have another codec."""
     if len(options.get("lineSep", "\n").encode()) != 1:
         return False
     return not all(_is_of_another_codec(path) for path in paths)
 
 
 def _is_of_another_codec(path: str) -> bool:
-    """Say whether a name is that of compressed text which Python does not cut into lines: of `.bz2`, and `.deflate`."""
+    """Say whether a name is that of compressed text which Python does not cut into lines: `.bz2` and `.deflate`."""
     return codec_of(path) is not None and not is_compressed(path)
 
 
 @dataclass(frozen=True)
 class TextReader:
-    """Reads the lines of a split as a column (`python_scan.ArrowReader`), with the texts of its `folders` behind it."""
+    """Reads the lines of a split as a column (`python_scan.ArrowReader`), followed by the texts of its `folders`."""
 
     separator: int | None
     folders: tuple[str, ...] = ()
 
     def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
-        """Yield the lines of a split, those that are committed too; see `python_scan.ArrowReader`."""
+        """Yield the lines of a split, including committed ones; see `python_scan.ArrowReader`."""
         file, cut = as_file(split.item), file_split(split.planned.split)
         beside = {name.lower(): value for name, value in folder_values(file).items()}
         with opened_lines(file, cut) as opened:
             for lines in read_lines(opened, bounds_of(file, cut), self.separator):
-                # Bytes that are no UTF-8 pass as they are, as they do in Spark's reader of text.
+                # Bytes that are not UTF-8 stay as they are, as in Spark's reader of text.
                 found = [pa.array(lines.values(self.separator), pa.binary()).view(pa.string())]
                 found += [pa.array([beside[name.lower()]] * len(lines), pa.string()) for name in self.folders]
                 yield pa.RecordBatch.from_arrays(found, names=[_LINE, *self.folders])
@@ -95,7 +95,7 @@ class StoreLines(FilesInPython):
         inspect_pending(context, self.read, plan, as_lines=True, slots=slots)
 
     def of(self, plan: Plan) -> PythonScan:
-        """Return the scan of the lines, with the folders' texts beside them."""
+        """Return the scan of the lines, followed by the folders' texts."""
         names = tuple(self.folders(plan))
         reader = TextReader(line_jobs.line_separator(self.read), names)
         return PythonScan(self.records, reader, dict.fromkeys((_LINE, *names), "STRING"))

@@ -1,7 +1,7 @@
-"""Strings that are no UTF-8: a row that has one ends the run, since `to_json` would write other characters in their place.
+"""Refuses strings that are not UTF-8: a row with one ends the run, since `to_json` would write other characters in their place.
 
-Between the reader and the rows (rows.py), for formats that store typed values, whose readers take a string's bytes as they
-are. Nothing is read twice, and no column is read that the records do not use.
+Between the reader and the rows (rows.py), for formats that store typed values, whose readers keep a string's bytes as they are.
+Nothing is read twice, and no column is read that the records do not use.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 from eosingest.spark.without_pandas import literal
 from eosingest.spec.expressions import quote_name
 
-# Fields of a struct that are checked each by itself. More of them would make one expression too deep for Spark's optimizer.
+# Fields of a struct that are checked separately. More of them would make one expression too deep for Spark's optimizer.
 _MOST_FIELDS = 50
 
 
 def guarded(rows: DataFrame, stored: Collection[str]) -> DataFrame:
-    """Return the rows, with columns that raise an error for a string that is no UTF-8.
+    """Return the rows, with columns that raise an error for a string that is not UTF-8.
 
-    `stored` are the names of the columns whose values are in the files. The others have Spark leave out whole files.
+    `stored` are the columns whose values are in the files, by name. The others stay plain, so that Spark can skip whole files.
     """
     return rows.select(
         *(
@@ -60,7 +60,7 @@ def _has_strings(kind: DataType) -> bool:
 
 
 def _is_valid(value: Column, kind: DataType) -> Column:
-    """Return whether every string in a value is UTF-8: true of null, and where its type has no string."""
+    """Return whether every string in a value is UTF-8: true for null, and for types without a string."""
     if isinstance(kind, StringType):
         valid = functions.is_valid_utf8(value)
     elif isinstance(kind, ArrayType) and _has_strings(kind):

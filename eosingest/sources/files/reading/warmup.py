@@ -16,12 +16,12 @@ from eosingest.spark.record_columns import record_frame
 
 _SPLIT_SIZE = 1 << 20
 _SCHEMA = "id BIGINT, name STRING, amount DOUBLE"
-_ROWS = 20_000  # enough for the JVM's interpreter to meet what a run meets
+_ROWS = 20_000  # enough for the JVM's interpreter to execute the code of a run
 _FORMATS = ("json", "csv", "parquet")
 
 
 class FileRehearsal:
-    """Implements `training.Rehearsal`."""
+    """Implements `warmup.Rehearsal`."""
 
     def spark_conf(self) -> Mapping[str, str]:
         """Return the Spark settings that reading files needs."""

@@ -1,4 +1,4 @@
-"""Reads XML files in tasks, as Arrow columns: a `python_scan.ArrowReader`, whose rows go straight to the producer or to Spark.
+"""Reads XML files in tasks as Arrow columns: a `python_scan.ArrowReader`, whose rows go straight to the producer or to Spark.
 
 a file, one split ─▶ codecs.py ─▶ xml/document.py: rows ─▶ columns of the schema, and those of `k=v` folders
 """
@@ -55,13 +55,13 @@ def arrow_type(kind: Type) -> pa.DataType:
 
 @dataclass(frozen=True)
 class XmlReader:
-    """Reads a file's rows (`python_scan.ArrowReader`). `folders` are the columns of `k=v` folders, behind those of the rows."""
+    """Reads a file's rows (`python_scan.ArrowReader`). `folders` are the columns of `k=v` folders, after those of the rows."""
 
     settings: XmlSettings
     folders: tuple[Field, ...] = ()
 
     def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file, those that are committed too; see `python_scan.ArrowReader`."""
+        """Yield the rows of a file, including committed ones; see `python_scan.ArrowReader`."""
         file = as_file(split.item)
         beside = [folder_value(file, folder) for folder in self.folders]
         with _opened(file) as opened:
@@ -76,7 +76,7 @@ class XmlReader:
 
 
 def folder_value(file: SourceFile, column: Field) -> Any:
-    """Return the value of a column of folders for a file. Raises FatalError where it is none of the column's type."""
+    """Return the value of a column of folders for a file. Raises FatalError if it is not of the column's type."""
     text = {name.lower(): value for name, value in folder_values(file).items()}[column.name.lower()]
     if text is None:
         return None
@@ -95,14 +95,14 @@ def folder_value(file: SourceFile, column: Field) -> Any:
 def _opened(file: SourceFile) -> Iterator[BufferedReader]:
     """Open a file, which must be the one that was listed, before and after it is read.
 
-    Raises FatalError for what cannot be read of it; an OSError may not come again.
+    Raises FatalError if it cannot be read; an OSError may be temporary.
     """
     try:
         with opened_as_listed(file, while_sent) as opened:
             try:
                 yield opened
             except (BadTextError, DamagedError) as bad:
-                if is_changed(file, opened):  # then what was read is not to be judged
+                if is_changed(file, opened):  # then the error says nothing about the listed file
                     raise while_sent(file) from bad
                 raise _bad_data(file, bad) from bad
     except PermissionError as error:

@@ -1,8 +1,8 @@
-"""How XML files are read (`spark.scan.Scan`): by Python, with Spark SQL only over the columns that come of it.
+"""Implements `spark.scan.Scan` for XML files: Python reads them, and Spark SQL works only on the resulting columns.
 
     source.schema, options, folders of the plan ─▶ XmlReader (xml_reader.py) in a PythonScan (spark/python_scan.py)
 
-Spark's own reader is not used: it compares characters and parses no XML, so that rows are lost, made up and changed silently.
+Spark's own reader is not used: it compares characters and parses no XML, so that rows are silently lost, made up and changed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class XmlScan(FilesInPython):
     """How XML files are read. The spec gives the schema."""
 
     def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
-        """Read all pending files to their ends, by the parser and the types of the run; see `inspect_files.inspect_pending`."""
+        """Read all pending files to their ends, with the parser and types of the run; see `inspect_files.inspect_pending`."""
         reader = self._reader(plan)
         for file in pending_files(plan):
             for folder in reader.folders:
@@ -42,7 +42,7 @@ class XmlScan(FilesInPython):
     def frame(
         self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
     ) -> PythonRows:
-        """See `PythonScan.frame`. Raises SpecError where Spark takes the spec's schema for other columns, or for none."""
+        """See `PythonScan.frame`. Raises SpecError if Spark reads other columns from the spec's schema, or none."""
         given = self._given()
         refuse_our_names("source.schema", [field.name for field in given])
         with naming("source.schema"):
@@ -56,7 +56,7 @@ class XmlScan(FilesInPython):
         return super().frame(spark, plan, schema, most_tasks, resumed=resumed)
 
     def of(self, plan: Plan) -> PythonScan:
-        """Return the scan of the schema's columns, with those of the folders beside them."""
+        """Return the scan of the schema's columns, followed by those of the folders."""
         reader = self._reader(plan)
         columns = {field.name: field.type.ddl for field in (*reader.settings.fields, *reader.folders)}
         return PythonScan(self.records, reader, columns)

@@ -1,6 +1,6 @@
-"""Where a name node's web address is, by the site's own configuration of Hadoop: `hdfs-site.xml` in `HADOOP_CONF_DIR`.
+"""Finds a name node's web address in the site's configuration of Hadoop: `hdfs-site.xml` in `HADOOP_CONF_DIR`.
 
-Hadoop's clients, Spark's among them, read the same file; so a name service of several name nodes needs nothing in a spec.
+Hadoop's clients, also Spark's, read the same file, so a name service of several name nodes needs nothing in a spec.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from xml.etree import ElementTree
 
 from eosingest.errors import SpecError
 
-_PORTS = {"http": 9870, "https": 9871}  # of a name node's web address, as Hadoop has it
+_PORTS = {"http": 9870, "https": 9871}  # Hadoop's defaults for a name node's web address
 _REFERENCE = re.compile(r"\$\{([^}$]+)\}")
-_DEPTH = 20  # of references in references, as Hadoop has it
+_DEPTH = 20  # of nested references, as in Hadoop
 
 
 def endpoints_of(authority: str, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """Return the web addresses of the name nodes that `hdfs://authority` stands for, as URLs.
+    """Return the web addresses of the name nodes of `hdfs://authority`, as URLs.
 
-    Without a configuration that names them, that is the authority's host, at Hadoop's own port. Raises SpecError for a
-    configuration that is no XML.
+    If no configuration names them, this is the authority's host, at Hadoop's default port. Raises SpecError for a
+    configuration that cannot be read, or is no XML.
     """
     site = _site(environment)
     scheme = "https" if site.get("dfs.http.policy") == "HTTPS_ONLY" else "http"
@@ -54,7 +54,7 @@ def _site(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _resolved(text: str, site: Mapping[str, str], environment: Mapping[str, str]) -> str:
-    """Return a value with its references `${name}` and `${env.NAME}` resolved; one to nothing stays as it is."""
+    """Return a value with its references `${name}` and `${env.NAME}` resolved; an unknown one stays as it is."""
 
     def value(found: re.Match[str]) -> str:
         name = found[1]
@@ -68,11 +68,11 @@ def _resolved(text: str, site: Mapping[str, str], environment: Mapping[str, str]
 
 
 def _is_default(authority: str, site: Mapping[str, str]) -> bool:
-    """Say whether an address without a name is that of this name node: the one that the site's clients use."""
+    """Say whether an address without a name is that of this name node: the default one of the site's clients."""
     return site.get("fs.defaultFS", site.get("fs.default.name", "")).rstrip("/") == f"hdfs://{authority}"
 
 
 def _at_host(address: str, host: str) -> str:
-    """Return an address; one that listens everywhere is reached at the host."""
+    """Return an address; one that listens on all interfaces is reached at the host."""
     name, _, port = address.rpartition(":")
     return f"{host}:{port}" if name == "0.0.0.0" else address

@@ -1,9 +1,9 @@
-"""Files of HDFS as a storage: read over WebHDFS by the id of exactly the file that was listed. Listing is in hdfs_places.py.
+"""Reads files of HDFS (`port.Storage`) over WebHDFS, by the id of exactly the listed file. Listing is in hdfs_places.py.
 
     SourceFile ─▶ HdfsStorage.open ─▶ ObjectStream (object_stream.py) ─▶ OPEN /.reserved/.inodes/ID ─▶ a data node
 
-The id of a file is never given to another one, so what was renamed or written anew in its place is not read for it; what was
-appended or cut off shows in length and modification time. What answers mean is in webhdfs.py.
+No other file ever gets the id of a file, so a file that was moved or written to its path is not read instead. Length
+and modification time show if it was appended to or cut off. webhdfs.py interprets the answers.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ _Answer = TypeVar("_Answer")
 _BUFFER_BYTES = 1 << 20
 _ATTEMPTS = 3
 _START_AFTER = "startafter"  # WebHDFS of Hadoop 3.5 knows names of parameters in lower case only
-_PAUSE_S = 0.3  # doubled from try to try
+_PAUSE_S = 0.3  # doubled with each attempt
 
 
 @dataclass(frozen=True)
 class HdfsStorage:
-    """How a name node is reached (`port.Store`): its web addresses, of which one is active, and the `user` who reads."""
+    """The connection to a name node (`port.Store`): its web addresses, of which one is active, and the `user`."""
 
     endpoints: tuple[str, ...]
     user: str
 
     def open(self, file: Stored, until: int | None = None) -> BufferedReader:
-        """Open a file; see `port.Storage`. Nothing is asked before it is read."""
+        """Open a file; see `port.Storage`. No request is sent before it is read."""
         return BufferedReader(ObjectStream(file.path, _Blocks(self, file).get, file.length, until), _BUFFER_BYTES)
 
     def is_changed(self, file: Stored, opened: BufferedReader) -> bool:
-        """Say whether at the file's path there is another one now, or one of another length or modification time, or none."""
+        """Say whether the file's path now has another file, or one of another length or modification time, or none."""
         return not self.is_as_listed(file)
 
     def is_as_listed(self, file: Stored) -> bool:
-        """Ask whether a file is the one that was listed; False where it is another one, or gone. Raises as `ask` does."""
+        """Check whether a file is the listed one; False if it is another one, or gone. Raises as `ask` does."""
         with _on_executors(file.path):
             now = self.status(file.path)
         return now is not None and now.is_of(file)
 
     def status(self, path: str, address: str = "") -> Status | None:
-        """Return what a file is now, None where there is none: at a path `hdfs://…`, or at an `address` of its own.
+        """Return the current status of a file, None if there is none: at a path `hdfs://…`, or at a separate `address`.
 
         Raises as `ask` does.
         """
@@ -65,9 +65,9 @@ class HdfsStorage:
         return None if found["type"] == "DIRECTORY" else status_of(path, found)
 
     def checksum(self, file: Stored) -> str | None:
-        """Return the checksum that HDFS keeps of a file, with its kind; None where it gives none.
+        """Return the checksum that HDFS keeps of a file, with its kind; None if it gives none.
 
-        It is made of the CRCs of its chunks, and differs by the sizes of chunks and blocks. Raises NotAsListedError where the
+        It is computed from the CRCs of chunks, and differs by the sizes of chunks and blocks. Raises NotAsListedError if the
         file is gone, BeingWrittenError, UnreachableError, FatalError.
         """
         blocks = _Blocks(self, file)
@@ -77,7 +77,7 @@ class HdfsStorage:
             except NotSupportedError:
                 return None
             except GivenUpError:
-                raise  # each name node was asked as often already
+                raise  # each name node was already tried as often
             except UnreachableError:
                 if attempt + 1 == _ATTEMPTS:
                     raise
@@ -87,9 +87,9 @@ class HdfsStorage:
         raise AssertionError("the last attempt returns or raises")
 
     def ask(self, op: str, path: str, address: str, key: str, **parameters: str) -> Any:
-        """Return what the active name node says under a `key` of an `address` below its root; messages call it `path`.
+        """Return the value of `key` in the active name node's answer for an `address` below its root; messages call it `path`.
 
-        Raises NotAsListedError where nothing is there, GivenUpError where no name node answers, FatalError where it refuses.
+        Raises NotAsListedError if nothing exists there, GivenUpError if no name node answers, FatalError if it refuses.
         """
         try:
             return self.asked(op, path, address, parameters, lambda answer, url: webhdfs.told(answer, url, path, key))
@@ -99,7 +99,7 @@ class HdfsStorage:
     def asked(
         self, op: str, path: str, address: str, parameters: Mapping[str, str], take: Callable[[Any, str], _Answer]
     ) -> _Answer:
-        """Return what `take` makes of the answer of the active name node: 200, or 307 to a data node. Raises as `ask` does."""
+        """Return the result of `take` for the active name node's answer: 200, or 307 to a data node. Raises as `ask` does."""
         query = urlencode({"op": op, "user.name": self.user, **parameters})
         last: Exception | None = None
         for attempt in range(_ATTEMPTS):
@@ -117,7 +117,7 @@ class HdfsStorage:
 
 
 class _Blocks:
-    """What data nodes give of one file, by its id. Of those that did not answer none is asked again while there are others."""
+    """Requests one file from data nodes, by its id. One that did not answer is not used again while there are others."""
 
     def __init__(self, storage: HdfsStorage, file: Stored) -> None:
         self._storage = storage
@@ -126,7 +126,7 @@ class _Blocks:
         self._silent: dict[str, None] = {}
 
     def get(self, start: int, end: int) -> Any:
-        """Return the body of the bytes [start, end) of the file that was listed. Raises as `Storage.open` says."""
+        """Return the body of the bytes [start, end) of the file that was listed. Raises as `Storage.open` does."""
         with _on_executors(self._file.path):
             body, _ = self._answer("OPEN", {"offset": str(start), "length": str(end - start)})
             now = self._storage.status(self._file.path, self._address)
@@ -136,12 +136,12 @@ class _Blocks:
         return body
 
     def told(self, op: str, key: str) -> Any:
-        """Return what a data node says under a key, as JSON."""
+        """Return the value of a key in a data node's answer, as JSON."""
         answer, url = self._answer(op, {})
         return webhdfs.told(answer, url, self._file.path, key)
 
     def _answer(self, op: str, parameters: Mapping[str, str]) -> tuple[Any, str]:
-        """Return the answer of a data node, to which the name node sends who asks, and its URL."""
+        """Return the answer and its URL: of a data node if the name node redirects to one, else of the name node."""
         others = {"excludedatanodes": ",".join(self._silent)} if self._silent else {}
         path = self._file.path
         try:
@@ -163,15 +163,15 @@ class _Blocks:
             raise
 
     def _exclude(self, host: str) -> None:
-        """Ask for no data node of a host again. The name node knows them by their addresses."""
+        """Exclude the data nodes of a host from now on. The name node knows them by their addresses."""
         with contextlib.suppress(OSError):
             self._silent[socket.gethostbyname(host)] = None
 
 
 def status_of(path: str, found: Mapping[str, Any]) -> Status:
-    """Return what WebHDFS says of a file. Its `etag` is the file's id, and its modification time.
+    """Return the status of a file in WebHDFS. Its `etag` is the file's id, and its modification time.
 
-    Raises FatalError where there is no id: then a file that replaces another is not told.
+    Raises FatalError if there is no id: then a file that replaces another is not detected.
     """
     if not found.get("fileId"):
         raise FatalError(
@@ -184,7 +184,7 @@ def status_of(path: str, found: Mapping[str, Any]) -> Status:
 
 
 def pages_of(storage: HdfsStorage, folder: str) -> Iterator[list[Mapping[str, Any]]]:
-    """Yield what a folder `hdfs://…` holds, a page for each request. Raises as `HdfsStorage.ask` does.
+    """Yield the entries of a folder `hdfs://…`, a page for each request. Raises as `HdfsStorage.ask` does.
 
     Raises FatalError if a page does not follow the one before it: some servers ignore parameters that they do not know.
     """
@@ -206,7 +206,7 @@ def pages_of(storage: HdfsStorage, folder: str) -> Iterator[list[Mapping[str, An
 
 @contextmanager
 def _on_executors(path: str) -> Iterator[None]:
-    """Turn what is wrong with the installation into a task's error: other packages may be installed than on the driver."""
+    """Turn errors of the installation into a task's error: other packages may be installed than on the driver."""
     try:
         yield
     except SpecError as error:

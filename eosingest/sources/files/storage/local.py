@@ -1,4 +1,4 @@
-"""The local file system as a storage of files. Listing is in local_places.py."""
+"""Opens files of the local disk (`port.Storage`). Listing is in local_places.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LocalStorage:
         return open(file.path, "rb")
 
     def is_changed(self, file: Stored, opened: BufferedReader) -> bool:
-        """Say whether an open file has another length or modification time than it was listed with."""
+        """Say whether an open file has another length or modification time than listed."""
         return not is_as_listed(file, os.fstat(opened.fileno()))
 
 
@@ -31,7 +31,7 @@ def to_milliseconds(mtime_ns: int) -> int:
 
 
 def is_as_listed_now(file: Stored) -> bool:
-    """Look at a file, and say whether it has the length and the modification time that it was listed with."""
+    """Say whether a file now has the length and the modification time that it was listed with."""
     try:
         return is_as_listed(file, os.stat(file.path))
     except OSError:

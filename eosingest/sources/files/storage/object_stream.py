@@ -1,7 +1,7 @@
-"""The bytes of one object, read by ranges: a broken connection is taken up at the byte at which it broke.
+"""Reads the bytes of one object by ranges: after a broken connection it resumes at the byte at which it broke.
 
-Between the reads of a storage of objects (s3.py) and Python's buffered reader, from which all readers of files read. Each
-request is for bytes that were not read yet, so that none is lost and none comes twice.
+s3.py and hdfs.py give it to Python's buffered reader, from which all readers of files read. Each request is for bytes that
+were not read yet, so no byte is lost or read twice.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any, Protocol
 
 from eosingest.sources.files.storage.port import GivenUpError, UnreachableError
 
-_WINDOW_BYTES = 16 << 20  # of one request: a connection is used again behind each
-_BEYOND_BYTES = 256 << 10  # of one behind `until`, where little is wanted
-_PIECE_BYTES = 128 << 10  # what came before a break is kept by so much
-_BREAKS = 6  # in a row without a byte between them
+_WINDOW_BYTES = 16 << 20  # of one request; the connection is reused after it
+_BEYOND_BYTES = 256 << 10  # of one after `until`, of which little is needed
+_PIECE_BYTES = 128 << 10  # of one read; those before a break are kept
+_BREAKS = 6  # consecutive ones, without a byte between them
 _PAUSE_S, _MOST_PAUSE_S = 0.1, 2.0
 
 
 class Body(Protocol):
-    """What a request gives."""
+    """The body of an answer."""
 
     def read(self, size: int, /) -> bytes:
         """Return the next bytes."""
@@ -31,7 +31,7 @@ class Body(Protocol):
 
 
 class ObjectStream(io.RawIOBase):
-    """Reads an object of `length` bytes. `get` asks for the bytes [start, end); `until` as in `Storage.open`."""
+    """Reads an object of `length` bytes. `get` requests the bytes [start, end); `until` as in `Storage.open`."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class ObjectStream(io.RawIOBase):
         until: int | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Ask for nothing yet."""
+        """Send no request yet."""
         self._name = name
         self._get = get
         self._length = length
@@ -49,10 +49,10 @@ class ObjectStream(io.RawIOBase):
         self._sleep = sleep
         self._at = 0
         self._body: Body | None = None
-        self._end = 0  # of what the body gives
+        self._end = 0  # of the body's bytes
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read the next bytes; 0 at the end. Raises UnreachableError where the store gives none after several requests."""
+        """Read the next bytes; 0 at the end. Raises UnreachableError if the store gives none after several requests."""
         view = memoryview(buffer).cast("B")
         wanted = min(len(view), self._length - self._at)
         if wanted <= 0:
@@ -82,7 +82,7 @@ class ObjectStream(io.RawIOBase):
         if not found:
             raise ConnectionError("the connection ended before the last byte")
         if self._at + len(found) == self._end:
-            self._body.read(1)  # its end is read, and the connection free for the next
+            self._body.read(1)  # reads its end, which frees the connection
             self._drop()
         return found
 
@@ -92,7 +92,7 @@ class ObjectStream(io.RawIOBase):
             body.close()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a byte; nothing is asked before it is read."""
+        """Go to a byte; no request is sent before it is read."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._length}[whence]
         if base + offset < 0:
             raise ValueError("a byte before the first")
@@ -102,15 +102,15 @@ class ObjectStream(io.RawIOBase):
         return self._at
 
     def tell(self) -> int:
-        """Return the byte at which reading goes on."""
+        """Return the byte at which reading continues."""
         return self._at
 
     def readable(self) -> bool:
-        """Say yes."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Say yes."""
+        """Return True."""
         return True
 
     def close(self) -> None:
@@ -120,8 +120,8 @@ class ObjectStream(io.RawIOBase):
 
 
 def _is_break(error: Exception) -> bool:
-    """Say whether an error is of the connection, while a body was read or asked for."""
+    """Say whether an error is one of the connection, while a body was read or requested."""
     if isinstance(error, OSError):
         return not isinstance(error, GivenUpError)
-    names = {kind.__name__ for kind in type(error).__mro__}  # of botocore and urllib3, which need not be there
+    names = {kind.__name__ for kind in type(error).__mro__}  # of botocore and urllib3, which may be missing
     return bool(names & {"HTTPClientError", "HTTPError", "IncompleteReadError"})

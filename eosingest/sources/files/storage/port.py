@@ -1,4 +1,4 @@
-"""What is asked of a storage of files by all who read one: to open it as it was listed. How files are found is in places.py.
+"""Defines how all readers of a file use its storage: they open it as it was listed. How files are found is in places.py.
 
     SourceFile ─▶ Storage.open ─▶ bytes
 
@@ -14,7 +14,7 @@ from eosingest.errors import TemporaryError
 
 
 class NotAsListedError(Exception):
-    """What is read of a file would not be of the one that was listed: it was changed, or is gone."""
+    """The bytes of a file would not be those of the listed one: it was changed, or is gone."""
 
 
 class UnreachableError(OSError):
@@ -30,18 +30,18 @@ class UnreachableError(OSError):
 
 
 class GivenUpError(UnreachableError):
-    """A storage does not answer, and was asked so often that whoever reads does not ask again."""
+    """A storage does not answer, and was tried so often that the reader does not retry."""
 
 
 class Status(NamedTuple):
-    """What a listing tells of a file: `length` in bytes, `mtime_ms` in milliseconds since 1970; of a store's its `etag`."""
+    """The listed status of a file: `length` in bytes, `mtime_ms` in milliseconds since 1970; in a store also its `etag`."""
 
     length: int
     mtime_ms: int
     etag: str = ""
 
     def is_of(self, file: Stored) -> bool:
-        """Say whether this is what a listing told of a file of a store."""
+        """Say whether this is the listed status of a file of a store."""
         return (self.length, self.etag) == (file.length, file.etag)
 
 
@@ -50,7 +50,7 @@ class Stored(Protocol):
 
     @property
     def path(self) -> str:
-        """Where it lies."""
+        """Its path."""
 
     @property
     def length(self) -> int:
@@ -62,24 +62,24 @@ class Stored(Protocol):
 
     @property
     def etag(self) -> str:
-        """What its store calls this content; "" of a local file."""
+        """The store's name for this content; "" for a local file."""
 
 
 class Storage(Protocol):
-    """Opens listed files. Pickled into the tasks, with each file."""
+    """Opens listed files. Pickled and sent to the tasks, with each file."""
 
     def open(self, file: Stored, until: int | None = None) -> BufferedReader:
-        """Open a file to be read from any byte; `until`: no byte behind that one is likely to be read.
+        """Open a file to be read from any byte; `until`: no byte after that one is likely to be read.
 
         Raises FileNotFoundError, NotAsListedError (also when it is read), or another OSError.
         """
 
     def is_changed(self, file: Stored, opened: BufferedReader) -> bool:
-        """Say whether the file that was opened is another one than was listed."""
+        """Say whether the file that was opened is another one than the listed file."""
 
 
 class Store(Storage, Protocol):
     """A storage that is reached over the network."""
 
     def is_as_listed(self, file: Stored) -> bool:
-        """Ask whether a file is the one that was listed; False where it is another one, or gone. Raises as `open` does."""
+        """Check whether a file is the listed one; False if it is another one, or gone. Raises as `open` does."""

@@ -1,8 +1,8 @@
-"""Objects of an S3 bucket as a storage of files: opened by ranged reads of exactly the object that was listed (`If-Match`).
+"""Opens objects of an S3 bucket (`port.Storage`): by ranged reads of exactly the listed object (`If-Match`).
 
     SourceFile ─▶ S3Storage.open ─▶ ObjectStream (object_stream.py) ─▶ get ─▶ GetObject
 
-By boto3, which `eosingest[s3]` installs; it is imported when somebody asks. Listing is in s3_places.py.
+Uses boto3, which `eosingest[s3]` installs; it is imported for the first request. Listing is in s3_places.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eosingest.sources.files.storage.port import NotAsListedError, Stored, Unrea
 
 _BUFFER_BYTES = 1 << 20
 _CONNECT_S, _READ_S, _ATTEMPTS = 5, 20, 4
-_POOL = 32  # connections: of the looks at many objects at a time
+_POOL = 32  # connections: for checks of many objects at a time
 _GONE = frozenset({"NoSuchKey", "NoSuchBucket", "PreconditionFailed", "404", "412"})
 _ELSEWHERE = frozenset(
     {"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "301"}
@@ -31,9 +31,9 @@ _LATER = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestT
 
 @dataclass(frozen=True)
 class S3Storage:
-    """How objects are reached (`port.Store`). What is "" or None is as the SDK finds it: environment, profile, role.
+    """The connection to a store (`port.Store`). The SDK finds values that are "" or None: environment, profile, role.
 
-    Holds secrets: it travels in task closures only, and its repr shows none.
+    Holds secrets: it is sent in task closures only, and its repr shows none.
     """
 
     endpoint: str = ""
@@ -45,11 +45,11 @@ class S3Storage:
 
     @property
     def by_path(self) -> bool:
-        """Whether the bucket stands in the URL's path, and not in its host."""
+        """Whether the bucket is in the URL's path, and not in its host."""
         return bool(self.endpoint) if self.path_style is None else self.path_style
 
     def open(self, file: Stored, until: int | None = None) -> BufferedReader:
-        """Open an object; see `port.Storage`. Nothing is asked before it is read."""
+        """Open an object; see `port.Storage`. No request is sent before it is read."""
         bucket, key = parted(file.path)
 
         def get(start: int, end: int) -> Any:
@@ -58,11 +58,11 @@ class S3Storage:
         return BufferedReader(ObjectStream(file.path, get, file.length, until), _BUFFER_BYTES)
 
     def is_changed(self, file: Stored, opened: BufferedReader) -> bool:
-        """Say no: every byte was asked for by the ETag that was listed."""
+        """Return False: every byte was requested with the listed ETag."""
         return False
 
     def is_as_listed(self, file: Stored) -> bool:
-        """Ask whether an object is the one that was listed; False where it is another one, or gone. Raises as `open` does."""
+        """Check whether an object is the listed one; False if it is another one, or gone. Raises as `open` does."""
         bucket, key = parted(file.path)
         try:
             with _explained_on_executors(file.path):
@@ -72,11 +72,11 @@ class S3Storage:
         return bool(answer.get("ETag") == file.etag and answer.get("ContentLength") == file.length)
 
     def client(self) -> Any:
-        """Return the client of this process. Raises SpecError where boto3 is missing or cannot use the settings."""
+        """Return the client of this process. Raises SpecError if boto3 is missing or cannot use the settings."""
         return _client(self, os.getpid())
 
     def _get(self, bucket: str, key: str, file: Stored, start: int, end: int) -> Any:
-        """Return the body of the bytes [start, end) of the object that was listed; raises as `Storage.open` says."""
+        """Return the body of the bytes [start, end) of the object that was listed; raises as `Storage.open` does."""
         asked = {"Bucket": bucket, "Key": key, "IfMatch": file.etag, "Range": f"bytes={start}-{end - 1}"}
         with _explained_on_executors(file.path):
             answer = self.client().get_object(**asked)
@@ -120,7 +120,7 @@ def _client(storage: S3Storage, process: int) -> Any:
         retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
         max_pool_connections=_POOL,
         s3={"addressing_style": "path" if storage.by_path else "auto"},
-        # Bytes are proven by our own receipts; checksums that other stores do not know are not asked for.
+        # Our own receipts prove the bytes; checksums that other stores do not know are not requested.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
@@ -142,7 +142,7 @@ def _client(storage: S3Storage, process: int) -> Any:
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
-    """Turn the client's errors into ours: NotAsListedError, UnreachableError, or a FatalError that says what was refused."""
+    """Turn the client's errors into ours: NotAsListedError, UnreachableError, a FatalError that says what was refused."""
     try:
         yield
     except EosingestError:
@@ -175,7 +175,7 @@ def _error_of(error: Exception, path: str) -> Exception | None:
     unreached = (exceptions.ConnectionError, exceptions.HTTPClientError, exceptions.ConnectionClosedError)
     if isinstance(error, unreached):
         return UnreachableError(f"{path}: the store does not answer: {error}")
-    if isinstance(error, exceptions.BotoCoreError):  # no credentials, half of them, a profile that is not there
+    if isinstance(error, exceptions.BotoCoreError):  # no credentials, half of them, a missing profile
         return FatalError(
             f"{path}: {str(error).rstrip('.')}",
             code="storage-credentials",

@@ -1,4 +1,4 @@
-"""Which storage a path is of, told by its scheme; and where in a store it is."""
+"""Finds the storage of a path by its scheme, and the place in a store."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ HDFS_URI = re.compile(r"hdfs://", re.IGNORECASE)
 
 
 def are_in_buckets(paths: Iterable[object]) -> bool:
-    """Say whether a path is of a bucket; then all have to be (`S3Places.parse`)."""
+    """Say whether a path is in a bucket; then all must be (`S3Places.parse`)."""
     return any(isinstance(path, str) and S3_URI.match(path) for path in paths)
 
 
 def are_in_hdfs(paths: Iterable[object]) -> bool:
-    """Say whether a path is of HDFS; then all have to be (`HdfsPlaces.parse`)."""
+    """Say whether a path is in HDFS; then all must be (`HdfsPlaces.parse`)."""
     return any(isinstance(path, str) and HDFS_URI.match(path) for path in paths)
 
 
 def are_in_store(paths: Iterable[object]) -> bool:
-    """Say whether a path is of a store, and not of the local disk."""
+    """Say whether a path is in a store, and not on the local disk."""
     return any(isinstance(path, str) and (S3_URI.match(path) or HDFS_URI.match(path)) for path in paths)
 
 
@@ -30,5 +30,5 @@ def store_of(path: str) -> str:
 
 
 def below(path: str) -> str:
-    """Return what stands behind the bucket, or the name node, in a path of a store; "/" where nothing does."""
+    """Return the text after the bucket, or the name node, in a path of a store; "/" if it is empty."""
     return path[len(store_of(path)) :] or "/"

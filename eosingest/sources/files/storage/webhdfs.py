@@ -1,6 +1,6 @@
-"""Requests of WebHDFS, and what the answers mean: by urllib3, which `eosingest[hdfs]` installs.
+"""Sends requests to WebHDFS, and interprets the answers: by urllib3, which `eosingest[hdfs]` installs.
 
-Between HDFS's servers and hdfs.py. Nothing is tried again here.
+Used by hdfs.py. Nothing is retried here.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from eosingest.errors import EosingestError, FatalError, SpecError
 from eosingest.sources.files.storage.port import NotAsListedError, UnreachableError
 
 _CONNECT_S, _READ_S = 5, 30
-_POOL = 32  # connections: of the looks at many files at a time
+_POOL = 32  # connections: for checks of many files at a time
 _ERROR_BYTES = 1 << 20  # of an answer that is an error
-# By the name of Hadoop's exception: those that another name node, or a later try, may not give.
+# Names of Hadoop's exceptions that another name node, or a later try, may not give.
 _LATER = frozenset({"StandbyException", "RetriableException", "SafeModeException", "ServerTooBusyException"})
 _LATER_TEXT = re.compile(r"Could not obtain block|Zero blocklocations|ConnectException")
 _NONE_LEFT = re.compile(r"Failed to find datanode|No active nodes contain")
@@ -34,17 +34,17 @@ class BeingWrittenError(Exception):
 
 
 class NoneLeftError(UnreachableError):
-    """Of the data nodes that have a block the name node names none, of those that may be asked."""
+    """The name node names no data node that has a block, other than the excluded ones."""
 
 
 class NotSupportedError(Exception):
-    """The server does not know what was asked."""
+    """The server does not know the operation."""
 
 
 def get(url: str, path: str) -> Any:
-    """Return an answer of 200 or 307, whose body is not read yet; `path` is what messages call the file.
+    """Return an answer of 200 or 307, whose body is not read yet; messages call the file `path`.
 
-    Raises NotAsListedError where nothing is there, UnreachableError where a later try may succeed, FatalError where the server
+    Raises NotAsListedError if nothing exists there, UnreachableError if a later try may succeed, FatalError if the server
     refuses, BeingWrittenError, NotSupportedError.
     """
     pool, failures = _pool(os.getpid())
@@ -60,7 +60,7 @@ def get(url: str, path: str) -> Any:
 
 
 def told(answer: Any, url: str, path: str, key: str) -> Any:
-    """Return what an answer has under a key, as JSON. Raises as `get` does, and FatalError where it is no answer of WebHDFS."""
+    """Return the value of a key in an answer, as JSON. Raises as `get` does, and FatalError if it is not one of WebHDFS."""
     _, failures = _pool(os.getpid())
     try:
         body = answer.read()
@@ -75,7 +75,7 @@ def told(answer: Any, url: str, path: str, key: str) -> Any:
 
 @functools.lru_cache(maxsize=4)
 def _pool(process: int) -> tuple[Any, tuple[type[Exception], ...]]:
-    """Return what makes requests, once in a process (a fork must not share its connections), and what it raises."""
+    """Return the pool for requests, one per process (a fork must not share its connections), and the errors that it raises."""
     try:
         import urllib3
     except ImportError as error:
@@ -98,7 +98,7 @@ def _silent(path: str, url: str, error: Exception) -> UnreachableError:
 
 
 def _error_of(status: int, body: bytes, path: str, host: str) -> Exception:
-    """Return our error for an answer that is one."""
+    """Return our error for an answer that is an error."""
     try:
         said = json.loads(body)["RemoteException"]
         kind, message = str(said["exception"]), (str(said.get("message") or "").splitlines() or [""])[0].rstrip(".")
@@ -126,7 +126,7 @@ def _error_of(status: int, body: bytes, path: str, host: str) -> Exception:
 
 
 def refused(path: str, said: str, way_out: str) -> EosingestError:
-    """Return the error for what HDFS refuses: what it `said`, and what to do."""
+    """Return the error for a refusal by HDFS: its reason (`said`), and what to do."""
     return FatalError(
         f"{path}: HDFS refused: {said}",
         code="storage-refused",

@@ -1,1 +1,1 @@
-"""How a table is read: loaded only where its rows are wanted."""
+"""Reads a table: loaded only if its rows are needed."""

@@ -1,8 +1,8 @@
 """Reads a range of a table in a task, by ADBC, as Arrow columns (`python_scan.ArrowReader`): in the snapshot of the run.
 
-    lock ─▶ import the snapshot: its holder lives ─▶ prove to be in it ─▶ rows behind the last key ─▶ prove it again
+    lock ─▶ import the snapshot: its holder lives ─▶ prove to be in it ─▶ rows after the last key ─▶ prove it again
 
-It begins behind the committed key. Keys must ascend: else nothing of that batch is given.
+It begins after the committed key. Keys must ascend; else nothing of that batch is returned.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _LIVES = "select exists (select from pg_locks where locktype = 'virtualxid' and 
 
 @dataclass(frozen=True)
 class RowsReader:
-    """Reads the ranges of a table. `conninfo` holds the password: it travels in the task closure only.
+    """Reads the ranges of a table. `conninfo` holds the password: it is sent only in the task closure.
 
-    `only` names the columns that are wanted, None for all: the server sends no others.
+    `only` names the wanted columns, None for all: the server sends no others.
     """
 
     conninfo: str = field(repr=False)
     only: frozenset[str] | None = None
 
     def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a range behind those that are committed; see `python_scan.ArrowReader`.
+        """Yield the rows of a range after the committed ones; see `python_scan.ArrowReader`.
 
-        Raises FatalError where the server refuses or keys do not ascend; OSError where it does not answer, or where the
-        snapshot is gone with the driver's connection.
+        Raises FatalError if the server refuses or keys do not ascend; OSError if it does not answer, or if the snapshot
+        ended with the driver's connection.
         """
         item = as_range(split.item)
         last, again = _begin(committed)
@@ -68,14 +68,14 @@ class RowsReader:
 
 
 def _begin(committed: OffsetRecord | None) -> tuple[KeyValue | None, bool]:
-    """Return the last key that is committed, None for none, and whether its row must come again."""
+    """Return the last committed key, None for none, and whether its row must be read again."""
     if committed is None or committed.position_kind == POSITION_KIND_ROWS:
         return None, False
     return key_of(committed.position), committed.row_records is not None
 
 
 def _enter(cursor: Any, item: TableRange, query: str) -> None:
-    """Enter the run's snapshot, with locks on what is read that were taken while the holder had its own."""
+    """Enter the run's snapshot, and lock the relations while the snapshot's holder still has its locks."""
     for statement in opening(READ_ONLY):
         cursor.execute(statement)
     if item.relation.query is None:
@@ -89,20 +89,20 @@ def _enter(cursor: Any, item: TableRange, query: str) -> None:
         ) from error
     cursor.execute(SETTLE)
     settings = cursor.fetchall()
-    if isinstance(settings[0][0], bytes):  # ADBC found no type: it reads their names, here quoted, as it connects
+    if isinstance(settings[0][0], bytes):  # ADBC knows no types: it reads type names as it connects; they were quoted
         settings = [("quote_all_identifiers", "off", "on")]
     refuse_settings(settings)
     _prove(cursor, item)
     if item.relation.query is not None:
         cursor.execute("SET LOCAL lock_timeout = '1ms'")
-        _lock(cursor, item, f"select * from (\n{query}\n) as q limit 0")  # no other way tells what a query reads
+        _lock(cursor, item, f"select * from (\n{query}\n) as q limit 0")  # only this finds the relations of a query
         cursor.execute(f"{_LIVES} = '{item.snapshot.holder}')")
         if cursor.fetchone() != (True,):
             raise OSError(f"{item.split.label}: the snapshot of this run ended while what the query reads was locked")
 
 
 def _lock(cursor: Any, item: TableRange, statement: str) -> None:
-    """Execute a statement that locks, not behind who waits for the holder, which waits for us: no deadlock to the server."""
+    """Lock without waiting: after a waiter for the holder, which waits for us, it would be a deadlock unseen by the server."""
     try:
         cursor.execute(statement)
     except _errors() as error:
@@ -114,14 +114,14 @@ def _lock(cursor: Any, item: TableRange, statement: str) -> None:
 
 
 def _prove(cursor: Any, item: TableRange) -> None:
-    """Raise OSError where the transaction does not see what the holder of the snapshot sees."""
+    """Raise OSError if the transaction is not in the run's snapshot."""
     cursor.execute("select pg_current_snapshot()::text, current_setting('transaction_isolation')")
     if (found := cursor.fetchone()) != (item.snapshot.seen, "repeatable read"):
         raise OSError(f"{item.split.label}: read in {found}, and not in the run's snapshot {item.snapshot.seen}")
 
 
 def _keys(item: TableRange, batch: pa.RecordBatch) -> list[pa.Array[Any]]:
-    """Return the columns of the key, of types that compare as the server orders them."""
+    """Return the columns of the key, with types that compare in the server's order."""
     columns = batch.columns[-len(item.relation.keys) :]
     return [
         column.cast(pa.int64() if key.is_whole else pa.string())
@@ -134,7 +134,7 @@ def _at(keys: Sequence[pa.Array[Any]], row: int) -> tuple[Any, ...]:
 
 
 def _with_positions(batch: pa.RecordBatch, keys: Sequence[pa.Array[Any]]) -> pa.RecordBatch:
-    """Return the batch with its keys as positions: whole numbers as such, several columns as one (`positions.KeyPositions`)."""
+    """Return the batch with its keys as positions: whole numbers as decimals, several columns as one (`KeyPositions`)."""
     parts = [key.cast(pa.decimal128(19, 0)) if pa.types.is_integer(key.type) else key for key in keys]
     position = parts[0] if len(parts) == 1 else pa.StructArray.from_arrays(parts, [f"c{n}" for n in range(len(parts))])
     names = batch.schema.names[: -len(keys)]
@@ -142,7 +142,7 @@ def _with_positions(batch: pa.RecordBatch, keys: Sequence[pa.Array[Any]]) -> pa.
 
 
 def refuse_disorder(item: TableRange, keys: Sequence[pa.Array[Any]], last: KeyValue | None, *, again: bool) -> None:
-    """Raise FatalError where a key is not greater than the one before."""
+    """Raise FatalError if a key is not greater than the one before."""
     ascends = not any(key.null_count for key in keys) and _ascend(keys)
     if ascends and last is not None:
         first = _at(keys, 0)
@@ -158,7 +158,7 @@ def refuse_disorder(item: TableRange, keys: Sequence[pa.Array[Any]], last: KeyVa
 
 
 def _ascend(keys: Sequence[pa.Array[Any]]) -> bool:
-    """Say whether each row's key is greater than the one before: in a column, where all columns before it are equal."""
+    """Say whether each row's key is greater than the one before: in a column, if all columns before it are equal."""
     import pyarrow.compute as pc  # takes 0.1 s, which workers of other sources, whose daemon loads this module, save
 
     greater = pc.greater(keys[-1][1:], keys[-1][:-1])

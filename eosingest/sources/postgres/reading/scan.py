@@ -1,6 +1,6 @@
-"""How a table is read (`spark.scan.Scan`): in Python, by the tasks; Spark computes what is more than columns.
+"""Makes a table's `spark.scan.Scan`: tasks read it in Python; Spark evaluates expressions beyond columns.
 
-The columns are those of the table, which the items have: this scan asks nobody.
+The columns are the table's, which the items have: this scan sends no request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TableScan(ScanOfPlan):
     reader: RowsReader
 
     def of(self, plan: Plan) -> PythonScan:
-        """Return the scan of a plan's ranges, whose table has the columns."""
+        """Return the scan of a plan's ranges, with the columns of their table."""
         relation = as_range(plan.pending_items[0].item).relation
         columns = {column.name: column.spark for column in relation.columns}
         return PythonScan(

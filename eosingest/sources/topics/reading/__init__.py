@@ -1,1 +1,1 @@
-"""How a topic is read: loaded only where its records are wanted."""
+"""Reads a topic: loaded only if its records are needed."""

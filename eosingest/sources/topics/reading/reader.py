@@ -1,7 +1,7 @@
 """Reads a range of offsets in a task, read_committed, as the columns of its records (`python_scan.ArrowReader`).
 
-It begins behind the committed offset, and ends by position: a range may end with markers, aborted or compacted records. Records
-are given only once the topic has been seen to be the planned one behind them.
+It begins after the committed offset, and ends by position: a range may end with markers, aborted or compacted records. It
+returns fetched records only after it has checked that the topic is still the planned one.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from eosingest.spark.python_scan import PythonSplit
 PATIENCE_S = 60.0
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _TIME = pa.timestamp("ms", tz="UTC")
-# Offsets that are asked for and not there, and topics that are not there.
+# Error codes for offsets that do not exist, and for topics that do not.
 _OUT_OF_RANGE = frozenset({"_AUTO_OFFSET_RESET", "_LOG_TRUNCATION", "OFFSET_OUT_OF_RANGE"})
 _UNKNOWN = frozenset({"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"})
 
 
 @dataclass(frozen=True)
 class RecordsReader:
-    """Reads the ranges of a topic. `client` may hold secrets: it travels in the task closure only."""
+    """Reads the ranges of a topic. `client` may hold secrets: it is sent only in the task closure."""
 
     client: ClientSettings
     topic: str
 
     def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a range behind those that are committed; see `python_scan.ArrowReader`.
+        """Yield the records of a range after the committed ones; see `python_scan.ArrowReader`.
 
-        Raises ChangedError for another topic, and where records were deleted or cut off before they were read; OSError
-        where the brokers do not answer.
+        Raises ChangedError for another topic, and if records were deleted or cut off before they were read; OSError if the
+        brokers do not answer.
         """
         wanted = split.planned.split
         assert isinstance(wanted, RangeSplit), "this source cuts no others"
@@ -55,7 +55,7 @@ class RecordsReader:
 
 
 class _Reading:
-    """One read of a range, from an offset on; `_next` is the first offset that was not given yet."""
+    """One read of a range, from an offset on; `_next` is the first offset that was not returned yet."""
 
     def __init__(self, reader: TopicReader, wanted: RangeSplit, start: int) -> None:
         self._reader = reader
@@ -73,17 +73,17 @@ class _Reading:
             self._refuse_other_topic()
 
     def _refuse_other_topic(self) -> None:
-        """Raise ChangedError where the topic is not the planned one; otherwise all that was read until now is of that one."""
+        """Raise ChangedError if the topic is not the planned one; otherwise all records until now are of the planned one."""
         now = self._reader.topic_id()
         if now != self._wanted.topic_id:
             raise errors.recreated(self._wanted.topic, self._wanted.topic_id, now)
 
     def _refuse_changes(self) -> None:
-        """Raise ChangedError where the topic is another one, or does not hold what is left of the range."""
+        """Raise ChangedError if the topic is another one, or does not hold the rest of the range."""
         self._refuse_other_topic()
         wanted = self._wanted
         if self._next >= wanted.end:
-            return  # nothing is left but to say so
+            return  # all of the range is read
         earliest, stable = self._reader.bounds(wanted.partition)
         if earliest > self._next:
             raise errors.records_deleted(wanted.topic, wanted.partition, self._next, earliest)

@@ -1,4 +1,4 @@
-"""How a topic is read (`spark.scan.Scan`): in Python, by the tasks; Spark computes what is more than columns."""
+"""Makes a topic's `spark.scan.Scan`: tasks read it in Python; Spark evaluates expressions beyond columns."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which elements and attributes are read, and as what: the tree that document.py goes by, made of schema and options.
+"""Builds the tree of the elements and attributes to read, from schema and options; document.py reads by it.
 
-A column is an element of its name, as written in the file with its prefix, or with `attributePrefix` in front an attribute, or
-by the name `valueTag` the text of an element that has attributes or elements. What the schema does not name is not read.
+A column is an element of its name, written as in the file with its prefix; with `attributePrefix` in front, an attribute; with
+the name `valueTag`, the text of an element that has attributes or elements. Nothing else in a file is read.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from eosingest.sources.files.formats.xml.values import WHITE, converter
 
 @dataclass(frozen=True)
 class XmlSettings:
-    """How XML files are read. `null_value` is the text that stands for null; `trims`: white space around text is no part of it.
+    """How XML files are read. `null_value` is the text for null; `trims`: white space around text is dropped.
 
-    `fields` are the columns. `beside` are those of `k=v` folders among them that no row may have itself.
+    `fields` are the columns. `beside` are the columns of the schema that come from `k=v` folders: no row may have them.
     """
 
     row_tag: str
@@ -32,7 +32,7 @@ class XmlSettings:
 
 
 def settings_of(options: Mapping[str, str], fields: Iterable[Field], beside: Iterable[str] = ()) -> XmlSettings:
-    """Return the settings that a spec's options say."""
+    """Return the settings that a spec's options define."""
     return XmlSettings(
         row_tag=options["rowTag"],
         fields=tuple(fields),
@@ -47,7 +47,7 @@ def settings_of(options: Mapping[str, str], fields: Iterable[Field], beside: Ite
 
 @dataclass(frozen=True)
 class Scalar:
-    """A plain value: its text, as `value` reads it. `path` is how messages name it."""
+    """A plain value: `value` converts its text. `path` is its name in messages."""
 
     path: str
     type: Type
@@ -56,9 +56,9 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Child:
-    """An element of a struct: the index of its column, what it is, and whether it may be there more than once.
+    """An element of a struct: the index of its column, its node, and whether it may occur more than once.
 
-    `refused`: why it may not be there at all.
+    `refused`: the reason why it may not occur at all.
     """
 
     index: int
@@ -69,7 +69,7 @@ class Child:
 
 @dataclass(frozen=True)
 class Struct:
-    """An element with attributes and elements; `text` is the index of the column with its text, and what that is."""
+    """An element with attributes and elements; `text` is the index of the column with its text, and that column's node."""
 
     path: str
     names: tuple[str, ...]
@@ -127,7 +127,7 @@ class _Builder:
         return Scalar(path, kind, self._reader(kind))
 
     def _reader(self, kind: Type) -> Callable[[str], Any]:
-        """Return the function from text to value. No text is null, but of STRING an empty one."""
+        """Return the function that converts text to a value. Empty text is null, except for STRING."""
         convert, null_value, is_text = converter(kind), self._settings.null_value, kind.name == "STRING"
         trims = self._settings.trims
 

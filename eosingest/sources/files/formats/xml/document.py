@@ -1,9 +1,9 @@
-"""Reads an XML document to its end, row by row: the one parser of the inspection, which drops the rows, and of the tasks.
+"""Parses an XML document row by row to its end: one parser for the inspection, which drops the rows, and for the tasks.
 
     pieces of a file ─▶ text.py ─▶ expat ─▶ the elements named rowTag, outermost ones, as the columns of columns.py ─▶ rows
 
-Memory holds the row at hand, and of it only what the schema names. Raises BadTextError, with the line, for whatever is no
-well-formed document or does not fit the schema.
+Memory holds the current row, and of it only the columns of the schema. Raises BadTextError, with the line, if the document is
+not well-formed or does not fit the schema.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from eosingest.sources.files.formats.xml.text import document_text
 from eosingest.sources.files.formats.xml.values import WHITE, BadValueError
 
 LONGEST_ROW = 256 << 20  # characters of the texts that are read of a row
-LONGEST_TAG = 16 << 20  # bytes of a tag, comment or instruction, which the parser holds as a whole
-_DEEPEST = 10_000  # elements in one another, of which the parser holds the names
+LONGEST_TAG = 16 << 20  # bytes of a tag, comment or instruction, which the parser keeps as a whole
+_DEEPEST = 10_000  # nested elements, whose names the parser keeps
 _BATCH_ROWS = 2000
 _BATCH_CHARACTERS = 1 << 20
-_BUFFERED = 1 << 16  # bytes of text that come at once
+_BUFFERED = 1 << 16  # bytes of text per callback
 _NIL_NAMESPACE = "http://www.w3.org/2001/XMLSchema-instance"
 _SHOWN = 60
 _ENDS_EARLY = expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS]
@@ -33,7 +33,7 @@ Row = list[Any]
 
 
 def read_rows(pieces: Iterable[bytes], settings: XmlSettings) -> Iterator[list[Row]]:
-    """Yield the rows of a document in batches, each row with its columns in order; ends at the document's end."""
+    """Yield the rows of a document in batches, up to its end; each row has its columns in the schema's order."""
     text = document_text(pieces, settings.encoding)
     handler = _Handler(settings, text.declared)
     for piece in text.pieces:
@@ -45,18 +45,18 @@ def read_rows(pieces: Iterable[bytes], settings: XmlSettings) -> Iterator[list[R
 
 @dataclass(frozen=True)
 class XmlCheck:
-    """Reads a document for the inspection (inspection.py) as the tasks will, and drops the rows. Pickled and sent to tasks."""
+    """Parses a document for the inspection (inspection.py) as the tasks will, and drops the rows. Pickled and sent to tasks."""
 
     settings: XmlSettings
 
     def __call__(self, pieces: Iterable[bytes]) -> None:
-        """Raise BadTextError for what is wrong with the document."""
+        """Raise BadTextError for the first error in the document."""
         for _ in read_rows(pieces, self.settings):
             pass
 
 
 class _Open:
-    """An element that is being read: what it is, the values found so far, and its text."""
+    """An element that is being read: its node, the values found so far, and its text."""
 
     __slots__ = ("child", "children", "interrupted", "nil", "node", "parts", "spoken", "values")
 
@@ -68,19 +68,19 @@ class _Open:
         self.parts: list[str] = []
         self.children = False
         self.spoken = False  # there is text that is not white space
-        self.interrupted = False  # and an element behind it
+        self.interrupted = False  # and an element after it
 
 
 class _Handler:
-    """What expat calls, and the rows that come of it."""
+    """The callbacks of expat, which build the rows."""
 
     def __init__(self, settings: XmlSettings, declared: str | None) -> None:
         self._settings = settings
         self._declared = declared
         self._columns = columns_of(settings)
         self._stack: list[_Open] = []
-        self._depth = 0  # of the elements of the document
-        self._unread = 0  # of those inside of an element that the schema does not name
+        self._depth = 0  # of nesting in the document
+        self._unread = 0  # of nesting inside an element that the schema does not name
         self._nil_prefixes: list[tuple[int, frozenset[str]]] = [(0, frozenset(["xsi"]))]
         self._rows: list[Row] = []
         self._number = 0
@@ -112,7 +112,7 @@ class _Handler:
         self._parse(b"", last=True)
 
     def batches(self, *, last: bool = False) -> Iterator[list[Row]]:
-        """Yield the rows read so far, once they are many or long."""
+        """Yield the rows read so far, if there are many or their text is long."""
         if last or len(self._rows) >= _BATCH_ROWS or self._characters >= _BATCH_CHARACTERS:
             rows, self._rows, self._characters = self._rows, [], 0
             for at in range(0, len(rows), _BATCH_ROWS):
@@ -184,7 +184,7 @@ class _Handler:
         opened = _Open(child, node, nil=bool(attributes) and self._is_nil(attributes))
         self._stack.append(opened)
         if child is not None and not child.repeated:
-            self._stack[-2].values[child.index] = None  # it is there
+            self._stack[-2].values[child.index] = None  # the element is present
         if attributes and isinstance(node, Struct):
             for at in range(0, len(attributes), 2):
                 found = node.attributes.get(attributes[at])
@@ -267,7 +267,7 @@ class _Handler:
     # ---- xsi:nil ----
 
     def _see_prefixes(self, attributes: list[str]) -> None:
-        """Note which prefixes stand for the namespace of `nil`, in the element that begins."""
+        """Record which prefixes denote the namespace of `nil`, in the element that begins."""
         prefixes = self._nil_prefixes[-1][1]
         for at in range(0, len(attributes), 2):
             mark, _, prefix = attributes[at].partition(":")

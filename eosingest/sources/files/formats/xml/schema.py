@@ -1,9 +1,9 @@
-"""The schema of XML files: Spark DDL, as far as elements and attributes can be read by it, to a tree of types.
+"""Parses the schema of XML files, Spark DDL, to a tree of types, as far as elements and attributes can be read by it.
 
     source.schema ─▶ parse ─▶ fields ─▶ problems: for the spec (formats/xml_files.py)
                                     └─▶ columns.py: which elements and attributes are read, and as what
 
-No Spark is asked, since tasks and the check of a spec have none; reading/xml_scan.py compares with what Spark makes of it.
+Uses no Spark, since tasks and the check of a spec have none; reading/xml_scan.py compares the result with Spark's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TYPES = f"{', '.join(PLAIN)}, DECIMAL(p,s), ARRAY and STRUCT"
 
 
 class SchemaError(Exception):
-    """A schema by which XML cannot be read, and why."""
+    """The reason why XML cannot be read by a schema."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def parse(ddl: str) -> tuple[Field, ...]:
 
 
 def problems(ddl: str, attribute_prefix: str, value_tag: str) -> Iterator[str]:
-    """Yield why XML cannot be read by a schema, in which attributes have this prefix, and text beside elements this name."""
+    """Yield why XML cannot be read by a schema with this prefix for attributes, and this name for text next to elements."""
     try:
         fields = parse(ddl)
     except SchemaError as error:
@@ -192,7 +192,7 @@ class _Reader:
         self._at += 1
 
     def _comment(self, path: str) -> None:
-        """Pass over COMMENT '…'; what else may stand behind a type changes what is read."""
+        """Skip COMMENT '…'. Raises SchemaError for other text after a type, since it could change the values."""
         if self._text().upper() == "COMMENT" and self._at + 1 < len(self._tokens):
             self._at += 2
         if self._text().upper() == "NOT":

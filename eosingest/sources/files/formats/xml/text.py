@@ -1,7 +1,7 @@
-"""The text of an XML document: its encoding by its mark and declaration, decoded by Python, which replaces nothing.
+"""Decodes an XML document by its byte order mark and declaration, with Python's decoders, which replace nothing.
 
-Between the decompressed pieces of a file (codecs.py) and document.py, whose parser is given UTF-8 and no say in the encoding:
-it would decode half a surrogate pair of UTF-16 to another character.
+Between the decompressed pieces of a file (codecs.py) and document.py, whose parser gets only UTF-8 and may not choose the
+encoding: it would decode half a surrogate pair of UTF-16 to another character.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# How a document begins that has a declaration and no mark.
+# The first bytes of a document that has a declaration and no mark.
 _DECLARED = (
     ("<?xm".encode("utf-32-le"), "utf-32-le"),
     ("<?xm".encode("utf-32-be"), "utf-32-be"),
@@ -39,17 +39,17 @@ _UTF_8 = "write the files as UTF-8: iconv -f … -t UTF-8, and so in the declara
 
 @dataclass(frozen=True)
 class DocumentText:
-    """A document's text in pieces; `declared` is the encoding that its declaration names, None where it names none."""
+    """A document's text in pieces; `declared` is the encoding that its declaration names, None if it names none."""
 
     pieces: Iterator[str]
     declared: str | None
 
 
 def document_text(pieces: Iterable[bytes], encoding: str | None) -> DocumentText:
-    """Decode a document: by `encoding` (of the spec) where neither a mark nor a declaration says how, else UTF-8.
+    """Decode a document: by its mark or declaration, else by `encoding` (of the spec), else as UTF-8.
 
-    Raises BadTextError where what says it does not agree, or for an encoding that is not known to be read exactly; the
-    pieces raise it for bytes that are not of the encoding.
+    Raises BadTextError if these disagree, or for an encoding that is not known to be read exactly; the pieces raise it for
+    bytes that are not of the encoding.
     """
     rest = iter(pieces)
     head = b""
@@ -69,13 +69,13 @@ def document_text(pieces: Iterable[bytes], encoding: str | None) -> DocumentText
         _agree(
             used, said, f"source.options.encoding says {encoding}", f"by its mark or declaration it is {used.upper()}"
         )
-    # UTF-8's mark is taken off by `decoded`, which takes one off in any case.
+    # `decoded` always removes UTF-8's mark.
     bytes_ = itertools.chain((head if used == "utf-8" else inner,), rest)
     return DocumentText(_without_second_mark(decoded(bytes_, used)), declared)
 
 
 def _without_second_mark(pieces: Iterator[str]) -> Iterator[str]:
-    """Yield the pieces. Raises BadTextError for another byte order mark, which the parser would pass over."""
+    """Yield the pieces. Raises BadTextError for another byte order mark, which the parser would skip."""
     first = True
     for piece in pieces:
         if first and piece.startswith("\ufeff"):
@@ -85,19 +85,19 @@ def _without_second_mark(pieces: Iterator[str]) -> Iterator[str]:
 
 
 def _known(name: str) -> str:
-    """Return Python's name of an encoding; UTF-16 and UTF-32 without an order of bytes as "utf-16" and "utf-32"."""
+    """Return Python's name of an encoding; UTF-16 and UTF-32 without a byte order as "utf-16" and "utf-32"."""
     try:
         found = codecs.lookup(name).name
     except LookupError:
         found = ""
-    made_up = found == "utf-8" and name.lower() not in ("utf-8", "utf8")  # Python has names of its own for it
+    made_up = found == "utf-8" and name.lower() not in ("utf-8", "utf8")  # an alias that only Python has
     if made_up or found not in ENCODINGS | WIDE | {"utf-16", "utf-32"}:
         raise BadTextError(f"its encoding {name} is not one that is known to be read exactly", line=1, hint=_UTF_8)
     return found
 
 
 def _agree(used: str, said: str, words: str, other: str) -> None:
-    """Raise BadTextError where the encoding that is `used` is not what is `said` of the document."""
+    """Raise BadTextError if the encoding that is `used` differs from the one that is `said`."""
     is_one_of = said in ("utf-16", "utf-32") and used.startswith(f"{said}-")
     if not is_one_of and (used != said or said in ("utf-16", "utf-32")):
         raise BadTextError(f"{words}, and {other}", line=1, hint=f"correct what is wrong of the two, or {_UTF_8}")

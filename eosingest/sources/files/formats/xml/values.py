@@ -1,8 +1,8 @@
-"""From the text of an element or attribute to a value of its type: exactly what XML Schema's types say, or BadValueError.
+"""Converts the text of an element or attribute to a value of its type, exactly as XML Schema's types define, or refuses it.
 
-Between document.py, which gives the texts, and the columns of the reader (reading/xml_reader.py): DATE is a number of days,
-TIMESTAMP one of microseconds, both since 1970. Nothing depends on a time zone, a language or a day: a TIMESTAMP has its zone
-in the text, and a TIMESTAMP_NTZ none.
+Between document.py, which provides the texts, and the columns of the reader (reading/xml_reader.py): DATE is a number of days,
+TIMESTAMP one of microseconds, both since 1970. No value depends on a time zone, a language or the current day: the text of a
+TIMESTAMP contains its zone, that of a TIMESTAMP_NTZ none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from eosingest.sources.files.formats.xml.schema import Type
 
-WHITE = " \t\r\n"  # what is white space to XML
+WHITE = " \t\r\n"  # white space in XML
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _FRACTION = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _FLOATING = re.compile(_FRACTION.pattern + r"(?:[eE][+-]?[0-9]+)?")
@@ -27,8 +27,8 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(_DATE.pattern + r"[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})?")
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-_EXACTLY = Context(prec=38, traps=[Inexact, InvalidOperation])  # 38 digits are the most that a DECIMAL has
-_LONGEST_NUMBER = 1000  # characters of a number: a longer one is none that anybody means, and takes long
+_EXACTLY = Context(prec=38, traps=[Inexact, InvalidOperation])  # a DECIMAL has at most 38 digits
+_LONGEST_NUMBER = 1000  # characters of a number: a longer one is of no use, and slow to convert
 _MOST_ZONE_MINUTES = 14 * 60
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
 _DAY_US = 86_400_000_000
@@ -36,7 +36,7 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 class BadValueError(Exception):
-    """A text is no value of its type; `hint` is what may be done where that can be told."""
+    """A text is no value of its type; `hint` is the remedy, if one is known."""
 
     def __init__(self, why: str = "", hint: str = "") -> None:
         super().__init__(why)
@@ -45,7 +45,7 @@ class BadValueError(Exception):
 
 
 def converter(kind: Type) -> Callable[[str], Any]:
-    """Return the function that makes values of a plain type. It is given text that is neither empty nor only white space."""
+    """Return the function that converts text to a plain type. Its text is neither empty nor only white space."""
     if kind.name in _BITS:
         bits = _BITS[kind.name]
         return lambda text: _whole(text, bits)
@@ -113,7 +113,7 @@ def _refuse_beyond(text: str, value: float) -> None:
 
 
 def _float(text: str) -> float:
-    """Round the text once: a DOUBLE between two FLOATs may lie on the other side of the middle than the text does."""
+    """Round the text only once: a DOUBLE between two FLOATs may be closer to another FLOAT than the text is."""
     double = _double(text)
     if math.isinf(double) or math.isnan(double):
         return double
@@ -135,7 +135,7 @@ def _of_32_bits(value: float) -> float:
 
 
 def _beside(value: float, step: int) -> float:
-    """Return the next FLOAT; the same one at the end of all, and beside 0."""
+    """Return the adjacent FLOAT; the same one for 0 and at the ends of the range."""
     (bits,) = struct.unpack("<i", struct.pack("<f", value))
     found: float = struct.unpack("<f", struct.pack("<i", bits + step))[0] if bits & 0x7FFFFFFF else value
     return found if math.isfinite(found) else value
@@ -174,7 +174,7 @@ def _timestamp_ntz(text: str) -> int:
 
 
 def _moment(text: str) -> tuple[int, str | None]:
-    """Return the microseconds since 1970 by the clock of the text's own zone, and that zone."""
+    """Return the microseconds since 1970 in the text's local time, and the text's zone."""
     year, month, day, *times, fraction, zone = _matched(_TIME, text).groups()
     hour, minute, second = map(int, times)
     if hour > 23 or minute > 59 or second > 59:
