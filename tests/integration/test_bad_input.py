@@ -316,7 +316,7 @@ def test_corrupt_row_under_explode(job: Job) -> None:
     create_topic(job.servers, f"{job.name}-dead")
     job.edit_spec("[source]\n", f'on_error = {{ topic = "{job.name}-dead", max = 1 }}\n[source]\n')
     assert_done(job.run())
-    assert [record.value for record in job.records()] == [b"1a", b"1b", b"3d"]
+    assert sorted(record.value for record in job.records()) == [b"1a", b"1b", b"3d"]
     (letter,) = read_committed(job.servers, f"{job.name}-dead")
     assert letter.value == b'{"n":2,"tags":["c" BROKEN'
     assert_verified(job)

@@ -192,6 +192,7 @@ def test_a_standby_is_passed_over(node: Node) -> None:
         (remote("SafeModeException"), UnreachableError, "SafeMode"),
         (remote("IOException", "Failed to find datanode, suggest to check"), UnreachableError, "find datanode"),
         (remote("IOException", "No active nodes contain this block"), UnreachableError, "No active"),
+        (remote("IOException", "No active and not excluded nodes contain this block"), UnreachableError, "No active"),
         (remote("IllegalArgumentException", "Invalid value"), FatalError, "Invalid value"),
         (remote("UnsupportedOperationException", "no"), FatalError, "GETFILESTATUS is not supported"),
         ((401, {"WWW-Authenticate": "Negotiate"}, b"<html>"), FatalError, "asks for Kerberos"),

@@ -21,7 +21,8 @@ _ERROR_BYTES = 1 << 20  # of an answer that is an error
 # Names of Hadoop's exceptions that another name node, or a later try, may not give.
 _LATER = frozenset({"StandbyException", "RetriableException", "SafeModeException", "ServerTooBusyException"})
 _LATER_TEXT = re.compile(r"Could not obtain block|Zero blocklocations|ConnectException")
-_NONE_LEFT = re.compile(r"Failed to find datanode|No active nodes contain")
+# Hadoop 3.4; 3.5 says "No active and not excluded nodes contain this block".
+_NONE_LEFT = re.compile(r"Failed to find datanode|No active (and not excluded )?nodes contain")
 _REFUSED = frozenset({"AccessControlException", "SecurityException", "AuthorizationException"})
 # A folder above is a file now; or the file was cut off.
 _NOT_THERE = re.compile(r"is not a directory|out of the range")
