@@ -83,10 +83,7 @@ def _why_not(spec: Spec) -> str | None:
     if os.environ.get(VARIABLE, "").strip().lower() in _OFF:
         return f"{VARIABLE} says so; {_BY_HAND}"
     if not jvm.takes_archive(spark_defaults.spark_master(spec), spec.spark.conf):
-        return "the JVM is not of a local Spark, or its options name another archive"
-    in_the_way = class_archive.folder_on_class_path()
-    if in_the_way is not None:
-        return f"{in_the_way}, which is not empty, is on the JVM's class path"
+        return "the JVM is not of a local Spark, its options name another archive, or its class path has a folder"
     failed = class_archive.failure()
     return f"{failed}; {_BY_HAND}" if failed is not None else None
 

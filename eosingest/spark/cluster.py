@@ -97,7 +97,7 @@ def silent_api_server(master: str, text: str) -> TemporaryError | None:
 
 def _refuse_no_hadoop_conf() -> None:
     folder = spark_defaults.conf_folder()
-    named = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
+    named = spark_defaults.hadoop_folders()
     if named or (folder is not None and (folder / "spark-env.sh").is_file()):  # which may set one of them
         return
     raise FatalError(

@@ -69,7 +69,7 @@ def _given_to_the_driver(told: Mapping[str, str]) -> tuple[str, ...]:
 
 def takes_archive(master: str, conf: Mapping[str, str]) -> bool:
     """Say whether a JVM started with these settings would use our class data archive (class_archive.py), if there is one."""
-    if not is_local(master) or spark_defaults.is_submitted():
+    if not is_local(master) or spark_defaults.is_submitted() or class_archive.folder_on_class_path() is not None:
         return False
     return not class_archive.is_named(_given_to_the_driver({**spark_defaults.spark_defaults(pip_only=True), **conf}))
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # executors have no pydantic
     from eosingest.spec import Spec
 
 DEFAULT_MASTER = "local[*]"
+HADOOP_FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")  # variables; Spark puts these folders last on the class path
 _FILE = "spark-defaults.conf"
 _KEY = re.compile(r"((?:[^\\\s=:]|\\.)+)\s*[=:]?\s*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
@@ -55,6 +56,11 @@ def refuse_embedded_elsewhere(spec: Spec, master: str | None = None) -> None:
     problem = embedded_problem(master or spark_master(spec), spec.sink.bootstrap_servers)
     if problem is not None:
         raise SpecError(f"sink.bootstrap_servers: {problem}", code="embedded-elsewhere")
+
+
+def hadoop_folders() -> list[str]:
+    """Return the configuration folders of Hadoop and YARN that the environment names."""
+    return [os.environ[name] for name in HADOOP_FOLDERS if os.environ.get(name)]
 
 
 def spark_defaults(*, pip_only: bool = False) -> dict[str, str]:

@@ -20,14 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 from eosingest.errors import FatalError
 from eosingest.host import interruptible
 from eosingest.host.paths import unusable
-from eosingest.spark import causes, class_archive, failures, session
+from eosingest.spark import causes, class_archive, failures, session, spark_defaults
 from eosingest.spark.without_pandas import map_in_arrow
 from eosingest.spark.worker import OUTPUT_SCHEMA
 
 _MASTER = "local[2]"
 _WRITTEN_S = 1_800.0  # takes seconds on an idle machine, up to this at the lowest priority on a busy one
 _PATIENCE = {"spark.python.authenticate.socketTimeout": "600s"}  # JVM and Python may wait for the CPU
-_ON_THE_CLASS_PATH = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _FOLDERS = "training-"
 _LEFT_BEHIND_S = 7_200.0  # longer than a training runs
 _ROOM = 512 << 20  # the archive takes 160 MiB
@@ -93,7 +92,9 @@ class Training:
                 self._spark.process.wait()
 
     def _train(self, folder: Path, fresh: Path) -> None:
-        for name in _ON_THE_CLASS_PATH:  # they come last on the class path: runs with them can still use the archive
+        for name in (
+            spark_defaults.HADOOP_FOLDERS
+        ):  # they come last on the class path: runs with them can still use the archive
             os.environ.pop(name, None)
         conf = {"spark.driver.extraJavaOptions": class_archive.option_to_write(fresh), **_PATIENCE}
         self._spark = spark = session.start(

@@ -109,10 +109,7 @@ def _has_relative(name: str, text: str) -> bool:
 
 
 def _configuration() -> list[Path]:
-    named = [
-        spark_defaults.conf_folder(pip_only=True),
-        *(os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")),
-    ]
+    named = [spark_defaults.conf_folder(pip_only=True), *spark_defaults.hadoop_folders()]
     return [path for place in named if place for path in sorted(Path(place).glob("*"))]
 
 

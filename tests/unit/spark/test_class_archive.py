@@ -156,7 +156,8 @@ def test_it_is_begun_once_and_said_once(begun: list[object], spec: Callable[...,
 
 
 @pytest.mark.parametrize(
-    "why_not", ["off", "there is one", "a cluster", "another archive", "spark-submit", "no folder"]
+    "why_not",
+    ["off", "there is one", "a cluster", "another archive", "spark-submit", "no folder", "a folder on the class path"],
 )
 def test_it_is_not_begun(
     why_not: str, begun: list[object], spec: Callable[..., Spec], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -172,6 +173,8 @@ def test_it_is_not_begun(
             monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
         case "no folder":
             (tmp_path / "home").write_text("a file")
+        case "a folder on the class path":
+            monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "java"))
     said: list[str] = []
     prepare.begin_in_background(spec("spark://h:1" if why_not == "a cluster" else "local[2]"), said.append)
     assert begun == said == []
