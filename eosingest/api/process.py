@@ -192,7 +192,7 @@ class _Child:
 
 
 _KILLED = (
-    "what was committed is kept, nothing was sent twice; a transaction that is still open ends at its timeout, or by the next"
+    "committed records are kept, nothing was sent twice; a transaction that is still open ends at its timeout, or by the next"
     " run: run again"
 )
 

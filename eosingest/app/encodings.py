@@ -106,8 +106,8 @@ def _pinned(registry: Registry, pin: Pin, kind: str) -> Registered:
     raise ChangedError(
         f"schema {pin.id}, by which the job's records are written (subject {pin.subject}), {what} in the registry",
         code="schema-changed",
-        hint="nothing was sent; restore the registry, or send everything again, beside what is in the topic, with:"
-        " eosingest run SPEC --from-scratch",
+        hint="nothing was sent; restore the registry, or send everything again, in addition to the records in the topic,"
+        " with: eosingest run SPEC --from-scratch",
     )
 
 

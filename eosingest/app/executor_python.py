@@ -226,7 +226,7 @@ def _tried(folder: Path, check: Callable[[], None]) -> dict[str, str]:
 
 def _does_not_run(why: str) -> FatalError:
     return FatalError(
-        f"the packed Python does not run by itself: {why}",
+        f"the packed Python does not run on its own: {why}",
         code="package-broken",
         hint="no archive was written; use a Python built for many machines (conda-pack, or an image with the same Python), see"
         " docs/clusters.md",

@@ -114,7 +114,7 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
 def _first_plan(parts: Parts) -> PlanReport:
     """Plan as if nothing had been sent, since the embedded broker is down and a read-only verb does not start it."""
     parts.observer.note(
-        "the embedded broker is not running, so what was sent to it is not known: this is the plan of a first run"
+        "the embedded broker is not running, so the records sent to it are not known: this is the plan of a first run"
         " (start it with: eosingest broker up)"
     )
     made = parts.first_plan()
@@ -228,7 +228,7 @@ def _read_to_last_stable_offset(spec: Spec, log: ControlLog, observer: Observer)
     with log.kafka_errors("reading the offsets topic"):
         topic.read_to_last_stable_offset(log.reader, state, deadline_s=topic.read_deadline_s(spec.transaction.timeout))
         if log.reader.high_watermark() > state.end:
-            observer.note("a transaction is open in the offsets topic: newer progress may be hidden behind it")
+            observer.note("a transaction is open in the offsets topic: it may hide newer progress")
     return state
 
 

@@ -75,12 +75,12 @@ def peek(settings: PeekSettings, check: Callable[[], None] = never) -> PeekRepor
     )
     notes = []
     if any(place.end > end for place, end in zip(ranges, stable, strict=True)):
-        notes.append("a transaction is open: what lies behind its begin is not seen by read_committed yet")
+        notes.append("a transaction is open: read_committed does not see the records after its begin yet")
     spans = [(place.start, min(end, place.end)) for place, end in zip(ranges, stable, strict=True)]
     with _readable(settings.topic):
         records, all_read = _Look(settings, client, check).records(spans)
     if not all_read:
-        notes.append(f"the look ended after {_DEADLINE_S:.0f} s: there may be more")
+        notes.append(f"reading ended after {_DEADLINE_S:.0f} s: there may be more")
     return replace(report, records=tuple(records), notes=tuple(notes))
 
 
@@ -149,5 +149,5 @@ def _readable(topic: str) -> Iterator[None]:
         if failure.kind is FailureKind.REFUSED:
             raise FatalError(f"topic {topic} could not be read: {failure}", code="kafka-refused") from failure
         raise TemporaryError(
-            f"topic {topic} could not be read: {failure}", code="kafka-uncertain", hint="look again"
+            f"topic {topic} could not be read: {failure}", code="kafka-uncertain", hint="try again"
         ) from failure

@@ -49,7 +49,7 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
     for note in notes_of(plan, parts.source):
         parts.observer.note(note)
     if plan.items:
-        observer.note("starting Spark; the sink is not asked, and nothing is sent")
+        observer.note("starting Spark; the sink is not contacted, and nothing is sent")
         report = _look(parts, rows, plan, report, observer)
         if not report.errors:
             begin_in_background(spec, observer.note)
@@ -64,10 +64,10 @@ def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | No
     parts = assemble(spec, observer, _check_of(interrupted), asks_brokers=False)
     plan = parts.first_plan()
     if not plan.items:
-        return f"Spark was not asked: there is no {plan.wording.item} with anything in it"
+        return f"Spark was not started: there is no {plan.wording.item} with data in it"
     if spec.source.given_schema is not None:
         plan = replace(plan, items=plan.items[:1])  # more items would not change the result
-    observer.note("starting Spark; the sink is not asked, and nothing is sent")
+    observer.note("starting Spark; the sink is not contacted, and nothing is sent")
     spark = _previewer(parts, observer)
     try:
         schema = spark.open(plan)
@@ -125,7 +125,7 @@ def _look(parts: Parts, rows: int, plan: Plan, report: PreviewReport, observer: 
         spark.close()
     notes: tuple[str, ...] = ()
     if len(records) < rows and len(plan.items) > _ITEMS_AT_MOST:
-        notes = (f"only the first {_ITEMS_AT_MOST} of {plan.wording.count(len(plan.items))} were looked at",)
+        notes = (f"only the first {_ITEMS_AT_MOST} of {plan.wording.count(len(plan.items))} were read",)
     return replace(report, schema=schema, records=tuple(records), errors=tuple(_corrupt(records, plan)), notes=notes)
 
 

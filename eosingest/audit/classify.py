@@ -27,7 +27,7 @@ from eosingest.audit.receipts import (
 )
 from eosingest.records.checksum import Totals
 
-_ASK_THE_SOURCE = "--against-source tells which"
+_ASK_THE_SOURCE = "--against-source shows which"
 
 
 def by_receipts(expected: Totals, found: Found, copies: Copies, circumstances: Circumstances) -> Judgement:
@@ -55,7 +55,7 @@ def _judge_late(judgement: Judgement, found: Found, copies: Copies, circumstance
         text = "written again after the job was complete, by another producer"
         judgement.add(MISMATCH, Finding(DOUBLED, text, copies.late, examples=copies.examples))
     if foreign:
-        text = "written by another producer after the job was complete; what the job wrote is all there, once"
+        text = "written by another producer after the job was complete; all records of the job are there, once"
         judgement.add(INCONCLUSIVE, Finding(FOREIGN, text + _named(circumstances), foreign))
 
 
@@ -68,10 +68,10 @@ def _judge_surplus(judgement: Judgement, surplus: Totals, copies: Copies, circum
         )
         judgement.add(INCONCLUSIVE, Finding(SURPLUS, text + _named(circumstances), number))
     elif copies.copies == surplus or (number == 1 and copies.of_the_surplus > 1):
-        text = "in the topic once more than was sent: the checksum proves which"
+        text = "in the topic more often than sent: the checksum proves which"
         judgement.add(MISMATCH, Finding(DOUBLED, text, number, examples=copies.examples))
     elif not copies.copies.records or (number == 1 and copies.of_the_surplus == 1):
-        text = "that the job did not write, without an equal one in the topic; what lies among them cannot be audited"
+        text = "that the job did not write, without an equal one in the topic; the job's records among them cannot be audited"
         judgement.add(INCONCLUSIVE, Finding(FOREIGN, text + _named(circumstances), number))
     elif circumstances.writers or circumstances.removed:
         text = f"more than was sent, doubled or of another producer ({_ASK_THE_SOURCE})"
@@ -87,7 +87,7 @@ def _judge_deficit(judgement: Judgement, deficit: int, copies: Copies, circumsta
     """
     verdict = INCONCLUSIVE if circumstances.removed else MISMATCH
     if deficit:
-        text = f"fewer than the receipts speak of, at least ({_ASK_THE_SOURCE})"
+        text = f"at least: the receipts count more records than the topic has ({_ASK_THE_SOURCE})"
         judgement.add(verdict, Finding(LOST, text, deficit))
         return
     text = "as many records as were sent, but not the same: at least one is changed"
@@ -114,7 +114,7 @@ def by_source(
     if not compared.whole:
         _judge_lost(judgement, compared, circumstances)
     for split in compared.unlike:
-        text = "its rows do not give the receipt that was kept for it"
+        text = "its rows do not match its receipt"
         judgement.add(MISMATCH, Finding(UNLIKE, text, split=split))
     for reason in compared.unread:
         judgement.add(INCONCLUSIVE, Finding(UNREAD, reason))
@@ -132,7 +132,7 @@ def _judge_lost(judgement: Judgement, compared: Compared, circumstances: Circums
     number = sum(entry.records for entry in lost)
     if circumstances.removed:
         for entry in lost:
-            text = "not in the topic any more, or never"
+            text = "removed from the topic, or never in it"
             judgement.add(INCONCLUSIVE, Finding(LOST, text, entry.records, entry.split, entry.examples))
         return 0
     changed = min(number, compared.unknown) if compared.whole else 0
@@ -141,8 +141,8 @@ def _judge_lost(judgement: Judgement, compared: Compared, circumstances: Circums
         here = min(left, entry.records)
         left -= here
         if here:
-            text = "not in the topic; as many records there are nobody's" + (
-                "" if changed == number else ", of this split or of another one below"
+            text = "not in the topic; as many records there belong to no row" + (
+                "" if changed == number else ": changed ones of this split or of another one below"
             )
             examples = (*entry.examples, *compared.unknown_examples)
             judgement.add(MISMATCH, Finding(CHANGED, text, here, entry.split, examples))

@@ -18,7 +18,7 @@ _NAMED_AT_MOST = 5
 def still_written(run: str) -> TemporaryError:
     """Make the error for an audit during which a run was writing: `run` names it."""
     return TemporaryError(
-        f"inconclusive: {run} is writing: the receipts moved while the topic was read",
+        f"inconclusive: {run} is writing: the receipts changed while the topic was read",
         code="inconclusive",
         hint="wait for the run's end, then verify again",
     )
@@ -31,14 +31,14 @@ def error_of(verdict: Judgement, topic: str, *, against_source: bool) -> Eosinge
     ]
     text = listed(said, _NAMED_AT_MOST, separator="; ", rest="; and {} more findings")
     if verdict.verdict == receipts.MISMATCH:
-        ask = "which rows of the source it is: eosingest verify SPEC --against-source"
+        ask = "to find the rows of the source: eosingest verify SPEC --against-source"
         hint = f"verify changes nothing; {'the findings say where' if against_source else ask}"
-        return MismatchError(f"topic {topic} is not what was sent to it: {text}", hint=hint)
+        return MismatchError(f"topic {topic} does not match the records sent to it: {text}", hint=hint)
     if verdict.verdict == receipts.INCONCLUSIVE:
         return FatalError(
             f"inconclusive: {text}",
             code="inconclusive",
-            hint="the topic is neither verified nor known to be wrong; to verify again will say the same",
+            hint="the topic is neither verified nor known to be wrong; to verify again gives the same result",
         )
     return None
 
@@ -46,8 +46,8 @@ def error_of(verdict: Judgement, topic: str, *, against_source: bool) -> Eosinge
 def removed(sink: TopicDescription, extents: Sequence[Extent]) -> list[str]:
     """Return sentences on the job's records that brokers may have removed: retention, deleted records, compaction."""
     found = [
-        f"partition {extent.partition} begins at offset {extent.start:,}, {extent.removed:,} offsets behind the job's first:"
-        " retention or a deletion of records has removed what was before"
+        f"partition {extent.partition} begins at offset {extent.start:,}, {extent.removed:,} offsets after the job's first:"
+        " retention or a deletion of records has removed the earlier records"
         for extent in extents
         if extent.removed
     ]

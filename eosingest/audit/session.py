@@ -67,7 +67,7 @@ class SparkAuditor:
     """One Spark session for one audit. Its methods raise the errors of errors.py."""
 
     def __init__(self, settings: SparkSettings, tell: Callable[[AuditProgress], None] | None = None) -> None:
-        """Start nothing yet. `tell` gets the progress about once a second."""
+        """Start nothing yet. The callback gets the progress about once a second."""
         self._settings = settings
         self._tell = tell
         self._spark: Any = None
@@ -185,7 +185,7 @@ class SparkAuditor:
             return FatalError(
                 f"the source could not be read or computed: {causes.innermost(text)}",
                 code="bad-data",
-                hint=f"without --against-source the receipts alone are asked{log}",
+                hint=f"verify without --against-source, by the receipts alone{log}",
             )
         bug = failures.bug_in_a_task(text, hint=log.removeprefix("; "))
         return bug or TemporaryError(
@@ -193,4 +193,4 @@ class SparkAuditor:
         )
 
     def _again(self) -> str:
-        return f"nothing is said of the topic; verify again{failures.log_hint(self._settings.log_file)}"
+        return f"the topic was not judged; verify again{failures.log_hint(self._settings.log_file)}"

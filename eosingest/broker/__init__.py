@@ -132,7 +132,7 @@ def _start(server: Server, properties: Mapping[str, str], port: int | None, dead
             raise FatalError(
                 f"the embedded broker ended while it was starting; its data is kept. The end of {server.log}:\n{error}",
                 code="broker-died",
-                hint="when what the log says is mended: eosingest broker up",
+                hint="correct the cause that the log shows, then: eosingest broker up",
             ) from error
         return _describe(server, state, pid, started_now=True)
     raise AssertionError("the last attempt either returned or raised")
@@ -162,5 +162,5 @@ def _clear_disk_errors(directory: Path) -> Iterator[None]:
         raise FatalError(
             f"the embedded broker's folder {directory} cannot be used: {error}",
             code="broker-folder",
-            hint="free space or mend its rights, or let EOSINGEST_HOME name another folder; then: eosingest broker up",
+            hint="free space or correct its rights, or let EOSINGEST_HOME name another folder; then: eosingest broker up",
         ) from error

@@ -45,7 +45,7 @@ def _jars() -> ivy.Jars:
         dependencies=dependencies(KAFKA_VERSION, _LOGGING),
         pins={name: digest for digest, name in (line.split() for line in lines)},
         code="kafka",
-        hint="check the network; behind a mirror let EOSINGEST_IVY_SETTINGS name an ivysettings.xml, "
+        hint="check the network; with a mirror let EOSINGEST_IVY_SETTINGS name an ivysettings.xml, "
         "or let KAFKA_HOME name an unpacked Apache Kafka; then: eosingest broker up",
         instead="let KAFKA_HOME name an unpacked Apache Kafka",
     )

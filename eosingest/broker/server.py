@@ -187,7 +187,7 @@ class Server:
                     f"the embedded broker (pid {pid}) has not answered on {state.bootstrap_servers} in time; it is "
                     f"left running. The end of {self.log}:\n{self.last_lines()}",
                     code="broker-slow",
-                    hint="wait on: eosingest broker up, or end it: eosingest broker down",
+                    hint="wait longer: eosingest broker up, or end it: eosingest broker down",
                 )
             time.sleep(_POLL_S)
 

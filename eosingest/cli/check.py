@@ -30,7 +30,7 @@ def check(
         typer.Option(
             "--spark",
             envvar="EOSINGEST_SPARK",
-            help="Let Spark itself look at schema, options and expressions too, with the data that is there.",
+            help="Let Spark check schema, options and expressions too, with the existing data.",
         ),
     ] = False,
     output: Output = None,

@@ -43,7 +43,7 @@ def init(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> Action:
-    """Write a commented spec to start from. Beside it goes the JSON Schema that editors check it with."""
+    """Write a commented spec to start from, and next to it the JSON Schema that editors check it with."""
 
     def perform(renderer: Renderer) -> Result:
         from eosingest.spec import TEMPLATE, json_schema
@@ -67,8 +67,8 @@ def init(
         if from_ is None:
             lines.append(f"Edit it, then: eosingest check {named}")
         else:
-            lines.append(f"Look at what would be sent: eosingest preview {named}; then: eosingest run {named}")
-            lines.append(f"Hold the topic against the source: eosingest verify {named} --against-source")
+            lines.append(f"Show the records that would be sent: eosingest preview {named}; then: eosingest run {named}")
+            lines.append(f"Compare the topic with the source: eosingest verify {named} --against-source")
         return Result(
             "init",
             data={
@@ -118,7 +118,7 @@ def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
     notes = [*found.notes, *notes_on(data, found)]
     if not found.whole:
         notes.append(
-            "only the beginning of the file was looked at: types that later rows do not fit end the run; see preview"
+            "only the beginning of the file was read: a later row that does not fit the types ends the run; see preview"
         )
     name = job_name(data.name.split(".")[0])
     text = spec_for(

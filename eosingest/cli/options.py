@@ -91,14 +91,14 @@ Verbose = Annotated[
         "--verbose",
         "-v",
         envvar="EOSINGEST_VERBOSE",
-        help="Say more: every file, what is done on the way (on stderr), and where Spark's log is.",
+        help="Report more: every file, each step (on stderr), and where Spark's log is.",
     ),
 ]
 
 Quiet = Annotated[
     bool,
     typer.Option(
-        "--quiet", "-q", envvar="EOSINGEST_QUIET", help="Say nothing but errors; with --output json the result as ever."
+        "--quiet", "-q", envvar="EOSINGEST_QUIET", help="Report errors only; --output json still writes the result."
     ),
 ]
 _BEFORE_A_VERB = ("-v", "--verbose", "-q", "--quiet")

@@ -12,7 +12,7 @@ from eosingest.cli.signals import Signals
 def prepare(output: Output = None, verbose: Verbose = False, quiet: Quiet = False) -> Action:
     """Have Spark start sooner: archive its classes, once.
 
-    The archive lies in the cache (160 MiB). It takes a minute or two, and saves each local run that starts
+    The archive is stored in the cache (160 MiB). It takes a minute or two, and saves each local run that starts
     Spark one to three seconds. The first run has it written in the background where it is not there.
     Java archives nothing while Spark's configuration folder (SPARK_CONF_DIR) has files.
     """

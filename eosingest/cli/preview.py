@@ -57,14 +57,14 @@ def result_of(report: PreviewReport) -> Result:
 def _lines(report: PreviewReport) -> Iterator[str]:
     of = f"of {report.wording.count(report.items)} for topic {report.topic}"
     if not report.items:
-        yield f"{report.job}: there is no {report.wording.item} with anything in it; nothing would be sent."
+        yield f"{report.job}: there is no {report.wording.item} with data in it; nothing would be sent."
         return
     yield f"{report.job}: the first {formatting.count(len(report.records), 'record')} {of}; nothing was sent."
     if report.schema and report.format != "text":
         from eosingest.spec import toml_string
 
         if report.takes_schema:
-            yield "The schema, as it would stand under [source]:"
+            yield "The schema, to be written under [source]:"
             yield f"schema = {toml_string(report.schema)}"
         else:
             yield f"The columns: {report.schema}"

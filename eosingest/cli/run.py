@@ -36,7 +36,7 @@ FromScratch = Annotated[
     typer.Option(
         "--from-scratch",
         envvar="EOSINGEST_FROM_SCRATCH",
-        help="Forget the job's progress and send everything again, also what is in the topic already.",
+        help="Forget the job's progress and send everything again, also records that are already in the topic.",
     ),
 ]
 AcceptChange = Annotated[
@@ -44,8 +44,8 @@ AcceptChange = Annotated[
     typer.Option(
         "--accept-change",
         envvar="EOSINGEST_ACCEPT_CHANGE",
-        help="Go on with a spec that was changed in the middle of the job, once it is proven that what was sent stays as "
-        "it is; otherwise exit 12, naming the splits.",
+        help="Resume with a spec that was changed in the middle of the job, once it is proven that the sent records stay "
+        "as they are; otherwise exit 12, naming the splits.",
     ),
 ]
 AcceptGap = Annotated[
@@ -53,8 +53,8 @@ AcceptGap = Annotated[
     typer.Option(
         "--accept-gap",
         envvar="EOSINGEST_ACCEPT_GAP",
-        help="Go on behind records of a topic that were deleted before they were read (retention), instead of exit 12. The "
-        "job keeps what is missing: status and verify name it.",
+        help="Resume after records of a topic that were deleted before they were read (retention), instead of exit 12. The "
+        "job records the gap: status and verify name it.",
     ),
 ]
 MaxBytesPerSecond = Annotated[
@@ -82,7 +82,7 @@ def run(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> Action:
-    """Send what is not yet sent, exactly once. Run it again and only what is new or left over is sent."""
+    """Send the data that is not yet sent, exactly once. Run it again to send only new or remaining data."""
 
     def perform(renderer: Renderer) -> Result:
         signals = Signals(renderer.line_from_signal_handler)
@@ -155,7 +155,7 @@ def _lines(report: RunReport, *, verbose: bool) -> Iterator[str]:
     if report.records_total or report.records_resent:
         yield "Read it with isolation.level=read_committed (not the default of the Java client)."
     if report.log is not None and (verbose or not report.complete):
-        yield f"Spark's own words: {report.log}"
+        yield f"Spark's log: {report.log}"
 
 
 def _resent(report: RunReport) -> str:
@@ -163,7 +163,7 @@ def _resent(report: RunReport) -> str:
     if not report.records_resent:
         return ""
     records = formatting.count(report.records_resent, "record")
-    return f", beside {records} of {report.wording.items} as they were before they were sent again"
+    return f", in addition to {records} of {report.wording.items} as they were before they were sent again"
 
 
 def _outcome(report: RunReport) -> str:

@@ -72,7 +72,7 @@ def _alive(report: StatusReport) -> str:
         return ""
     if report.alive:
         return " (its process is alive)"
-    return " (its process is gone: it was killed; the next run goes on from what is committed)"
+    return " (its process is gone: it was killed; the next run resumes after the committed records)"
 
 
 def _said(error: dict[str, str]) -> str:

@@ -10,11 +10,11 @@ from eosingest.cli.result import Action, Result
 
 
 def submit_script(output: Output = None, verbose: Verbose = False, quiet: Quiet = False) -> Action:
-    """Print the path of the script for spark-submit, which takes eosingest's own arguments behind it."""
+    """Print the path of the script for spark-submit; eosingest's own arguments follow it."""
 
     def perform(renderer: Renderer) -> Result:
         found = find_spec("eosingest.spark_submit.application")
-        assert found is not None and found.origin is not None, "it lies in the package"
+        assert found is not None and found.origin is not None, "it is in the package"
         return Result("submit-script", data={"script": found.origin}, lines=(found.origin,))
 
     return Action("submit-script", perform, output, verbose, quiet)

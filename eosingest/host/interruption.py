@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from eosingest.errors import InterruptedRunError
 
 SETTLE_S = 6.0  # with the steps before and after, a run ends within 10 s of its signal
-RUN_AGAIN = "what was committed is kept, nothing was sent twice; run again: it goes on from here"
+RUN_AGAIN = "committed records are kept, nothing was sent twice; run again: it resumes from here"
 
 
 class Interruption:
@@ -63,18 +63,20 @@ class Interruption:
 def interrupted_by(number: int) -> InterruptedRunError:
     """Make the error for a run that a signal ended."""
     return InterruptedRunError(
-        f"stopped by {signal.Signals(number).name}; what was open was aborted", signal_number=number, hint=RUN_AGAIN
+        f"stopped by {signal.Signals(number).name}; open transactions were aborted",
+        signal_number=number,
+        hint=RUN_AGAIN,
     )
 
 
 def _unsettled(number: int) -> InterruptedRunError:
     """Make the error for a run that could not commit its verdict: its open transactions and last commit are unknown."""
     return InterruptedRunError(
-        f"stopped by {signal.Signals(number).name}; {SETTLE_S:.0f} s later the brokers had not told how the run ended, and it"
-        " is not recorded",
+        f"stopped by {signal.Signals(number).name}; {SETTLE_S:.0f} s later the brokers had not confirmed how the run ended, and"
+        " its end is not recorded",
         signal_number=number,
-        hint="whatever was committed is kept, nothing was sent twice; a transaction that is still open ends at its timeout, or"
-        " by the next run; run again when the brokers answer: it goes on from what was committed",
+        hint="committed records are kept, nothing was sent twice; a transaction that is still open ends at its timeout, or"
+        " by the next run; run again when the brokers answer: it resumes after the committed records",
     )
 
 

@@ -100,7 +100,7 @@ def _run_ivy(jars: Jars, fresh: Path, downloads: Path, deadline: float) -> None:
         )
     except subprocess.TimeoutExpired as error:
         raise TemporaryError(
-            f"{jars.what} ({jars.size}) did not arrive in time; what arrived is kept for the next fetch",
+            f"{jars.what} ({jars.size}) did not arrive in time; the downloaded files are kept for the next fetch",
             code=f"{jars.code}-fetch",
             hint=jars.hint,
         ) from error
@@ -154,9 +154,9 @@ def _check(jars: Jars, libs: Path, downloads: Path) -> None:
     if problems:
         shutil.rmtree(downloads, ignore_errors=True)
         raise FatalError(
-            f"what was fetched for {jars.what} is not used: {'; '.join(problems)}",
+            f"the files fetched for {jars.what} are not used: {'; '.join(problems)}",
             code=f"{jars.code}-jars",
-            hint=f"look at the mirror or proxy in between, or {jars.instead}",
+            hint=f"check the mirror or proxy in between, or {jars.instead}",
         )
 
 

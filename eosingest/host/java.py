@@ -56,7 +56,7 @@ def java_major_version(java: Path) -> int:
     match = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
     if match is None:
         raise FatalError(
-            f"{java} does not tell its version; it said: {text.strip()[:500] or 'nothing'}",
+            f"{java} does not report its version; its output: {text.strip()[:500] or 'nothing'}",
             code="java-missing",
             hint=_install_command(),
         )

@@ -24,7 +24,7 @@ from eosingest.kafka.oidc import ENDPOINT
 
 _LOGIN_S = 5.0
 _LOGINS = {
-    "OAUTHBEARER": f"the broker does not take the token that {ENDPOINT} gives: check that issuer, audience and scope are"
+    "OAUTHBEARER": f"the broker does not accept the token from {ENDPOINT}: check that issuer, audience and scope are"
     " those that the broker expects",
 }
 _PASSWORD = "check sasl.username and sasl.password, and that the broker knows this user for this sasl.mechanism"
@@ -90,7 +90,7 @@ def refused(doing: str, error: kafka_errors.KafkaError) -> FatalError:
     """Make the error for a refusal that no retry would change."""
     if isinstance(error, kafka_errors.IncompatibleBrokerVersion):
         return FatalError(
-            f"{doing}: the brokers do not know this request ({named_once(error)})",
+            f"{doing}: the brokers do not support this request ({named_once(error)})",
             code="broker-too-old",
             hint=TOO_OLD_HINT,
         )
@@ -99,7 +99,7 @@ def refused(doing: str, error: kafka_errors.KafkaError) -> FatalError:
     return FatalError(
         f"{doing}: the right to do so is missing ({named_once(error)})",
         code="broker-refused",
-        hint="what was committed is kept; give the user that logs in the right (kafka-acls --add), then run again",
+        hint="committed records are kept; grant the right to the user that logs in (kafka-acls --add), then run again",
     )
 
 
@@ -113,12 +113,12 @@ def not_understood(doing: str, error: Exception) -> EosingestError:
         return TemporaryError(
             f"{doing}: {named_once(error)}",
             code="broker-unreachable",
-            hint="what was committed is kept; check that the brokers and controllers are up, then run again",
+            hint="committed records are kept; check that the brokers and controllers are up, then run again",
         )
     return FatalError(
         f"{doing}: the brokers gave an answer that cannot be read ({named_once(error)})",
         code="broker-not-understood",
-        hint="what was committed is kept; a newer Apache Kafka may need a newer eosingest: install it, then run again",
+        hint="committed records are kept; a newer Apache Kafka may need a newer eosingest: install it, then run again",
     )
 
 

@@ -56,13 +56,13 @@ def refuse_unusable(servers: str, known: Mapping[int, tuple[int, int]]) -> None:
     missing = [_name(each) for each in _NEEDED if each.API_KEY not in known]
     if missing:
         raise FatalError(
-            f"{servers}: the brokers do not know {', '.join(missing)}", code="broker-too-old", hint=TOO_OLD_HINT
+            f"{servers}: the brokers do not support {', '.join(missing)}", code="broker-too-old", hint=TOO_OLD_HINT
         )
     sent = (each for each in (*_NEEDED, *_ALSO_SENT) if each.API_KEY in known)
     dropped = [_name(each) for each in sent if known[each.API_KEY][0] > each.max_version]
     if dropped:
         raise FatalError(
-            f"{servers}: the brokers no longer know any version of {', '.join(dropped)} that this eosingest speaks",
+            f"{servers}: the brokers no longer support any version of {', '.join(dropped)} that this eosingest uses",
             code="broker-too-new",
             hint="nothing was sent; install a newer eosingest, then run again",
         )

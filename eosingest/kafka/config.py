@@ -37,8 +37,8 @@ _NO_COUNTERPART = {
     "ssl.keystore.location": _TO_PEM,
     "ssl.keystore.password": _TO_PEM,
     "enable.ssl.certificate.verification": "name the certificate authority in ssl.ca.location",
-    "enable.sasl.oauthbearer.unsecure.jwt": f'nobody vouches for such a token; set {oidc.METHOD} = "oidc"',
-    "sasl.oauthbearer.config": f'it is for tokens that nobody signs; set {oidc.METHOD} = "oidc"',
+    "enable.sasl.oauthbearer.unsecure.jwt": f'it enables unsigned tokens; set {oidc.METHOD} = "oidc"',
+    "sasl.oauthbearer.config": f'it configures unsigned tokens; set {oidc.METHOD} = "oidc"',
 }
 _CONNECTION_PREFIXES = ("ssl.", "sasl.", "security.", "enable.ssl.", "enable.sasl.", "https.")
 _SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")

@@ -59,7 +59,7 @@ def _look(server: str, protocol: str, properties: Mapping[str, str]) -> Reason:
         return Reason(f"{at}: {why}", not passing, "check the host's name in bootstrap_servers, and the network's DNS")
     except ConnectionRefusedError:
         return Reason(
-            f"{at}: connection refused: nobody listens there",
+            f"{at}: connection refused: nothing listens there",
             False,
             "check the port in bootstrap_servers, and that the brokers are up",
         )
@@ -103,27 +103,27 @@ def _look_at_login(at: str, offered: tuple[int, list[str]] | None, protocol: str
     plain = protocol.removeprefix("SASL_")
     if offered is None:
         return Reason(
-            f"{at}: somebody listens, and gives no answer of Kafka's",
+            f"{at}: a server listens, but does not answer as a Kafka broker",
             False,
             "check that bootstrap_servers names a broker's port",
         )
     code, mechanisms = offered
     if code == _ILLEGAL_SASL_STATE and wants_login:
         return Reason(
-            f"{at} asks for no login, and security.protocol is {protocol}",
+            f"{at} requires no login, and security.protocol is {protocol}",
             True,
-            f'set security.protocol = "{plain}" in [sink.properties], or name the port that asks for one',
+            f'set security.protocol = "{plain}" in [sink.properties], or name the port that requires one',
         )
     if code != _ILLEGAL_SASL_STATE and not wants_login:
         return Reason(
-            f"{at} asks for a login (SASL: {', '.join(mechanisms) or 'no mechanism is named'}),"
+            f"{at} requires a login (SASL: {', '.join(mechanisms) or 'no mechanism is named'}),"
             f" and security.protocol is {protocol}",
             True,
             f'set security.protocol = "SASL_{plain}", sasl.mechanism, sasl.username and sasl.password in [sink.properties]',
         )
     if wants_login and mechanisms and mechanism not in mechanisms:
         return Reason(
-            f"{at} does not take sasl.mechanism {mechanism}, only {', '.join(mechanisms)}",
+            f"{at} does not accept sasl.mechanism {mechanism}, only {', '.join(mechanisms)}",
             True,
             "set sasl.mechanism to it",
         )
@@ -178,12 +178,12 @@ def _refused_client(at: str, said: str, properties: Mapping[str, str]) -> Reason
         return None
     if not any(properties.get(name) for name in ("ssl.certificate.location", "ssl.certificate.pem")):
         return Reason(
-            f"{at} asks for a client certificate, and the properties have none (TLS alert: {said})",
+            f"{at} requires a client certificate, and the properties have none (TLS alert: {said})",
             True,
-            "set ssl.certificate.location and ssl.key.location, or name a listener that asks for none",
+            "set ssl.certificate.location and ssl.key.location, or name a listener that requires none",
         )
     return Reason(
-        f"{at} does not take the client's certificate (TLS alert: {said}): it has expired, or no authority that the"
+        f"{at} does not accept the client's certificate (TLS alert: {said}): it has expired, or no authority that the"
         " broker trusts has signed it",
         True,
         "correct ssl.certificate.location and ssl.key.location (openssl x509 -noout -dates -issuer -in FILE shows both)",

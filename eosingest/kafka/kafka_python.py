@@ -188,7 +188,7 @@ class KafkaPythonAdmin:
         `epochs` are by partition. -1: the leader does not know the epoch.
         """
         places = {TopicPartition(topic, partition): epoch for partition, epoch in epochs.items()}
-        with self._errors(f"asking for the leader epochs of topic {topic}"):
+        with self._errors(f"requesting the leader epochs of topic {topic}"):
             found = _once_led(lambda: self._client._manager.run(ends_of_epochs, self._client, places), self._check)
         return {place.partition: end for place, end in found.items()}
 
@@ -205,7 +205,7 @@ class KafkaPythonAdmin:
         level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> list[Any]:
         places = [TopicPartition(topic, partition) for partition in range(partitions)]
-        with self._errors(f"asking for the offsets of topic {topic}"):
+        with self._errors(f"requesting the offsets of topic {topic}"):
             return log_ends(self._client, dict.fromkeys(places, which), level, self._check)
 
     def fence(self, transactional_ids: Iterable[str], *, timeout_s: float) -> None:
@@ -291,7 +291,7 @@ class KafkaPythonAdmin:
         """
         places = [TopicPartition(topic, partition) for partition in range(partitions)]
         try:
-            with self._errors(f"asking who wrote to topic {topic}"):
+            with self._errors(f"listing the producers of topic {topic}"):
                 states = self._client.describe_producers(places)
                 ids = {producer.producer_id for state in states.values() for producer in state.active_producers}
                 names = _names(self._client.list_transactions(producer_id_filters=list(ids))) if ids else {}
@@ -308,7 +308,7 @@ def _described(client: KafkaAdminClient, name: str) -> dict[str, Any]:
     topics: list[dict[str, Any]] = client.describe_topics([name])
     entry = next((topic for topic in topics if topic["name"] == name), None)
     if entry is None:  # brokers report missing topics by name: this one is not missing
-        raise kafka_errors.UnknownError(f"the answer does not speak of topic {name}")
+        raise kafka_errors.UnknownError(f"the answer does not name topic {name}")
     if entry["error_code"]:
         raise kafka_errors.for_code(entry["error_code"])(name)
     return entry

@@ -101,7 +101,7 @@ def _bounded(answer: Any, at: str) -> bytes:
         body += piece
         if len(body) > _ANSWER_BYTES:
             raise FatalError(
-                f"{at}: the answer is no token: it is larger than {_ANSWER_BYTES} bytes",
+                f"{at}: the answer is not a token: it is larger than {_ANSWER_BYTES} bytes",
                 code="token-refused",
                 hint="nothing was sent; is it the address of a token endpoint?",
             )
@@ -127,12 +127,12 @@ def _refused(at: str, status: int, code: str) -> FatalError | TemporaryError:
         )
     if 300 <= status < 400:
         return FatalError(
-            f"{at}: the endpoint sends elsewhere ({said}), and the secret is not sent there",
+            f"{at}: the endpoint redirects ({said}), and the secret is not sent there",
             code="token-refused",
-            hint=f"nothing was sent; write the address where it ends into {ENDPOINT}",
+            hint=f"nothing was sent; set {ENDPOINT} to the final address",
         )
     return FatalError(
-        f"{at}: the endpoint gives no token ({said})",
+        f"{at}: the endpoint returns no token ({said})",
         code="token-refused",
         hint=f"nothing was sent; check {IDS[0]}, {SECRETS[0]} and {SCOPE}, then run again",
     )

@@ -20,7 +20,7 @@ def problems(properties: Mapping[str, str]) -> list[str]:
     """Return the problems of the properties of a login by OAUTHBEARER, without values."""
     found = []
     if properties.get(METHOD, "").lower() != "oidc":
-        found.append(f'{METHOD} must be "oidc": a token is asked for at {ENDPOINT}')
+        found.append(f'{METHOD} must be "oidc": tokens are requested from {ENDPOINT}')
     for names in (IDS, SECRETS):
         if not any(properties.get(name) for name in names):
             found.append(f"{names[0]} is missing")
@@ -39,7 +39,7 @@ def _wrong_address(url: str) -> str:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        return "is no URL"
+        return "is not a URL"
     if not url:
         return "is missing"
     if parts.scheme not in ("https", "http") or not parts.hostname:

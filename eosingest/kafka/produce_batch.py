@@ -89,7 +89,7 @@ class BatchProducer:
         if name not in self._topics:
             made = self._library.rd_kafka_topic_new(self._handle, name.encode(), None)
             if not made:
-                raise ValueError(f"librdkafka does not take the topic name {name!r}")
+                raise ValueError(f"librdkafka does not accept the topic name {name!r}")
             self._topics[name] = made
         return self._topics[name]
 

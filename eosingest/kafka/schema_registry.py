@@ -1,6 +1,6 @@
 """Registers and looks up schemas in a schema registry with Confluent's API. Only the driver calls it, never a task.
 
-Schemas of keys and values are pinned as the registry returns them (docs/protocol.md, What is pinned).
+Schemas of keys and values are pinned as the registry returns them (docs/protocol.md).
 Needs the extra `eosingest[avro]`.
 """
 
@@ -94,7 +94,7 @@ class Registry:
             raise
         except (TypeError, ValueError, AttributeError, KeyError) as error:
             raise TemporaryError(
-                f"{what}: what {self._url} answers is no schema registry's",
+                f"{what}: the answer of {self._url} is not a schema registry's",
                 code="registry-unreachable",
                 hint=f"nothing was sent; check {self._key}.url: a proxy may have answered; then run again",
             ) from error
@@ -128,7 +128,7 @@ class Registry:
             )
         if status in _NOT_TAKEN:
             return SpecError(
-                f"{what}: the registry does not take it: {said}",
+                f"{what}: the registry does not accept the schema: {said}",
                 code="schema-not-taken",
                 hint="nothing was sent; make the schema compatible with the earlier versions, or take another subject",
             )

@@ -67,7 +67,7 @@ def _identify(made: ssl.SSLContext, properties: Mapping[str, str], certificate: 
     with _file_of(properties, certificate) as chain, _file_of(properties, private) as secret:
         with _naming(certificate, key):
             Path(chain).read_bytes()
-        with _naming(private, key, "it is no key in PEM of this certificate, or ssl.key.password is not its password"):
+        with _naming(private, key, "it is not a PEM key of this certificate, or ssl.key.password is not its password"):
             made.load_cert_chain(chain, secret or None, password)
 
 
@@ -93,7 +93,7 @@ def _file_of(properties: Mapping[str, str], name: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _naming(name: str, key: str, reason: str = "there is no certificate in PEM in it") -> Iterator[None]:
+def _naming(name: str, key: str, reason: str = "it holds no PEM certificate") -> Iterator[None]:
     """Turn errors of ssl into a SpecError that names the property."""
     try:
         yield

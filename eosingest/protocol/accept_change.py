@@ -29,7 +29,7 @@ def refuse_unprovable(changed: Iterable[str]) -> None:
     """Raise ChangedError where receipts cannot prove that the records in the topic stay as they are."""
     beyond = sorted(_BEYOND_RECEIPTS & set(changed))
     if beyond:
-        raise _refused(f"{', '.join(beyond)} cannot be changed in the middle of a job: receipts say nothing of it")
+        raise _refused(f"{', '.join(beyond)} cannot be changed in the middle of a job: receipts do not cover it")
 
 
 def refuse_unproven(rows: AuditedSource, sums: Mapping[SplitId, Totals]) -> None:
@@ -42,7 +42,7 @@ def refuse_unproven(rows: AuditedSource, sums: Mapping[SplitId, Totals]) -> None
 
 def _refused(text: str) -> ChangedError:
     return ChangedError(
-        f"the changed spec was not taken in: {text}",
+        f"the changed spec was not accepted: {text}",
         code="change-not-proven",
         hint="nothing was sent; restore the spec and run again until the job is complete, then change it; or take a new job"
         f" name{from_scratch_hint()}",

@@ -76,7 +76,7 @@ def audited_source(
     left = {name: _why(name, plan, listing) for name in sorted(receipts) if name not in read}
     elsewhere = tuple(name for name, why in left.items() if not why)
     if elsewhere and not items:
-        left.update(dict.fromkeys(elsewhere, f"sent, and {plan.wording.not_named}, as nothing else that was"))
+        left.update(dict.fromkeys(elsewhere, f"sent, and {plan.wording.not_named}, like everything else that was sent"))
         elsewhere = ()
     unread = tuple(f"{name}: {why}" for name, why in left.items() if why)
     return AuditedSource(replace(plan, items=tuple(items)), tuple(units), unread, elsewhere)

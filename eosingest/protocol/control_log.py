@@ -141,9 +141,9 @@ class ControlLog:
         found, committed, own = state.control, own is None, own or self.mine
         if found is None:
             raise FatalError(
-                "our own control record is not in the offsets topic",
+                "this run's control record is not in the offsets topic",
                 code="control-lost",
-                hint=f"is something deleting records of {self._topic}? Nothing more was sent",
+                hint=f"nothing more was sent; check what deletes records of {self._topic}",
             )
         if (found.run, found.started) != (own.run, own.started):
             # A run that was fenced before it committed its claim has no number: the other run took that number, or had
@@ -151,7 +151,7 @@ class ControlLog:
             number = own.run if committed or own.state != record.CLAIMED else "which had not claimed it yet"
             raise FencedError(
                 f"run {found.run} on {found.host} (pid {found.pid}) has taken job {self._job} over from this run, {number}",
-                hint="nothing was lost or sent twice; do not retry: the newer run goes on from what was committed",
+                hint="nothing was lost or sent twice; do not retry: the newer run resumes after the committed records",
             )
 
     def commit(
@@ -291,16 +291,16 @@ def _kafka_error(doing: str, failure: KafkaFailure, offsets: str, other: Control
         return FatalError(
             f"{doing}: Kafka refused: {failure}", code="kafka-refused", hint=hint_of(failure.code, offsets=offsets)
         )
-    hint = "what was committed is kept, nothing was sent twice; run again"
+    hint = "committed records are kept, nothing was sent twice; run again"
     if other is not None:
         hint = (
-            f"this run sent nothing. Run {other.run} on {other.host} (pid {other.pid}) has claimed the job and may be at work:"
-            " look with `status`, and run again where it has ended"
+            f"this run sent nothing. Run {other.run} on {other.host} (pid {other.pid}) has claimed the job and may be running:"
+            " check with `status`, and run again when it has ended"
         )
     elif failure.kind is FailureKind.FENCED:
-        hint += (
-            ". Something else used this job's control id: another run that ended before it claimed, or a foreign client"
-        )
+        hint += ". This job's control id was used by another run that ended before it claimed, or a foreign client"
     elif doing == "claiming the job":
-        hint += ". If this stays: transaction.state.log.replication.factor and .min.isr must fit the number of brokers"
+        hint += (
+            ". If this persists: transaction.state.log.replication.factor and .min.isr must fit the number of brokers"
+        )
     return TemporaryError(f"{doing}: {failure}", code="kafka-uncertain", hint=hint)

@@ -30,7 +30,7 @@ def refuse_without_use(source: Source) -> None:
     """Raise SpecError where gaps are to be accepted of a source whose data does not expire."""
     if not isinstance(source, Expiring):
         raise SpecError(
-            f"--accept-gap: nothing of a {source.wording.item} goes by itself before it is read, as records of a topic do",
+            f"--accept-gap: data of a {source.wording.item} does not expire before it is read, as records of a topic do",
             code="no-gaps",
             hint="nothing was sent; run without --accept-gap",
         )

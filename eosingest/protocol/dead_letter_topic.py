@@ -29,7 +29,7 @@ def opened(
         found = _created(admin, order)
     if found.config is not None and "compact" in found.config.get("cleanup.policy", "delete"):
         raise FatalError(
-            f"on_error.topic: topic {order.topic} is compacted: of letters with equal keys it would keep one",
+            f"on_error.topic: topic {order.topic} is compacted: it would keep one dead letter of each key",
             code="dead-letter-topic-policy",
             hint="nothing was sent; give it cleanup.policy=delete, or name another topic; then run again",
         )

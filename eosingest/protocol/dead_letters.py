@@ -75,7 +75,7 @@ def letters_of(settings: TaskSettings, split: PlannedSplit, rows: Batch, before:
     schema that should encode it. A dead letter too long for its topic is cut, and a header says so.
     """
     dead = settings.dead_letters
-    assert dead is not None, "asked for where the spec has a dead-letter topic"
+    assert dead is not None, "called only with a dead-letter topic"
     keys, values, headers = list[bytes | None](), list[bytes | None](), list[list[_Header]]()
     for each in bad:
         raw = rows.corrupt[each.index] if rows.corrupt is not None else None

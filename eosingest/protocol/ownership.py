@@ -77,7 +77,7 @@ class Ownership:
         """Stop where the offsets topic was recreated: the last read may lack records written since the plan."""
         if self._reader.topic_id() != self._settings.offsets_topic_id:
             raise ChangedError(
-                f"the offsets topic {self._settings.offsets_topic} was recreated while the run was at work",
+                f"the offsets topic {self._settings.offsets_topic} was recreated during the run",
                 code="progress-lost",
             )
 
@@ -98,7 +98,7 @@ class Ownership:
         claim, settings = self._state.claims.get(self._task), self._settings
         if claim is not None and (claim.run, claim.started) == (settings.run, settings.started):
             if claim.attempt > self._attempt:
-                raise IncompleteError("a newer attempt of this task is at work", code="superseded")
+                raise IncompleteError("a newer attempt of this task is running", code="superseded")
 
     def _check_newest_run(self) -> None:
         """Stop where a run record shows a newer run, or our run's end: compaction may have removed the control record."""

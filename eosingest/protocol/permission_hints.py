@@ -12,19 +12,19 @@ _RIGHTS = {
 
 
 def hint_of(code: str, sink: str = "the sink topic", offsets: str = "the offsets topic") -> str:
-    """Return the hint for a refusal with this code of Kafka (what is safe, what to do), "" for an unknown one.
+    """Return the hint for a refusal with this code of Kafka (state and remedy), "" for an unknown one.
 
     `sink` and `offsets` name the topics.
     """
     if code == "INVALID_TRANSACTION_TIMEOUT":
         return (
             "nothing was sent; lower transaction.timeout to the brokers' transaction.max.timeout.ms (15 minutes by default), or"
-            " have that raised"
+            " raise that limit"
         )
     rights = _RIGHTS.get(code)
     if rights is None:
         return ""
     return (
-        f"what was committed is kept, nothing was sent twice; the sink's user needs"
-        f" {rights.format(sink=sink, offsets=offsets)}: add it (kafka-acls --add) and run again: it goes on from here"
+        f"committed records are kept, nothing was sent twice; the sink's user needs"
+        f" {rights.format(sink=sink, offsets=offsets)}: add it (kafka-acls --add) and run again: it resumes from here"
     )

@@ -18,7 +18,7 @@ from eosingest.records.checksum import MODULUS
 _NAMES = {
     "format": "source.format",
     "root": "source.root",
-    "cluster_id": "the cluster behind sink.bootstrap_servers",
+    "cluster_id": "the cluster of sink.bootstrap_servers",
     "topic": "sink.topic",
     "offsets_partitions": "the partition count of the offsets topic",
     "prefix": "sink.transactional_id_prefix",
@@ -94,7 +94,7 @@ def refuse_other_format(state: JobState, format: str) -> None:
 def written_topic_recreated(topic: str) -> ChangedError:
     """Make the error for a sink or dead-letter topic that is not the one that earlier runs wrote to."""
     return ChangedError(
-        f"topic {topic} was deleted, or recreated, since the job wrote to it: what is recorded as sent is not in it",
+        f"topic {topic} was deleted, or recreated, since the job wrote to it: the sent records are not in it",
         code="topic-recreated",
         hint=f"nothing was sent; take a new job name{from_scratch_hint()}",
     )
@@ -109,8 +109,8 @@ def refuse_other_digest(control: ControlRecord, digest: Mapping[str, str]) -> No
     raise ChangedError(
         f"{_what(changed, control.digest, digest)}: changed in the middle of the job (pinned since run {control.pinned_since})",
         code="spec-changed",
-        hint=f"nothing was sent; {finish} and run again until the job is complete, then change it; or, where what was sent"
-        " stays as it is, have that proven and go on with the change: eosingest run SPEC --accept-change; or take a new job"
+        hint=f"nothing was sent; {finish} and run again until the job is complete, then change it; or, if the sent records"
+        " stay as they are, have that proven and resume with the change: eosingest run SPEC --accept-change; or take a new job"
         f" name{from_scratch_hint()}",
     )
 
@@ -122,7 +122,7 @@ def refuse_other_meaning(control: ControlRecord, digest: Mapping[str, str]) -> N
         raise ChangedError(
             f"{_what(changed, control.digest, digest)}: changed since run {control.pinned_since} of the job",
             code="spec-changed",
-            hint="restore it to compare with the source, or verify without --against-source: the receipts alone are asked then",
+            hint="restore it to compare with the source, or verify without --against-source, by the receipts alone",
         )
 
 
@@ -163,8 +163,8 @@ def offsets_topic_grew(was: int, now: int) -> ChangedError:
     return ChangedError(
         f"{_NAMES['offsets_partitions']}: was {was} in the job's earlier runs and is {now} now",
         code="pinned",
-        hint="nothing was sent; partitions cannot be taken away again: let sink.offsets_topic name another topic for this job,"
-        " under a new job name, or beside what is in the topic everything is sent again",
+        hint="nothing was sent; partitions cannot be removed: let sink.offsets_topic name another topic for this job,"
+        " under a new job name; everything is sent again, in addition to the records in the topic",
     )
 
 
@@ -191,7 +191,7 @@ def job_progress_lost(job: str, offsets_topic: str) -> ChangedError:
 def offsets_topic_recreated(run: int) -> ChangedError:
     """Make the error for an offsets topic that was deleted or recreated since a run began."""
     return ChangedError(
-        f"the offsets topic was deleted, or recreated, while run {run} was at work: what it had recorded as sent is gone",
+        f"the offsets topic was deleted, or recreated, during run {run}: its offset records are gone",
         code="progress-lost",
         hint=f"nothing more was sent; restore the offsets topic, or take a new job name{from_scratch_hint()}",
     )
@@ -199,4 +199,6 @@ def offsets_topic_recreated(run: int) -> ChangedError:
 
 def from_scratch_hint() -> str:
     """Return the end of a hint: how to send everything again."""
-    return "; or send everything again, beside what is in the topic, with: eosingest run SPEC --from-scratch"
+    return (
+        "; or send everything again, in addition to the records in the topic, with: eosingest run SPEC --from-scratch"
+    )

@@ -134,7 +134,7 @@ class Plan:
         item, items = self.wording.item, self.wording.items
         if self.vanished:
             raise ChangedError(
-                f"{self._named(self.vanished)}: half sent, and {self.wording.not_named}",
+                f"{self._named(self.vanished)}: partly sent, and {self.wording.not_named}",
                 code="source-vanished",
                 hint=f"nothing was sent; bring the {item} back (or run with the earlier --param values) and run again",
             )
@@ -170,7 +170,7 @@ def left_out(plan: Plan) -> list[str]:
 def gone_note(names: Iterable[str], wording: Wording) -> str:
     """Return the note on items that were sent whole and no longer exist."""
     gone = list(names)
-    are = "was sent whole and is not there any more" if len(gone) == 1 else "were sent whole and are not there any more"
+    are = "was sent whole and no longer exists" if len(gone) == 1 else "were sent whole and no longer exist"
     return f"{listed(gone, 5, rest=f' and {{:,}} more {wording.items}')} {are}; the records stay in the topic"
 
 
@@ -263,7 +263,7 @@ def _refuse_other_cuts(
         if bounds.get(split) != record.bounds:
             was = source.split_of(split, record.bounds)
             raise ChangedError(
-                f"{item.name}: half sent in splits of another size ({was.label}: {was.size} {source.wording.unit})",
+                f"{item.name}: partly sent in splits of another size ({was.label}: {was.size} {source.wording.unit})",
                 code="split-size-changed",
                 hint="nothing was sent; run with the source.split_size that the earlier run used",
             )

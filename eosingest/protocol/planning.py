@@ -159,7 +159,7 @@ class Planning:
         self._runtime.interruption.check()
         proven = sum(offset.records for offset in sent.values())
         self._observer.note(
-            f"{', '.join(changed)}: changed; the {proven:,} records sent so far stay as they are, proven"
+            f"{', '.join(changed)}: changed; the {proven:,} records sent so far are proven to stay as they are"
         )
         self._log.mine = replace(
             mine,

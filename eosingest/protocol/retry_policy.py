@@ -42,7 +42,7 @@ class Restarts:
         if failure.kind is FailureKind.FENCED:
             return FatalError(
                 f"the producer of task {self._task} was fenced again and again while run {self._run}"
-                " owned the job: either something else uses its transactional id (the same transactional_id_prefix and"
+                " owned the job: either another client uses its transactional id (the same transactional_id_prefix and"
                 " job name, with another offsets topic), or transaction.timeout is too small for this cluster",
                 code="fenced-again-and-again",
                 hint="give one of the two another sink.transactional_id_prefix, or raise transaction.timeout; then run again",

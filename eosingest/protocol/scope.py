@@ -33,7 +33,7 @@ def listed(source: Source, control: ControlRecord | None, state: JobState) -> Li
     done = ((offset.split, offset.bounds) for offset in state.offsets.values() if offset.done)
     listing = source.list(scope, done)
     if in_force and listing.scope != scope:
-        raise _lost("the source was not listed inside what the control record pins")
+        raise _lost("the listing of the source does not keep to the scope that is pinned")
     return listing
 
 
@@ -51,7 +51,7 @@ def pinned(scope: Scope | None) -> tuple[ScopePin | None, tuple[str, ...]]:
     text = json.dumps(scope, separators=(",", ":"), allow_nan=False)
     if len(text) > MOST_BYTES:
         raise SpecError(
-            f"what the source has to freeze (its scope) takes {len(text):,} bytes, and no more than {MOST_BYTES:,} are kept",
+            f"the scope that the source has to freeze takes {len(text):,} bytes, and at most {MOST_BYTES:,} are kept",
             code="scope-too-large",
             hint="nothing was sent; let the source be cut into fewer splits",
         )
@@ -63,7 +63,7 @@ def whole(pin: ScopePin, pieces: Mapping[int, ScopePiece]) -> Scope:
     """Return the pinned scope from its pieces. Raises ChangedError where they are not those that were written."""
     missing = [number for number in range(pin.pieces) if number not in pieces]
     if missing:
-        raise _lost(f"piece {missing[0]} of {pin.pieces} is missing (they count from 0)")
+        raise _lost(f"piece {missing[0]} of {pin.pieces} is missing (counted from 0)")
     text = "".join(pieces[number].text for number in range(pin.pieces))
     if _hash(text) != pin.hash:
         raise _lost("its pieces are not those that were written with the control record")
@@ -77,7 +77,7 @@ def _hash(text: str) -> str:
 
 def _lost(why: str) -> ChangedError:
     return ChangedError(
-        f"the scope by which the source was cut is not whole in the offsets topic: {why}; a new cut would send rows again",
+        f"the scope by which the source was cut cannot be used: {why}; with a new scope, rows would be sent again",
         code="scope-lost",
         hint=f"nothing was sent; restore the offsets topic, or take a new job name{pins.from_scratch_hint()}",
     )

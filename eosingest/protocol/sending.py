@@ -206,7 +206,7 @@ class Sending:
 def _too_many_letters(dead: DeadLetterSettings, written: int) -> FatalError:
     """Make the error of a run whose tasks together wrote more dead letters than were left."""
     return FatalError(
-        f"{written} rows of this run became dead letters in topic {dead.topic}, and {dead.left} of {dead.allowed} were left",
+        f"{written} rows of this run became dead letters in topic {dead.topic}; only {dead.left} of {dead.allowed} were left",
         code="too-many-dead-letters",
-        hint="what was committed is kept, nothing was sent twice; look at the letters, and raise on_error.max to go on",
+        hint="committed records are kept, nothing was sent twice; inspect the dead letters, and raise on_error.max to resume",
     )

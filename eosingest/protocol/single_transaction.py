@@ -27,7 +27,7 @@ def refuse_half_sent(control: ControlRecord, plan: Plan, offsets: Iterable[Offse
     if plan.pending and first and any(offset.rows and offset.run >= first for offset in offsets):
         left = "1 split is" if len(plan.pending) == 1 else f"{len(plan.pending):,} splits are"
         raise ChangedError(
-            f"{left} left of what earlier runs have sent in part, in transactions of their own",
+            f"{left} left to send, and earlier runs have sent other rows in separate transactions",
             code="half-sent",
             hint='nothing was sent; finish with transaction.boundary = "limits", and set "job" again once the job is complete;'
             f" or take a new job name{from_scratch_hint()}",

@@ -60,11 +60,11 @@ def hanging(admin: Admin, sink: TopicDescription, stems: Collection[str]) -> Tem
         return None
     places = ", ".join(f"{sink.name}-{partition} ({each.transactional_id})" for partition, each in ours)
     return TemporaryError(
-        f"hanging transactions of this job in {places}: their coordinator has ended them, these partitions do not know it;"
-        " the next commit of the same producer would commit their records, whatever they were to become",
+        f"hanging transactions of this job in {places}: their coordinator has ended them, these partitions keep them open;"
+        " the next commit of the same producer would commit their records, even those that were to be aborted",
         code="hanging-transaction",
-        hint=f"nothing was sent twice so far; {abort_hint(sink.name, ours)} (records that were to be committed are lost by an"
-        " abort, and it names their splits); then run again",
+        hint=f"nothing was sent twice so far; {abort_hint(sink.name, ours)} (an abort loses records that were to be"
+        " committed, and verify names their splits); then run again",
     )
 
 

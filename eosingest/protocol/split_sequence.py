@@ -133,18 +133,18 @@ class SplitSequence:
             edited = f"{self._wording.item} edited and {self._wording.kept} kept"
             raise ChangedError(
                 f"{progress.planned.label}: its first {progress.rows} rows are not those that were"
-                " sent: they do not give the receipt",
+                " sent: they do not match the receipt",
                 code="prefix-changed",
                 hint=f"nothing more of it was sent; was the {edited}, or does an"
-                " expression depend on the day, the host or a library's version? Restore what was and run again;"
-                " or send everything again, beside what is in the topic, with: eosingest run SPEC --from-scratch",
+                " expression depend on the day, the host or a library's version? Restore the earlier state and run again;"
+                " or send everything again, in addition to the records in the topic, with: eosingest run SPEC --from-scratch",
             )
 
 
 def _check_place(progress: SplitProgress, row: int) -> None:
     """Raise FatalError where the input is at another row: rows would be lost or doubled, or the split end too early."""
     if progress.seen != row and not progress.failed:
-        raise _out_of_place(f"{progress.planned.label}: row {row} came when {progress.seen} had been seen")
+        raise _out_of_place(f"{progress.planned.label}: row {row} came after {progress.seen} rows")
 
 
 def _sent_by_position(progress: SplitProgress, rows: Batch, wording: Wording) -> int:
@@ -162,7 +162,7 @@ def _sent_by_position(progress: SplitProgress, rows: Batch, wording: Wording) ->
         went_back = before or (of_row and not positions.shared)
         if went_back and progress.seen == progress.rows:
             raise _out_of_place(
-                f"{label}: {wording.place(positions.at(0))} came behind {wording.place(progress.position)}"
+                f"{label}: {wording.place(positions.at(0))} came after {wording.place(progress.position)}"
             )
         return 0
     if progress.row_records is None:  # the source row at the position was one record, and was sent
@@ -174,8 +174,8 @@ def _sent_by_position(progress: SplitProgress, rows: Batch, wording: Wording) ->
             f"{label}: {progress.row_records} records of the source row at {wording.place(progress.position)} were sent, and"
             f" now it gives {progress.row_records - progress.rows + progress.seen}: the same row must give the same records",
             code="prefix-changed",
-            hint="nothing more of it was sent; restore the row, or send everything again, beside what is in the topic, with:"
-            " eosingest run SPEC --from-scratch",
+            hint="nothing more of it was sent; restore the row, or send everything again, in addition to the records in the"
+            " topic, with: eosingest run SPEC --from-scratch",
         )
     return before + again
 
@@ -184,5 +184,5 @@ def _out_of_place(message: str) -> FatalError:
     return FatalError(
         message,
         code="row-out-of-place",
-        hint="this is a bug in eosingest, please report it; what was committed is kept, nothing was sent twice",
+        hint="this is a bug in eosingest, please report it; committed records are kept, nothing was sent twice",
     )

@@ -155,7 +155,7 @@ class Task:
     def _end_all(self, all_given: bool) -> None:
         """Mark every split as ended. Raises AttemptLostError without proof that the input gave all rows: the JVM failed."""
         if not all_given:
-            raise AttemptLostError("the input ended before all rows had come")
+            raise AttemptLostError("the input ended before all rows were read")
         self._splits.end_all()
 
     def _next(self, inputs: Inputs) -> Batch | SplitEnd | Signal:
@@ -211,12 +211,12 @@ class Task:
         if lost and timed_out and self._settings.whole:
             raise too_long(self._settings)
         if lost and not self._last_attempt:
-            raise AttemptLostError(f"{failure}; what was in flight was not committed")
+            raise AttemptLostError(f"{failure}; records in flight were not committed")
         if lost and once and failure.kind is FailureKind.FENCED:
             raise IncompleteError(
-                f"a transaction of task {self._outcome.task} was not committed, and Spark gives no further attempt: {failure}",
+                f"a transaction of task {self._outcome.task} was not committed, and Spark makes no further attempt: {failure}",
                 code="attempt-lost",
-                hint="what was committed is kept, nothing was sent twice; run again: it resumes there",
+                hint="committed records are kept, nothing was sent twice; run again: it resumes there",
             )
         if lost:
             raise self._restarts.given_up(failure)

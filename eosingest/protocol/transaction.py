@@ -67,7 +67,7 @@ class Transaction:
         if len(rows.splits):
             producer.produce(self._settings.topic, rows.records)
         if len(letters):
-            assert dead is not None, "letters are made where there is a topic for them"
+            assert dead is not None, "dead letters require a topic for them"
             producer.produce(dead.topic, letters)
         fail_point("task-after-produce")
         self.records += len(rows.splits)

@@ -32,7 +32,7 @@ _CHANGED = "changed-while-read"  # of an item; tasks that read it themselves rep
 _TASK_ERRORS: dict[str, type[EosingestError]] = {
     known.__name__: known for known in (ChangedError, FatalError, IncompleteError, TemporaryError)
 }
-_MEND_IT = "what was committed is kept, nothing was sent twice; mend the cause and run again: it goes on from here"
+_MEND_IT = "committed records are kept, nothing was sent twice; correct the cause and run again: it resumes from here"
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def half_done_error(items: Sequence[str], wording: Wording) -> list[EosingestErr
     """Return an error for items that are half sent and that this run did not touch: it leaves them for a later one."""
     if not items:
         return []
-    return [IncompleteError(f"{_listed(items)}: half sent, and {wording.left_alone}", hint=RUN_AGAIN)]
+    return [IncompleteError(f"{_listed(items)}: partly sent, and {wording.left_alone}", hint=RUN_AGAIN)]
 
 
 def outcome_errors(outcomes: Sequence[Outcome], wording: Wording) -> list[EosingestError]:
@@ -242,7 +242,7 @@ def _changed_while_read(names: Sequence[str], wording: Wording) -> ChangedError:
     return ChangedError(
         f"{_listed(names)}: changed while it was read",
         code=_CHANGED,
-        hint="some of its rows may have been sent: what the topic holds of it may be neither the old nor the new content."
+        hint="some of its rows may have been sent: the topic may hold neither its old nor its new content."
         f' Restore the {wording.item}, or send it again as a whole with source.on_change = "reingest"{waits}',
     )
 

@@ -25,7 +25,7 @@ def decoded(encoding: Encoding, data: bytes | None) -> str | None:
     stream = io.BytesIO(data[PREFIX_BYTES:])
     value = fastavro.schemaless_reader(stream, schema, None)
     if stream.read(1):
-        raise ValueError("there are bytes behind the datum")
+        raise ValueError("bytes follow the datum")
     return json.dumps(_plain(value), ensure_ascii=False)
 
 

@@ -27,7 +27,7 @@ class JsonSchemaCheck:
         except ValueError as error:
             why = next(iter(str(error).splitlines()), "")
             raise SpecError(
-                f"{named} is no JSON Schema that stands alone: {why}",
+                f"{named} is not a self-contained JSON Schema: {why}",
                 code="bad-schema",
                 hint="nothing was sent; correct the schema",
             ) from error
@@ -39,7 +39,7 @@ class JsonSchemaCheck:
         try:
             value = json.loads(data[PREFIX_BYTES:], parse_constant=_refuse, object_pairs_hook=_each_once)
         except ValueError as error:
-            return f"it is no JSON: {error}"
+            return f"it is not JSON: {error}"
         if self._validator.is_valid(value):
             return None
         first = next(iter(self._validator.iter_errors(value)))
@@ -57,9 +57,9 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
         twice = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))
-        raise ValueError(f"{twice} is there twice")
+        raise ValueError(f"{twice} appears twice")
     return made
 
 
 def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a JSON number")

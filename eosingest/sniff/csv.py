@@ -70,14 +70,14 @@ def look(data: Opened) -> Found:
             f"there are values of several lines ({listed(over_lines, _NAMED_AT_MOST)}): each file is read by one task"
         )
     if header and (same_but_for_case(names) or not all(name.strip() for name in names)):
-        notes.append("a name in the header is empty or there twice: Spark names the columns; look at them with preview")
+        notes.append("a name in the header is empty or there twice: Spark names the columns; check them with preview")
         return Found("csv", options, None, notes=tuple(notes), whole=whole)
     guesses = (
         (not header, "the first row looks like data: the columns are named column_1, column_2, …; rename them in the schema. If"
          " it is a header, write header = true and leave the schema out: preview shows the one that is inferred"),
         (header and not sure, "the first row is taken for a header, though the rows below look alike: if it is data, header ="
          " false"),
-        (len(names) == 1, "there is one column: if there should be more, say what stands between them, sep = … (not one of"
+        (len(names) == 1, "there is one column: if there should be more, name the separator, sep = … (not one of"
          f" {_SHOWN})"),
     )  # fmt: skip
     notes += [note for was_made, note in guesses if was_made]
@@ -87,7 +87,7 @@ def look(data: Opened) -> Found:
 def _decoded(data: Opened, raw: bytes) -> tuple[str, str, list[str]]:
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in raw[:1000]:
         raise FatalError(
-            f"{data.file} is UTF-16 or binary; rows of it cannot be told apart safely",
+            f"{data.file} is UTF-16 or binary; its rows cannot be separated safely",
             code="encoding",
             hint="convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW.csv",
         )
@@ -96,7 +96,7 @@ def _decoded(data: Opened, raw: bytes) -> tuple[str, str, list[str]]:
     except UnicodeDecodeError:
         windows = re.search(rb"[\x80-\x9f]", raw) is not None
         encoding = "windows-1252" if windows else "ISO-8859-1"
-        note = f"the file is not UTF-8; {encoding} is a guess: look at names and texts with preview"
+        note = f"the file is not UTF-8; {encoding} is a guess: check names and texts with preview"
         return raw.decode("cp1252" if windows else "latin-1", errors="replace"), encoding, [note]
 
 
@@ -211,7 +211,7 @@ def _judged(
             over_lines.append(name)
         columns.append(Column(name, "STRING" if marks else type_, always))
     notes += [
-        f'"{mark}" stands among the values of {len(named)} columns, which stay text; where it means null, write'
+        f'"{mark}" is among the values of {len(named)} columns, which stay text; where it means null, write'
         f" nullValue = {json.dumps(mark)} into options, and into the schema: {', '.join(named)}"
         for mark, named in marked.items()
     ]

@@ -44,7 +44,7 @@ def look(data: Opened, kind: str) -> Found:
         raise FatalError(
             f"{data.file} begins like a {kind} file, and its end cannot be read: {str(error).splitlines()[0]}",
             code="file-unreadable",
-            hint="is it cut off? Write it anew",
+            hint="is it cut off? Write it again",
         ) from error
     notes: list[str] = []
     columns = tuple(Column(field.name, _ddl(field.type, field.name, notes), None) for field in schema)

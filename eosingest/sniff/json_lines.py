@@ -71,7 +71,9 @@ def _found(
         if not columns or same_but_for_case([column.name for column in columns]):
             raise _NotOneTypeError
     except _NotOneTypeError:
-        note = "there are fields that differ by case alone, or none: no schema is written; look at the columns with preview"
+        note = (
+            "there are fields that differ by case alone, or none: no schema is written; check the columns with preview"
+        )
         return Found("json", options, notes=(*notes, note), whole=whole)
     return Found("json", options, columns, notes=notes, whole=whole)
 

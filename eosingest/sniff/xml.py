@@ -69,7 +69,7 @@ def look(data: Opened) -> Found:
     note = f"the rows are taken to be the elements <{name}>, {rows.count:,} of them: see options.rowTag"
     if not columns:
         raise FatalError(
-            f"{data.file} has no element with anything in it",
+            f"{data.file} has no element with data in it",
             code="file-empty",
             hint="name a file with some rows in it",
         )

@@ -72,7 +72,7 @@ def fit(columns: types.StructType, schema: Avro, struct: str) -> Fit:
     """
     found = _Found()
     if not isinstance(schema, Mapping) or schema.get("type") not in ("record", "error"):
-        return Fit(columns, (), ("the schema is no record",))
+        return Fit(columns, (), ("the schema is not a record",))
     target = found.record(columns, schema, _Place(quote_name(struct), ""))
     return Fit(target, tuple(found.guards), tuple(found.problems))
 
@@ -121,7 +121,7 @@ class _Found:
                 self.problems.append(f"{place.inside(column.name).name} {what}")
                 continue
             if names[0] in met:
-                self.problems.append(f"{place.inside(column.name).name} is there twice")
+                self.problems.append(f"{place.inside(column.name).name} appears twice")
                 continue
             met.add(names[0])
             kind = self.value(
@@ -191,7 +191,7 @@ class _Found:
     def _map(self, kind: types.MapType, schema: Mapping[str, Any], place: _Place) -> types.DataType:
         self.depth += 1
         keys = f"exists(map_keys({place.sql}), __key{self.depth} -> NOT is_valid_utf8(__key{self.depth}))"
-        self._guard(place, keys, "has a key that is no UTF-8 text")
+        self._guard(place, keys, "has a key that is not UTF-8 text")
         values = place.each(f"map_values({place.sql})", self.depth)
         value = self.value(kind.valueType, schema["values"], values, nullable=kind.valueContainsNull)
         return types.MapType(kind.keyType, value, kind.valueContainsNull)
@@ -215,20 +215,20 @@ class _Found:
     def _of_this_value(self, schema: Avro, name: str, logical: str | None, place: _Place) -> None:
         """Add the guards for values of this type."""
         if name == "string":
-            self._guard(place, f"NOT is_valid_utf8({place.sql})", "is no UTF-8 text")
+            self._guard(place, f"NOT is_valid_utf8({place.sql})", "is not UTF-8 text")
         if logical in ("timestamp-millis", "local-timestamp-millis"):
             micros = f"unix_micros(CAST({place.sql} AS TIMESTAMP))"
             self._guard(place, f"{micros} % 1000 <> 0", f"has microseconds, and the schema's {logical} has none")
         elif logical in _DAY:
-            self._guard(place, f"{place.sql} NOT BETWEEN 0 AND {_DAY[logical] - 1}", "is no time of a day")
+            self._guard(place, f"{place.sql} NOT BETWEEN 0 AND {_DAY[logical] - 1}", "is not a time of day")
         elif logical == "uuid":
-            self._guard(place, f"NOT ({place.sql} RLIKE '{_UUID}')", "is no UUID, as the schema says")
+            self._guard(place, f"NOT ({place.sql} RLIKE '{_UUID}')", "is not a UUID, which the schema requires")
         elif name == "enum":
             symbols = ", ".join(f"'{symbol}'" for symbol in schema["symbols"])  # only A-Z, a-z, 0-9 and _
             self._guard(place, f"{place.sql} NOT IN ({symbols})", "is none of the symbols that the schema's enum has")
         elif name == "fixed":
             size = int(schema["size"])
-            self._guard(place, f"length({place.sql}) <> {size}", f"is not of {size} bytes, as the schema says")
+            self._guard(place, f"length({place.sql}) <> {size}", f"is not of {size} bytes, which the schema requires")
 
     def _does_not_fit(self, kind: types.DataType, schema: Avro, place: _Place, instead: str = "") -> None:
         says = _words_of(schema)

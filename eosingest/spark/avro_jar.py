@@ -57,7 +57,7 @@ def jars(conf: Mapping[str, str]) -> list[str]:
         ),
         pins={f"spark-avro_2.13-{version}.jar": digest},
         code="avro",
-        hint="nothing was sent; check the network; behind a mirror let EOSINGEST_IVY_SETTINGS name an ivysettings.xml; then run"
+        hint="nothing was sent; check the network; with a mirror let EOSINGEST_IVY_SETTINGS name an ivysettings.xml; then run"
         " again",
         instead=f"name it for Spark: {_PACKAGES}",
     )

@@ -79,7 +79,7 @@ def unresponsive(master: str, reason: str) -> TemporaryError:
     return TemporaryError(
         f"no master of the Spark cluster {master} answers: {reason}",
         code="spark-master",
-        hint="nothing was sent; look whether the cluster is up, and run again",
+        hint="nothing was sent; check that the cluster is up, and run again",
     )
 
 
@@ -91,7 +91,7 @@ def silent_api_server(master: str, text: str) -> TemporaryError | None:
     return TemporaryError(
         f"the API server of {master} does not answer: {causes[-1].strip() or 'no answer in time'}",
         code="spark-master",
-        hint="nothing was sent; look whether the address is right and reached from here, and run again",
+        hint="nothing was sent; check that the address is right and can be reached from here, and run again",
     )
 
 

@@ -38,7 +38,7 @@ def until_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | Si
         without = batch.column(SPLIT).null_count
         if ended or without > 1 or (without and batch.column(SPLIT)[-1].is_valid):
             raise FatalError(
-                "rows came behind the row that Spark was to compute last",
+                "rows came after the row that Spark was to compute last",
                 code="row-out-of-place",
                 hint="this is a bug in eosingest, please report it; nothing was sent",
             )

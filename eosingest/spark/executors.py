@@ -146,7 +146,7 @@ class Watch:
             raise self._nobody(seen)
         if now - self._said >= (_SAY_AFTER_S if self._said == self._since else _SAY_EVERY_S):
             self._said = now
-            self._note(f"waiting for executors: none yet; asked for {self.number}, {self._wanted.words}")
+            self._note(f"waiting for executors: none yet; requested {self.number}, {self._wanted.words}")
         return seen
 
     @property
@@ -165,11 +165,11 @@ class Watch:
             )
         reason = self._reason()
         return TemporaryError(
-            f"no executor within {self._wait_s:.0f} s: asked for {self.number}, {self._wanted.words}"
+            f"no executor within {self._wait_s:.0f} s: requested {self.number}, {self._wanted.words}"
             + (f"; Spark says: {reason}" if reason else ""),
             code=_NO_EXECUTORS,
-            hint="what was committed is kept, nothing was sent twice; run again once the cluster has room (its web page"
-            " shows its workers), ask for less (spark.executor.memory, spark.executor.cores), or wait longer:"
+            hint="committed records are kept, nothing was sent twice; run again once the cluster has room (its web page"
+            " shows its workers), request less (spark.executor.memory, spark.executor.cores), or wait longer:"
             " [spark] executor_wait",
         )
 
@@ -243,7 +243,7 @@ def _failed(spark: session.Spark, error: Exception) -> Exception:
     return TemporaryError(
         f"the first Spark job on {spark.master} failed: {reason}",
         code=_NO_EXECUTORS,
-        hint=f"nothing was sent; look at the executors' logs, and run again{failures.log_hint(spark.log_file)}",
+        hint=f"nothing was sent; check the executors' logs, and run again{failures.log_hint(spark.log_file)}",
     )
 
 
@@ -262,7 +262,7 @@ def _all_there(spark: session.Spark, watch: Watch, wait_s: float, note: Callable
         if now - began >= patience or (not by_number and now - stable >= _STABLE_S):
             if by_number:
                 note(
-                    f"{before.executors} executors with {before.slots} slots are there, of {watch.number}: going on with them"
+                    f"{before.executors} executors with {before.slots} slots are ready, of {watch.number}: starting with them"
                 )
             return before
         time.sleep(_LOOK_EVERY_S)

@@ -75,7 +75,7 @@ def not_taken(master: str, log_file: Path | None, seconds: float) -> TemporaryEr
     return TemporaryError(
         f"{master} did not take the application within {seconds:.0f} s" + (f": {reason}" if reason else ""),
         code="spark-master",
-        hint=f"nothing was sent; look whether the cluster is up, and run again{log_hint(log_file)}",
+        hint=f"nothing was sent; check that the cluster is up, and run again{log_hint(log_file)}",
     )
 
 
@@ -93,7 +93,7 @@ def of_a_run(
     """
     text = causes.text_of(error)
     log = log_hint(log_file)
-    kept = "what was committed is kept, nothing was sent twice"
+    kept = "committed records are kept, nothing was sent twice"
     said = by_a_reader(text)
     if said is not None:
         return said
@@ -104,7 +104,9 @@ def of_a_run(
         return IncompleteError(ended, code="jvm-ended", hint=f"{kept}; run again{log}")
     if not expected:
         traced = "".join(traceback.format_exception(error))
-        return EosingestError(f"the Spark job failed by a bug of ours:\n{traced[-3000:]}", hint=f"{kept}{log}")
+        return EosingestError(
+            f"the Spark job failed because of a bug in eosingest:\n{traced[-3000:]}", hint=f"{kept}{log}"
+        )
     of_the_source = of_source(text)
     if of_the_source is not None:
         return of_the_source
@@ -142,7 +144,7 @@ def by_a_reader(text: str) -> EosingestError | None:
     if found is None:
         return None
     said = json.loads(found.group(1))
-    hint = said["hint"] or "what was committed is kept, nothing was sent twice; mend the cause and run again"
+    hint = said["hint"] or "committed records are kept, nothing was sent twice; correct the cause and run again"
     return _OF_READERS[said["error"]](said["message"], code=said["code"], hint=hint, item=said["item"])
 
 
@@ -163,12 +165,12 @@ def bug_in_a_task(text: str, hint: str) -> EosingestError | None:
     """Return the error for an exception of a Python worker that is not one of ours, or None."""
     if _FROM_A_WORKER not in text:
         return None
-    return EosingestError(f"a Spark task failed by a bug of ours:\n{text[-3000:]}", hint=hint)
+    return EosingestError(f"a Spark task failed because of a bug in eosingest:\n{text[-3000:]}", hint=hint)
 
 
 def log_hint(log_file: Path | None) -> str:
     """Return the end of a hint that says where Spark's log is; "" if it went to stderr."""
-    return f"; Spark's own words are in {log_file}" if log_file else ""
+    return f"; Spark's log: {log_file}" if log_file else ""
 
 
 def _reason(text: str) -> str:

@@ -30,10 +30,10 @@ def refuse_unwritable_keys(kind: DataType) -> None:
     for key in _keys(kind):
         if not isinstance(key, _EXACT):
             raise SpecError(
-                f"to_json would write map keys of type {key.simpleString().upper()} as something else than they are",
+                f"to_json would change map keys of type {key.simpleString().upper()}",
                 code="map-keys",
-                hint="nothing was sent; name the columns in record.value, and of such a map write map_entries(COLUMN), an array"
-                " of its keys and values, or a map with keys of STRING",
+                hint="nothing was sent; name the columns in record.value, and write the map as map_entries(COLUMN), an array"
+                " of its keys and values, or as a map with keys of STRING",
             )
 
 

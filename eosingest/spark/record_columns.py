@@ -298,7 +298,7 @@ def refuse_our_names(where: str, names: Sequence[str]) -> None:
     """Raise SpecError if a column's name begins with our prefix."""
     for name in names:
         if name.lower().startswith(_OUR_PREFIX):
-            raise SpecError(f"{where}: the column name {name} is ours", code="bad-expression")
+            raise SpecError(f"{where}: the column name {name} is reserved", code="bad-expression")
 
 
 def _refuse_session_functions(where: str, expression: str, columns: Sequence[str]) -> None:

@@ -153,5 +153,5 @@ def _not_pinned(key: str, value: object) -> FatalError:
         f"{key} = {value} is set outside of the spec, in spark-defaults.conf, {or_site}by spark-submit, and may"
         " change records",
         code="spark-setting",
-        hint=f"nothing was sent; {'take it out there' if protects(key) else takes}",
+        hint=f"nothing was sent; {'remove it there' if protects(key) else takes}",
     )

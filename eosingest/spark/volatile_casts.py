@@ -75,7 +75,7 @@ class _Guards:
             return logical.Project(self._seq(mine), below[0])
         if kind == "Filter":
             return logical.Filter(mine[0], below[0])
-        raise _unguarded("inside a generator such as explode", "cast in transform.select, in an expression of its own")
+        raise _unguarded("inside a generator such as explode", "cast in transform.select, in a separate expression")
 
     def _of(self, expression: Any, parent: str = "") -> Any:
         kind = expression.getClass().getSimpleName()
@@ -139,7 +139,7 @@ def _constant(expression: Any) -> str | None:
         value = expression.eval(None)
     except Exception as error:
         raise SpecError(
-            f"the constant {expression.toString()} is cast to a time, and what it is cannot be told before the run",
+            f"the constant {expression.toString()} is cast to a time, and its value cannot be known before the run",
             code="not-deterministic",
             hint="write the time itself, or hand it in as '${param:name}'",
         ) from error

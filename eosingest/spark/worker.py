@@ -245,7 +245,7 @@ class JsonFit:
             return checks_of(self._schemas)
         except ImportError as error:
             raise FatalError(
-                f"json_schema needs the Python package {error.name}, which an executor has not",
+                f"json_schema needs the Python package {error.name}, which an executor does not have",
                 code="missing-extra",
                 hint="install it there: pip install 'eosingest[json-schema]'",
             ) from error

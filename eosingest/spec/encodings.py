@@ -36,7 +36,7 @@ class Registry(Table):
     url: Annotated[Text, AfterValidator(_check_url)] = Field(
         description="Where it is: https://registry:8081; several, separated by commas, are tried one after another."
     )
-    user: str | None = Field(default=None, description="The user's name, where it asks for one.")
+    user: str | None = Field(default=None, description="The user's name, if the registry requires one.")
     password: str | None = Field(
         default=None,
         description="The user's password, as a reference: ${env:…} or ${file:…}. Resolved when it is used, never shown.",
@@ -122,7 +122,9 @@ class Encoded(Table):
     """How the bytes of a key or a value are made: by one of these."""
 
     avro: Avro | None = Field(default=None, description="In Avro.")
-    json_schema: JsonSchema | None = Field(default=None, description="In JSON, each record held against a JSON Schema.")
+    json_schema: JsonSchema | None = Field(
+        default=None, description="In JSON, each record checked against a JSON Schema."
+    )
 
     @model_validator(mode="after")
     def _one(self) -> Encoded:

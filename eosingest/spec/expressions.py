@@ -108,7 +108,7 @@ def expand_star(expression: str, columns: Sequence[str]) -> str:
 _TIME = "depends on the time of the run"
 _RANDOM = "gives another value at every attempt"
 _SESSION = "depends on who runs it and where"
-_PLACE = "depends on how the source is cut and where it lies"
+_PLACE = "depends on how the source is cut and where it is stored"
 
 _ALTERNATIVES = {
     _TIME: "hand the time in: TIMESTAMP '${param:time}' and --param time=…",

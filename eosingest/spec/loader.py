@@ -184,7 +184,7 @@ def _refusals(tables: Table) -> Iterator[Problem]:
         yield Problem(("sink", "offsets_topic"), "must not be the topic that records are written to")
     for known, what in ((topic, "sink.topic"), (offsets, "sink.offsets_topic")):
         if dead is not None and dead == known:
-            yield Problem(("on_error", "topic"), f"must not be {what}", "name a topic of its own for dead letters")
+            yield Problem(("on_error", "topic"), f"must not be {what}", "name a separate topic for dead letters")
 
 
 def _timeout(tables: Table) -> float:

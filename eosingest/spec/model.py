@@ -120,7 +120,7 @@ class DeadLetters(Table):
     topic: Topic = Field(description="The topic for such rows, on the sink's cluster; not compacted.")
     max: Count = Field(
         ge=1,
-        description="How many rows may go there until the job is complete. The next one ends the run; raise it to go on.",
+        description="How many rows may go there until the job is complete. The next one ends the run; raise it to continue.",
     )
     create: Create | None = Field(
         default=None, description="Create the topic so when it does not exist. None: it must exist."

@@ -23,7 +23,7 @@ _REFUSED_PROPERTIES = {
     "enable.gapless.guarantee": "it would end a producer where eosingest resumes; leave it out",
     "queuing.strategy": f"records must keep their order: {_GUARANTEE}",
     "delivery.report.only.error": f"every delivery is checked: {_GUARANTEE}",
-    "transactional.id": "it is made of prefix, job and task; set sink.transactional_id_prefix",
+    "transactional.id": "it is built from prefix, job and task; set sink.transactional_id_prefix",
     "transaction.timeout.ms": "set transaction.timeout",
     **dict.fromkeys(
         ("message.timeout.ms", "delivery.timeout.ms"), "it follows the transaction; set transaction.timeout"

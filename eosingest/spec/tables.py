@@ -62,7 +62,7 @@ class SourceTable(Table):
     more_columns: ClassVar[bool] = True
     takes_schema: ClassVar[bool] = False
 
-    format: str = Field(description="What is read, and how.")
+    format: str = Field(description="The source's kind and format.")
     split_size: Size = Field(
         ge=KIB,
         default=32 * MIB,

@@ -18,7 +18,7 @@ TEMPLATE = """\
 #   eosingest check FILE     look for mistakes in this file, offline
 #   eosingest preview FILE   show the first records as they would be sent
 #   eosingest plan FILE      show what would be sent: files, splits, bytes
-#   eosingest run FILE       send it; run it again and only what is new is sent
+#   eosingest run FILE       send it; run it again to send only new data
 #
 # For data of yours: eosingest init --from FILE, kafka://host:9092/topic or postgresql://user@host/database/table.
 # Any string may hold ${param:x} (given as --param x=…), ${env:X} or ${file:path}; "$${" is a plain "${".
@@ -144,7 +144,7 @@ def spec_for_topic(
         lines.append(f"bootstrap_servers = {toml_string(servers)}")
         lines.append('# properties = { "security.protocol" = "SASL_SSL", "sasl.password" = "${env:KAFKA_PASSWORD}" }')
     lines += [
-        '# from = "2026-11-01T00:00:00Z"      # by default everything that is there; the next run goes on behind it',
+        '# from = "2026-11-01T00:00:00Z"      # by default all records; the next run resumes after them',
         "",
         "# [transform]",
         f"# where = {toml_string(_where(id_field))}",

@@ -161,9 +161,9 @@ _UNFIT = {
     ),
     "enum": ("'C'", {"type": "enum", "name": "e", "symbols": ["A", "B"]}, "x is none of the symbols"),
     "enum in small letters": ("'a'", {"type": "enum", "name": "e", "symbols": ["A", "B"]}, "x is none of the symbols"),
-    "time in millis": ("86400000", logical("int", "time-millis"), "x is no time of a day"),
-    "time in micros": ("-1L", logical("long", "time-micros"), "x is no time of a day"),
-    "uuid": ("'0f8fad5b'", logical("string", "uuid"), "x is no UUID"),
+    "time in millis": ("86400000", logical("int", "time-millis"), "x is not a time of day"),
+    "time in micros": ("-1L", logical("long", "time-micros"), "x is not a time of day"),
+    "uuid": ("'0f8fad5b'", logical("string", "uuid"), "x is not a UUID"),
     "fixed": ("X'00'", {"type": "fixed", "name": "f", "size": 3}, "x is not of 3 bytes"),
     "microseconds": (
         "TIMESTAMP'1969-12-31 23:59:59.999999Z'",
@@ -175,16 +175,16 @@ _UNFIT = {
         logical("long", "local-timestamp-millis"),
         "x has microseconds",
     ),
-    "bytes as text": ("CAST(X'ff' AS STRING)", "string", "x is no UTF-8 text"),
+    "bytes as text": ("CAST(X'ff' AS STRING)", "string", "x is not UTF-8 text"),
     "bytes as text in an array": (
         "array(CAST(X'ff' AS STRING))",
         {"type": "array", "items": "string"},
-        "x[] is no UTF-8 text",
+        "x[] is not UTF-8 text",
     ),
     "bytes as the key of a map": (
         "map(CAST(X'ff' AS STRING), 1)",
         {"type": "map", "values": "int"},
-        "x has a key that is no UTF-8",
+        "x has a key that is not UTF-8",
     ),
 }
 

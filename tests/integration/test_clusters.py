@@ -252,8 +252,8 @@ def test_executors_that_fit_nowhere(job: Job, home: Path) -> None:
     """Breaks when a run waits without end for cores that no worker has, or says nothing meanwhile."""
     write_files(on(job, LOCAL_CLUSTER, 'executor_wait = "5s"', '"spark.executor.cores" = "4", '), files=1, rows=10)
     done = job.run(env=environment(home))
-    assert_refused(done, 5, "no-executors", "no executor within 5 s: asked for 2, each with 512m of memory and 4 cores")
-    assert "waiting for executors: none yet; asked for 2, " in done.stderr
+    assert_refused(done, 5, "no-executors", "no executor within 5 s: requested 2, each with 512m of memory and 4 cores")
+    assert "waiting for executors: none yet; requested 2, " in done.stderr
 
 
 @pytest.mark.slow

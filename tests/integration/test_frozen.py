@@ -59,7 +59,7 @@ def test_a_signal_while_no_broker_answers(frozen: broker.BrokerStatus, tmp_path:
 
     assert (done.exit_code, done.codes) == (143, ["interrupted"]), done
     assert took_s < WITHIN_S, done
-    assert "is kept" in done.envelope["errors"][0]["hint"]
+    assert "records are kept" in done.envelope["errors"][0]["hint"]
     assert "Traceback" not in done.text
     again = job.run()
     assert again.exit_code == 0, again

@@ -239,7 +239,7 @@ def test_a_right_that_is_taken_away_in_mid_run(job_of_user: Guarded) -> None:
     job.allow_all_but(ResourceType.TOPIC, job.source.name)
     done = finish(process)
     assert PASSWORD not in done.text
-    assert_refused(done, 7, "kafka-refused", job.source.name, "what was committed is kept", "needs Read on the topic")
+    assert_refused(done, 7, "kafka-refused", job.source.name, "committed records are kept", "needs Read on the topic")
     job.run_complete()
 
 
@@ -248,5 +248,5 @@ def test_init_from_a_broker_that_asks_for_a_login(guarded: GuardedBroker, tmp_pa
     """An address has no login: it is said how to begin instead, and nothing is written."""
     spec = tmp_path / "job.toml"
     done = command("init", "--from", f"kafka://{guarded.servers}/t", str(spec), "--output", "json")
-    assert_refused(done, 7, "broker-unreachable", "asks for a login", "nothing was written", "${env:KAFKA_PASSWORD}")
+    assert_refused(done, 7, "broker-unreachable", "requires a login", "nothing was written", "${env:KAFKA_PASSWORD}")
     assert not spec.exists()

@@ -161,17 +161,17 @@ TLS_ERRORS: dict[str, tuple[str, dict[str, str | None], tuple[str, ...]]] = {
     "no certificate": (
         "mutual",
         {"ssl.certificate.location": None, "ssl.key.location": None},
-        ("asks for a client certificate", "ssl.certificate.location"),
+        ("requires a client certificate", "ssl.certificate.location"),
     ),
     "expired": (
         "mutual",
         {"ssl.certificate.location": "certificates/expired.pem", "ssl.key.location": "certificates/expired.key"},
-        ("does not take the client's certificate", "expired", "-dates"),
+        ("does not accept the client's certificate", "expired", "-dates"),
     ),
     "of another authority": (
         "mutual",
         {"ssl.certificate.location": "certificates/foreign.pem", "ssl.key.location": "certificates/foreign.key"},
-        ("does not take the client's certificate", "no authority", "-issuer"),
+        ("does not accept the client's certificate", "no authority", "-issuer"),
     ),
 }
 

@@ -77,7 +77,7 @@ def test_each_row_once_and_nothing_more_by_a_rerun(job: Job, orders: Postgres) -
     orders.execute("insert into public.orders values (1001, 'later')")
     again = job.run()
     assert_done(again, records_sent=0)
-    assert "what was written to it since is not read" in again.stderr
+    assert "rows written since then are not read" in again.stderr
     assert end_offsets(job.servers, job.name) == ends
     assert_verified(job)
     again = job.run("run", "--from-scratch")

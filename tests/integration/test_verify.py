@@ -193,8 +193,8 @@ _WATCHED = """
 import sys
 from eosingest.audit import session
 from eosingest.cli.main import main
-from eosingest.host import waiting
-session._READ_A_TASK, session._TELL_EVERY_S, waiting._TICK_S = 300, 0.005, 0.005  # or all is read between two looks
+from eosingest.host import interruptible
+session._READ_A_TASK, session._TELL_EVERY_S, interruptible._TICK_S = 300, 0.005, 0.005  # or all is read between two looks
 sys.argv[1:1] = ["verify"]
 sys.exit(main())
 """
@@ -267,7 +267,7 @@ def test_other_producers_are_told_from_doubles(make_job: MakeJob) -> None:
     assert_done(job.run(), 3_000)
 
     produce(job, (b"k", b"not ours"))
-    inconclusive(job.run("verify"), "1 foreign", "somebody-else", "what the job wrote is all there, once")
+    inconclusive(job.run("verify"), "1 foreign", "somebody-else", "all records of the job are there, once")
     produce(job, row(17))
     (doubled, _) = mismatch(job.run("verify"), doubled=1, foreign=1)
     assert str(doubled["examples"][0]).startswith("partition ")

@@ -95,7 +95,7 @@ def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: P
         with pytest.raises(ChangedError, match=said) as caught:
             check_pinned_schema(*arguments)
         assert caught.value.code == "schema-outgrown"
-        assert (f'schema = "{both}"' if both else "a job of their own") in caught.value.hint
+        assert (f'schema = "{both}"' if both else "a separate job") in caught.value.hint
         assert "until the job is complete" in caught.value.hint
 
 
@@ -129,5 +129,5 @@ def test_a_folder_column_that_the_data_has_too(lab: Lab) -> None:  # noqa: F811
         ("parquet", packed("parquet", pa.array([1]), pa.array([2]), names="n,K")),
         ("orc", packed("orc", pa.array([1]), pa.array([2]), names="n,K")),
     ):
-        with pytest.raises(FatalError, match="a column K, and the files lie in folders"):
+        with pytest.raises(FatalError, match="a column K, and the files are in folders"):
             lab.values(format, {"k=1/a.x": content}, options=_HEADER if format == "csv" else {})

@@ -43,9 +43,9 @@ def found(check: Check, data: bytes, options: Mapping[str, str]) -> BadTextError
     [
         (b'{"n":1}\n{"n":2}\n', 2, 'drops: {"n":2}'),
         (b'{"n":1}\n{"n":2}\n', 2, "multiLine out"),
-        (b'[\n{"n":1}\n]\n\nx', 5, "behind the document"),
+        (b'[\n{"n":1}\n]\n\nx', 5, "text after the document"),
         (b'[\n{"n":1},\n5\n]', 3, "element 2 of the array is no object: 5"),
-        (b'[\n{"n":1}\n{"n":2}\n]', 3, "does not go on behind element 1"),
+        (b'[\n{"n":1}\n{"n":2}\n]', 3, "neither ',' nor ']' follows element 1 of the array"),
         (b'[\n{"n":1},\n{"n" 2}]', 3, "element 2 of the array is no JSON: expecting ':'"),
         (b'[\n{"n":1},\n{"s":"ab', 3, "the file ends inside of it"),
         (b'[\n{"n":1},\n', 3, "element 2 of the array is no JSON: the file ends inside of it"),
@@ -79,8 +79,8 @@ def test_words_that_are_no_numbers_of_the_standard() -> None:
     [
         (b'1,"a\n2,b\n3,c\n', DOUBLED, 1, "does not end"),
         (b'1,"a\n"\n2,"b\n\n', DOUBLED, 3, "does not end"),
-        (b'1,"a\nb" \n', DOUBLED, 2, "text behind it"),
-        (b'1,"a\nb"c\n', DOUBLED, 2, "text behind it"),
+        (b'1,"a\nb" \n', DOUBLED, 2, "text after the field"),
+        (b'1,"a\nb"c\n', DOUBLED, 2, "text after the field"),
         (b'1,"a ""b\n""c"\n', {}, 1, "escape = '\"'"),
         (b'1,"a\nb"\r\n2,c\r\n', DOUBLED, 2, 'lineSep = "\\r\\n"'),
         (b"1,a\r\n2,c\r\n", DOUBLED, 1, 'lineSep = "\\r\\n"'),

@@ -84,7 +84,7 @@ class _Client:
                 reason = "_TIMED_OUT"
                 pause = max(pause, _REPEATED_S)
             if self._network.now() >= deadline:
-                raise KafkaFailure(FailureKind.UNCERTAIN, reason, f"{request} gave up")
+                raise KafkaFailure(FailureKind.UNCERTAIN, reason, f"{request} timed out")
             self._network.wait(pause)
             pause = min(2 * pause, _LONGEST_WAIT_S)
 

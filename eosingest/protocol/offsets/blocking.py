@@ -44,6 +44,6 @@ def abort_hint(topic: str, hanging: Sequence[tuple[int, OpenTransaction]]) -> st
     command = f"kafka-transactions --bootstrap-server SERVERS abort --topic {topic} {places[0]}"
     others = "".join(f", and with {place}" for place in places[1:])
     return (
-        f"no timeout ends a hanging transaction (KIP-664); an administrator does: {command}{others}; eosingest verify SPEC"
-        " tells whether anything is lost or doubled"
+        f"no timeout ends a hanging transaction (KIP-664); an administrator aborts it: {command}{others}; eosingest verify SPEC"
+        " shows whether records are lost or doubled"
     )

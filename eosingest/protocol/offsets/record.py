@@ -176,7 +176,7 @@ class OffsetRecord(wire.Record):
         """Read what `to_json` wrote. Raises RecordError for anything else, and for a position that is not of its kind."""
         found = super().from_json(loaded, **key)
         if found.position_kind != POSITION_KIND_KEY and type(found.position) is not int:
-            raise wire.RecordError(f"position: {found.position!r:.40} is no position in {found.position_kind}")
+            raise wire.RecordError(f"position: {found.position!r:.40} is not a position in {found.position_kind}")
         return found
 
     @property

@@ -95,7 +95,7 @@ class JobState:
             case {"gap": str(name)}:
                 _keep(self.gaps, name, _decoded(GapRecord, entry, name=name))
             case _ if entry.value is not None:
-                raise wire.RecordError("its key is of no kind that this eosingest knows")
+                raise wire.RecordError("its key is of a kind that this eosingest does not know")
 
     def _take_control(self, entry: LogRecord) -> None:
         self.control = _decoded(ControlRecord, entry)

@@ -24,7 +24,7 @@ class RecordError(ValueError):
 
     code: ClassVar[str] = "damaged-record"
     hint = (
-        f"{_KEPT}; eosingest topic peek TOPIC --last shows the newest records of the topic: find what wrote this one, and"
+        f"{_KEPT}; eosingest topic peek TOPIC --last shows the newest records of the topic: find the writer of this one, and"
         " restore the topic from a backup, or take a new job name, under which everything is sent again"
     )
 
@@ -35,7 +35,7 @@ class VersionError(RecordError):
     code = "newer-format"
 
     def __init__(self, version: int) -> None:
-        super().__init__(f"its format version is {version}, and this eosingest reads version {VERSION} alone")
+        super().__init__(f"its format version is {version}, and this eosingest reads only version {VERSION}")
         what = "upgrade eosingest to" if version > VERSION else "finish the job with"
         self.hint = f"{_KEPT}; {what} the release that wrote the record, and repeat the command"
 
@@ -52,7 +52,7 @@ def load(value: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise RecordError("its value is not JSON") from None
     if type(loaded) is not dict:
-        raise RecordError("its value is no JSON object")
+        raise RecordError("its value is not a JSON object")
     version = loaded.pop("v", None)
     if type(version) is not int:
         raise RecordError("its value has no format version (v)")
@@ -135,7 +135,7 @@ class Part:
         for name, (what, types, fits, read, _) in forms.items():
             value = loaded[name]
             if type(value) not in types or (fits is not None and not fits(value)):
-                raise RecordError(f"{name} is {value!r:.40}, and not {what}")
+                raise RecordError(f"{name} is {value!r:.40}, not {what}")
             try:
                 key[name] = value if read is None else read(value)
             except RecordError as error:

@@ -213,9 +213,9 @@ class FileSource:
             return self._relative(path) if written.relative else path
         if not path.startswith(self._root.rstrip("/") + "/"):
             raise SpecError(
-                f"{path} (from path '{written.text}') lies outside root '{self._root_text}', which is {self._root}.",
+                f"{path} (from path '{written.text}') is outside root '{self._root_text}', which is {self._root}.",
                 code="outside-root",
-                hint="Name a root in [source] that all its files lie below.",
+                hint="Name a root in [source] that contains all its files.",
             )
         return path[len(self._root.rstrip("/")) + 1 :]
 

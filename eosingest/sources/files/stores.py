@@ -54,7 +54,9 @@ def _storage(storage: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _name_node(storage: Mapping[str, Any]) -> Iterator[Problem]:
     for key in sorted(key for key, value in storage.items() if key != "endpoint" and value is not None):
-        yield Problem(("source", "storage", key), "is for buckets, and path is of HDFS, which is asked at its endpoint")
+        yield Problem(
+            ("source", "storage", key), "is for buckets, and path is of HDFS, which is reached at its endpoint"
+        )
     endpoint = storage.get("endpoint")
     if isinstance(endpoint, str) and not all(_ENDPOINT.fullmatch(one.strip()) for one in endpoint.split(",")):
         yield Problem(

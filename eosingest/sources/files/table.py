@@ -28,7 +28,7 @@ _NO_HEADER = "csv-header"
 
 
 class StorageTable(Table):
-    """How a store is reached. For s3:// what is left out is as the AWS SDK finds it: environment, profile, role."""
+    """How a store is reached. For s3:// the AWS SDK finds missing settings in environment, profile or role."""
 
     endpoint: Text | None = Field(
         default=None,
@@ -41,7 +41,7 @@ class StorageTable(Table):
     session_token: Text | None = Field(default=None, description="The token of temporary credentials.")
     path_style: bool | None = Field(
         default=None,
-        description="Whether the bucket stands in the URL's path, and not in its host. By default true with an endpoint.",
+        description="Whether the bucket is in the URL's path, and not in its host. By default true with an endpoint.",
     )
 
 
@@ -49,7 +49,7 @@ class FileTable(SourceTable):
     """The files to read."""
 
     hints: ClassVar[Mapping[str, str]] = {
-        _NO_HEADER: "look at the file's first line: are these the columns' names, header = true; is it a row, header = false"
+        _NO_HEADER: "read the file's first line: if it has the columns' names, header = true; if it is a row, header = false"
     }
 
     takes_schema: ClassVar[bool] = True
@@ -138,7 +138,8 @@ class FileTable(SourceTable):
             named = ", ".join(f"{name} {kind}" for name, kind in entry.columns.items())
             count = "one column" if len(entry.columns) == 1 else "the columns"
             yield Problem(
-                ("source", "schema"), f"{entry.name} has {count}, {named}, beside those of its folders; drop schema"
+                ("source", "schema"),
+                f"{entry.name} has {count}, {named}, in addition to those of its folders; drop schema",
             )
 
     @classmethod

@@ -215,7 +215,7 @@ def refuse_settings(rows: Iterable[tuple[str, str, str]]) -> None:
         raise FatalError(
             f"the session of PostgreSQL has settings with which rows are lost or values change: {'; '.join(wrong)}",
             code="postgres-settings",
-            hint="what was committed is kept; ALTER ROLE … RESET and ALTER DATABASE … RESET undo what a role or a database sets"
+            hint="committed records are kept; ALTER ROLE … RESET and ALTER DATABASE … RESET undo what a role or a database sets"
             "; if a proxy changes settings, name PostgreSQL itself in source.url",
         )
 
@@ -230,7 +230,7 @@ def _error(what: str, error: Any) -> EosingestError:
         return TemporaryError(
             f"{what}: the pooler had no connection to PostgreSQL to give: {text}",
             code="source-unreadable",
-            hint="what was committed is kept, nothing was sent twice; a run needs two connections and one for each task at a"
+            hint="committed records are kept, nothing was sent twice; a run needs two connections and one for each task at a"
             " time: raise the pooler's pool_size, then run again",
         )
     refused = "FATAL:" in text and not any(word in text for word in _LATER)
@@ -239,12 +239,12 @@ def _error(what: str, error: Any) -> EosingestError:
         return TemporaryError(
             f"{what}: {text}",
             code="source-unreadable",
-            hint="what was committed is kept, nothing was sent twice; run again: it goes on from here",
+            hint="committed records are kept, nothing was sent twice; run again: it resumes from here",
         )
     return FatalError(
         f"{what}: PostgreSQL refused: {text}",
         code="postgres-refused",
-        hint="what was committed is kept; correct source.url, source.password, or the role's rights (SELECT on what is read)",
+        hint="committed records are kept; correct source.url, source.password, or the role's rights (SELECT on each relation)",
     )
 
 

@@ -36,7 +36,7 @@ _HINTS = {
     "source-unreadable": "nothing was written; is the server there, and is the address right?",
     "postgres-refused": "nothing was written; the password comes from PGPASSWORD or ~/.pgpass, and the role needs SELECT on the"
     " table",
-    "source-columns": "nothing was written; such a table can be read by a query that renames them: begin with: eosingest init",
+    "source-columns": "nothing was written; a query that renames them can read this table: begin with: eosingest init",
 }
 _SHOWN = 20  # names of tables, in messages
 _PARTS = re.compile(r'"(?:[^"]|"")*"|[^"]+|"')
@@ -162,12 +162,12 @@ def _refuse_view(name: str, kind: str) -> str:
         raise SpecError(
             f"{name} is a foreign table: it has no snapshot",
             code="source-no-table",
-            hint="nothing was written; name the table in the database where it lies",
+            hint="nothing was written; name the table in the database that holds it",
         )
     if kind not in ("r", "p"):
         query = json.dumps(f"select * from {name}", ensure_ascii=False)
         raise SpecError(
-            f"{name} is a view, and has no key by itself",
+            f"{name} is a view, and has no key",
             code="source-no-table",
             hint=f"nothing was written; begin with: eosingest init; and give [source] query = {query} and a key",
         )

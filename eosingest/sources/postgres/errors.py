@@ -6,8 +6,8 @@ from eosingest.errors import ChangedError
 from eosingest.sources.postgres.ranges import Relation
 
 _AGAIN = (
-    "send all of its rows, beside what is in the sink, with: eosingest run SPEC --from-scratch; or begin a new job"
-    " (another name)"
+    "send all of its rows, in addition to the records in the sink, with: eosingest run SPEC --from-scratch; or begin a"
+    " new job (another name)"
 )
 
 
@@ -19,15 +19,15 @@ def another(relation: Relation, was: str) -> ChangedError:
     if relation.query is not None:
         return ChangedError(
             f"the query is {relation.identity} (system identifier/database/hash of its text and views/oids of what it reads),"
-            f" and the job reads {was}: query or view has changed, something that it reads was dropped and created anew, or the"
+            f" and the job reads {was}: query or view has changed, something that it reads was dropped and recreated, or the"
             " spec names another database",
             code="source-query-changed",
-            hint=f"nothing of the other one was sent; name what was read; or {_AGAIN}",
+            hint=f"nothing of the other query was sent; name the query that was read; or {_AGAIN}",
             item=relation.name,
         )
     return ChangedError(
         f"{relation.said} is {relation.identity} (system identifier/database/oid), and the job reads {was}: it was dropped and"
-        " created anew, or the spec names another database",
+        " recreated, or the spec names another database",
         code="source-table-recreated",
         hint=f"nothing of the other table was sent; name the table that was read; or {_AGAIN}",
         item=relation.name,

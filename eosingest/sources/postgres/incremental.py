@@ -66,8 +66,8 @@ def last_sent(relation: Relation, sent: Iterable[KeyRange]) -> KeyValue | None:
             raise ChangedError(
                 f"{split.label} was sent without incremental: rows with lower keys may have been committed since",
                 code="source-not-incremental",
-                hint="nothing more was sent; take a new job name, or send the whole table again, beside what is in the sink,"
-                " with: eosingest run SPEC --from-scratch",
+                hint="nothing more was sent; take a new job name, or send the whole table again, in addition to the records in"
+                " the sink, with: eosingest run SPEC --from-scratch",
                 item=relation.name,
             )
         if last is None or int(split.upto[0]) > int(last[0]):
@@ -92,8 +92,8 @@ def refuse_keys_ahead(connection: Any, relation: Relation, last: KeyValue | None
             f"source.incremental: {relation.name} has, or had, {had}, and its sequence has given none above"
             f" {above}: keys were set by hand, or the sequence was set back; those that it gives next would be missed",
             code="source-key-by-hand",
-            hint="what was committed is kept; set the sequence to the greatest key (setval) and run again; rows that came with"
-            " keys below what was sent need --from-scratch",
+            hint="committed records are kept; set the sequence to the greatest key (setval) and run again; rows that came with"
+            " keys below the sent ones need --from-scratch",
             item=relation.name,
         )
 

@@ -95,7 +95,7 @@ def prove(connection: Any, found: Found) -> None:
     if not found.unique:
         twice = f"select exists (select from {table} group by {key_order(relation)} having count(*) > 1)"
         if connection.execute(twice).fetchone()[0]:
-            raise _no_key(relation, "has some values in several rows, which a position could not tell apart")
+            raise _no_key(relation, "has some values in several rows, which a position could not distinguish")
     for key in relation.keys[1:]:
         if key.type in TIME_KEYS:
             far = f"t.{quoted(key.name)} < '0001-01-01' or t.{quoted(key.name)} >= '10000-01-01'"
@@ -107,7 +107,7 @@ def _no_key(relation: Relation, why: str) -> FatalError:
     return FatalError(
         f"source.key: {relation.key_names} of {relation.name} {why}",
         code="source-key-not-unique",
-        hint="what was committed is kept; name a key that is unique and not null: a column, or a list of columns",
+        hint="committed records are kept; name a key that is unique and not null: a column, or a list of columns",
         item=relation.name,
     )
 
@@ -117,9 +117,9 @@ def _refuse_far_date(relation: Relation, key: KeyColumn, row: Any) -> None:
     if row is not None and re.match(r"[0-9]{4}-.*[^C]$", row[0]) is None:
         value = "a value that is hidden" if relation.hides_keys else f"the value {row[0]}"
         raise FatalError(
-            f"source.key: {relation.name}.{key.name} has {value}, and a key lies in the years 1 to 9999",
+            f"source.key: {relation.name}.{key.name} has {value}, and a key must be in the years 1 to 9999",
             code="source-key-date",
-            hint="what was committed is kept; correct that row, or name another unique column",
+            hint="committed records are kept; correct that row, or name another unique column",
             item=relation.name,
         )
 

@@ -178,7 +178,7 @@ def _bare(name: str) -> str:
 
 def _unstable(what: str, hint: str) -> SpecError:
     return SpecError(
-        f"source.query: {what} may give other rows each time that the query is computed, and each task computes it anew",
+        f"source.query: {what} may give other rows each time that the query is computed, and each task computes it again",
         code="source-query-unstable",
         hint=f"nothing was sent; {hint}",
     )

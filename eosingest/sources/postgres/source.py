@@ -194,8 +194,8 @@ def as_one_range(found: Found) -> str:
 def _sent_once(name: str) -> str:
     """Say that the table or query was sent, and that rows written since then are not read."""
     return (
-        f"{name} was sent as it was in an earlier run, and what was written to it since is not read; --from-scratch sends all"
-        " of it again, a new job with incremental = true would go on with new rows"
+        f"{name} was sent as it was in an earlier run, and rows written since then are not read; --from-scratch sends all"
+        " of it again, a new job with incremental = true would continue with new rows"
     )
 
 

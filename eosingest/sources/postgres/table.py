@@ -78,7 +78,7 @@ class PostgresTable(SourceTable):
         "tables as schema.table. The same rows whenever it is computed: no random(), no now().",
     )
     key: Key = Field(
-        description="The column, or the list of columns, by which the table is cut into ranges and a run goes on: unique, not "
+        description="The column, or the list of columns, by which the table is cut into ranges and a run resumes: unique, not "
         "null, and of the type smallint, integer, bigint, text, varchar, uuid, date, timestamp or timestamptz."
     )
     split_rows: Count = Field(
@@ -96,7 +96,7 @@ class PostgresTable(SourceTable):
     hide_keys: bool = Field(
         default=False,
         description="Whether names of ranges and messages have hashes in place of values of the key. The offsets topic has "
-        "the values all the same: runs go on by them.",
+        "the values nevertheless: runs resume by them.",
     )
 
     _others: Beside | None = PrivateAttr(default=None)
@@ -113,7 +113,7 @@ class PostgresTable(SourceTable):
         if source.get("on_change") == "reingest":
             yield Problem(
                 ("source", "on_change"),
-                "a table that was created anew is not sent again by itself; leave it out, and run with --from-scratch",
+                "a table that was recreated is not sent again automatically; leave it out, and run with --from-scratch",
             )
 
     def beside(self, others: Beside) -> PostgresTable:
@@ -140,5 +140,5 @@ class PostgresTable(SourceTable):
     @property
     def others(self) -> Beside:
         """The rest of the spec that this source uses."""
-        assert self._others is not None, "a table that is read is told first"
+        assert self._others is not None, "others are set before the table is read"
         return self._others

@@ -94,7 +94,7 @@ def _note(admin: KafkaPythonAdmin, topic: TopicDescription, number: int, found: 
     first = "" if is_read and not hanging else "warning: "
     left = found.latest - found.stable
     text = f"{first}{topic.name}-{number}: {left:,} offsets from {found.stable} on are left for a later run"
-    return "".join([text, ", behind an open transaction", *_named(topic, number, holders)])
+    return "".join([text, " because of an open transaction", *_named(topic, number, holders)])
 
 
 def _named(topic: TopicDescription, number: int, holders: Sequence[OpenTransaction]) -> Iterator[str]:

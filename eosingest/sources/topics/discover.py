@@ -175,7 +175,7 @@ def kind_of(data: bytes | None) -> str:
 
 
 def _bytes(data: bytes) -> str:
-    return "bytes behind a schema registry's id" if data[:1] == b"\0" and len(data) > 5 else "bytes"
+    return "bytes after a schema registry's id" if data[:1] == b"\0" and len(data) > 5 else "bytes"
 
 
 def id_fields(data: bytes | None) -> list[str]:
@@ -213,13 +213,13 @@ def _notes(
 ) -> Iterator[str]:
     seen = sum(keys.values())
     if seen:
-        yield f"of {seen} records that were looked at the keys are: {_in_words(keys)}; the values: {_in_words(values)}"
+        yield f"of {seen} records read, the keys are: {_in_words(keys)}; the values: {_in_words(values)}"
     elif any(found.earliest < found.stable for found in partitions):
-        yield "the last records of the topic are none that read_committed shows: nothing is said of keys and values"
+        yield "read_committed shows none of the topic's last records: nothing is known of keys and values"
     else:
         yield "the topic has no records that read_committed shows yet"
     if any(found.stable < found.latest for found in partitions):
-        yield "a transaction is open in the topic: what lies behind its begin is read by a later run"
+        yield "a transaction is open in the topic: a later run reads the records after its begin"
     if topic.config is not None and "compact" in topic.config.get("cleanup.policy", ""):
         yield "the topic is compacted: an audit against it (verify --against-source) is inconclusive"
 
@@ -233,5 +233,5 @@ def _readable(address: Address) -> Iterator[None]:
         if failure.kind is FailureKind.REFUSED:
             raise FatalError(f"topic {address.topic} may not be read: {failure}", code="kafka-refused") from failure
         raise TemporaryError(
-            f"topic {address.topic} could not be read: {failure}", code="kafka-uncertain", hint="look again"
+            f"topic {address.topic} could not be read: {failure}", code="kafka-uncertain", hint="try again"
         ) from failure

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from eosingest.errors import ChangedError, listed
 
 _AGAIN = (
-    "send everything that is there, beside what is in the sink, with: eosingest run SPEC --from-scratch; or begin a new job"
-    ' (another name) with source.from = "earliest" or a time'
+    "send all records of the topic, in addition to those in the sink, with: eosingest run SPEC --from-scratch; or begin a new"
+    ' job (another name) with source.from = "earliest" or a time'
 )
 _DELETED = (
-    "what was committed is kept; lengthen the topic's retention, or run more often. To go on behind them, and let the job keep"
-    f" what is missing: eosingest run SPEC --accept-gap; or {_AGAIN}"
+    "committed records are kept; lengthen the topic's retention, or run more often. To resume after the deleted"
+    f" records and record the gap: eosingest run SPEC --accept-gap; or {_AGAIN}"
 )
 _NAMED_AT_MOST = 5
 
@@ -62,8 +62,8 @@ def truncated(topic: str, partition: int, read: int, end: int) -> ChangedError:
     """Make the error for a partition whose log was cut off at the offset `end`, before the end of a read or planned range."""
     return ChangedError(
         f"{topic}-{partition}: offsets up to {read - 1} were there, and since then the log was cut off at {end} (an unclean"
-        " leader election, or a restored disk): other records have, or may come to have, the offsets from there on",
+        " leader election, or a restored disk): other records have, or may get, the offsets from there on",
         code="source-truncated",
-        hint=f"what was committed is kept; find out which records were lost. To go on, {_AGAIN}",
+        hint=f"committed records are kept; find out which records were lost. To continue, {_AGAIN}",
         item=f"{topic}-{partition}",
     )

@@ -40,7 +40,7 @@ _NO_ID = "00000000-0000-0000-0000-000000000000"
 _COMPACTED = "the topic is compacted: not all that was sent need be there any more"
 _MAY_BE_COMPACTED = "the topic may be compacted: the right to read its configuration is missing (DescribeConfigs)"
 _DELETED = "records of it were deleted since they were sent (retention, or deleted records)"
-_KEPT = "what was committed is kept, nothing was sent twice"
+_KEPT = "committed records are kept, nothing was sent twice"
 _WORDS = ("earliest", "latest")  # in place of a point in time
 
 
@@ -177,9 +177,9 @@ class TopicSource:
                 found = cut_off(admin, topic, partitions_of(admin, topic), same) if topic is not None else []
         except TemporaryError as error:
             raise TemporaryError(
-                f"the source could not be looked at once more when it had been read: {error.message}",
+                f"the source could not be checked after it was read: {error.message}",
                 code=error.code,
-                hint=f"{_KEPT}; run again: it goes on from here",
+                hint=f"{_KEPT}; run again: it resumes from here",
             ) from error
         except FatalError as error:
             raise _not_allowed(self._topic, error, _KEPT) from error
@@ -248,7 +248,7 @@ class TopicSource:
             raise FatalError(
                 f"topic {self._topic} has no id: the source's cluster is too old, or still runs by an older metadata version",
                 code="broker-too-old",
-                hint="nothing was sent; without an id a recreated topic cannot be told from the one that was read",
+                hint="nothing was sent; without an id a recreated topic cannot be distinguished from the one that was read",
             )
         return topic
 

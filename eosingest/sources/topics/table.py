@@ -51,8 +51,8 @@ class TopicTable(SourceTable):
     start: Annotated[str, _point(EARLIEST)] = Field(
         default=EARLIEST,
         alias="from",
-        description="Where a partition is begun of which nothing was read: earliest, or the first record of this time (RFC "
-        "3339) or a later one. Where something was read, the next run goes on behind it.",
+        description="Where reading of a partition begins: earliest, or the first record of this time (RFC 3339) or a later "
+        "one. If records of it were read, the next run resumes after them.",
     )
     to: Annotated[str, _point(LATEST)] = Field(
         default=LATEST,
@@ -76,12 +76,13 @@ class TopicTable(SourceTable):
                 yield Problem(("source", "properties", key), text)
         if "split_size" in source:
             yield Problem(
-                ("source", "split_size"), "a partition is read by one task, in order, and never cut; leave it out"
+                ("source", "split_size"),
+                "a partition is read by one task, in offset order, and never cut; leave it out",
             )
         if source.get("on_change") == "reingest":
             yield Problem(
                 ("source", "on_change"),
-                "a topic that was recreated is not sent again as a whole by itself; leave it out, and run with --from-scratch",
+                "a topic that was recreated is not sent again automatically; leave it out, and run with --from-scratch",
             )
         if source.get("bootstrap_servers") == _EMBEDDED:
             yield Problem(
@@ -124,5 +125,5 @@ class TopicTable(SourceTable):
     @property
     def others(self) -> Beside:
         """The rest of the spec that this source uses."""
-        assert self._others is not None, "a table that is read is told first"
+        assert self._others is not None, "others are set before the table is read"
         return self._others

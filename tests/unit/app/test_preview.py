@@ -80,7 +80,7 @@ def test_where_no_row_is_taken_not_every_file_is_read(monkeypatch: pytest.Monkey
     spark = Previewer(0)
     report = look(monkeypatch, tmp_path, [f"{number:02}" for number in range(30)], 5, spark)
     assert len(spark.asked) == 20
-    assert report.notes == ("only the first 20 of 30 files were looked at",)
+    assert report.notes == ("only the first 20 of 30 files were read",)
 
 
 def test_a_corrupt_row_is_named_with_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_spark_that_did_not_start_leaves_no_run_incomplete() -> None:
     with pytest.raises(TemporaryError) as raised:
         auditor._in_thread(did_not_start)
     assert (raised.value.exit_code, raised.value.code) == (5, "jvm-ended")
-    assert raised.value.hint == "nothing is said of the topic; verify again"
+    assert raised.value.hint == "the topic was not judged; verify again"
 
 
 def test_a_jvm_of_spark_submit_is_not_ours_to_look_after() -> None:

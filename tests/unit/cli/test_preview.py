@@ -42,7 +42,7 @@ def test_as_text() -> None:
     assert result.exit_code == 0
     assert list(result.lines) == [
         "orders: the first 1 record of 3 files for topic orders; nothing was sent.",
-        "The schema, as it would stand under [source]:",
+        "The schema, to be written under [source]:",
         r'schema = "id BIGINT,`a\"b` STRING"',
         "Record 1 (data/a.jsonl), 22 bytes",
         "  key          alice",

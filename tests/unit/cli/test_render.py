@@ -223,10 +223,11 @@ def test_what_lies_in_the_topic_is_said_as_it_is() -> None:
     assert not any("isolation.level" in line for line in failed.lines)
     again = run.result_of(replace(RUN, records_resent=1))
     assert (
-        "; 1,203,450 by all runs, beside 1 record of files as they were before they were sent again." in again.lines[0]
+        "; 1,203,450 by all runs, in addition to 1 record of files as they were before they were sent again."
+        in again.lines[0]
     )
     idle = run.result_of(replace(RUN, splits_planned=0, splits_done=0, records_resent=2))
-    assert "by all runs, beside 2 records of files" in idle.lines[0]
+    assert "by all runs, in addition to 2 records of files" in idle.lines[0]
 
 
 # ---- status ----------------------------------------------------------------------------------------------------------
@@ -375,10 +376,10 @@ def test_status_says_whether_a_run_is_alive_and_what_a_failed_one_said() -> None
 def test_a_run_names_sparks_log_in_json_and_where_it_failed(capsys: pytest.CaptureFixture[str]) -> None:
     result = run.result_of(replace(RUN, log="/x/j.log", records_resent=3))
     verbose = run.result_of(replace(RUN, log="/x/j.log"), verbose=True)
-    assert verbose.lines[-1] == "Spark's own words: /x/j.log"
+    assert verbose.lines[-1] == "Spark's log: /x/j.log"
     assert (result.data["log"], result.data["records_resent"]) == ("/x/j.log", 3)
     assert "/x/j.log" not in "".join(result.lines)
     failed = replace(RUN, log="/x/j.log", errors=(FatalError("no"),), exit_code=7, records_total=0, records_sent=0)
     lines = run.result_of(failed).lines
-    assert lines[-1] == "Spark's own words: /x/j.log"
+    assert lines[-1] == "Spark's log: /x/j.log"
     assert not any("read_committed" in line for line in lines), "there is nothing to read"

@@ -29,7 +29,7 @@ def test_an_armed_wait_ends_at_once() -> None:
     made = Interrupted()
     made.interruption.check()
     made.signal = signal.SIGTERM
-    with pytest.raises(InterruptedRunError, match="stopped by SIGTERM; what was open was aborted"):
+    with pytest.raises(InterruptedRunError, match="stopped by SIGTERM; open transactions were aborted"):
         made.interruption.check()
 
 
@@ -47,8 +47,8 @@ def test_what_is_begun_has_its_time_from_the_signal_on() -> None:
         with pytest.raises(InterruptedRunError, match="is not recorded") as caught:
             made.interruption.check()
     assert caught.value.exit_code == 130
-    assert "is kept" in caught.value.hint
-    with pytest.raises(InterruptedRunError, match="what was open was aborted"):  # armed again behind it
+    assert "records are kept" in caught.value.hint
+    with pytest.raises(InterruptedRunError, match="open transactions were aborted"):  # armed again behind it
         made.interruption.check()
 
 

@@ -138,7 +138,7 @@ OIDC = {
         ("sasl.oauthbearer.token.endpoint.url", "", "is missing"),
         ("sasl.oauthbearer.token.endpoint.url", "file:///etc/passwd", "https://"),
         ("sasl.oauthbearer.token.endpoint.url", f"https://me:{SECRET}@host/token", "must not have a login"),
-        ("sasl.oauthbearer.token.endpoint.url", "https://host:port/token", "is no URL"),
+        ("sasl.oauthbearer.token.endpoint.url", "https://host:port/token", "is not a URL"),
         ("sasl.oauthbearer.grant.type", "urn:ietf:params:oauth:grant-type:jwt-bearer", "client_credentials"),
         ("sasl.oauthbearer.extensions", SECRET, "NAME=VALUE"),
     ],

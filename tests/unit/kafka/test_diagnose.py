@@ -97,16 +97,16 @@ def test_a_name_that_is_none(monkeypatch: pytest.MonkeyPatch, number: int, lasti
 @pytest.mark.parametrize(
     ("said", "tls", "properties", "words"),
     [
-        (NO_LOGIN, False, {"security_protocol": "SASL_PLAINTEXT"}, "asks for no login"),
+        (NO_LOGIN, False, {"security_protocol": "SASL_PLAINTEXT"}, "requires no login"),
         (NO_LOGIN, False, {"security_protocol": "SSL"}, "does not speak TLS"),
         (NO_LOGIN, False, {"security_protocol": "sasl_ssl"}, "does not speak TLS"),
-        (LOGIN, False, {}, "asks for a login (SASL: PLAIN, SCRAM-SHA-512)"),
-        (LOGIN, False, {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "GSSAPI"}, "does not take sasl.mechanism"),
+        (LOGIN, False, {}, "requires a login (SASL: PLAIN, SCRAM-SHA-512)"),
+        (LOGIN, False, {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "GSSAPI"}, "does not accept sasl.mechanism"),
         (NO_LOGIN, True, {}, "speaks TLS, and security.protocol is PLAINTEXT"),
         (LOGIN, True, {"security_protocol": "SASL_PLAINTEXT"}, "speaks TLS"),
         (LOGIN, True, {"security_protocol": "SASL_SSL"}, "the certificate is not trusted"),
         (LOGIN, True, {"security_protocol": "SSL", **TRUSTED}, "the certificate is not for this host"),
-        (LOGIN, True, {"security_protocol": "SSL", **TRUSTED, **ANY_NAME}, "asks for a login"),
+        (LOGIN, True, {"security_protocol": "SSL", **TRUSTED, **ANY_NAME}, "requires a login"),
     ],
 )  # fmt: skip
 def test_a_mismatch_is_lasting(listen: Listen, said: bytes, tls: bool, properties: dict[str, str], words: str) -> None:
@@ -116,7 +116,9 @@ def test_a_mismatch_is_lasting(listen: Listen, said: bytes, tls: bool, propertie
     assert reason.hint
 
 
-@pytest.mark.parametrize(("said", "words"), [(NO_LOGIN, "did not answer in time"), (b"", "gives no answer of Kafka's")])
+@pytest.mark.parametrize(
+    ("said", "words"), [(NO_LOGIN, "did not answer in time"), (b"", "does not answer as a Kafka broker")]
+)
 def test_who_listens_and_does_not_answer_may_do_so_later(listen: Listen, said: bytes, words: str) -> None:
     reason = why(listen(said))
     assert words in reason.text

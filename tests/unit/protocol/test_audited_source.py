@@ -117,7 +117,7 @@ def test_what_cannot_be_read_is_named_with_its_reason() -> None:
     assert source.unread == (
         "changed: changed since it was sent",
         "emptied: changed since it was sent",
-        "gone: sent, and not among the files that `path` names now, as nothing else that was",
+        "gone: sent, and not among the files that `path` names now, like everything else that was sent",
         "young: left alone by source.min_age",
     )
 

@@ -50,11 +50,11 @@ def test_what_fits(value: Any) -> None:
         ({"id": 1, "at": "secret"}, 'at: the value is not a "date-time"'),
         ({"id": 1, "more": "secret"}, "Additional properties are not allowed ('more' was unexpected)"),
         ([], 'the value is not of type "object"'),
-        (b"{", "it is no JSON"),
-        (b"NaN", "it is no JSON: NaN is no number"),
-        (b'"\xff"', "it is no JSON"),
-        (b"", "it is no JSON"),
-        (b'{"id": "secret", "id": 1}', "it is no JSON: id is there twice"),
+        (b"{", "it is not JSON"),
+        (b"NaN", "it is not JSON: NaN is not a JSON number"),
+        (b'"\xff"', "it is not JSON"),
+        (b"", "it is not JSON"),
+        (b'{"id": "secret", "id": 1}', "it is not JSON: id appears twice"),
     ],
 )
 def test_what_does_not_fit_is_told_without_values(value: Any, reason: str) -> None:
@@ -76,7 +76,7 @@ def test_the_draft_is_that_of_the_schema() -> None:
     "schema", [{"type": "objec"}, {"$ref": "http://127.0.0.1:9/x"}, {"$ref": "file:///etc/passwd"}, {"pattern": "("}, 1]
 )
 def test_a_schema_that_is_none_or_names_others_is_refused(schema: Any) -> None:
-    with pytest.raises(SpecError, match=r"order\.json is no JSON Schema that stands alone") as raised:
+    with pytest.raises(SpecError, match=r"order\.json is not a self-contained JSON Schema") as raised:
         JsonSchemaCheck(json.dumps(schema), "order.json")
     assert raised.value.code == "bad-schema"
 
@@ -101,6 +101,6 @@ def test_a_preview_tells_of_a_row_that_is_no_text_and_decodes_nothing_of_it() ->
     encoding = Encoding("orders-value", 7, '{"type": "string"}', "v", JSON)
     settings = RecordSettings(where=None, select=("*",), key=None, value=encoding, headers={}, timestamp=None)
     shown = _shown({"value": _FRAME + b'"\xff"'}, "a.jsonl", settings, checks_of(settings.json_schemas))
-    assert shown.unfit is not None and "it is no JSON" in shown.unfit and shown.decoded == {}
+    assert shown.unfit is not None and "it is not JSON" in shown.unfit and shown.decoded == {}
     shown = _shown({"value": _FRAME + b'"x"'}, "a.jsonl", settings, checks_of(settings.json_schemas))
     assert (shown.unfit, shown.decoded) == (None, {"value": '"x"'})

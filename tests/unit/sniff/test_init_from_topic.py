@@ -79,8 +79,8 @@ def test_a_login_is_refused_and_not_repeated(text: str, capsys: pytest.CaptureFi
     [
         (None, "null"), (b"", "text"), (b"abc \xc3\xbc\n", "text"), (b'{"a": 1}', "JSON objects"), (b' [1]', "JSON"),
         (b"{no", "text"), (b"[" * 100_000, "text"),
-        (b"\xff", "bytes"), (b"a\x00b", "bytes"), (b"\x00\x00\x00\x00\x07\x02a", "bytes behind a schema registry's id"),
-        (b"\x00\x00\x00\x00\x07\xff\xfe", "bytes behind a schema registry's id"), (b"\x00\x01", "bytes"),
+        (b"\xff", "bytes"), (b"a\x00b", "bytes"), (b"\x00\x00\x00\x00\x07\x02a", "bytes after a schema registry's id"),
+        (b"\x00\x00\x00\x00\x07\xff\xfe", "bytes after a schema registry's id"), (b"\x00\x01", "bytes"),
     ],
 )  # fmt: skip
 def test_what_bytes_look_like(data: bytes | None, kind: str) -> None:
@@ -158,7 +158,7 @@ def test_the_spec(brokers: Callable[[Played], None], capsys: pytest.CaptureFixtu
     brokers(played)
     assert cli.exit_code_of(["init", "--from", "kafka://h1:9092,h2:9092/orders.v1", "job.toml"]) == 0
     said = "".join(capsys.readouterr())
-    assert "of 2 records that were looked at the keys are: null (1), text (1); the values: JSON objects" in said
+    assert "of 2 records read, the keys are: null (1), text (1); the values: JSON objects" in said
     assert "compacted" in said
     assert played.asked == [(0, 950, 1000)], "the last records, and of no partition that is empty"
     assert cli.exit_code_of(["check", "job.toml"]) == 0
@@ -222,7 +222,7 @@ def test_a_topic_that_is_not_there_or_may_not_be_read(brokers: Callable[[Played]
     assert "properties" in refused.hint
     played.failure = KafkaFailure(FailureKind.UNCERTAIN, "read-deadline", "no further")
     late = error_of("kafka://h:1/t")
-    assert (type(late), late.code, late.hint) == (TemporaryError, "kafka-uncertain", "nothing was written; look again")
+    assert (type(late), late.code, late.hint) == (TemporaryError, "kafka-uncertain", "nothing was written; try again")
     played.there = False
     missing = error_of("kafka://h:1/t")
     assert (type(missing), missing.code) == (SpecError, "source-topic-missing")

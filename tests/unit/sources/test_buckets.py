@@ -46,7 +46,7 @@ def spec(folder: Path, source: str, format: str = "text") -> Spec:
         ('path = "s3://b/a"\nstorage = { session_token = "x" }', "storage.access_key: is missing"),
         ('path = "s3://b/a"\nstorage = { endpoint = "http://me:pw@h" }', "without path and user"),
         ('path = "s3://b/a"\nstorage = { endpoint = "h:9000" }', "must be a URL"),
-        ('path = "s3://b/a"\noptions = { wholetext = true, lineSep = "x" }', "no effect beside wholetext"),
+        ('path = "s3://b/a"\noptions = { wholetext = true, lineSep = "x" }', "no effect with wholetext"),
         ('path = "s3://b/a"\nschema = "value STRING"', "drop schema"),
         ('path = "s3://b/a"\noptions = { lineSep = "" }', "must not be empty"),
     ],

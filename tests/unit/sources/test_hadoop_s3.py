@@ -121,4 +121,4 @@ def test_what_a_failure_means(text: str, code: str | None) -> None:
     found = hadoop_s3.failure_of(f"[FAILED_READ_FILE.NO_HINT] while reading file s3a://b/k.\n{text}", "s3://b/k")
     assert (None if found is None else found.code) == code
     if found is not None:
-        assert found.message.startswith("s3://b/k: ") and found.hint.startswith("what was committed is kept")
+        assert found.message.startswith("s3://b/k: ") and found.hint.startswith("committed records are kept")

@@ -195,7 +195,7 @@ def test_a_standby_is_passed_over(node: Node) -> None:
         (remote("IOException", "No active and not excluded nodes contain this block"), UnreachableError, "No active"),
         (remote("IllegalArgumentException", "Invalid value"), FatalError, "Invalid value"),
         (remote("UnsupportedOperationException", "no"), FatalError, "GETFILESTATUS is not supported"),
-        ((401, {"WWW-Authenticate": "Negotiate"}, b"<html>"), FatalError, "asks for Kerberos"),
+        ((401, {"WWW-Authenticate": "Negotiate"}, b"<html>"), FatalError, "requires Kerberos"),
         ((502, {}, b"<html>"), UnreachableError, "answers 502"),
         ((404, {}, b"<html>"), FatalError, "not one of WebHDFS"),
         ((200, {}, b"<html>"), FatalError, "not one of WebHDFS"),

@@ -122,7 +122,7 @@ def test_a_file_that_vanished_when_it_was_done_is_said(tmp_path: Path) -> None:
     made = make_plan(ListedOnly(source), by_split(records), 1024, source.list())
     assert made.passed == ("data/gone.jsonl", "elsewhere.jsonl")
     assert notes_of(made, source) == [
-        "data/gone.jsonl was sent whole and is not there any more; the records stay in the topic"
+        "data/gone.jsonl was sent whole and no longer exists; the records stay in the topic"
     ]
     assert notes_of(made, object()) == []
     assert gone_note(map(str, range(7)), source.wording).startswith("0, 1, 2, 3, 4 and 2 more files were sent whole")

@@ -110,7 +110,7 @@ def test_a_field_without_a_column_has_a_default_of_null_or_is_refused(field: dic
 
 def test_names_that_differ_in_capitals_alone_are_refused() -> None:
     two = t.StructType().add("a", t.StringType()).add("A", t.StringType())
-    assert fit(two, record(("a", ["null", "string"])), "row").problems == ("A is there twice",)
+    assert fit(two, record(("a", ["null", "string"])), "row").problems == ("A appears twice",)
     assert fit(t.StructType().add("a", t.StringType()), record(("A", "string"), ("a", "string")), "row").problems
 
 
@@ -146,4 +146,4 @@ def test_values_that_a_type_does_not_tell() -> None:
 
 
 def test_a_schema_that_is_no_record() -> None:
-    assert fit(t.StructType(), "string", "row").problems == ("the schema is no record",)
+    assert fit(t.StructType(), "string", "row").problems == ("the schema is not a record",)

@@ -51,7 +51,7 @@ def test_without_it_nothing_is_told() -> None:
     "batches", [[batch(None), batch(1)], [batch(1, None, 2)], [batch(1, None, None)], [batch(None), batch(None)]]
 )
 def test_rows_behind_it_are_an_error(batches: list[pa.RecordBatch]) -> None:
-    with pytest.raises(FatalError, match="behind the row"):
+    with pytest.raises(FatalError, match="after the row"):
         taken(*batches)
 
 

@@ -83,13 +83,13 @@ def test_who_waits_for_executors_says_so_and_ends() -> None:
     for second in range(60):
         clock.at = second
         looker.look()
-    assert notes[0] == "waiting for executors: none yet; asked for 2, each with 8g of memory and 4 cores"
+    assert notes[0] == "waiting for executors: none yet; requested 2, each with 8g of memory and 4 cores"
     assert len(notes) == 4
     clock.at = 60
     with pytest.raises(TemporaryError) as raised:
         looker.look()
     assert (raised.value.exit_code, raised.value.code) == (5, "no-executors")
-    assert "no executor within 60 s: asked for 2, each with 8g of memory and 4 cores" in raised.value.message
+    assert "no executor within 60 s: requested 2, each with 8g of memory and 4 cores" in raised.value.message
     assert "Spark says: check your cluster UI" in raised.value.message
 
 
@@ -130,7 +130,7 @@ def spark_on(master: str, conf: dict[str, str], patience_s: int) -> Any:
     ("master", "conf", "coming", "patience_s", "wanted", "words"),
     [
         ("yarn", {"spark.executor.instances": "3"}, [1, 1, 2, 3], 30, 3, []),
-        ("yarn", {"spark.executor.instances": "3"}, [1, 2], 0, 1, ["1 executors with 1 slots are there, of 3"]),
+        ("yarn", {"spark.executor.instances": "3"}, [1, 2], 0, 1, ["1 executors with 1 slots are ready, of 3"]),
         (STANDALONE, {"spark.cores.max": "4"}, [1, 2, 4, 5], 30, 4, []),
         (STANDALONE, {}, [1, 2, 3, 3], 30, 3, []),
     ],

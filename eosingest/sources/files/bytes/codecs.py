@@ -164,7 +164,7 @@ def _decompressed(file: Readable, codec: str, new: Callable[[], _Decoder]) -> It
 def _refuse_packed_again(content: bytes) -> None:
     kind = magic.kind_of(content)
     if kind is not None:
-        raise DamagedError(f"what is compressed in it is {kind} again, not text", hint=magic.RECOMPRESS)
+        raise DamagedError(f"its decompressed content is {kind}, not text", hint=magic.RECOMPRESS)
 
 
 class _Zlib:

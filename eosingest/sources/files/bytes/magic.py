@@ -76,7 +76,7 @@ def refusal(path: str, codec: str | None, head: bytes) -> tuple[str, str] | None
         return _plain(head)
     if codec == "snappy":
         return (
-            "snappy files of Hadoop carry no checksum and may end anywhere: damage cannot be told",
+            "snappy files of Hadoop carry no checksum and may end anywhere: damage cannot be detected",
             RECOMPRESS,
         )
     if codec in _BEGINS and not _BEGINS[codec].match(head):

@@ -83,9 +83,9 @@ def prove(file: BufferedReader, *, is_cut: bool) -> None:
     for at in _found_at(file, header.marker):
         if at + MARKER_BYTES not in ends:
             raise DamagedError(
-                "the bytes of its marker stand in the middle of a block, where a split could begin",
+                "the bytes of its marker are in the middle of a block, where a split could begin",
                 at=at,
-                hint="write it anew, or let source.split_size be larger than the file",
+                hint="write the file again, or set source.split_size above its size",
             )
 
 
@@ -99,7 +99,7 @@ def _block_ends(file: BufferedReader, header: Header) -> Iterator[int]:
         if rows < 0 or not 0 <= size <= _LARGEST_BLOCK:
             raise DamagedError(f"there is no block of {rows:,} rows in {size:,} bytes", at=at)
         if file.tell() + size + MARKER_BYTES > length:
-            raise DamagedError("it ends in the middle of a block, or there is something behind the last one", at=at)
+            raise DamagedError("it ends in the middle of a block, or other bytes follow the last block", at=at)
         file.seek(size, SEEK_CUR)
         if file.read(MARKER_BYTES) != header.marker:
             raise DamagedError("a block does not end with the file's marker", at=at)

@@ -28,25 +28,25 @@ def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
     if "enforceschema" in options and options.get("header") == "true":
         yield "enforceSchema", "not allowed: with a header the columns are always checked against it; leave it out"
     if options.get("inferschema") == "true" and has_schema:
-        yield "inferSchema", "has no effect beside source.schema; drop one of them"
+        yield "inferSchema", "has no effect with source.schema; drop one of them"
 
 
 def _refused_of_whole(options: Mapping[str, str]) -> Refusals:
     """Yield the options with which univocity, Spark's parser, does not read records over several lines exactly."""
     if options.get("linesep", "\n") not in ("\n", "\r\n"):
-        yield "lineSep", 'must be "\\n" or "\\r\\n" beside multiLine'
+        yield "lineSep", 'must be "\\n" or "\\r\\n" with multiLine'
     for name in ("sep", "delimiter"):
         if len(re.sub(r"\\.", "x", options.get(name, ","))) != 1:
-            yield name, "must be one character beside multiLine"
+            yield name, "must be one character with multiLine"
     for name in ("quote", "escape"):
         if not options.get(name, '"').strip("\0"):
-            yield name, "must be a character beside multiLine: without quotes, no record goes over several lines"
+            yield name, "must be a character with multiLine: without quotes, no record spans several lines"
     for name in ("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"):
         if options.get(name.lower()) == "true":
-            yield name, "not allowed beside multiLine; write trim(…) in transform.select"
+            yield name, "not allowed with multiLine; write trim(…) in transform.select"
     for name in ("unescapedQuoteHandling", "charToEscapeQuoteEscaping"):
         if name.lower() in options:
-            yield name, "not allowed beside multiLine: a quote inside a quoted field must be escaped; leave it out"
+            yield name, "not allowed with multiLine: a quote inside a quoted field must be escaped; leave it out"
 
 
 def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:

@@ -106,7 +106,7 @@ class CsvScan:
             number = next((n for n, line in enumerate(lines) if line and not line.strip(CONTROLS)), None)
         if number is not None:
             raise BadTextError(
-                "a line of white space only, which Spark passes over silently",
+                "a line of white space only, which Spark skips silently",
                 line=block.line + number,
                 hint="take the line out, or write its empty fields in quotes",
             )
@@ -120,7 +120,7 @@ class CsvScan:
                 at = block.offset + len(block.text[:before].encode(self._layout.encoding))
                 if self._first_split is not None and at > self._first_split:
                     raise BadTextError(
-                        f"the header begins at byte {at:,}, behind the first split, and would be sent as a row",
+                        f"the header begins at byte {at:,}, after the first split, and would be sent as a row",
                         hint="take the lines before it out, or set source.split_size above it",
                     )
                 return
@@ -180,7 +180,7 @@ class CsvScan:
             return at
         if self._patterns.spaced.match(line, at):
             raise BadTextError(
-                f"white space behind a quoted field, which Spark drops: {shown(line, at)}",
+                f"white space after a quoted field, which Spark drops: {shown(line, at)}",
                 line=number,
                 hint='set source.options.ignoreTrailingWhiteSpace = "true" if it is no part of the field',
             )
@@ -205,7 +205,7 @@ class CsvScan:
 def escape_outside_of_quotes(around: str, line: int) -> BadTextError:
     """Return the error for an escape that Spark keeps and other readers remove."""
     return BadTextError(
-        f"an escape outside of quotes, which Spark takes for a character of its own: {around}",
+        f"an escape outside of quotes, which Spark reads as an ordinary character: {around}",
         line=line,
         hint="put the field in quotes; if no escape is meant, set source.options.escape = '\"'",
     )

@@ -32,9 +32,9 @@ def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
     if whole:
         for name in _LENIENT:
             if says(name.lower(), options):
-                yield name, "not allowed beside multiLine: a document is read by the standard, RFC 8259; leave it out"
+                yield name, "not allowed with multiLine: a document is read by the standard, RFC 8259; leave it out"
         if "linesep" in options:
-            yield "lineSep", "has no effect beside multiLine; drop one of them"
+            yield "lineSep", "has no effect with multiLine; drop one of them"
 
 
 def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:

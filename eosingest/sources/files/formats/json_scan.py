@@ -104,7 +104,7 @@ class JsonScan:
             )
             if rest and not (self._comments and _NOTHING_BUT_COMMENTS.fullmatch(rest)):
                 raise BadTextError(
-                    f"text behind the line's first value, which Spark drops: {rest[:40]}",
+                    f"text after the line's first value, which Spark drops: {rest[:40]}",
                     line=block.line + number,
                     hint=_BY_JQ.format("."),
                 )

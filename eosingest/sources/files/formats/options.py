@@ -29,7 +29,7 @@ _REFUSED = {
     **dict.fromkeys(("schema", "avroSchema", "avroSchemaUrl"), "write source.schema"),
     "ignoreExtension": "every file that source.path names is read; leave it out",
     "positionalFieldMatching": "columns are found by their names; leave it out",
-    "recursiveFieldMaxDepth": "it would leave out what lies deeper; leave it out",
+    "recursiveFieldMaxDepth": "it would drop deeper fields; leave it out",
     "enableStableIdentifiersForUnionType": "the fields of a union are member0, member1, and so on; leave it out",
     "columnPruning": "it hides corrupt rows; leave it out",
     "singleVariantColumn": "it is not supported; write source.schema",
@@ -67,7 +67,7 @@ def refused_options(format_: str, options: Mapping[str, str], *, has_schema: boo
     for name, value in options.items():
         key = name.lower()
         if key in seen:
-            yield name, "given twice; Spark does not tell upper from lower case here"
+            yield name, "given twice; Spark ignores case here"
         seen.add(key)
         if key in refused:
             yield name, f"not allowed: {refused[key]}"

@@ -14,7 +14,7 @@ def is_whole(options: Mapping[str, str]) -> bool:
 
 def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
     if is_whole(options) and "linesep" in options:
-        yield "lineSep", "has no effect beside wholetext; drop one of them"
+        yield "lineSep", "has no effect with wholetext; drop one of them"
 
 
 TEXT = FileFormat(

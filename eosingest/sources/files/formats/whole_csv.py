@@ -143,10 +143,10 @@ class _Grammar:
         if rest.startswith(("\r", "\n")):
             raise self._other_end(rest, line)
         raise BadTextError(
-            f"a quote inside a quoted field that is not escaped, or text behind it: {_shown(text, behind)}",
+            f"a quote inside a quoted field that is not escaped, or text after the field: {_shown(text, behind)}",
             line=line,
             hint=or_another_escape(self.dialect).removeprefix("; ")
-            or "escape the quote, and take what is behind it away",
+            or "escape the quote, or remove the text after the field",
         )
 
     def _plain(self, text: str, at: int, line: int, *, final: bool) -> None:

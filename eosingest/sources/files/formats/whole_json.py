@@ -38,7 +38,7 @@ def check_json(pieces: Iterable[bytes], options: Mapping[str, str]) -> None:
     else:
         raise reader.bad("the document is neither an object nor an array of objects")
     if reader.next_character():
-        raise reader.bad("text behind the document, which Spark drops", hint=_MULTI_LINE)
+        raise reader.bad("text after the document, which Spark drops", hint=_MULTI_LINE)
 
 
 def _elements(reader: _Reader) -> None:
@@ -53,7 +53,7 @@ def _elements(reader: _Reader) -> None:
         reader.record(f"element {number:,} of the array")
         end = reader.next_character()
         if end not in (",", "]"):
-            raise reader.bad(f"the array does not go on behind element {number:,}")
+            raise reader.bad(f"neither ',' nor ']' follows element {number:,} of the array")
         reader.skip()
         if end == "]":
             return

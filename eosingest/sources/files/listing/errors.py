@@ -45,7 +45,7 @@ def before_sending(file: SourceFile) -> ChangedError:
 def while_listed(file: SourceFile, what: str = "changed") -> ChangedError:
     """Make the error for a file that is read for its version; `what` happened to it."""
     return ChangedError(
-        f"{file.path} {what} since it was listed a moment ago; nothing of it was sent by this look.",
+        f"{file.path} {what} since it was listed a moment ago; nothing of it was sent since then.",
         code="file-changed",
         hint='Files that are still being written are left alone with min_age = "60s" in [source]. Then run again.',
     )
@@ -56,7 +56,7 @@ def while_sent(file: SourceFile) -> ChangedError:
     return ChangedError(
         f"{file.name}: changed after it was listed",
         code="changed-while-read",
-        hint="what was committed of it is kept; restore the file, or wait until nothing writes to it (source.min_age)",
+        hint="its committed records are kept; restore the file, or wait until nothing writes to it (source.min_age)",
         item=file.name,
     )
 

@@ -69,7 +69,7 @@ class HdfsPlaces(StorePlaces):
         """
         if HDFS_URI.match(text) is None:
             raise SpecError(
-                f"'{text}' is no path of HDFS, and others of [source] are: hdfs:// stands alone.",
+                f"'{text}' is no path of HDFS, and others of [source] are: hdfs:// cannot be mixed with other paths.",
                 code="path-scheme",
                 hint="Give local files and those of HDFS a job each.",
             )
@@ -88,7 +88,7 @@ class HdfsPlaces(StorePlaces):
             raise SpecError(
                 f"'{text}' is of another name node than {self._authority}.",
                 code="path-scheme",
-                hint="Give the files of each a job of their own.",
+                hint="Give the files of each name node a separate job.",
             )
         self._authority = authority
         pattern = normalised(below(text)).lstrip("/")
@@ -139,7 +139,7 @@ class HdfsPlaces(StorePlaces):
             raise while_listed(file) from error
         except BeingWrittenError as error:
             raise FatalError(
-                f"{file.path} is still being written: HDFS tells neither its length nor when it was last changed.",
+                f"{file.path} is still being written: HDFS reports neither its length nor its modification time.",
                 code="file-open",
                 hint="nothing of this run was sent; run again when it is closed, or leave it out by a narrower path",
             ) from error
@@ -244,7 +244,7 @@ class HdfsTree:
             raise FatalError(
                 f"{path} is gone since the folder above it was listed.",
                 code="file-unreadable",
-                hint="what was committed is kept; run again",
+                hint="committed records are kept; run again",
             ) from error
         return [self._entry(folder, each) for each in found]
 

@@ -73,8 +73,8 @@ def check_readable_name(path: str) -> None:
         ) from error
     if ":" in path and (":" in os.path.basename(path) or _GLOB_CHARACTERS.search(path)):
         raise FatalError(
-            f"{path} has a ':' in its name, and Hadoop cannot read such a file"
-            " (nor one below such a folder when the path also holds one of \\ { } [ ] * ? ^).",
+            f"{path}: Hadoop cannot read a file with a ':' in its name"
+            " (nor one below a folder with a ':' in its name when the path also holds one of \\ { } [ ] * ? ^).",
             code="file-name",
             hint="Rename it, or leave it out by a narrower path in [source].",
         )

@@ -1,6 +1,6 @@
 """Reads the `column=value` folders of Hive-style trees from file names, and checks that all files agree about them.
 
-Spark silently drops the rows of files whose folders do not fit those of the others, so such a tree is refused here.
+Spark silently drops the rows of files whose folders do not fit those of the others, so that tree is refused here.
 """
 
 from __future__ import annotations
@@ -93,15 +93,15 @@ def _layout(name: str, path: str) -> _Layout:
         return _Layout(None, ())
     run = segments[marked[0] : marked[-1] + 1]
     if any("=" not in segment for segment in run):
-        raise _broken(name, "a folder without '=' stands between two with it")
+        raise _broken(name, "a folder without '=' is between two with '='")
     pairs = [segment.partition("=") for segment in run]
     if any(not column or not value for column, _, value in pairs):
         raise _broken(name, "a column=value folder needs a column on the left of '=' and a value on the right")
     columns = tuple(column.lower() for column, _, _ in pairs)
     if len(set(columns)) < len(columns):
-        raise _broken(name, "one column stands in it twice")
+        raise _broken(name, "it has one column twice")
     if "_temporary" in (segment.lower() for segment in segments[marked[0] :]):
-        raise _broken(name, "Spark reads nothing below '_temporary' in such a tree")
+        raise _broken(name, "Spark reads nothing below '_temporary' in a column=value tree")
     below = len(segments) - marked[0]
     return _Layout("/".join(path.split("/")[:-below]) or "/", columns)
 
@@ -117,8 +117,8 @@ def _broken(name: str, why: str) -> SpecError:
 def _mixed(layouts: dict[_Layout, str]) -> SpecError:
     shown = [f"{name}: {layout}" for layout, name in sorted(layouts.items(), key=lambda item: item[1])]
     return SpecError(
-        "The files of [source] do not lie in one column=value tree; Spark would leave some of them out silently.",
+        "The files of [source] are not in one column=value tree; Spark would leave some of them out silently.",
         code="mixed-tree",
-        hint="Give each tree a job of its own, or narrow path to files with the same column=value folders.",
+        hint="Give each tree a separate job, or narrow path to files with the same column=value folders.",
         problems=shown,
     )

@@ -40,7 +40,7 @@ class S3Places(StorePlaces):
         scheme = S3_URI.match(text)
         if scheme is None:
             raise SpecError(
-                f"'{text}' is no path of a bucket, and others of [source] are: s3:// stands alone.",
+                f"'{text}' is no path of a bucket, and others of [source] are: s3:// cannot be mixed with other paths.",
                 code="path-scheme",
                 hint="Give local files and those of a bucket a job each.",
             )
@@ -210,7 +210,7 @@ def _status(path: str, found: Any, length: str) -> Status:
     etag = found.get("ETag")
     if not etag:
         raise FatalError(
-            f"{path}: the store gives no ETag, and without one a changed object is not told",
+            f"{path}: the store gives no ETag, and without one a changed object cannot be detected",
             code="storage-refused",
             hint="nothing was sent; read from a store that gives ETags",
         )

@@ -56,7 +56,7 @@ def _header(spark: SparkSession, text: str, files: Sequence[SourceFile]) -> Foot
         parser = jvm.org.apache.avro.Schema.Parser(jvm.org.apache.avro.NameValidator.NO_VALIDATION)
         schema = parser.setValidateDefaults(False).parse(text)
     except Py4JJavaError as error:
-        raise _unreadable(files[0], f"its schema is none: {innermost(str(error))}") from error
+        raise _unreadable(files[0], f"its schema is not valid: {innermost(str(error))}") from error
     if schema.getType().toString() != "RECORD":
         raise _unreadable(files[0], f"its rows are no records but of type {schema.getType().toString().lower()}")
     columns = {field.name(): _column(jvm, field.schema()) for field in schema.getFields()}

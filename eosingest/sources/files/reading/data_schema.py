@@ -101,7 +101,7 @@ class Files:
         twice = [name for name in columns if name.lower() in self._folders]
         if twice:
             raise FatalError(
-                f"{who} a column {twice[0]}, and the files lie in folders {twice[0]}=…: Spark would send the folder's value"
+                f"{who} a column {twice[0]}, and the files are in folders {twice[0]}=…: Spark would send the folder's value"
                 " in place of the data's",
                 code="column-twice",
                 hint="nothing of this run was sent; rename the folders, or leave the column out of the data",
@@ -120,7 +120,7 @@ class Files:
                         f"column {name} is {_words(first)} in {one.example} and {_words(second)} in {other.example}",
                         code="type-mismatch",
                         hint="nothing of this run was sent; give the column a type in source.schema that holds both, or give"
-                        " these files a job of their own",
+                        " these files a separate job",
                     )
 
 

@@ -53,7 +53,7 @@ def refuse_misread(footers: Sequence[Footer], schema: StructType, format: str, *
         way_out = (
             "write the file's own type into source.schema, and cast in record.value"
             if given
-            else "give the column one type in source.schema that holds both, or give these files a job of their own"
+            else "give the column one type in source.schema that holds both, or give these files a separate job"
         )
         raise FatalError(
             listed(problems, _NAMED_AT_MOST, separator="; ", rest="; and {} more"),
@@ -97,7 +97,7 @@ def _way_out(name: str, kind: Unreadable) -> str:
     nanos = f"{_NANOS_AS_LONG}; or " if "TIMESTAMP(NANOS" in kind.words else ""
     if kind.stored is None:
         return f"{nanos}write the column as another type, or list the columns to read, without {name}, in source.schema"
-    return f"{nanos}list the columns in source.schema: {name} {type_words(kind.stored)} gives what is stored"
+    return f"{nanos}list the columns in source.schema: {name} {type_words(kind.stored)} gives the stored values"
 
 
 def _problems(footer: Footer, schema: StructType, format: str, given: bool, case: bool) -> list[str]:
@@ -140,7 +140,7 @@ def _differences(wanted: StructField, name: str, kind: DataType | Unreadable, fo
             return []
         return [
             f"column {name} is of type {kind.words}, which Spark does not have, and would be read as {as_type}"
-            + (f" ({type_words(kind.stored)} gives what is stored)" if kind.stored is not None else "")
+            + (f" ({type_words(kind.stored)} gives the stored values)" if kind.stored is not None else "")
         ]
     return [
         f"column {path} is {type_words(own)}, and would be read as {type_words(read)}"

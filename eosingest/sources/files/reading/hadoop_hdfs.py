@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from eosingest.errors import ChangedError, EosingestError, FatalError, TemporaryError
 from eosingest.spark.causes import innermost
 
-_KEPT = "what was committed is kept, nothing was sent twice"
+_KEPT = "committed records are kept, nothing was sent twice"
 # After a failure of a data node the client requests the file's blocks again: they are gone if the file was deleted or rewritten
 # meanwhile. A file that is shorter than listed was truncated.
 _CHANGED = re.compile(

@@ -64,7 +64,7 @@ _SIZES = {"3.4.1": "558 MB", "3.4.2": "645 MB", "3.5.0": "690 MB"}
 _PACKAGES = (
     '[spark] conf = { "spark.jars.packages" = "org.apache.hadoop:hadoop-aws:VERSION" }, with the VERSION of its Hadoop'
 )
-_KEPT = "what was committed is kept, nothing was sent twice"
+_KEPT = "committed records are kept, nothing was sent twice"
 # Exceptions of Hadoop's client, by name.
 _CHANGED = re.compile(
     r"\bRemoteFileChangedException\b|\[FAILED_READ_FILE\.FILE_NOT_EXIST\]|\bs3a://\S+: .*FileNotFoundException"
@@ -115,7 +115,7 @@ def _jars(hadoop: str) -> ivy.Jars:
         ),
         pins={f"{name}-{version}.jar": digest for _, name, version, digest in _JARS[hadoop]},
         code="s3a",
-        hint="nothing was sent; check the network; behind a mirror let EOSINGEST_IVY_SETTINGS name an ivysettings.xml; then run"
+        hint="nothing was sent; check the network; with a mirror let EOSINGEST_IVY_SETTINGS name an ivysettings.xml; then run"
         " again",
         instead=f"name them for Spark: {_PACKAGES}",
     )

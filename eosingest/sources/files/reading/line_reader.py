@@ -105,7 +105,7 @@ def opened_lines(file: SourceFile, cut: FileSplit) -> Iterator[BufferedIOBase]:
         raise FatalError(
             f"{file.name}: the data could not be read: {error}",
             code="bad-data",
-            hint="what was committed is kept, nothing was sent twice; correct the file and run again",
+            hint="committed records are kept, nothing was sent twice; correct the file and run again",
         ) from error
 
 

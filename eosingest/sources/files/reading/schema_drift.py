@@ -37,7 +37,7 @@ _NAMED_AT_MOST = 10
 _ASKED_AT_MOST = 20  # files that are inferred one by one, to name those that differ
 _WAY_OUT = (
     "nothing of this run was sent; move these files away until the job is complete, then bring them back: a new run infers"
-    " anew"
+    " the schema again"
 )
 
 
@@ -74,7 +74,7 @@ def check_pinned_schema(
     where = f"{', '.join(names)}: " if names else ""
     said = listed([str(difference) for difference in differences], _NAMED_AT_MOST, separator="; ", rest="; and {} more")
     raise ChangedError(
-        f"{where}the job's schema, which was inferred when it began, does not take what the files hold: {said}",
+        f"{where}the job's schema, which was inferred when it began, does not fit the files: {said}",
         code="schema-outgrown",
         hint=f"{_WAY_OUT}. {_for_both(spark, found, pinned, settings.format)}",
     )
@@ -84,7 +84,7 @@ def _for_both(spark: SparkSession, found: StructType, pinned: StructType, format
     """Return a hint: a schema with which everything could be sent again. For formats with footers there may be none."""
     both = _joined(pinned, found, format)
     if format in WITH_FOOTERS and [*compare(found, both, format), *compare(pinned, both, format)]:
-        return "No type holds both: or give these files a job of their own"
+        return "Or give these files a separate job: no type holds both"
     nothing: list[tuple[object, ...]] = []
     ddl = spark.createDataFrame(nothing, both)._jdf.schema().toDDL()
     return f'Or take a schema that holds both, under a new job name or with --from-scratch:\nschema = "{ddl}"'

@@ -111,6 +111,6 @@ def _opened(file: SourceFile) -> Iterator[BufferedReader]:
 
 def _bad_data(file: SourceFile, error: Exception) -> FatalError:
     line = f"line {error.line:,}: " if isinstance(error, BadTextError) and error.line is not None else ""
-    kept = "what was committed is kept, nothing was sent twice"
+    kept = "committed records are kept, nothing was sent twice"
     way_out = getattr(error, "hint", "") or "correct the file"
     return FatalError(f"{file.name}: {line}{error}", code="bad-data", hint=f"{kept}; {way_out}; then run again")

@@ -49,9 +49,9 @@ class XmlScan(FilesInPython):
             of_spark = from_ddl(self.read.schema or "")
         if of_spark != from_ddl(", ".join(f"{quote_name(field.name)} {field.type.ddl}" for field in given)):
             raise SpecError(
-                f"source.schema: Spark takes it for {of_spark.simpleString()}, which is not as it is understood here",
+                f"source.schema: Spark reads it as {of_spark.simpleString()}, and eosingest does not",
                 code="bad-expression",
-                hint="nothing was sent; write names in back-quotes, and leave out what stands behind a type",
+                hint="nothing was sent; write names in back-quotes, and leave out everything after a type",
             )
         return super().frame(spark, plan, schema, most_tasks, resumed=resumed)
 

@@ -25,7 +25,7 @@ class UnreachableError(OSError):
         return TemporaryError(
             str(self),
             code="storage-unreachable",
-            hint="what was committed is kept; check the network, and storage of [source]; then run again",
+            hint="committed records are kept; check the network, and storage of [source]; then run again",
         )
 
 

@@ -88,7 +88,7 @@ class S3Storage:
         if said != ranged and not (said is None and whole and answer.get("ContentLength") == end):
             answer["Body"].close()
             raise FatalError(
-                f"{file.path}: the store was asked for {ranged[:60]}, and gave {said or 'no range'}",
+                f"{file.path}: the request was for {ranged[:60]}, and the store returned {said or 'no range'}",
                 code="storage-refused",
                 hint="nothing is sent twice; read from a store that answers ranged reads",
             )
@@ -142,7 +142,7 @@ def _client(storage: S3Storage, process: int) -> Any:
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
-    """Turn the client's errors into ours: NotAsListedError, UnreachableError, a FatalError that says what was refused."""
+    """Turn the client's errors into ours: NotAsListedError, UnreachableError, a FatalError that names the refusal."""
     try:
         yield
     except EosingestError:
@@ -202,5 +202,5 @@ def _answered(response: Any, path: str) -> Exception:
     return FatalError(
         f"{path}: the store refused: {code}: {message}",
         code="storage-refused",
-        hint=f"what was committed is kept; {hint}; then run again",
+        hint=f"committed records are kept; {hint}; then run again",
     )

@@ -106,7 +106,7 @@ def _error_of(status: int, body: bytes, path: str, host: str) -> Exception:
     except (ValueError, KeyError, TypeError):
         if status == 401:
             return refused(
-                path, f"{host} asks for Kerberos", "Kerberos is not supported: read by a name node without it"
+                path, f"{host} requires Kerberos", "Kerberos is not supported: read by a name node without it"
             )
         if status >= 500:
             return UnreachableError(f"{path}: {host} answers {status}")
@@ -131,7 +131,7 @@ def refused(path: str, said: str, way_out: str) -> EosingestError:
     return FatalError(
         f"{path}: HDFS refused: {said}",
         code="storage-refused",
-        hint=f"what was committed is kept; {way_out}; then run again",
+        hint=f"committed records are kept; {way_out}; then run again",
     )
 
 

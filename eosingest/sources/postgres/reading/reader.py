@@ -152,7 +152,7 @@ def refuse_disorder(item: TableRange, keys: Sequence[pa.Array[Any]], last: KeyVa
         raise FatalError(
             f"{item.split.label}: a key is not greater than the one before it: its index or its collation is damaged",
             code="source-key-order",
-            hint="what was committed is kept; check the table's index (amcheck, REINDEX) and run again",
+            hint="committed records are kept; check the table's index (amcheck, REINDEX) and run again",
             item=item.name,
         )
 
@@ -182,7 +182,7 @@ def _explained(item: TableRange) -> Iterator[None]:
         raise FatalError(
             f"{item.split.label}: PostgreSQL refused: {one_line(error)}",
             code="postgres-refused",
-            hint="what was committed is kept; the role needs SELECT on what is read",
+            hint="committed records are kept; the role needs SELECT on each relation",
             item=item.name,
         ) from error
 

@@ -115,7 +115,7 @@ class _Reading:
             return FatalError(
                 f"{wanted.label}: could not be read, Kafka refused: {failure}",
                 code="kafka-refused",
-                hint="what was committed is kept; the source's user needs Read on the topic; then run again",
+                hint="committed records are kept; the source's user needs Read on the topic; then run again",
                 item=wanted.item,
             )
         return OSError(f"{wanted.label}: {failure}")
@@ -145,6 +145,6 @@ def _record(wanted: RangeSplit, message: Any) -> TopicRecord:
         raise FatalError(
             f"{wanted.label}: the record at offset {message.offset()} has a header whose name is not UTF-8",
             code="bad-data",
-            hint="what was committed is kept; such a name cannot be sent",
+            hint="committed records are kept; a name that is not UTF-8 cannot be sent",
             item=wanted.item,
         ) from error

@@ -112,7 +112,7 @@ class _Builder:
             )
         refused_attributes = {}
         for name in beside:
-            why = f"a column {name}, and the file lies in a folder {name}=…: rename one of them"
+            why = f"a column {name}, and the file is in a folder {name}=…: rename one of them"
             children[name] = Child(0, self._scalar(Type("STRING"), name), refused=why)
             if name.startswith(prefix):
                 refused_attributes[name.removeprefix(prefix)] = why

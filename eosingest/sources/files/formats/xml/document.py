@@ -28,7 +28,7 @@ _NIL_NAMESPACE = "http://www.w3.org/2001/XMLSchema-instance"
 _SHOWN = 60
 _ENDS_EARLY = expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS]
 _MISSING = object()
-_RESOLVED = "for a file that you trust: xmllint --noent --dtdattr --dropdtd FILE > NEW writes what it stands for"
+_RESOLVED = "for a file that you trust: xmllint --noent --dtdattr --dropdtd FILE > NEW writes its resolved form"
 Row = list[Any]
 
 
@@ -137,8 +137,8 @@ class _Handler:
 
     def _doctype(self, name: str, system: str | None, public: str | None, has_subset: int) -> None:
         if has_subset or system is not None:
-            what = "declares entities or attributes of its own" if has_subset else f"refers to another file, {system}"
-            raise self._bad(f"its DOCTYPE {what}, and no such thing is followed", hint=_RESOLVED)
+            what = "declares entities or attributes" if has_subset else f"refers to another file, {system}"
+            raise self._bad(f"its DOCTYPE {what}, which is not supported", hint=_RESOLVED)
 
     def _entity(self, name: str, is_parameter: bool) -> None:
         raise self._bad(f"the entity &{name}; is not declared in it")

@@ -93,10 +93,10 @@ def _problems(kind: Type, path: str, prefix: str, value_tag: str) -> Iterator[st
         name = f"{path}{field.name}"
         other = seen.setdefault(field.name.lower(), field.name)
         if other is not field.name:
-            yield f"{path}{other} and {name} are one column to Spark, which does not tell upper from lower case"
+            yield f"{path}{other} and {name} are one column to Spark, which ignores case"
         plain = field.type.element is None and field.type.name != "STRUCT"
         if field.name == value_tag and not plain:
-            yield f"{name} is the text beside attributes and elements: it can be no {field.type.name}"
+            yield f"{name} is the text next to attributes and elements: it can be no {field.type.name}"
         elif field.name != value_tag and field.name.startswith(prefix) and not plain:
             yield (
                 f"{name} is an attribute, by its name, and can be no {field.type.name}; if it is an element, write another"
@@ -200,7 +200,7 @@ class _Reader:
                 f"the column {path} is NOT NULL, and an element that is missing is null; leave NOT NULL out"
             )
         if self._text() not in ("", ",", ">"):
-            raise SchemaError(f"'{self._text()}' behind the type of the column {path} is not understood")
+            raise SchemaError(f"'{self._text()}' after the type of the column {path} is not understood")
 
     def _text(self) -> str:
         return self._tokens[self._at][1] if self._at < len(self._tokens) else ""

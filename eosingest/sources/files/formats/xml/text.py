@@ -100,4 +100,4 @@ def _agree(used: str, said: str, words: str, other: str) -> None:
     """Raise BadTextError if the encoding that is `used` differs from the one that is `said`."""
     is_one_of = said in ("utf-16", "utf-32") and used.startswith(f"{said}-")
     if not is_one_of and (used != said or said in ("utf-16", "utf-32")):
-        raise BadTextError(f"{words}, and {other}", line=1, hint=f"correct what is wrong of the two, or {_UTF_8}")
+        raise BadTextError(f"{words}, and {other}", line=1, hint=f"correct the wrong one of the two, or {_UTF_8}")
