@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, PlannedSplit
-from eosingest.protocol.source import POSITION_KIND_ROWS, SplitId
+from eosingest.protocol.source import SplitId
 from eosingest.report.progress import Progress
 
 
@@ -76,10 +76,11 @@ def _letters(planned: PlannedSplit, now: OffsetRecord) -> int:
 
 
 def _size_within(planned: PlannedSplit, now: OffsetRecord, row_size: float) -> int:
-    """Return how much this run has sent of a split that is not done: by position, or by rows if positions are rows."""
+    """Return how much this run has sent of a split that is not done: by its positions, or by rows where these do not say."""
     split, before = planned.split, planned.committed
-    if now.position_kind == POSITION_KIND_ROWS:
-        behind = round((now.rows - (before.rows if before is not None else 0)) * row_size)
+    reached, began = split.size_before(now.reached), 0 if before is None else split.size_before(before.reached)
+    if reached is None or began is None:
+        sent = round((now.rows - (before.rows if before is not None else 0)) * row_size)
     else:
-        behind = split.size_before(now.position) - (split.size_before(before.position) if before is not None else 0)
-    return max(0, min(behind, split.size - 1))
+        sent = reached - began
+    return max(0, min(sent, split.size - 1))

@@ -12,7 +12,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from enum import StrEnum
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from eosingest.report.wording import Wording
 
@@ -25,14 +26,24 @@ Version: TypeAlias = Mapping[str, Json]
 Scope: TypeAlias = Mapping[str, Json]
 # How far a split is committed, as its kind of position says.
 Position: TypeAlias = "int | str | list[Json]"
-POSITION_KIND_ROWS: Final = "rows"  # only a count of rows
-POSITION_KIND_BYTES: Final = "bytes"
-POSITION_KIND_OFFSET: Final = "offset"
-POSITION_KIND_ROW_INDEX: Final = "row-index"
-POSITION_KIND_KEY: Final = "key"
-POSITION_KINDS: Final = frozenset(
-    {POSITION_KIND_ROWS, POSITION_KIND_BYTES, POSITION_KIND_OFFSET, POSITION_KIND_ROW_INDEX, POSITION_KIND_KEY}
-)
+
+
+class PositionKind(StrEnum):
+    """The meaning of a position, by its name in offset records."""
+
+    ROWS = "rows"  # only a count of rows
+    BYTES = "bytes"
+    OFFSET = "offset"
+    ROW_INDEX = "row-index"
+    KEY = "key"
+
+    @property
+    def counted(self) -> bool:
+        """Whether each split is read from its first row on, so that committed rows are counted, and proven by their receipt.
+
+        Otherwise reading resumes at the position: no row before it comes in again.
+        """
+        return self in (PositionKind.ROWS, PositionKind.BYTES)
 
 
 class Home(NamedTuple):
@@ -86,8 +97,8 @@ class Split(Protocol):
         return None
 
     @abstractmethod
-    def size_before(self, position: Position) -> int:
-        """How much of `size` is before a position, which is not of the kind "rows"."""
+    def size_before(self, reached: Reached) -> int | None:
+        """How much of `size` is before a position; None where positions of its kind do not say."""
 
 
 class Positions(Protocol):
@@ -98,8 +109,8 @@ class Positions(Protocol):
 
     @property
     @abstractmethod
-    def kind(self) -> str:
-        """The kind of the positions: one of POSITION_KINDS, and not "rows"."""
+    def kind(self) -> PositionKind:
+        """The kind of the positions, which is not ROWS."""
 
     @property
     @abstractmethod
@@ -228,9 +239,9 @@ class Rereadable(Protocol):
 
 
 class Reached(NamedTuple):
-    """How far a split is committed: its position, of a kind of POSITION_KINDS, and `OffsetRecord.row_records`."""
+    """How far a split is committed: its position, of a `kind`, and `OffsetRecord.row_records`."""
 
-    kind: str
+    kind: PositionKind
     position: Position
     row_records: int | None
 
@@ -248,7 +259,7 @@ class Gap:
     text: str
     size: int
     position: Position
-    position_kind: str
+    position_kind: PositionKind
 
 
 @runtime_checkable

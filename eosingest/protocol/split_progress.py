@@ -12,13 +12,10 @@ from eosingest.protocol.dead_letters import NO_LETTERS, Letters
 from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS, DeadLetters
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
-from eosingest.protocol.source import POSITION_KIND_BYTES, POSITION_KIND_ROWS, Position, Positions
+from eosingest.protocol.source import Position, PositionKind, Positions
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 from eosingest.records.checksum import MODULUS
-
-# Kinds of position with which a split is read from its first row on, and its rows are counted.
-_COUNTED = (POSITION_KIND_ROWS, POSITION_KIND_BYTES)
 
 
 @dataclass
@@ -39,7 +36,7 @@ class SplitProgress:
     seen: int = 0
     rows: int = 0
     position: Position = 0
-    position_kind: str = POSITION_KIND_ROWS
+    position_kind: PositionKind = PositionKind.ROWS
     row_records: int | None = None
     caught_up: bool = False
     records: int = 0
@@ -67,7 +64,7 @@ class SplitProgress:
     @property
     def by_position(self) -> bool:
         """Whether committed rows are found by their position, and not by counting rows from the split's first one on."""
-        return self.position_kind not in _COUNTED
+        return not self.position_kind.counted
 
     @property
     def done(self) -> bool:
@@ -115,9 +112,9 @@ class SplitProgress:
     def _go_to(self, positions: Positions | None, count: int) -> None:
         """Take the position of the last of `count` rows that are handed over now."""
         counted = self.rows > 0 and not self.by_position
-        if positions is None or (counted and positions.kind not in _COUNTED):
+        if positions is None or (counted and not positions.kind.counted):
             # A split counted in rows stays so: how many of them were of the present source row is not known.
-            self.position, self.position_kind, self.row_records = self.rows + count, POSITION_KIND_ROWS, None
+            self.position, self.position_kind, self.row_records = self.rows + count, PositionKind.ROWS, None
             return
         at, before = positions.at(count - 1), 0
         first = _first_at(positions, at, count)

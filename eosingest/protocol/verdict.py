@@ -23,7 +23,7 @@ from eosingest.host.interruption import RUN_AGAIN, interrupted_by
 from eosingest.protocol.offsets.record import DRIVER, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedSplit
-from eosingest.protocol.source import POSITION_KIND_BYTES, POSITION_KIND_ROWS, SplitId
+from eosingest.protocol.source import SplitId
 from eosingest.protocol.task_contract import Outcome
 from eosingest.report.wording import Wording
 
@@ -81,7 +81,7 @@ def proven_done(
 
 def _is_read_behind(found: OffsetRecord) -> bool:
     """Say whether reading begins after the split's position: then no row means that nothing is left of it."""
-    return found.position_kind not in (POSITION_KIND_ROWS, POSITION_KIND_BYTES) and found.row_records is None
+    return not found.position_kind.counted and found.row_records is None
 
 
 def _last_rows(result: JobResult) -> dict[SplitId, int]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eosingest.protocol.source import POSITION_KIND_KEY, POSITION_KIND_OFFSET, Position, Positions
+from eosingest.protocol.source import Position, PositionKind, Positions
 
 
 def positions_of(column: pa.Array[Any], *, shared: bool) -> Positions:
@@ -29,7 +29,7 @@ class OffsetPositions:
 
     offsets: npt.NDArray[np.int64]
     shared: bool = False
-    kind: str = POSITION_KIND_OFFSET
+    kind: PositionKind = PositionKind.OFFSET
 
     def at(self, row: int) -> Position:
         """Return the offset of a row."""
@@ -55,7 +55,7 @@ class KeyPositions:
 
     keys: pa.Array[Any]
     shared: bool = False
-    kind: str = POSITION_KIND_KEY
+    kind: PositionKind = PositionKind.KEY
 
     def at(self, row: int) -> Position:
         """Return the key of a row."""

@@ -16,7 +16,7 @@ from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
 from eosingest.protocol.offsets.record import RUNNING, ControlRecord, OffsetRecord, Pinned
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedItem, PlannedSplit
-from eosingest.protocol.source import POSITION_KIND_ROWS, Listing, Split, SplitId
+from eosingest.protocol.source import Listing, PositionKind, Split, SplitId
 from eosingest.protocol.task_contract import BAD_ROWS, Outcome, TaskSettings
 from eosingest.records.limits import TopicLimits
 from eosingest.sources.files.cuts import FileSplit
@@ -96,7 +96,7 @@ def offset_record(
     run: int = 1,
     task: int = 0,
     sequence: int = 0,
-    position_kind: str = POSITION_KIND_ROWS,
+    position_kind: PositionKind = PositionKind.ROWS,
     metadata_checksum: int = 0,
 ) -> OffsetRecord:
     """A split after `rows` rows; position and records are as many unless said otherwise. `read` is what the file was."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from eosingest.errors import ChangedError
-from eosingest.protocol.source import POSITION_KIND_OFFSET, Gap, Position, Reached, Split
+from eosingest.protocol.source import Gap, Position, PositionKind, Reached, Split
 from tests.support.frozen_table import FrozenTables, KeyRange, Tables
 
 _RECORDS_OF_ROWS = (2, 3, 1)  # which source rows make, one after another, where one may make several
@@ -34,7 +34,7 @@ def rows_up_to(position: Position) -> int:
 
 def first_unread(reached: Reached | None) -> int:
     """Return the record at which a reader begins: with the source row at the position, where some of its records are sent."""
-    if reached is None or reached.kind != POSITION_KIND_OFFSET:
+    if reached is None or reached.kind != PositionKind.OFFSET:
         return 0
     return rows_up_to(cast(int, reached.position) - (0 if reached.row_records is None else 1))
 
@@ -60,7 +60,7 @@ class ExpiringTables(FrozenTables):
             if first < end:
                 text = f"{split.label}, records {first} to {end - 1}"
                 at = source_row(end - 1)[0]
-                found.append(Gap(split.id, f"{split.item}+{first}", text, end - first, at, POSITION_KIND_OFFSET))
+                found.append(Gap(split.id, f"{split.item}+{first}", text, end - first, at, PositionKind.OFFSET))
         return found
 
     def refuse_gaps(self, gaps: Sequence[Gap]) -> None:

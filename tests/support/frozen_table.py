@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from eosingest.kafka.ports import Records
-from eosingest.protocol.source import Fold, Json, Listing, Position, Scope, Split, SplitId, Version
+from eosingest.protocol.source import Fold, Json, Listing, Reached, Scope, Split, SplitId, Version
 from eosingest.protocol.task_contract import Batch
 from eosingest.report.wording import Wording
 from tests.support.builders import Place, listing
@@ -52,8 +52,8 @@ class KeyRange(Split):
     def label(self) -> str:
         return f"{self.table}, keys {self.start} to {self.end}"
 
-    def size_before(self, position: Position) -> int:
-        return min(cast(int, position), self.size)
+    def size_before(self, reached: Reached) -> int | None:
+        return None
 
     @property
     def parts(self) -> list[Place]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from eosingest.errors import ChangedError, SpecError
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.source import Json, Listing, Position, Scope, Source, Split, SplitId, Version
+from eosingest.protocol.source import Json, Listing, Reached, Scope, Source, Split, SplitId, Version
 from eosingest.report.wording import Wording
 from eosingest.sources import registry
 from eosingest.sources.registry import Kind
@@ -75,8 +75,8 @@ class LedgerSplit(Split):
     def label(self) -> str:
         return f"{self.ledger}, rows from {self.first} on"
 
-    def size_before(self, position: Position) -> int:
-        return cast(int, position) - self.first
+    def size_before(self, reached: Reached) -> int | None:
+        return None
 
 
 WORDING = Wording(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from eosingest.protocol.source import POSITION_KIND_KEY, Item, Position
+from eosingest.protocol.source import Item, Position, PositionKind
 from eosingest.sources.postgres.connection import conninfo
 from eosingest.sources.postgres.reading.reader import RowsReader
 from eosingest.sources.postgres.source import TableSource
@@ -75,9 +75,7 @@ def read(
     """Return the rows of a range behind a position, and with the row at it where not all of its records were sent."""
     committed: Any = None
     if position is not None:
-        committed = SimpleNamespace(
-            position=position, position_kind=POSITION_KIND_KEY, row_records=1 if again else None
-        )
+        committed = SimpleNamespace(position=position, position_kind=PositionKind.KEY, row_records=1 if again else None)
     reader = RowsReader(conninfo(table_of(server)))
     batches = reader.read(PythonSplit(0, item, None), committed)  # type: ignore[arg-type]
     return [row for batch in batches for row in batch.to_pylist()]

@@ -17,11 +17,9 @@ from eosingest.protocol.offsets import wire
 from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS, DeadLetterPin, DeadLetters
 from eosingest.protocol.offsets.wire import Checksum
 from eosingest.protocol.source import (
-    POSITION_KIND_KEY,
-    POSITION_KIND_ROWS,
-    POSITION_KINDS,
     Json,
     Position,
+    PositionKind,
     Reached,
     SplitId,
     Version,
@@ -46,12 +44,11 @@ TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
 
 State: TypeAlias = str
 TaskNumber: TypeAlias = int
-PositionKind: TypeAlias = str
 wire.FORMS.update(
     {
         "State": wire.Form("a state of a run", (str,), TRANSITIONS.__contains__),
         "TaskNumber": wire.Form("a task's number", (int,), DRIVER.__le__),
-        "PositionKind": wire.Form("a kind of position", (str,), POSITION_KINDS.__contains__),
+        "PositionKind": wire.Form("a kind of position", (str,), frozenset(PositionKind).__contains__, PositionKind),
         "Position": wire.Form("a position", (int, str, list)),
         "Version": wire.FORMS["Mapping[str, Json]"],
     }
@@ -167,7 +164,7 @@ class OffsetRecord(wire.Record):
     run: int
     task: TaskNumber
     sequence: int
-    position_kind: PositionKind = POSITION_KIND_ROWS
+    position_kind: PositionKind = PositionKind.ROWS
     row_records: int | None = None
     dead: DeadLetters = NO_DEAD_LETTERS
 
@@ -175,7 +172,7 @@ class OffsetRecord(wire.Record):
     def from_json(cls, loaded: Any, **key: Any) -> Self:
         """Read what `to_json` wrote. Raises RecordError for anything else, and for a position that is not of its kind."""
         found = super().from_json(loaded, **key)
-        if found.position_kind != POSITION_KIND_KEY and type(found.position) is not int:
+        if found.position_kind is not PositionKind.KEY and type(found.position) is not int:
             raise wire.RecordError(f"position: {found.position!r:.40} is not a position in {found.position_kind}")
         return found
 

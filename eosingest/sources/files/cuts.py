@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from eosingest.protocol.source import Json, Position, Split, SplitId
+from eosingest.protocol.source import Json, PositionKind, Reached, Split, SplitId
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.listing.source_file import SourceFile
 
@@ -52,9 +52,9 @@ class FileSplit(Split):
         """The file, and the split's first byte."""
         return f"{self.file}, split at byte {self.start}"
 
-    def size_before(self, position: Position) -> int:
+    def size_before(self, reached: Reached) -> int | None:
         """The number of bytes of the split before a position in bytes."""
-        return cast(int, position) - self.start
+        return cast(int, reached.position) - self.start if reached.kind is PositionKind.BYTES else None
 
 
 def file_of(split: SplitId) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from eosingest.protocol.source import POSITION_KIND_BYTES, Position
+from eosingest.protocol.source import Position, PositionKind
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class BytePositions:
     """Positions of lines (`protocol.source.Positions`): the byte after each end of line, ascending."""
 
     ends: npt.NDArray[np.int64]
-    kind: str = POSITION_KIND_BYTES
+    kind: PositionKind = PositionKind.BYTES
     shared: bool = False  # a line is one record
 
     def at(self, row: int) -> Position:

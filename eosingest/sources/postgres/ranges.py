@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
-from eosingest.protocol.source import Json, Position, Scope, Split, SplitId
+from eosingest.protocol.source import Json, PositionKind, Reached, Scope, Split, SplitId
 from eosingest.report.wording import Wording
 
 WORDING = Wording(
@@ -178,15 +178,17 @@ class KeyRange(Split):
             return shown(value)
         return "#" + hashlib.sha256(json.dumps([self.identity, kept(value)]).encode()).hexdigest()[:12]
 
-    def size_before(self, position: Position) -> int:
+    def size_before(self, reached: Reached) -> int | None:
         """Return the approximate number of rows up to a key, by the distance of its first column.
 
-        0 if that is no number, and for the first range.
+        None if that is no number, and for the first range.
         """
+        if reached.kind is not PositionKind.KEY or self.after is None:
+            return None
         try:
-            at, after, upto = int(key_of(position)[0]), int(self.after[0] if self.after else ""), int(self.upto[0])
+            at, after, upto = int(key_of(reached.position)[0]), int(self.after[0]), int(self.upto[0])
         except ValueError:
-            return 0
+            return None
         return min(self.rows, self.rows * (at - after) // max(upto - after, 1))
 
 

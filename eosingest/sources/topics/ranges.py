@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from eosingest.protocol.source import (
-    POSITION_KIND_OFFSET,
     Fold,
     Gap,
     Home,
     Json,
-    Position,
+    PositionKind,
     Reached,
     Scope,
     Split,
@@ -86,9 +85,9 @@ class RangeSplit(Split):
         """The partition."""
         return Home(self.partition, self.partitions) if self.partitions is not None else None
 
-    def size_before(self, position: Position) -> int:
+    def size_before(self, reached: Reached) -> int | None:
         """Return the number of offsets up to a position, which is the offset of a record that was sent."""
-        return cast(int, position) + 1 - self.start
+        return cast(int, reached.position) + 1 - self.start if reached.kind is PositionKind.OFFSET else None
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def _side_by_side(ranges: Sequence[RangeSplit]) -> list[list[RangeSplit]]:
 
 def first_unread(split: RangeSplit, reached: Reached | None) -> int:
     """Return the first offset whose record is not sent, or sent only in part."""
-    if reached is None or reached.kind != POSITION_KIND_OFFSET:
+    if reached is None or reached.kind != PositionKind.OFFSET:
         return split.start
     assert isinstance(reached.position, int), "offsets are whole numbers"
     return reached.position + (1 if reached.row_records is None else 0)
@@ -157,7 +156,7 @@ def gap_of(split: RangeSplit, reached: Reached | None, earliest: int) -> Gap | N
         return None
     name = range_name(split.topic, split.partition, first)
     text = errors.place(split.topic, split.partition, first, end)
-    return Gap(split.id, name, text, end - first, end - 1, POSITION_KIND_OFFSET)
+    return Gap(split.id, name, text, end - first, end - 1, PositionKind.OFFSET)
 
 
 def range_name(topic: str, partition: int, start: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eosingest.protocol.plan import PlannedItem
-from eosingest.protocol.source import POSITION_KIND_BYTES, POSITION_KIND_ROWS
+from eosingest.protocol.source import PositionKind
 from eosingest.sources.files.reading.audit_reader import split_for_audit
 from tests.support.builders import fingerprint, offset_record, plan, planned_item, planned_split, source_file
 
@@ -28,12 +28,12 @@ def here(*files: PlannedItem, by_another_reader: bool = True) -> list[str]:
 
 def test_what_spark_sent_is_read_here_and_what_tasks_sent_by_spark() -> None:
     """Breaks when the reader of the run is asked whether it read right."""
-    rows, lines = [POSITION_KIND_ROWS] * 3, [POSITION_KIND_BYTES] * 3
+    rows, lines = [PositionKind.ROWS] * 3, [PositionKind.BYTES] * 3
     files = [planned("a.bz2", rows), planned("b.txt", rows), planned("c.txt", lines)]
     assert here(*files) == ["a.bz2", "b.txt"]
     assert here(*files, by_another_reader=False) == []
 
 
 def test_a_file_of_both_readers_or_half_a_bz2_is_left_to_spark() -> None:
-    both = [POSITION_KIND_ROWS, POSITION_KIND_BYTES]
-    assert here(planned("a.txt", both), planned("b.bz2", [POSITION_KIND_ROWS], done=False)) == []
+    both = [PositionKind.ROWS, PositionKind.BYTES]
+    assert here(planned("a.txt", both), planned("b.bz2", [PositionKind.ROWS], done=False)) == []

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from eosingest.protocol.merge_offsets import folded
-from eosingest.protocol.source import Fold
+from eosingest.protocol.source import Fold, PositionKind
 from eosingest.sources.topics import ranges
 from eosingest.sources.topics.ranges import RangeSplit, folds
 from tests.support.builders import offset_record
@@ -32,7 +32,7 @@ def test_a_fold_is_the_sum_of_its_parts() -> None:
     """Breaks when an audit of a folded job finds more or less than what was written."""
     parts = [
         replace(
-            offset_record(rows=rows, position=10 * rows, position_kind="offset", done=True),
+            offset_record(rows=rows, position=10 * rows, position_kind=PositionKind.OFFSET, done=True),
             split=f"s{rows}",
             records=rows + 1,
             checksum=(1 << 64) - rows,

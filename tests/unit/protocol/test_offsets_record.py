@@ -32,7 +32,7 @@ from eosingest.protocol.offsets.record import (
     split_id_of,
 )
 from eosingest.protocol.offsets.scope_piece import ScopePiece
-from eosingest.protocol.source import POSITION_KINDS
+from eosingest.protocol.source import PositionKind
 from tests.support.builders import control_record, fingerprint, offset_record, pinned, split_id
 
 PINNED = pinned(root="/däta")
@@ -115,7 +115,9 @@ RECORDS: dict[str, wire.Record] = {
     "claim": CLAIM,
     "run": RunRecord(7, "today", ended=True),
     "offset": OFFSET,
-    "offset with letters": replace(OFFSET, dead=LETTERS, position_kind="key", position=["k", 3], row_records=3),
+    "offset with letters": replace(
+        OFFSET, dead=LETTERS, position_kind=PositionKind.KEY, position=["k", 3], row_records=3
+    ),
     "scope": ScopePiece('{"ä":1}'),
     "gap": GapRecord("orders-0@1500", "offsets 3 to 9", 6, 2, "today"),
 }
@@ -131,8 +133,8 @@ def test_what_is_written_is_read_again(kind: str) -> None:
     assert type(written).decode(written.encode(), **key_fields(written)) == written
 
 
-@pytest.mark.parametrize("position_kind", sorted(POSITION_KINDS))
-def test_offset_records_of_every_kind_of_position_are_read_again(position_kind: str) -> None:
+@pytest.mark.parametrize("position_kind", PositionKind)
+def test_offset_records_of_every_kind_of_position_are_read_again(position_kind: PositionKind) -> None:
     written = replace(OFFSET, position_kind=position_kind)
     assert OffsetRecord.decode(written.encode(), split=OFFSET.split) == written
 

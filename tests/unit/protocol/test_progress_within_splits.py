@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from eosingest.cli.progress import line_of
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.run_progress import RunProgress
-from eosingest.protocol.source import POSITION_KIND_BYTES, POSITION_KIND_ROWS
+from eosingest.protocol.source import PositionKind
 from tests.support.builders import offset_record, planned_item, planned_split, source_file
 from tests.support.builders import plan as plan_of
 
 
 def offset(start: int, rows: int, *, done: bool = False, position: int | None = None) -> OffsetRecord:
-    kind = POSITION_KIND_ROWS if position is None else POSITION_KIND_BYTES
+    kind = PositionKind.ROWS if position is None else PositionKind.BYTES
     return offset_record("a", start, rows=rows, position=position, position_kind=kind, done=done)
 
 
@@ -37,6 +39,13 @@ def test_by_rows_of_the_size_that_rows_had_so_far() -> None:
     assert size_done(plan(None, None), offset(0, 10)) == 0  # of which size, nobody knows yet
     assert size_done(plan(None, None), offset(0, 10, done=True), offset(100, 5)) == 150
     assert size_done(plan(None, offset(100, 3)), offset(0, 10, done=True), offset(100, 5)) == 120
+
+
+def test_by_rows_where_positions_are_no_bytes() -> None:
+    """Breaks when the number of a row is taken for a byte: at first by a reader of rows, or by one that seeks a row."""
+    sent = offset(0, 10, done=True)
+    assert size_done(plan(None, None), sent, replace(offset(100, 5), position_kind=PositionKind.ROW_INDEX)) == 150
+    assert size_done(plan(None, offset(100, 3)), sent, offset(100, 5, position=140)) == 120
 
 
 def test_never_a_whole_split_before_it_is_done() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
-from eosingest.protocol.source import POSITION_KIND_BYTES
+from eosingest.protocol.source import PositionKind
 from eosingest.protocol.split_table import SplitTable
 from eosingest.sources.files.cuts import split_of
 from eosingest.sources.files.listing.fingerprint import Fingerprint
@@ -25,7 +25,7 @@ def committed(split: PlannedSplit) -> OffsetRecord:
         rows=7,
         records=6,
         position=41,
-        position_kind=POSITION_KIND_BYTES,
+        position_kind=PositionKind.BYTES,
         checksum=2**64 - 1,
         metadata_checksum=3,
         read=Fingerprint.from_json(split.version),

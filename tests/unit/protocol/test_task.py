@@ -23,6 +23,7 @@ from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.record import Claim, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import PlannedSplit
+from eosingest.protocol.source import PositionKind
 from eosingest.protocol.task import AttemptLostError, Batch, Outcome, Signal, SplitEnd, Task, TaskSettings
 from eosingest.protocol.task_contract import DeadLetterSettings
 from eosingest.protocol.verdict import JobResult, proven_done
@@ -1232,7 +1233,7 @@ def lines(split: int, start: int, end: int) -> Batch:
 
 
 def in_bytes(found: OffsetRecord) -> OffsetRecord:
-    return replace(found, position=found.rows * 10, position_kind="bytes")
+    return replace(found, position=found.rows * 10, position_kind=PositionKind.BYTES)
 
 
 def test_positions_in_bytes_and_ends_that_are_told(world: World) -> None:
@@ -1397,7 +1398,7 @@ def test_a_source_that_is_not_as_planned_ends_the_attempt(world: World) -> None:
 
 def test_a_position_that_moved_while_the_input_came_up_to_it(world: World) -> None:
     """Breaks when an attempt passes over by another position than it began at: rows between the two would be lost."""
-    found = replace(committed(B, 2), position=50, position_kind="offset", row_records=2)
+    found = replace(committed(B, 2), position=50, position_kind=PositionKind.OFFSET, row_records=2)
 
     def of_b(start: int, *offsets: int) -> Batch:
         positions = OffsetPositions(np.array(offsets, dtype=np.int64), shared=True)

@@ -20,6 +20,8 @@ from eosingest.errors import (
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, half_done_items
+from eosingest.protocol.source import PositionKind
+from eosingest.protocol.split_progress import SplitProgress
 from eosingest.protocol.task import Outcome
 from eosingest.protocol.verdict import JobResult, errors_of, half_done_error, outcome_errors, proven_done, unfinished
 from eosingest.sources.files.listing.source_file import WORDING
@@ -165,7 +167,7 @@ def test_a_half_sent_split_is_never_taken_for_an_empty_one() -> None:
     assert marked(state, outcome()) == []
 
 
-BEHIND = replace(offset(0, 42), position=99, position_kind="offset")
+BEHIND = replace(offset(0, 42), position=99, position_kind=PositionKind.OFFSET)
 
 
 def test_nothing_behind_a_position_is_the_end_of_a_split() -> None:
@@ -184,6 +186,17 @@ def test_nothing_behind_a_position_is_the_end_of_a_split() -> None:
     assert ("a", 0) not in [
         place(m) for m in proven_done(plan_of(), state, JobResult([outcome()]), tasks=1, run=RUN, changed=["a"])
     ]
+
+
+@pytest.mark.parametrize("kind", PositionKind)
+def test_task_and_verdict_agree_on_which_splits_are_read_from_their_first_row_on(kind: PositionKind) -> None:
+    """Breaks when a task counts rows of a split, and no row of it is taken for its end; or the other way round."""
+    committed = replace(offset(0, 42), position_kind=kind)
+    begun = SplitProgress.begin(planned_split("a", 0, committed=committed), committed)
+    counted = kind in ("rows", "bytes")
+    assert (begun.by_position, begun.seen) == (not counted, 0 if counted else 42)
+    nothing = JobResult([outcome()])
+    assert bool(proven_done(plan_of(("a", 0)), job_state(committed), nothing, tasks=1, run=RUN)) is not counted
 
 
 def test_a_source_row_that_has_to_come_in_again_is_missed() -> None:

@@ -13,7 +13,7 @@ import pytest
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, make_plan
-from eosingest.protocol.source import Position
+from eosingest.protocol.source import Position, PositionKind
 from eosingest.protocol.task_contract import Batch, Signal, SplitEnd
 from eosingest.records import checksum
 from eosingest.sources.files.bytes import lines
@@ -152,14 +152,14 @@ def test_reads_what_was_sent_as_well(tmp_path: Path) -> None:
     """Breaks when a committed position is sought: that what lies before it is what was sent would not be proven."""
     (tmp_path / "a").write_bytes(b"one\ntwo\nthree\n")
     splits = dealt(tmp_path)[0]
-    found = offset_record("a", 0, 14, rows=2, position=8, position_kind="bytes")
+    found = offset_record("a", 0, 14, rows=2, position=8, position_kind=PositionKind.BYTES)
 
     def read(found: OffsetRecord) -> tuple[list[bytes | None], list[int | None]]:
         items = all_of(reading(splits), found)
         return values(items), [item.first_row for item in items if isinstance(item, Batch)]
 
     assert read(found) == ([b"one", b"two", b"three"], [0, 2])
-    assert read(replace(found, position=2, position_kind="rows")) == ([b"one", b"two", b"three"], [0, 2])
+    assert read(replace(found, position=2, position_kind=PositionKind.ROWS)) == ([b"one", b"two", b"three"], [0, 2])
     assert read(replace(found, done=True)) == ([], [])
 
 
@@ -242,7 +242,7 @@ def test_a_position_behind_the_end(tmp_path: Path, name: str) -> None:
     """Breaks when a file that held more when it was sent, and was put back, counts as read to its end."""
     (tmp_path / name).write_bytes(COMPRESS[name](b"one\ntwo\n"))
     splits = dealt(tmp_path)[0]
-    found = offset_record(name, 0, 8, rows=3, position=12, position_kind="bytes")
+    found = offset_record(name, 0, 8, rows=3, position=12, position_kind=PositionKind.BYTES)
     items = all_of(reading(splits), found)
     assert items[-1] == SplitEnd(splits[0].key, 2)  # fewer than are committed: the task says so
 

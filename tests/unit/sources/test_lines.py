@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from eosingest.protocol.source import POSITION_KIND_BYTES
+from eosingest.protocol.source import PositionKind
 from eosingest.sources.files.bytes import lines
 from eosingest.sources.files.bytes.lines import Bounds, open_file, read_lines
 from eosingest.sources.files.positions import BytePositions
@@ -141,6 +141,6 @@ def test_a_line_without_an_end_is_not_read_whole(start: int, monkeypatch: pytest
 def test_positions_of_lines() -> None:
     """Breaks when a position is no plain number (it goes into the offsets topic), or a line at it counts as behind it."""
     found = BytePositions(np.array([8, 10, 16], dtype=np.int64))
-    assert (found.kind, json.dumps([found.at(row) for row in range(3)])) == (POSITION_KIND_BYTES, "[8, 10, 16]")
+    assert (found.kind, json.dumps([found.at(row) for row in range(3)])) == (PositionKind.BYTES, "[8, 10, 16]")
     assert [found.behind(byte) for byte in (0, 7, 8, 9, 10, 16, 99)] == [0, 0, 1, 1, 2, 3, 3]
     assert found.slice(1, 3).at(0) == 10

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from eosingest.errors import FatalError, SpecError
+from eosingest.protocol.source import Position, PositionKind, Reached
 from eosingest.sources.postgres.incremental import folds
 from eosingest.sources.postgres.ranges import (
     Column,
@@ -200,11 +201,14 @@ def test_no_two_keys_are_shown_alike() -> None:
 
 def test_how_much_of_a_range_lies_before_a_key() -> None:
     """For progress alone: whole numbers are measured, other keys are not."""
-    split = KeyRange("t", "i", ("100",), ("300",), 50)
-    assert [split.size_before(key) for key in ("100", "200", "300", "999")] == [0, 25, 50, 50]
-    assert KeyRange("t", "i", None, ("300",), 50).size_before("200") == 0
-    assert KeyRange("t", "i", ("a",), ("z",), 50).size_before("m") == 0
-    assert KeyRange("t", "i", ("100", "x"), ("300", "a"), 50).size_before(["200", "y"]) == 25
+
+    def before(split: KeyRange, *keys: Position) -> list[int | None]:
+        return [split.size_before(Reached(PositionKind.KEY, key, None)) for key in keys]
+
+    assert before(KeyRange("t", "i", ("100",), ("300",), 50), "100", "200", "300", "999") == [0, 25, 50, 50]
+    assert before(KeyRange("t", "i", None, ("300",), 50), "200") == [None]
+    assert before(KeyRange("t", "i", ("a",), ("z",), 50), "m") == [None]
+    assert before(KeyRange("t", "i", ("100", "x"), ("300", "a"), 50), ["200", "y"]) == [25]
 
 
 def test_positions_are_the_texts_of_keys() -> None:

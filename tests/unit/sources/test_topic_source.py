@@ -22,7 +22,7 @@ from eosingest.kafka.ports import (
 )
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
-from eosingest.protocol.source import Json, Reached, SplitId
+from eosingest.protocol.source import Json, PositionKind, Reached, SplitId
 from eosingest.sources.topics import source as source_module
 from eosingest.sources.topics.ranges import RangeSplit, TopicRange, gap_of
 from eosingest.sources.topics.reading import reader as reader_module
@@ -173,11 +173,11 @@ def test_a_log_that_ends_before_what_was_read(source_on: Callable[..., TopicSour
         (4, None, None),
         (7, None, (4, 7)),
         (90, None, (4, 12)),
-        (6, Reached("offset", 5, None), None),
-        (8, Reached("offset", 5, None), (6, 8)),
-        (12, Reached("offset", 11, None), None),
-        (5, Reached("offset", 5, 2), None),
-        (6, Reached("offset", 5, 2), (5, 6)),
+        (6, Reached(PositionKind.OFFSET, 5, None), None),
+        (8, Reached(PositionKind.OFFSET, 5, None), (6, 8)),
+        (12, Reached(PositionKind.OFFSET, 11, None), None),
+        (5, Reached(PositionKind.OFFSET, 5, 2), None),
+        (6, Reached(PositionKind.OFFSET, 5, 2), (5, 6)),
     ],
 )
 def test_what_is_gone_unread_of_a_range(earliest: int, reached: Reached | None, gap: tuple[int, int] | None) -> None:
@@ -395,7 +395,7 @@ def read(monkeypatch: pytest.MonkeyPatch, reader: Reader, committed: OffsetRecor
 
 
 def at(offset: int, row_records: int | None = None) -> OffsetRecord:
-    return replace(offset_record(rows=1, position=offset, position_kind="offset"), row_records=row_records)
+    return replace(offset_record(rows=1, position=offset, position_kind=PositionKind.OFFSET), row_records=row_records)
 
 
 def failure(code: str, kind: FailureKind = FailureKind.UNCERTAIN) -> KafkaFailure:

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan, PlannedItem
-from eosingest.protocol.source import POSITION_KIND_ROWS
+from eosingest.protocol.source import PositionKind
 from eosingest.records import checksum
 from eosingest.sources.files.bytes.codecs import PIECE_BYTES, DamagedError, Decompressed, codec_of, pieces
 from eosingest.sources.files.bytes.lines import Bounds, is_compressed, open_file, read_lines
@@ -67,7 +67,7 @@ def _sent_by_spark(plan: Plan) -> set[str]:
 
 def _receipts_in_rows(entry: PlannedItem) -> bool:
     found = [planned.committed for planned in entry.pending if planned.committed is not None]
-    return all(receipt.position_kind == POSITION_KIND_ROWS for receipt in found)
+    return all(receipt.position_kind is PositionKind.ROWS for receipt in found)
 
 
 def _is_done(entry: PlannedItem) -> bool:

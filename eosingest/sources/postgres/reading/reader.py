@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from eosingest.errors import FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.source import POSITION_KIND_ROWS
+from eosingest.protocol.source import PositionKind
 from eosingest.sources.postgres.connection import (
     INSTALL,
     LATER_STATES,
@@ -69,7 +69,7 @@ class RowsReader:
 
 def _begin(committed: OffsetRecord | None) -> tuple[KeyValue | None, bool]:
     """Return the last committed key, None for none, and whether its row must be read again."""
-    if committed is None or committed.position_kind == POSITION_KIND_ROWS:
+    if committed is None or committed.position_kind is PositionKind.ROWS:
         return None, False
     return key_of(committed.position), committed.row_records is not None
 
