@@ -8,15 +8,15 @@ their job, their JVM or their driver is gone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from eosingest.errors import ChangedError, EosingestError, IncompleteError
 from eosingest.host.interruption import Interruption
 from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
-from eosingest.kafka.ports import OffsetsReader, Producer, Records
+from eosingest.kafka.ports import LARGEST_RECORD_BYTES, OffsetsReader, Producer, Records
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.driver_contract import DeadLetterOrder, DriverSettings, Prepared, Proof, Runtime, TopicCreation
 from eosingest.protocol.offsets.record import OffsetRecord
@@ -28,6 +28,7 @@ from eosingest.protocol.verdict import JobResult
 from eosingest.records.checksum import Totals
 from eosingest.report.model import RunReport
 from eosingest.sources.files.positions import BytePositions
+from eosingest.spark.direct import DirectInputs
 from eosingest.spark.positions import OffsetPositions
 from tests.simulation.network import SimulatedNetwork
 from tests.simulation.scheduler import Actor, Process
@@ -359,10 +360,12 @@ class Attempt:
     # task_contract.Inputs
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
-        """Begin where bytes are read; Spark reads on its own."""
+        """Begin where bytes are read, without the thread that reads ahead; Spark reads on its own."""
         if self.reads_bytes:
-            parts = self.job.parts[self.task]
-            self.items = _from_bytes(self.world, parts, self.job.run.version, self.job.settings, committed)
+            hashes, run = self.world.source.hashes, self.job.run
+            splits = [_LineSplit(hashes[place(planned)], planned) for planned in self.job.parts[self.task]]
+            inputs = DirectInputs(_LineReader(self.world, run.version), splits, LARGEST_RECORD_BYTES, whole=run.whole)
+            self.items = inputs._items(committed)
 
     def stop(self) -> None:
         """Nothing: nothing reads on."""
@@ -439,29 +442,28 @@ def _batches(world: World, splits: list[PlannedSplit], version: str) -> tuple[li
     return pieces, fails
 
 
-def _from_bytes(
-    world: World,
-    splits: list[PlannedSplit],
-    version: str,
-    settings: TaskSettings,
-    committed: Callable[[PlannedSplit], OffsetRecord | None],
-) -> Iterator[Batch | SplitEnd | Signal]:
-    """Read the splits as spark/direct.py does: from their first row on, and with an end to each."""
-    for planned in splits:
-        key = world.source.hashes[place(planned)]
-        whole = world.judged(world.rows_of(planned.split, version).batch)
-        found, count = committed(settings.splits[key]), len(whole.splits)
-        if found is not None and found.done:
-            continue
-        at = 0
+class _LineSplit(NamedTuple):
+    """A planned split with its hash (`direct.DirectSplit`)."""
+
+    key: int
+    planned: PlannedSplit
+
+
+@dataclass(frozen=True)
+class _LineReader:
+    """Reads splits in bytes, from their first row on (`direct.DirectReader`)."""
+
+    world: World
+    version: str
+
+    def read(self, split: _LineSplit, committed: OffsetRecord | None, longest: int) -> Iterator[Batch]:
+        whole = self.world.judged(self.world.rows_of(split.planned.split, self.version).batch)
+        at, count = 0, len(whole.splits)
         while at < count:
-            end = min(count, at + world.random.choice((1, 2, 3, 10)))
+            end = min(count, at + self.world.random.choice((1, 2, 3, 10)))
             positions = BytePositions(np.arange(at + 1, end + 1, dtype=np.int64) * ROW_BYTES)
             yield replace(whole.slice(at, end), first_row=at, positions=positions)
             at = end
-        yield SplitEnd(key, count)
-    if settings.whole:
-        yield Signal.ALL
 
 
 def _joined(first: Batch, second: Batch) -> Batch:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task_contract import Batch, Outcome, Signal, SplitEnd, TaskSettings
 from eosingest.records import checksum
+from eosingest.spark.direct import DirectInputs
 from eosingest.spark.positions import OffsetPositions
 from tests.support.builders import control_record, place, planned_split, split_id, task_settings
 from tests.support.memory_kafka import KilledError
@@ -54,6 +55,13 @@ def batch(split: int, records: list[tuple[int, bytes]], *, shared: bool = True) 
     )
 
 
+class Planned(NamedTuple):
+    """A planned split with its hash (`direct.DirectSplit`)."""
+
+    key: int
+    planned: PlannedSplit
+
+
 @dataclass
 class ReadByTheTask:
     """An input that begins at the committed position, and says where splits end (`task_contract.Inputs`)."""
@@ -62,25 +70,24 @@ class ReadByTheTask:
     batch_rows: int = 3
     shared: bool = True
     early: bool = False  # from the first row on, and without ends: as Spark gives rows in a second attempt
-    items: Iterator[Batch | SplitEnd] = field(default_factory=lambda: iter(()))
+    items: Iterator[Batch | SplitEnd | Signal] = field(default_factory=lambda: iter(()))
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
-        self.items = self._items(committed)
+        splits = [Planned(key, planned_split("f", STARTS[key])) for key in self.made]
+        if self.early:
+            self.items = itertools.chain.from_iterable(self.read(split, None, 0) for split in splits)
+        else:
+            self.items = DirectInputs(self, splits, 0)._items(committed)
 
-    def _items(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> Iterator[Batch | SplitEnd]:
-        for split, made in self.made.items():
-            found = committed(planned_split("f", STARTS[split]))
-            records = records_of(split, made)
-            if found is not None and not self.early:
-                if found.done:
-                    continue
-                assert isinstance(found.position, int)
-                first = found.position if found.row_records is not None else found.position + 1
-                records = [(row, value) for row, value in records if row >= first]
-            for at in range(0, len(records), self.batch_rows):
-                yield batch(split, records[at : at + self.batch_rows], shared=self.shared)
-            if not self.early:
-                yield SplitEnd(split, len(records))
+    def read(self, split: Planned, committed: OffsetRecord | None, longest: int) -> Iterator[Batch]:
+        """Yield the rows of a split (`direct.DirectReader`), those after the committed position where it is given."""
+        records = records_of(split.key, self.made[split.key])
+        if committed is not None:
+            assert isinstance(committed.position, int)
+            first = committed.position if committed.row_records is not None else committed.position + 1
+            records = [(row, value) for row, value in records if row >= first]
+        for at in range(0, len(records), self.batch_rows):
+            yield batch(split.key, records[at : at + self.batch_rows], shared=self.shared)
 
     def get(self, timeout_s: float) -> Batch | SplitEnd | Signal:
         return next(self.items, Signal.END)
