@@ -55,7 +55,7 @@ class Parts:
 
     def driver_settings(self, kafka: Connection, options: RunOptions = NO_OPTIONS) -> DriverSettings:
         """See `settings.driver_settings`."""
-        return driver_settings(self.spec, kafka.client.bootstrap_servers, self.source, options)
+        return driver_settings(self.spec, kafka.client.bootstrap_servers, options)
 
     def spark_settings(
         self,

@@ -74,9 +74,7 @@ def _not_lines(spec: Spec) -> list[str]:
     from eosingest.sniff import why_not_json_lines
 
     try:
-        source = source_of(spec)
-        found = source.list().items
-        path = source.local_path(found[0]) if found else None
+        path = source_of(spec).list().sample
         error = why_not_json_lines(path) if path is not None else None
     except EosingestError:  # while a spec is written the data may be missing
         return []

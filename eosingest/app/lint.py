@@ -56,8 +56,8 @@ def _source(tables: Table, spec: Path) -> PlannedSource | Problem | None:
 def _folders(source: PlannedSource) -> dict[str, str] | None:
     """Return the columns that rows get from their item's path (`k=v`), without types; None if there are no items to list."""
     try:
-        items = source.list().items
-        return dict.fromkeys(source.columns_beside(items), "") if items else None
+        listing = source.list()
+        return dict.fromkeys(listing.folders, "") if listing.items else None
     except EosingestError:  # a run reports it; while a spec is written the data may be missing
         return None
 

@@ -112,18 +112,13 @@ class _LazyLauncher:
 
     def _note_misspelt(self, plan: Plan) -> None:
         source = self._parts.spec.source
-        if source.given_schema is None or not plan.pending_items:
+        if source.given_schema is None or plan.sample is None:
             return
         from eosingest.sniff.column_typos import misspelt
 
         given, _ = columns_of(source.given_schema)
-        first = plan.pending_items[0].item
-        path = self._parts.source.local_path(first)
-        if path is None:
-            return
-        folders = {name.lower() for name in self._parts.source.columns_beside([first])}
-        names = [name for name in given.names if name.lower() not in folders] if given is not None else []
-        found = misspelt(path, source.format, names, source.row_name)
+        names = [name for name in given.names if name.lower() not in plan.folders] if given is not None else []
+        found = misspelt(plan.sample, source.format, names, source.row_name)
         if found is not None:
             self._observer.note(found)
 

@@ -92,9 +92,7 @@ class RunOptions:
 NO_OPTIONS = RunOptions()
 
 
-def driver_settings(
-    spec: Spec, bootstrap_servers: str, source: PlannedSource, options: RunOptions = NO_OPTIONS
-) -> DriverSettings:
+def driver_settings(spec: Spec, bootstrap_servers: str, options: RunOptions = NO_OPTIONS) -> DriverSettings:
     """Make the driver's settings, with a digest of everything that shapes the bytes."""
     versions = versions_now()
     of_versions = {
@@ -105,7 +103,7 @@ def driver_settings(
         job=spec.name,
         started=f"{utc_now()} {secrets.token_hex(4)}",
         format=spec.source.format,
-        root=spec.root_as_written or source.root_as_written,
+        root=spec.root_as_written or spec.source.root_as_written,
         bootstrap_servers=bootstrap_servers,
         topic=spec.sink.topic,
         create=_creation(spec.sink.create),

@@ -127,7 +127,7 @@ class _Verification:
         rows = None
         if self._options.against_source:
             listing = scope.listed_as_sent(self._source, control, state)
-            rows = audited_source(self._source, listing, state.offsets, control, self._source.is_read_as_one)
+            rows = audited_source(self._source, listing, state.offsets, control, listing.as_one)
             self._note_elsewhere(rows)
         found, verdict = self._audit(rows)
         with self._log.kafka_errors("reading the dead-letter topic"):

@@ -6,12 +6,12 @@ their receipts (changed, vanished, sent under an earlier spec) are always named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
 from eosingest.protocol.plan import Plan, PlannedItem, PlannedSplit, make_plan
-from eosingest.protocol.source import Item, Listing, Source, SplitId
+from eosingest.protocol.source import Listing, Source, SplitId
 from eosingest.records.checksum import Totals
 
 
@@ -54,12 +54,12 @@ def audited_source(
     listing: Listing,
     offsets: Mapping[SplitId, OffsetRecord],
     control: ControlRecord,
-    as_one: Callable[[Item], bool] = lambda _: False,
+    as_one: Collection[str] = (),
 ) -> AuditedSource:
     """Match the listing with the receipts. Reads items only to detect changes; raises the errors of `make_plan`.
 
-    `as_one` says whether an item's splits are one unit once all are done, since the audit's reader, which is not Spark's,
-    cannot separate them.
+    `as_one` names items whose splits are one unit once all are done, since the audit's reader, which is not Spark's, cannot
+    separate them.
     """
     plan = make_plan(source, offsets, control.split_size, listing)
     receipts: dict[str, list[OffsetRecord]] = {}
@@ -69,7 +69,7 @@ def audited_source(
     for entry in plan.items:
         found = receipts.get(entry.item.name, [])
         if found and entry.item.name not in plan.changed:
-            planned, units_here = _units(source, entry, found, control.split_size, as_one(entry.item))
+            planned, units_here = _units(source, entry, found, control.split_size, entry.item.name in as_one)
             items.append(replace(entry, pending=planned, skipped=()))
             units += units_here
     read = {entry.item.name for entry in items}

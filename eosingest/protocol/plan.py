@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 from eosingest.errors import ChangedError, listed
 from eosingest.protocol.offsets.record import OffsetRecord
@@ -76,8 +77,8 @@ class Plan:
     """The plan of a run. `changed` names sent items that have changed, `vanished` half-sent ones that are not listed.
 
     `stale` are the splits of changed items, whose offset records are tombstoned before the item is read again. `passed` names
-    items that were sent whole and are no longer listed. `left_out` and `notes` are the listing's, `wording` the source's.
-    `split_size` is in bytes; other sizes are in the unit of the kind of source (`wording.unit`).
+    items that were sent whole and are no longer listed. `left_out`, `notes`, `folders` and `sample` are the listing's,
+    `wording` the source's. `split_size` is in bytes; other sizes are in the unit of the kind of source (`wording.unit`).
     """
 
     split_size: int
@@ -90,6 +91,8 @@ class Plan:
     committed_records: int = 0
     passed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    sample: Path | None = None
 
     @property
     def empty(self) -> tuple[str, ...]:
@@ -200,6 +203,8 @@ def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_siz
         vanished=tuple(name for name in recorded if name not in present and not _covered(source, recorded[name])),
         passed=tuple(sorted(name for name in recorded if name not in present and _covered(source, recorded[name]))),
         notes=listing.notes,
+        folders=listing.folders,
+        sample=listing.sample,
         stale=tuple(stale),
         left_out=listing.left_out,
         committed_records=sum(record.records for record in offsets.values()),

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from eosingest.report.wording import Wording
@@ -182,12 +183,17 @@ class Listing:
 
     `left_out` has an entry for each reason why the kind of source leaves things out, even where none was. `notes` are other
     notes of a run on the listing. `scope` is the source's frozen scope, None for none.
+    `folders` are the columns whose values come from items' paths (`k=v` folders), in lower case. `sample` is the first item,
+    where it is a local file. `as_one` names the items whose splits the reader that only an audit uses cannot distinguish.
     """
 
     items: tuple[Item, ...]
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
     scope: Scope | None = None
+    folders: tuple[str, ...] = ()
+    sample: Path | None = None
+    as_one: frozenset[str] = frozenset()
 
 
 class Source(Protocol):

@@ -13,31 +13,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from eosingest.protocol.source import Item, Source
+from eosingest.protocol.source import Source
 from eosingest.sources.files.formats import NAMES
 
 
 class PlannedSource(Source, Protocol):
     """A source as the commands use it: with the protocol's methods, and those for output to people."""
 
-    @property
-    def root_as_written(self) -> str:
-        """The root of the names of its items, as written in the spec, for the control record."""
-
     def listed_only(self) -> Source:
         """Return the source for a plan that is only shown: it reads no item for its version, and waits for no writer."""
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
         """Return the names of items that no longer exist, whether the spec names them or not."""
-
-    def columns_beside(self, items: Iterable[Item]) -> tuple[str, ...]:
-        """Return the columns whose values come from an item's path (`k=v` folders), not from its data, in lower case."""
-
-    def local_path(self, item: Item) -> Path | None:
-        """Return the item's path on this machine, None if it is no local file."""
-
-    def is_read_as_one(self, item: Item) -> bool:
-        """Say whether the reader that only an audit uses cannot distinguish the item's splits."""
 
 
 @dataclass(frozen=True)

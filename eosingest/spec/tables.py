@@ -111,6 +111,11 @@ class SourceTable(Table):
         return ROW_AS_JSON
 
     @property
+    def root_as_written(self) -> str:
+        """The root of the names of items, for the control record: "." where items have an identity of their own."""
+        return "."
+
+    @property
     def given_schema(self) -> str | None:
         """The columns that the spec gives, as DDL."""
         return None

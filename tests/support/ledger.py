@@ -108,7 +108,6 @@ class Ledger:
 class LedgerSource:
     """The ledgers of a folder (`registry.PlannedSource`)."""
 
-    root_as_written = "."
     wording = WORDING
 
     def __init__(self, directory: Path, folder: str) -> None:
@@ -166,15 +165,6 @@ class LedgerSource:
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
         return [name for name in names if not (self._directory / name).exists()]
-
-    def columns_beside(self, items: Iterable[Ledger]) -> tuple[str, ...]:
-        return ()
-
-    def local_path(self, item: Ledger) -> None:
-        return None
-
-    def is_read_as_one(self, item: Ledger) -> bool:
-        return False
 
 
 def split_of(split: SplitId, bounds: Mapping[str, Json]) -> LedgerSplit:

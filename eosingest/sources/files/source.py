@@ -80,13 +80,6 @@ class FileSource:
         self._now = now
         self._check = check
 
-    @property
-    def root_as_written(self) -> str:
-        """The root of file names, for the control record: `root` as written, else `.` (the spec's folder) or `/`."""
-        if self._root_text is not None:
-            return self._root_text
-        return "." if any(path.relative for path in self._paths) else "/"
-
     def check(self) -> None:
         """Raise the errors of `list` that a short listing finds: of a bucket the first page, else the whole listing."""
         self._listed(self._places.look(self._check, glance=True))
@@ -130,6 +123,9 @@ class FileSource:
             tuple(files),
             left_out(empty, too_young, look.hidden),
             tuple(f"'{text}' names no file" for text in sorted(path.text for path in nothing)),
+            folders=partition_columns(files, recursive=self._recursive),
+            sample=Path(files[0].path) if files and not files[0].etag else None,
+            as_one=frozenset(file.name for file in files if self._format == "text" and is_cut_by_codec(file.path)),
         )
 
     def _refuse_nothing(self, nothing: Iterable[Written], look: Look) -> None:
@@ -190,19 +186,6 @@ class FileSource:
     def listed_only(self) -> ListedOnly:
         """Return the same source, without reading files for their versions."""
         return ListedOnly(self)
-
-    def columns_beside(self, items: Iterable[Item]) -> tuple[str, ...]:
-        """Return the columns of the tree's `k=v` folders, in lower case."""
-        return partition_columns(map(as_file, items), recursive=self._recursive)
-
-    def local_path(self, item: Item) -> Path | None:
-        """Return the file's path; None for a file in a store."""
-        file = as_file(item)
-        return None if file.etag else Path(file.path)
-
-    def is_read_as_one(self, item: Item) -> bool:
-        """Say whether the reader that only an audit uses cannot distinguish a file's splits: Python's bz2 cannot."""
-        return self._format == "text" and is_cut_by_codec(as_file(item).path)
 
     def partition_base(self, files: Iterable[SourceFile]) -> str | None:
         """Return the reader's `basePath` for a column=value tree, None without one. Spark takes it unescaped."""

@@ -16,7 +16,7 @@ from pydantic import Field, PrivateAttr, WithJsonSchema
 from eosingest.sources import registry
 from eosingest.sources.files import stores
 from eosingest.sources.files.formats import FORMATS, NAMES, options
-from eosingest.sources.files.storage.schemes import are_in_store
+from eosingest.sources.files.storage.schemes import are_in_store, is_relative
 from eosingest.spec.columns import Columns, columns_of
 from eosingest.spec.ddl import normalise_ddl
 from eosingest.spec.document import Problem
@@ -228,6 +228,13 @@ class FileTable(SourceTable):
             "schema": normalise_ddl(self.ddl or ""),
             "options": json.dumps(meant, sort_keys=True, ensure_ascii=False),
         }
+
+    @property
+    def root_as_written(self) -> str:
+        """The root of file names: `root`, else "." (the spec's folder) or "/"."""
+        if self.root is not None:
+            return self.root
+        return "." if any(map(is_relative, self.path)) else "/"
 
     def reader_options(self) -> dict[str, str]:
         """Return the options for Spark's reader: the user's, and ours that follow from the format."""

@@ -37,8 +37,6 @@ class TableSource:
     Methods that query the server raise TemporaryError if none answers.
     """
 
-    root_as_written = "."  # tables are distinguished by identity
-
     def __init__(self, table: Table, check: Callable[[], None], *, is_shown: bool = False) -> None:
         """Connect to nothing yet. `check` raises to end a long walk. `is_shown`: the listing is only shown, not sent."""
         self.wording = replace(WORDING, hides_keys=table.hide_keys)
@@ -165,18 +163,6 @@ class TableSource:
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
         """Return nothing, without a request."""
         return []
-
-    def columns_beside(self, items: Iterable[Item]) -> tuple[str, ...]:
-        """Return nothing: all columns are the table's."""
-        return ()
-
-    def local_path(self, item: Item) -> Path | None:
-        """Return None: a table is no local file."""
-        return None
-
-    def is_read_as_one(self, item: Item) -> bool:
-        """Return False: a range is one split."""
-        return False
 
 
 def as_one_range(found: Found) -> str:

@@ -48,7 +48,6 @@ class TopicSource:
     """A topic as a source (a `registry.PlannedSource`). Methods that query the brokers raise TemporaryError if none answers."""
 
     wording = WORDING
-    root_as_written = "."  # topics are identified by their ids
 
     def __init__(self, table: Table, check: Callable[[], None]) -> None:
         """Connect to nothing yet. `check` is called while waiting, and raises to end the wait."""
@@ -189,18 +188,6 @@ class TopicSource:
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
         """Return nothing, without a request: retention may delete records that were read at any time."""
         return []
-
-    def columns_beside(self, items: Iterable[Item]) -> tuple[str, ...]:
-        """Return nothing: all columns are those of a record."""
-        return ()
-
-    def local_path(self, item: Item) -> Path | None:
-        """Return None: a topic is no local file."""
-        return None
-
-    def is_read_as_one(self, item: Item) -> bool:
-        """Return False: a range is one split."""
-        return False
 
     def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
         """Return the older ranges of each partition that are adjacent, once there are many."""

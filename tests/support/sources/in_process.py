@@ -315,7 +315,7 @@ class Life:
     def _run(self) -> Ended:
         interruption = Interruption(lambda: None)
         runtime = self.kafka.runtime(interruption)
-        settings = driver_settings(self.spec, "memory:1", self.source)
+        settings = driver_settings(self.spec, "memory:1")
         launcher = self.launcher()
         try:
             report = Driver(settings, self.kafka, self.source, launcher, Unheard(), runtime).run()

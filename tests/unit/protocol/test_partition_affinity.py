@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eosingest.app.settings import driver_settings, source_of
+from eosingest.app.settings import driver_settings
 from eosingest.kafka.ports import ANY_PARTITION, Records
 from eosingest.protocol.partition_affinity import in_their_partition, spread_note
 from eosingest.protocol.source import Home
@@ -105,4 +105,4 @@ def test_what_a_spec_says(tmp_path: Path, record: str, sink: str, kept: bool) ->
     file = tmp_path / "job.toml"
     file.write_text(SPEC.format(record=record, sink=sink))
     spec = load(file)
-    assert driver_settings(spec, "nowhere:1", source_of(spec)).keeps_partitions is kept
+    assert driver_settings(spec, "nowhere:1").keeps_partitions is kept

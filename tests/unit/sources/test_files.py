@@ -14,6 +14,7 @@ import pytest
 from eosingest.errors import EosingestError, FatalError, SpecError
 from eosingest.protocol.source import Listing, Source
 from eosingest.sources.files.source import FileSource
+from eosingest.sources.files.table import FileTable
 from tests.support.builders import listing, passed_over, split
 
 
@@ -210,8 +211,12 @@ class TestIdentity:
         ("paths", "root", "expected"),
         [(["d"], None, "."), (["/d"], None, "/"), (["/d", "e"], None, "."), (["/d"], "/ws", "/ws"), (["d"], "d", "d")],
     )
-    def test_root_as_written(self, tmp_path: Path, paths: list[str], root: str | None, expected: str) -> None:
-        assert source(tmp_path, *paths, root=root).root_as_written == expected
+    def test_root_as_written(self, paths: list[str], root: str | None, expected: str) -> None:
+        assert FileTable(format="json", path=paths, root=root).root_as_written == expected
+
+    @pytest.mark.parametrize("path", ["file:/d", "FILE:///d", "s3a://b/d", "hdfs://n:1/d"])
+    def test_root_as_written_of_absolute_paths(self, path: str) -> None:
+        assert FileTable(format="json", path=[path]).root_as_written == "/"
 
     def test_links_are_names_of_their_own(self, tmp_path: Path) -> None:
         make(tmp_path, "d/a", content="12345")
@@ -353,7 +358,7 @@ def test_all_folders_below_are_read_where_it_is_asked_for(
     tree = FileSource(format="json", paths=paths, directory=tmp_path, root=None, min_age_s=0, recursive=True)
     found = tree.list()
     assert names(found) == expected
-    assert (tree.partition_base(found.items), tree.columns_beside(found.items)) == (None, ())
+    assert (tree.partition_base(found.items), found.folders) == (None, ())
 
 
 @pytest.mark.parametrize("paths", [["d"], ["d/*"], ["d/e", "d/k"], ["d/k", "e"]])
@@ -404,3 +409,12 @@ def test_a_signal_ends_a_listing(tmp_path: Path, paths: list[str]) -> None:
         source = FileSource(format="json", paths=paths, directory=tmp_path, root=None, min_age_s=0, check=check)
         with pytest.raises(KeyboardInterrupt):
             source.check()
+
+
+@pytest.mark.parametrize(("format", "as_one"), [("text", {"d/b.bz2"}), ("json", set[str]())])
+def test_facts_of_a_listing_for_people_and_audits(tmp_path: Path, format: str, as_one: set[str]) -> None:
+    make(tmp_path, "d/b.bz2", "d/c", "k=1/l=2/a")
+    files = FileSource(format=format, paths=["d"], directory=tmp_path, root=None, min_age_s=0).list()
+    assert (files.folders, files.sample, files.as_one) == ((), tmp_path / "d/b.bz2", as_one)
+    tree = FileSource(format=format, paths=["k=1"], directory=tmp_path, root=None, min_age_s=0).list()
+    assert (tree.folders, tree.sample, tree.as_one) == (("k", "l"), tmp_path / "k=1/l=2/a", frozenset())

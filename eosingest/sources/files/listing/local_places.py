@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -21,8 +20,7 @@ from eosingest.sources.files.listing.places import Written
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.storage.local import LOCAL, is_as_listed_now, to_milliseconds
 from eosingest.sources.files.storage.port import Status
-
-SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
+from eosingest.sources.files.storage.schemes import URI, is_relative
 
 
 class LocalPlaces:
@@ -41,7 +39,7 @@ class LocalPlaces:
 
         Raises SpecError for a path that no local disk has (another URI scheme, a zero byte).
         """
-        scheme = SCHEME.match(text)
+        scheme = URI.match(text)
         if scheme and scheme[1].lower() != "file":
             raise SpecError(
                 f"'{text}': local paths, file: URIs, s3:// and hdfs:// are read in this version, and not {scheme[1]}:.",
@@ -50,7 +48,7 @@ class LocalPlaces:
         path = _local_part(text) if scheme else text
         if not path or "\0" in path:
             raise SpecError(f"{text!r} in [source] is not a path.", code="path")
-        relative = not os.path.isabs(path)
+        relative = is_relative(text)
         folder, pattern = (self.base if relative else "/"), normalised(path).lstrip("/")
         while pattern == ".." or pattern.startswith("../"):
             folder, pattern = os.path.dirname(folder), pattern[3:]

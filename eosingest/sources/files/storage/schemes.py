@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 
 S3_URI = re.compile(r"s3a?://", re.IGNORECASE)
+URI = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
 HDFS_URI = re.compile(r"hdfs://", re.IGNORECASE)
 
 
@@ -22,6 +24,11 @@ def are_in_hdfs(paths: Iterable[object]) -> bool:
 def are_in_store(paths: Iterable[object]) -> bool:
     """Say whether a path is in a store, and not on the local disk."""
     return any(isinstance(path, str) and (S3_URI.match(path) or HDFS_URI.match(path)) for path in paths)
+
+
+def is_relative(path: str) -> bool:
+    """Say whether a path begins in the spec's folder."""
+    return not os.path.isabs(path) and URI.match(path) is None
 
 
 def store_of(path: str) -> str:
