@@ -18,7 +18,7 @@ import pickle
 import statistics
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,9 +35,9 @@ from eosingest.protocol.offsets.record import Audit, ControlRecord, OffsetRecord
 from eosingest.protocol.offsets.state import JobState, TaskState
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.run_progress import RunProgress
-from eosingest.protocol.source import Item, Json, Listing, Split, SplitId, Version
+from eosingest.protocol.source import Item, Listing, Version
 from eosingest.protocol.split_table import SplitTable
-from eosingest.sources.files.cuts import FileSplit, split_of
+from eosingest.sources.files.cuts import FileSplit, FileSplits, split_of
 from eosingest.sources.files.listing.fingerprint import Fingerprint
 from eosingest.sources.files.listing.source_file import WORDING, SourceFile, as_file
 from eosingest.sources.files.reading import splits as file_splits
@@ -86,13 +86,24 @@ class Scenario:
 # ---- data as a run would have it ------------------------------------------------------------------------------------
 
 
+class CutSplits(FileSplits):
+    """Files that are cut into `each` splits."""
+
+    def __init__(self, each: int) -> None:
+        self._each = each
+
+    def cut(self, item: Item, split_size: int) -> tuple[FileSplit, ...]:
+        """Cut the file."""
+        return tuple(FileSplit(item.name, at * split_size, split_size) for at in range(self._each))
+
+
 class Cut:
     """A source of files that are cut into so many splits each; nothing is read."""
 
     wording = WORDING
 
     def __init__(self, splits_each: int) -> None:
-        self._each = splits_each
+        self.splits = CutSplits(splits_each)
 
     def check(self) -> None:
         """Not asked."""
@@ -106,10 +117,6 @@ class Cut:
         """Not asked."""
         raise NotImplementedError
 
-    def splits(self, item: Item, split_size: int) -> tuple[Split, ...]:
-        """Cut the file."""
-        return tuple(FileSplit(item.name, at * split_size, split_size) for at in range(self._each))
-
     def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
         """Make one up."""
         file = as_file(item)
@@ -118,18 +125,6 @@ class Cut:
     def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
         """It is."""
         return True
-
-    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
-        """Return the split of a file."""
-        return split_of(split, bounds)
-
-    def item_of(self, split: SplitId) -> str:
-        """Return the file's name."""
-        return str(json.loads(split)["file"])
-
-    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
-        """Not asked."""
-        raise NotImplementedError
 
 
 def planned(splits: int, splits_each: int) -> Plan:

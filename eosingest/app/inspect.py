@@ -143,7 +143,8 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
             task_id(control.pinned.prefix, spec.name, task) for task in range(control.tasks_alive)
         }
         open_now = kafka.admin.open_transactions(spec.sink.offsets_topic, look.partition)
-        items, left = {source.item_of(split) for split in state.offsets}, half_done_items(source, state.offsets)
+        splits = source.splits
+        items, left = {splits.item(split) for split in state.offsets}, half_done_items(splits, state.offsets)
         gone = source.missing(sorted(items - set(left)))
         if gone:
             observer.note(gone_note(gone, source.wording))

@@ -220,7 +220,7 @@ class _Verification:
         unread = [*rows.unread, *(f"{name}: changed while it was read" for name in sorted(changed))]
         unlike = []
         for unit in rows.unlike(sums):
-            if self._source.item_of(unit.splits[0]) in changed:
+            if self._source.splits.item(unit.splits[0]) in changed:
                 continue
             if unit.run < self._control.pinned_since:
                 unread.append(f"{unit.name}: sent by run {unit.run}, and not as the spec of a later run makes it")

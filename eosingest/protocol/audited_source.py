@@ -64,7 +64,7 @@ def audited_source(
     plan = make_plan(source, offsets, control.split_size, listing)
     receipts: dict[str, list[OffsetRecord]] = {}
     for receipt in offsets.values():
-        receipts.setdefault(source.item_of(receipt.split), []).append(receipt)
+        receipts.setdefault(source.splits.item(receipt.split), []).append(receipt)
     items, units = [], list[Unit]()
     for entry in plan.items:
         found = receipts.get(entry.item.name, [])
@@ -86,7 +86,7 @@ def _units(
     source: Source, entry: PlannedItem, receipts: list[OffsetRecord], split_size: int, as_one: bool
 ) -> tuple[tuple[PlannedSplit, ...], list[Unit]]:
     """Return the splits of an item that are to be read, and the units to compare with their rows."""
-    splits = source.splits(entry.item, split_size)
+    splits = source.splits.cut(entry.item, split_size)
     bounds = {split.id: split.bounds for split in splits}
     cut_alike = all(bounds.get(receipt.split) == receipt.bounds for receipt in receipts)
     sent_whole = len(receipts) == len(splits) and all(receipt.done for receipt in receipts)

@@ -28,7 +28,7 @@ class Accepted:
 
 def refuse_without_use(source: Source) -> None:
     """Raise SpecError where gaps are to be accepted of a source whose data does not expire."""
-    if not isinstance(source, Expiring):
+    if source.splits.unread is None:
         raise SpecError(
             f"--accept-gap: data of a {source.wording.item} does not expire before it is read, as records of a topic do",
             code="no-gaps",
@@ -46,8 +46,8 @@ def found(source: Source, plan: Plan) -> Sequence[Gap]:
 
 def refuse(source: Source, gaps: Sequence[Gap]) -> None:
     """Raise the source's ChangedError for gaps, where there are any."""
-    if gaps and isinstance(source, Expiring):
-        source.refuse_gaps(gaps)
+    if gaps and source.splits.unread is not None:
+        raise source.splits.unread([gap.text for gap in gaps])
 
 
 def accepted(plan: Plan, gaps: Iterable[Gap], *, run: int, time: str) -> tuple[Plan, Accepted]:

@@ -101,10 +101,10 @@ class Driver:
 
     def _complete(self, planned: Planned) -> None:
         """Commit `complete` where nothing is pending. Raises IncompleteError where an item outside the plan is half sent."""
-        half_done = half_done_items(self._source, self._job.log.state.offsets)
+        half_done = half_done_items(self._source.splits, self._job.log.state.offsets)
         for error in verdict.half_done_error(half_done, planned.plan.wording):
             raise error
-        done = merge_offsets.folded(self._source, self._job.log.state.offsets)
+        done = merge_offsets.folded(self._source.splits, self._job.log.state.offsets)
         self._job.commit_complete(planned.control, planned.sink, done, tombstones=planned.tombstones)
 
     def _report(self, plan: Plan, *, before: int, letters: int, errors: list[EosingestError]) -> RunReport:

@@ -1,6 +1,6 @@
 """Merges offset records of adjacent done splits, so that state stays bounded.
 
-With `complete`, for a source that makes new splits in every run (`protocol.source.Foldable`). Pure except for the source.
+With `complete`, for a kind of source that makes new splits in every run (`protocol.source.SplitKind.merges`). Pure.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.source import Fold, Foldable, Source, SplitId
+from eosingest.protocol.source import Fold, SplitId, SplitKind
 from eosingest.records.checksum import MODULUS
 
 
@@ -22,11 +22,9 @@ class Folded:
     gone: tuple[SplitId, ...] = ()
 
 
-def folded(source: Source, offsets: Mapping[SplitId, OffsetRecord]) -> Folded:
-    """Merge the done splits among `offsets` that the source names. All sums over them stay the same."""
-    if not isinstance(source, Foldable):
-        return Folded()
-    folds = source.fold((record.split, record.bounds) for record in offsets.values() if record.done)
+def folded(splits: SplitKind, offsets: Mapping[SplitId, OffsetRecord]) -> Folded:
+    """Merge the done splits among `offsets` that the kind names. All sums over them stay the same."""
+    folds = splits.merges((record.split, record.bounds) for record in offsets.values() if record.done)
     records = tuple(_joined(fold, [offsets[split] for split in fold.splits]) for fold in folds)
     return Folded(records, tuple(split for fold in folds for split in fold.splits[1:]))
 

@@ -15,7 +15,18 @@ from pathlib import Path
 
 from eosingest.errors import ChangedError, listed
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.source import Foresighted, Item, LeftOut, Listing, Rememberable, Source, Split, SplitId, Version
+from eosingest.protocol.source import (
+    Foresighted,
+    Item,
+    LeftOut,
+    Listing,
+    Rememberable,
+    Source,
+    Split,
+    SplitId,
+    SplitKind,
+    Version,
+)
 from eosingest.report.wording import Wording
 
 _NAMED_AT_MOST = 20
@@ -182,7 +193,7 @@ def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_siz
 
     Raises ChangedError where a half-sent item is cut into other splits than those that were sent.
     """
-    recorded = _by_item(source, offsets.values())
+    recorded = _by_item(source.splits, offsets.values())
     changed: list[str] = [name for out in listing.left_out if out.empty for name in out.names if recorded.get(name)]
     stale: list[SplitId] = [record.split for name in changed for record in recorded[name]]
     items = []
@@ -200,8 +211,12 @@ def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_siz
         items=tuple(items),
         wording=source.wording,
         changed=tuple(changed),
-        vanished=tuple(name for name in recorded if name not in present and not _covered(source, recorded[name])),
-        passed=tuple(sorted(name for name in recorded if name not in present and _covered(source, recorded[name]))),
+        vanished=tuple(
+            name for name in recorded if name not in present and not _covered(source.splits, recorded[name])
+        ),
+        passed=tuple(
+            sorted(name for name in recorded if name not in present and _covered(source.splits, recorded[name]))
+        ),
         notes=listing.notes,
         folders=listing.folders,
         sample=listing.sample,
@@ -215,10 +230,10 @@ def _ahead(source: Source, items: Iterable[tuple[Item, Sequence[Version]]]) -> A
     return source.ahead(items) if isinstance(source, Foresighted) else nullcontext()
 
 
-def _by_item(source: Source, records: Iterable[OffsetRecord]) -> dict[str, list[OffsetRecord]]:
+def _by_item(splits: SplitKind, records: Iterable[OffsetRecord]) -> dict[str, list[OffsetRecord]]:
     grouped: dict[str, list[OffsetRecord]] = {}
     for record in records:
-        grouped.setdefault(source.item_of(record.split), []).append(record)
+        grouped.setdefault(splits.item(record.split), []).append(record)
     return grouped
 
 
@@ -231,19 +246,19 @@ def _versions(records: Iterable[OffsetRecord]) -> list[Version]:
     return found
 
 
-def _covered(source: Source, records: Sequence[OffsetRecord]) -> bool:
+def _covered(splits: SplitKind, records: Sequence[OffsetRecord]) -> bool:
     """Say whether the done splits of one item cover it, regardless of today's split size."""
-    return source.covers(((record.split, record.bounds) for record in records if record.done), records[0].version)
+    return splits.covers(((record.split, record.bounds) for record in records if record.done), records[0].version)
 
 
-def half_done_items(source: Source, offsets: Mapping[SplitId, OffsetRecord]) -> list[str]:
+def half_done_items(splits: SplitKind, offsets: Mapping[SplitId, OffsetRecord]) -> list[str]:
     """Return the names of items, listed or not, that are sent in part."""
-    return [name for name, records in _by_item(source, offsets.values()).items() if not _covered(source, records)]
+    return [name for name, records in _by_item(splits, offsets.values()).items() if not _covered(splits, records)]
 
 
 def _plan_item(source: Source, item: Item, records: Sequence[OffsetRecord], split_size: int) -> PlannedItem:
-    splits = source.splits(item, split_size)
-    if records and _covered(source, records):
+    splits = source.splits.cut(item, split_size)
+    if records and _covered(source.splits, records):
         return PlannedItem(item, len(splits), (), started=True)
     by_split = {record.split: record for record in records}
     if records:
@@ -266,7 +281,7 @@ def _refuse_other_cuts(
     bounds = {split.id: split.bounds for split in splits}
     for split, record in records.items():
         if bounds.get(split) != record.bounds:
-            was = source.split_of(split, record.bounds)
+            was = source.splits.split(split, record.bounds)
             raise ChangedError(
                 f"{item.name}: partly sent in splits of another size ({was.label}: {was.size} {source.wording.unit})",
                 code="split-size-changed",

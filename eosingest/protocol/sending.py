@@ -190,14 +190,14 @@ class Sending:
             tasks=tasks,
             signal_number=self._runtime.interruption.signal_number,
             changed=changed,
-            half_done=lambda: half_done_items(self._source, state.offsets),
+            half_done=lambda: half_done_items(self._source.splits, state.offsets),
         )
         errors += self._job.lost_topics(self._planned.sink)
         mine = replace(self._log.mine, records_total=state.records_total)
         if errors:
             self._job.commit(replace(mine, state=record.FAILED), offsets=marks)
         else:
-            done = merge_offsets.folded(self._source, state.offsets)
+            done = merge_offsets.folded(self._source.splits, state.offsets)
             self._job.commit_complete(mine, self._planned.sink, done, marks=marks)
         fail_point("driver-after-verdict")
         return errors

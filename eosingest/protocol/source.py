@@ -9,13 +9,14 @@ from __future__ import annotations
 import builtins
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+from eosingest.errors import ChangedError
 from eosingest.report.wording import Wording
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
@@ -25,6 +26,8 @@ SplitId: TypeAlias = str
 Version: TypeAlias = Mapping[str, Json]
 # A source's state, frozen when splits were planned so that a rerun cuts the same. Only the kind of source makes and reads it.
 Scope: TypeAlias = Mapping[str, Json]
+# A split as offset records keep it: its identity and its bounds.
+Kept: TypeAlias = "tuple[SplitId, Mapping[str, Json]]"
 # How far a split is committed, as its kind of position says.
 Position: TypeAlias = "int | str | list[Json]"
 
@@ -196,17 +199,61 @@ class Listing:
     as_one: frozenset[str] = frozenset()
 
 
+class Fold(NamedTuple):
+    """Adjacent done splits, the first one first, and the bounds of one that has the first one's identity and covers all."""
+
+    splits: tuple[SplitId, ...]
+    bounds: Mapping[str, Json]
+
+
+class SplitKind(Protocol):
+    """Cuts items, and reads recorded splits, without a request or a listing: status, plans, audits and merging use it.
+
+    `unread` makes the error for rows that were deleted before they were read, from texts that name them; None where rows do not
+    expire.
+    """
+
+    unread: Callable[[Sequence[str]], ChangedError] | None = None
+
+    @abstractmethod
+    def cut(self, item: Item, split_size: int) -> tuple[Split, ...]:
+        """Cut an item into successive splits, by `split_size` bytes where its kind has sizes. An empty item has no split."""
+
+    @abstractmethod
+    def split(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
+        """Return the split that has this identity and these bounds, however its item is cut today."""
+
+    @abstractmethod
+    def item(self, split: SplitId) -> str:
+        """Return the name of the item that a split was cut from, listed or not."""
+
+    @abstractmethod
+    def covers(self, done: Iterable[Kept], version: Version) -> bool:
+        """Say whether `done` splits cover an item of this recorded version, for any split size."""
+
+    def merges(self, done: Iterable[Kept]) -> list[Fold]:
+        """Return which done splits may be merged: none, unless the kind makes new splits in every run, for ever.
+
+        The positions of splits that are merged are not numbers of rows.
+        """
+        return []
+
+
 class Source(Protocol):
-    """Lists items, finds their versions, and cuts them. Every method may raise the errors of errors.py, naming the item."""
+    """Lists items and finds their versions. Every method may raise the errors of errors.py, naming the item."""
 
     @property
     def wording(self) -> Wording:
         """The words for its items in messages."""
 
+    @property
+    def splits(self) -> SplitKind:
+        """How items are cut, and what recorded splits say."""
+
     def check(self) -> None:
         """Refuse errors that are cheap to detect, before the run claims its job: a path that names nothing, say."""
 
-    def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
+    def list(self, scope: Scope | None = None, done: Iterable[Kept] = ()) -> Listing:
         """List the items, once in a run: the plan and all later steps use this listing.
 
         `scope` is the one in force: list inside it, so that the same splits are cut, and return it with the listing. None: a
@@ -220,18 +267,6 @@ class Source(Protocol):
     def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
         """Say whether the item still is of all these versions. Reads it where the listing alone does not show it."""
 
-    def splits(self, item: Item, split_size: int) -> tuple[Split, ...]:
-        """Cut the item into successive splits, by `split_size` bytes where its kind has sizes. An empty item has no split."""
-
-    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
-        """Return the split that has this identity and these bounds, however its item is cut today."""
-
-    def item_of(self, split: SplitId) -> str:
-        """Return the name of the item that a split was cut from, listed or not."""
-
-    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
-        """Say whether `done` splits, each with its bounds, cover an item of the `recorded` version, for any split size."""
-
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
         """Return the names of those that changed or vanished since they were listed, as far as a listing shows."""
 
@@ -240,7 +275,7 @@ class Source(Protocol):
 class Rereadable(Protocol):
     """A source whose listing has only data left to read: for an audit it lists the sent data."""
 
-    def list_sent(self, sent: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> Listing:
+    def list_sent(self, sent: Iterable[Kept]) -> Listing:
         """List the items that these splits, each with its bounds, were cut from, except those that cannot be read again."""
 
 
@@ -274,24 +309,6 @@ class Expiring(Protocol):
 
     def gaps(self, pending: Iterable[tuple[Split, Reached | None]]) -> builtins.list[Gap]:
         """Return the gaps of splits: data deleted unread. Each split has its committed position, None for none."""
-
-    def refuse_gaps(self, gaps: Sequence[Gap]) -> None:
-        """Raise ChangedError for gaps that the run may not skip."""
-
-
-class Fold(NamedTuple):
-    """Adjacent done splits, the first one first, and the bounds of one that has the first one's identity and covers all."""
-
-    splits: tuple[SplitId, ...]
-    bounds: Mapping[str, Json]
-
-
-@runtime_checkable
-class Foldable(Protocol):
-    """A source that makes new splits in every run, for ever. Their positions are not numbers of rows."""
-
-    def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
-        """Return which done splits, each given with its bounds, may be merged."""
 
 
 @runtime_checkable

@@ -94,7 +94,7 @@ def test_lines_are_spark_s(spark: SparkSession, tmp_path: Path, size: int, separ
     files = source.list().items
     found = {}
     for file in files:
-        for split in source.splits(file, size):
+        for split in source.splits.cut(file, size):
             byte = ord(separator) if separator else None
             bounds = Bounds(split.start, split.start + split.length, file.length)
             if is_compressed(file.path):

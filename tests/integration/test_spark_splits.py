@@ -81,7 +81,7 @@ def planned(source: FileSource, listing: Listing, size: int = SIZE) -> list[tupl
     return sorted(
         (metadata_file_path(file.path).removeprefix("file:"), split.start, split.length)
         for file in listing.items
-        for split in source.splits(file, size)
+        for split in source.splits.cut(file, size)
     )
 
 
@@ -142,7 +142,7 @@ def test_rows_of_every_split_are_found_under_our_name_and_time(
     known = {
         (metadata_file_path(file.path), split.start, file.length, file.mtime_ms)
         for file in listing.items
-        for split in source.splits(file, SIZE)
+        for split in source.splits.cut(file, SIZE)
     }
     assert len(rows) == 4 * 2000
     assert {tuple(row) for row in rows} <= known

@@ -76,13 +76,13 @@ def test_splits_leave_no_gap_and_overlap_nowhere(life: Life) -> None:
 @LISTED
 def test_a_split_is_found_again_by_what_is_kept_of_it(life: Life) -> None:
     """Breaks when offset records cannot say any more which item they are of, or that all of it is done."""
-    source, versions = life.source, life.versions()
+    kind, versions = life.source.splits, life.versions()
     for item, splits in life.splits().items():
         kept = [(split.id, split.bounds) for split in splits]
-        assert [source.split_of(*split) for split in kept] == splits
-        assert {source.item_of(split) for split, _ in kept} == {item}
-        assert source.covers(kept, versions[item])
-        assert not any(source.covers(kept[:at] + kept[at + 1 :], versions[item]) for at in range(len(kept)))
+        assert [kind.split(*split) for split in kept] == splits
+        assert {kind.item(split) for split, _ in kept} == {item}
+        assert kind.covers(kept, versions[item])
+        assert not any(kind.covers(kept[:at] + kept[at + 1 :], versions[item]) for at in range(len(kept)))
 
 
 @CHANGED_AS_LISTED

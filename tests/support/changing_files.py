@@ -6,10 +6,10 @@ import builtins
 from collections.abc import Collection, Iterable
 from random import Random
 
-from eosingest.protocol.source import Listing, Scope, Split
+from eosingest.protocol.source import Listing, Scope
 from eosingest.sources.files.listing.fingerprint import Fingerprint
 from eosingest.sources.files.listing.source_file import SourceFile
-from tests.support.builders import Place, cut_evenly, fingerprint, listing, source_file
+from tests.support.builders import Place, fingerprint, listing, source_file
 from tests.support.made_up_files import VersionsOfFiles
 from tests.support.simulated_source import SimulatedSource
 
@@ -69,9 +69,6 @@ class ChangingFiles(VersionsOfFiles):
         found = [file for name in self._files.names if (file := self._files.as_listed(name)) is not None]
         self.listed = {file.name for file in found}
         return listing(*found)
-
-    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
-        return cut_evenly(file, split_size)
 
     def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
         return [file.name for file in files if self._files.as_listed(file.name) != file]

@@ -6,7 +6,7 @@ The rows of a range are found by the offset of their source row (`source_row`), 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import cast
 
 from eosingest.errors import ChangedError
@@ -52,6 +52,10 @@ def gone_in(tables: Tables, split: KeyRange) -> int:
 class ExpiringTables(FrozenTables):
     """A `protocol.source.Expiring` over these tables."""
 
+    def __init__(self, tables: Tables) -> None:
+        super().__init__(tables)
+        self.splits.unread = lambda texts: ChangedError(f"{texts[0]}: deleted unread", code="source-records-deleted")
+
     def gaps(self, pending: Iterable[tuple[Split, Reached | None]]) -> builtins.list[Gap]:
         found = []
         for split, reached in pending:
@@ -62,6 +66,3 @@ class ExpiringTables(FrozenTables):
                 at = source_row(end - 1)[0]
                 found.append(Gap(split.id, f"{split.item}+{first}", text, end - first, at, PositionKind.OFFSET))
         return found
-
-    def refuse_gaps(self, gaps: Sequence[Gap]) -> None:
-        raise ChangedError(f"{gaps[0].text}: deleted unread", code="source-records-deleted")

@@ -17,7 +17,19 @@ from typing import Any, cast
 import numpy as np
 
 from eosingest.kafka.ports import Records
-from eosingest.protocol.source import Fold, Json, Listing, Reached, Scope, Split, SplitId, Version
+from eosingest.protocol.source import (
+    Fold,
+    Item,
+    Json,
+    Kept,
+    Listing,
+    Reached,
+    Scope,
+    Split,
+    SplitId,
+    SplitKind,
+    Version,
+)
 from eosingest.protocol.task_contract import Batch
 from eosingest.report.wording import Wording
 from tests.support.builders import Place, listing
@@ -65,9 +77,16 @@ class KeyRange(Split):
 class Range:
     """A range as an item (a `protocol.source.Item`)."""
 
-    name: str
-    size: int
+    split: KeyRange
     seen: tuple[Json, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.split.item
+
+    @property
+    def size(self) -> int:
+        return self.split.size
 
 
 WORDING = Wording("range", "ranges", "rows", "not listed now", "the table's name", "", "reach the tables")
@@ -111,6 +130,36 @@ class Tables:
         return found
 
 
+class TableSplits(SplitKind):
+    """Ranges as splits, each one listed as an item."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def cut(self, item: Item, split_size: int) -> tuple[KeyRange, ...]:
+        assert isinstance(item, Range)
+        return (item.split,)
+
+    def split(self, split: SplitId, bounds: Mapping[str, Json]) -> KeyRange:
+        key = json.loads(split)
+        return KeyRange(key["file"], key["start"], cast(int, bounds["end"]))
+
+    def item(self, split: SplitId) -> str:
+        return self.split(split, {"end": 0}).item
+
+    def covers(self, done: Iterable[Kept], version: Version) -> bool:
+        return any(True for _ in done)
+
+    def merges(self, done: Iterable[Kept]) -> list[Fold]:
+        ranges = [self.split(*kept) for kept in done] if self._tables.folds else []
+        found = []
+        for table in self._tables.ends:
+            here = sorted((split for split in ranges if split.table == table), key=lambda split: split.start)
+            if len(here) > 1 and all(first.end == later.start for first, later in itertools.pairwise(here)):
+                found.append(Fold(tuple(split.id for split in here), {"end": here[-1].end}))
+        return found
+
+
 class FrozenTables:
     """A `protocol.source.Source` of one run over these tables. `listed` is how far it found each of them when it listed."""
 
@@ -118,24 +167,22 @@ class FrozenTables:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
+        self.splits = TableSplits(tables)
         self.listed: dict[str, int] = {}
         self.scopes: builtins.list[Scope | None] = []  # that it was given, in order
-        self._ranges: dict[str, KeyRange] = {}
 
     def check(self) -> None:
         """Nothing is wrong."""
 
-    def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
+    def list(self, scope: Scope | None = None, done: Iterable[Kept] = ()) -> Listing:
         self.scopes.append(scope)
         self.tables.grow()
         bounds = cast("dict[str, list[int]]", scope) if scope is not None else self._frozen(done)
         self.listed = {table: at[-1] for table, at in bounds.items()}
         ranges = [KeyRange(table, *pair) for table, at in bounds.items() for pair in itertools.pairwise(at)]
-        self._ranges = {split.item: split for split in ranges}
-        items = [Range(split.item, split.size) for split in ranges]
-        return listing(*items, scope=bounds)
+        return listing(*map(Range, ranges), scope=bounds)
 
-    def _frozen(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> dict[str, builtins.list[int]]:
+    def _frozen(self, done: Iterable[Kept]) -> dict[str, builtins.list[int]]:
         """Freeze bounds behind the greatest key that is done of each table."""
         low = dict.fromkeys(self.tables.ends, 0)
         for split, bounds in done:
@@ -143,34 +190,11 @@ class FrozenTables:
             low[table] = max(low[table], cast(int, bounds["end"]))
         return {table: self.tables.cut(table, at) for table, at in low.items()}
 
-    def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
-        ranges = [self.split_of(split, bounds) for split, bounds in done] if self.tables.folds else []
-        found = []
-        for table in self.tables.ends:
-            here = sorted((split for split in ranges if split.table == table), key=lambda split: split.start)
-            if len(here) > 1 and all(first.end == later.start for first, later in itertools.pairwise(here)):
-                found.append(Fold(tuple(split.id for split in here), {"end": here[-1].end}))
-        return found
-
     def version(self, item: Range, known: Iterable[Version] = ()) -> Version:
-        return {"table": self._ranges[item.name].table}
+        return {"table": item.split.table}
 
     def unchanged(self, item: Range, recorded: Sequence[Version]) -> bool:
         return True
-
-    def splits(self, item: Range, split_size: int) -> tuple[Split, ...]:
-        return (self._ranges[item.name],)
-
-    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> KeyRange:
-        key = json.loads(split)
-        return KeyRange(key["file"], key["start"], cast(int, bounds["end"]))
-
-    def item_of(self, split: SplitId) -> str:
-        key = json.loads(split)
-        return f"{key['file']}@{key['start']}"
-
-    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
-        return any(True for _ in done)
 
     def look_again(self, items: Iterable[Range]) -> builtins.list[str]:
         return []

@@ -21,7 +21,19 @@ import pyarrow as pa
 
 from eosingest.errors import ChangedError, SpecError
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.source import Json, Listing, Reached, Scope, Source, Split, SplitId, Version
+from eosingest.protocol.source import (
+    Item,
+    Json,
+    Kept,
+    Listing,
+    Reached,
+    Scope,
+    Source,
+    Split,
+    SplitId,
+    SplitKind,
+    Version,
+)
 from eosingest.report.wording import Wording
 from eosingest.sources import registry
 from eosingest.sources.registry import Kind
@@ -105,10 +117,32 @@ class Ledger:
         return (self.bytes, self.written)
 
 
+class LedgerSplits(SplitKind):
+    """Ledgers as splits."""
+
+    def cut(self, item: Item, split_size: int) -> tuple[Split, ...]:
+        assert isinstance(item, Ledger)
+        rows = len(read_rows(Path(item.path)))
+        return tuple(LedgerSplit(item.name, first, min(ROWS, rows - first)) for first in range(0, rows, ROWS))
+
+    def split(self, split: SplitId, bounds: Mapping[str, Json]) -> LedgerSplit:
+        key = json.loads(split)
+        return LedgerSplit(key["ledger"], key["first"], cast(int, bounds["rows"]))
+
+    def item(self, split: SplitId) -> str:
+        return cast(str, json.loads(split)["ledger"])
+
+    def covers(self, done: Iterable[Kept], version: Version) -> bool:
+        splits = [self.split(*kept) for kept in done]
+        rows = {row for one in splits for row in range(one.first, one.first + one.rows)}
+        return rows >= set(range(cast(int, version["rows"])))
+
+
 class LedgerSource:
     """The ledgers of a folder (`registry.PlannedSource`)."""
 
     wording = WORDING
+    splits = LedgerSplits()
 
     def __init__(self, directory: Path, folder: str) -> None:
         self._directory, self._folder = directory, folder
@@ -141,22 +175,6 @@ class LedgerSource:
         now = self.version(item, recorded)
         return all(one["sha"] == now["sha"] for one in recorded)
 
-    def splits(self, item: Ledger, split_size: int) -> tuple[Split, ...]:
-        rows = len(read_rows(Path(item.path)))
-        return tuple(LedgerSplit(item.name, first, min(ROWS, rows - first)) for first in range(0, rows, ROWS))
-
-    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
-        return split_of(split, bounds)
-
-    def item_of(self, split: SplitId) -> str:
-        return cast(str, json.loads(split)["ledger"])
-
-    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
-        splits = [split_of(split, bounds) for split, bounds in done]
-        return {row for one in splits for row in range(one.first, one.first + one.rows)} >= set(
-            range(cast(int, recorded["rows"]))
-        )
-
     def look_again(self, items: Iterable[Ledger]) -> builtins.list[str]:
         return [item.name for item in items if not _is_as_listed(item)]
 
@@ -165,11 +183,6 @@ class LedgerSource:
 
     def missing(self, names: Iterable[str]) -> builtins.list[str]:
         return [name for name in names if not (self._directory / name).exists()]
-
-
-def split_of(split: SplitId, bounds: Mapping[str, Json]) -> LedgerSplit:
-    key = json.loads(split)
-    return LedgerSplit(key["ledger"], key["first"], cast(int, bounds["rows"]))
 
 
 def _is_as_listed(item: Ledger) -> bool:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import builtins
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from eosingest.protocol.source import Json, Listing, Scope, Split, SplitId, Version
-from eosingest.sources.files.cuts import covered, file_of, split_of
+from eosingest.protocol.source import Item, Listing, Scope, Version
+from eosingest.sources.files.cuts import FileSplit, FileSplits
 from eosingest.sources.files.listing.fingerprint import Fingerprint, Fingerprints
-from eosingest.sources.files.listing.source_file import WORDING, SourceFile
+from eosingest.sources.files.listing.source_file import WORDING, SourceFile, as_file
 from tests.support.builders import cut_evenly, fingerprint, listing, source_file
+
+
+class EvenSplits(FileSplits):
+    """Splits of files that are cut evenly."""
+
+    def cut(self, item: Item, split_size: int) -> tuple[FileSplit, ...]:
+        return cut_evenly(as_file(item), split_size)
 
 
 class VersionsOfFiles:
     """The part of a `protocol.source.Source` that tells versions of files apart, as the source of files does it."""
 
     wording = WORDING
+    splits = EvenSplits()
 
     def __init__(self, read: Callable[[SourceFile], Fingerprint]) -> None:
         self._fingerprints = Fingerprints(read)
@@ -26,15 +34,6 @@ class VersionsOfFiles:
 
     def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
         return self._fingerprints.unchanged(file, recorded)
-
-    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
-        return split_of(split, bounds)
-
-    def item_of(self, split: SplitId) -> str:
-        return file_of(split)
-
-    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
-        return covered((split_of(split, bounds) for split, bounds in done), Fingerprint.from_json(recorded).length)
 
 
 class MadeUpFiles(VersionsOfFiles):
@@ -67,9 +66,6 @@ class MadeUpFiles(VersionsOfFiles):
     def read_content(self, file: SourceFile) -> Fingerprint:
         self.read[file.name] += 1
         return self.files[file.name]
-
-    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
-        return cut_evenly(file, split_size)
 
     def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
         raise AssertionError("planning looks once")

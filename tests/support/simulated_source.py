@@ -11,12 +11,12 @@ from random import Random
 import numpy as np
 
 from eosingest.kafka.ports import Records
-from eosingest.protocol.source import Listing, Scope, Split
+from eosingest.protocol.source import Listing, Scope
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 from eosingest.sources.files.listing.fingerprint import Fingerprint
 from eosingest.sources.files.listing.source_file import SourceFile
-from tests.support.builders import Place, cut_evenly, fingerprint, listing, source_file
+from tests.support.builders import Place, fingerprint, listing, source_file
 from tests.support.made_up_files import VersionsOfFiles
 
 TEMPLATES = 24
@@ -54,9 +54,6 @@ class SimulatedSource(VersionsOfFiles):
 
     def read_content(self, file: SourceFile) -> Fingerprint:
         return fingerprint(file.length, mtime_ms=file.mtime_ms)
-
-    def splits(self, file: SourceFile, split_size: int) -> tuple[Split, ...]:
-        return cut_evenly(file, split_size)
 
     def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
         return []

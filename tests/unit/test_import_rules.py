@@ -60,7 +60,7 @@ ROOMS: dict[str, set[str]] = {
 # what is named here, and nothing else.
 MODULES_MAY: dict[str, set[str]] = {
     "protocol.transactional_ids": set(),
-    "protocol.source": {"report.wording"},
+    "protocol.source": {"errors", "report.wording"},
     "protocol.offsets": {"errors", "kafka.ports", "protocol.source", "records.checksum"},
     "protocol.plan": {"errors", "protocol.offsets", "protocol.source", "report.wording"},
     "protocol.pins": {"protocol.source", "errors", "protocol.offsets", "records.checksum"},
@@ -207,6 +207,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "protocol.permission_hints",
         "protocol.transactional_ids",
     },
+    "sources.base": {"protocol.source"},
     # Files: storage and bytes know nothing of the others, a format knows how files are listed, and the listing no format.
     "sources.files.storage": {"errors", "sources.files.storage"},
     "sources.files.bytes": {"errors", "sources.files.bytes"},
@@ -258,7 +259,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "spec.units",
         "spec.values",
     },
-    "sources.postgres": {"errors", "protocol.source", "report.wording"},
+    "sources.postgres": {"errors", "protocol.source", "report.wording", "sources.base"},
     "sources.postgres.reading": {
         "errors",
         "protocol.offsets.record",
@@ -269,7 +270,7 @@ MODULES_MAY: dict[str, set[str]] = {
     },
     "sources.postgres.table": {"spec.document", "spec.tables", "spec.values"},
     # A topic is asked for by clients of Kafka, as the sink is.
-    "sources.topics": {"errors", "kafka", "protocol.source", "report.wording"},
+    "sources.topics": {"errors", "kafka", "protocol.source", "report.wording", "sources.base"},
     "sources.topics.reading": {
         "errors",
         "kafka",

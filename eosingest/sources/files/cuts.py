@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from eosingest.protocol.source import Json, PositionKind, Reached, Split, SplitId
+from eosingest.protocol.source import Item, Json, Kept, PositionKind, Reached, Split, SplitId, SplitKind, Version
 from eosingest.sources.files.formats import FORMATS
-from eosingest.sources.files.listing.source_file import SourceFile
+from eosingest.sources.files.listing.source_file import SourceFile, as_file
 
 # Suffixes of Hadoop's codecs, regardless of case. bzip2, which is not here, is the only codec that can be cut.
 _UNSPLITTABLE_SUFFIXES = (".gz", ".deflate", ".snappy", ".lz4", ".zst")
@@ -57,11 +57,6 @@ class FileSplit(Split):
         return cast(int, reached.position) - self.start if reached.kind is PositionKind.BYTES else None
 
 
-def file_of(split: SplitId) -> str:
-    """Return the name of the file that a split was cut from."""
-    return str(json.loads(split)["file"])
-
-
 def split_of(split: SplitId, bounds: Mapping[str, Json]) -> FileSplit:
     """Return the split of a file that has this identity and these bounds."""
     key = json.loads(split)
@@ -72,15 +67,6 @@ def file_split(split: Split) -> FileSplit:
     """Return a split as a split of a file: this source has no others."""
     assert isinstance(split, FileSplit), split
     return split
-
-
-def covered(splits: Iterable[FileSplit], length: int) -> bool:
-    """Say whether splits cover a file of so many bytes, regardless of the split size."""
-    reached = 0
-    for split in sorted(splits, key=lambda split: split.start):
-        if split.start <= reached:
-            reached = max(reached, split.start + split.length)
-    return reached >= length
 
 
 def is_splittable(format: str, options: Mapping[str, str], path: str) -> bool:
@@ -100,3 +86,30 @@ def cut(file: SourceFile, split_size: int) -> tuple[FileSplit, ...]:
     """Cut at every multiple of `split_size` bytes; an unsplittable file is one split, an empty one has none."""
     step = split_size if file.splittable else max(file.length, 1)
     return tuple(FileSplit(file.name, start, min(step, file.length - start)) for start in range(0, file.length, step))
+
+
+class FileSplits(SplitKind):
+    """Files as splits (`protocol.source.SplitKind`)."""
+
+    def cut(self, item: Item, split_size: int) -> tuple[FileSplit, ...]:
+        """Cut the file as Spark does; `split_size` in bytes."""
+        return cut(as_file(item), split_size)
+
+    def split(self, split: SplitId, bounds: Mapping[str, Json]) -> FileSplit:
+        """Return the split of a file that has this identity and these bounds."""
+        return split_of(split, bounds)
+
+    def item(self, split: SplitId) -> str:
+        """Return the name of a split's file."""
+        return str(json.loads(split)["file"])
+
+    def covers(self, done: Iterable[Kept], version: Version) -> bool:
+        """Say whether splits cover all bytes of the file, regardless of the split size."""
+        length = version.get("length")
+        if type(length) is not int:
+            raise ValueError(f"not the version of a file: {dict(version)!r}")
+        reached = 0
+        for split in sorted((split_of(*kept) for kept in done), key=lambda split: split.start):
+            if split.start <= reached:
+                reached = max(reached, split.start + split.length)
+        return reached >= length

@@ -17,11 +17,10 @@ from typing import Any, Protocol
 
 from eosingest.errors import SpecError
 from eosingest.host.interruption import never
-from eosingest.protocol.source import Item, Json, Listing, Scope, SplitId, Version
-from eosingest.sources.files.cuts import FileSplit, covered, cut, file_of, is_cut_by_codec, is_splittable, split_of
-from eosingest.sources.files.listing import etags, hdfs_places
+from eosingest.protocol.source import Item, Kept, Listing, Scope, Version
+from eosingest.sources.files.cuts import FileSplits, is_cut_by_codec, is_splittable
+from eosingest.sources.files.listing import hdfs_places
 from eosingest.sources.files.listing.dry_listing import ListedOnly
-from eosingest.sources.files.listing.fingerprint import Fingerprint
 from eosingest.sources.files.listing.local_places import LocalPlaces
 from eosingest.sources.files.listing.names import escape_for_spark, metadata_file_path
 from eosingest.sources.files.listing.partitions import partition_base, partition_columns
@@ -39,6 +38,7 @@ class FileSource:
     """The files of `[source]` (a `registry.PlannedSource`). Raises SpecError for a path that its storage cannot have."""
 
     wording = WORDING
+    splits = FileSplits()
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class FileSource:
         """Raise the errors of `list` that a short listing finds: of a bucket the first page, else the whole listing."""
         self._listed(self._places.look(self._check, glance=True))
 
-    def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
+    def list(self, scope: Scope | None = None, done: Iterable[Kept] = ()) -> Listing:
         """List the files. They have no scope, and `done` is ignored.
 
         Raises SpecError for a path that names nothing ("path-not-found"), if there is no file at all and that is not
@@ -158,25 +158,6 @@ class FileSource:
     def ahead(self, items: Iterable[tuple[Item, Sequence[Version]]]) -> AbstractContextManager[None]:
         """Announce to the storage the files of later calls; see `places.Places.ahead`."""
         return self._places.ahead((as_file(item), recorded) for item, recorded in items)
-
-    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> FileSplit:
-        """Return the split of a file that has this identity and these bounds."""
-        return split_of(split, bounds)
-
-    def item_of(self, split: SplitId) -> str:
-        """Return the name of a split's file."""
-        return file_of(split)
-
-    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
-        """Say whether splits cover all bytes of the file."""
-        length = recorded.get("length") if etags.is_of_object(recorded) else Fingerprint.from_json(recorded).length
-        if type(length) is not int:
-            raise ValueError(f"not an object's version: {dict(recorded)!r}")
-        return covered((split_of(split, bounds) for split, bounds in done), length)
-
-    def splits(self, item: Item, split_size: int) -> tuple[FileSplit, ...]:
-        """Cut the file as Spark does; `split_size` in bytes."""
-        return cut(as_file(item), split_size)
 
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
         """Return the names of files that have changed since they were listed, or are gone; see `Places.changed`."""

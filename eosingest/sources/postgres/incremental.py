@@ -10,11 +10,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from eosingest.errors import ChangedError, FatalError, SpecError
-from eosingest.protocol.source import Fold
 from eosingest.sources.postgres.keyset_sql import quoted
 from eosingest.sources.postgres.ranges import WHOLE_KEYS, KeyRange, KeyValue, Relation
 
-_KEPT = 50  # the last ranges, which are never folded
 # Whether a table is plain, and the sequence that its column's default draws from, or that an identity column has.
 _TABLE = """
 select c.oid, c.relkind = 'r' and not c.relhassubclass and not exists (select from pg_inherits i where i.inhrelid = c.oid)
@@ -96,22 +94,3 @@ def refuse_keys_ahead(connection: Any, relation: Relation, last: KeyValue | None
             " keys below the sent ones need --from-scratch",
             item=relation.name,
         )
-
-
-def folds(done: Iterable[KeyRange]) -> list[Fold]:
-    """Return done ranges that are adjacent and can be kept as one.
-
-    The last `_KEPT` stay. Nothing is folded before there are twice as many: each run would write the same record again.
-    """
-    ranges = sorted((split for split in done if split.settled), key=lambda split: int(split.upto[0]))
-    if len(ranges) < 2 * _KEPT:
-        return []
-    side_by_side = [ranges[0]]
-    for split in ranges[1:-_KEPT]:
-        if split.after != side_by_side[-1].upto:
-            break
-        side_by_side.append(split)
-    if len(side_by_side) < 2:
-        return []
-    bounds = {**side_by_side[-1].bounds, "rows": sum(split.rows for split in side_by_side)}
-    return [Fold(tuple(split.id for split in side_by_side), bounds)]

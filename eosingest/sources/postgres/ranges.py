@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, cast
 
 from eosingest.protocol.source import Json, PositionKind, Reached, Scope, Split, SplitId
 from eosingest.report.wording import Wording
+from eosingest.sources.base import Place, RangeSplits
 
 WORDING = Wording(
     item="range",
@@ -227,6 +228,37 @@ def split_of(table: str, split: SplitId, bounds: Mapping[str, Json]) -> KeyRange
     key = json.loads(split)
     after = None if key["after"] is None else key_of(key["after"])
     return KeyRange(table, key["table"], after, key_of(bounds["to"]), cast(int, bounds["rows"]), "settled" in bounds)
+
+
+class KeySplits(RangeSplits[KeyRange]):
+    """The ranges of a table as splits (`protocol.source.SplitKind`)."""
+
+    def __init__(self, table: str, *, hides_keys: bool) -> None:
+        """Take the table's name. `hides_keys` as in `KeyRange`."""
+        self._table = table
+        self._hides_keys = hides_keys
+
+    def split(self, split: SplitId, bounds: Mapping[str, Json]) -> KeyRange:
+        """Return the range that has this identity and these bounds."""
+        return self.shown(split_of(self._table, split, bounds))
+
+    def shown(self, split: KeyRange) -> KeyRange:
+        """Return the range as messages may name it."""
+        return replace(split, hides_keys=True) if self._hides_keys else split
+
+    def item(self, split: SplitId) -> str:
+        """Return the name of the range."""
+        return self.split(split, {"to": "", "rows": 0}).item
+
+    def place(self, split: KeyRange) -> Place | None:
+        """Return the keys, which are whole numbers; None for a range that is not settled: the table gets no more of them."""
+        if not split.settled:
+            return None
+        return Place(split.identity, None if split.after is None else int(split.after[0]), int(split.upto[0]))
+
+    def merged(self, ranges: Sequence[KeyRange]) -> Mapping[str, Json]:
+        """Return the bounds of the range that adjacent ones make together."""
+        return {**ranges[-1].bounds, "rows": sum(split.rows for split in ranges)}
 
 
 def frozen(relation: Relation, ranges: list[KeyRange]) -> Scope:

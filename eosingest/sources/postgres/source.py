@@ -6,27 +6,27 @@ begin (snapshot.py) ─▶ Found ─▶ prove, cut (keyset_sql.py) ─▶ the sc
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eosingest.protocol.source import Fold, Item, Json, Listing, Scope, SplitId, Version
+from eosingest.protocol.source import Item, Kept, Listing, Scope, Version
 from eosingest.sources.postgres import errors
 from eosingest.sources.postgres.catalogue import Found
 from eosingest.sources.postgres.connection import READ_ONLY, Table, connect, conninfo, explained, transaction
-from eosingest.sources.postgres.incremental import folds, last_sent, refuse_keys_ahead
+from eosingest.sources.postgres.incremental import last_sent, refuse_keys_ahead
 from eosingest.sources.postgres.keyset_sql import cut, prove
 from eosingest.sources.postgres.query import NAME
 from eosingest.sources.postgres.ranges import (
     TEXT_KEYS,
     WORDING,
     KeyRange,
+    KeySplits,
     TableRange,
     as_range,
     frozen,
     ranges_of,
-    split_of,
 )
 from eosingest.sources.postgres.snapshot import begin, exported, look
 
@@ -44,6 +44,7 @@ class TableSource:
         self._is_shown = is_shown
         self._shown: TableSource | None = None
         self._name = table.table or NAME
+        self.splits = KeySplits(self._name, hides_keys=table.hide_keys)
         self._check = check
         self._holder: Any = None  # the connection whose snapshot the items name
 
@@ -57,12 +58,12 @@ class TableSource:
         ):
             look(connection, self._table)
 
-    def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
+    def list(self, scope: Scope | None = None, done: Iterable[Kept] = ()) -> Listing:
         """List the ranges of the scope, or cut the table; nothing if all of it was sent once, unless it is `incremental`.
 
         Raises ChangedError for another table of the same name, or other columns than an unfinished run has frozen.
         """
-        sent = [self.split_of(split, bounds) for split, bounds in done]
+        sent = [self.splits.split(*kept) for kept in done]
         with explained(f"{self._name} could not be listed"):
             found = self._hold(behind_writers=self._table.incremental and scope is None and not self._is_shown)
             self._refuse_other(found, [str(scope["table"])] if scope is not None else [one.identity for one in sent])
@@ -83,15 +84,11 @@ class TableSource:
         refuse_keys_ahead(self._holder, found.relation, last)
         return [replace(split, settled=True) for split in ranges]
 
-    def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
-        """Return the older ranges that are adjacent, once there are many (`incremental`)."""
-        return folds(self.split_of(split, bounds) for split, bounds in done)
-
-    def list_sent(self, sent: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> Listing:
+    def list_sent(self, sent: Iterable[Kept]) -> Listing:
         """List the sent ranges, for an audit, in a current snapshot."""
         with explained(f"{self._name} could not be listed"):
             found = self._hold()
-            splits = [self.split_of(split, bounds) for split, bounds in sent]
+            splits = [self.splits.split(*kept) for kept in sent]
             self._refuse_other(found, [split.identity for split in splits])
             return self._listing(found, splits)
 
@@ -114,16 +111,13 @@ class TableSource:
     def _listing(self, found: Found, splits: builtins.list[KeyRange], scope: Scope | None = None) -> Listing:
         if splits:
             snapshot = exported(self._holder)
-            named = (TableRange(self._hidden(split), found.relation, snapshot) for split in splits)
+            named = (TableRange(self.splits.shown(split), found.relation, snapshot) for split in splits)
             items = sorted(named, key=lambda item: item.name)
         else:
             items = []
             self._holder.close()  # no task will read: vacuum need not wait
         notes = (as_one_range(found),) if splits and not found.walkable else ()
         return Listing(tuple(items), notes=notes, scope=scope if scope is not None else frozen(found.relation, splits))
-
-    def _hidden(self, split: KeyRange) -> KeyRange:
-        return replace(split, hides_keys=True) if self._table.hide_keys else split
 
     def _refuse_other(self, found: Found, known: Iterable[str]) -> None:
         for identity in known:
@@ -139,22 +133,6 @@ class TableSource:
     def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
         """Say whether the table has the recorded identity."""
         return all(one == self.version(item) for one in recorded)
-
-    def splits(self, item: Item, split_size: int) -> tuple[KeyRange, ...]:
-        """Return the range: it was cut when the table was listed."""
-        return (as_range(item).split,)
-
-    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> KeyRange:
-        """Return the range that has this identity and these bounds."""
-        return self._hidden(split_of(self._name, split, bounds))
-
-    def item_of(self, split: SplitId) -> str:
-        """Return the name of the range."""
-        return self.split_of(split, {"to": "", "rows": 0}).item
-
-    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
-        """Say whether there is a done split: a range has one."""
-        return any(True for _ in done)
 
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
         """Return nothing: the table was locked, and each task has proven that it read in the snapshot."""

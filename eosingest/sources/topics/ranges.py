@@ -7,12 +7,11 @@ split. The frozen state (`Frozen`) is the scope of the source: the topic's id, a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 from eosingest.protocol.source import (
-    Fold,
     Gap,
     Home,
     Json,
@@ -23,9 +22,9 @@ from eosingest.protocol.source import (
     SplitId,
 )
 from eosingest.report.wording import Wording
+from eosingest.sources.base import Place, RangeSplits
 from eosingest.sources.topics import errors
 
-_KEPT = 50  # the last ranges of a partition, which are never folded
 WORDING = Wording(
     item="range",
     items="ranges",
@@ -112,33 +111,25 @@ class TopicRange:
         return (self.split.topic_id, self.split.end)
 
 
-def folds(done: Iterable[RangeSplit]) -> list[Fold]:
-    """Return done ranges of a partition that are adjacent and can be kept as one.
+class TopicSplits(RangeSplits[RangeSplit]):
+    """The ranges of a topic as splits (`protocol.source.SplitKind`)."""
 
-    The last `_KEPT` of a partition stay: an audit can compare a range with the topic only while the topic has all of it.
-    Nothing is folded before there are twice as many: each run would write the same record again.
-    """
-    by_partition: dict[int, list[RangeSplit]] = {}
-    for split in sorted(done, key=lambda split: split.start):
-        by_partition.setdefault(split.partition, []).append(split)
-    found = []
-    for ranges in by_partition.values():
-        for run in _side_by_side(ranges[:-_KEPT] if len(ranges) >= 2 * _KEPT else []):
-            if len(run) > 1:
-                whole = replace(run[-1], start=run[0].start)
-                found.append(Fold(tuple(split.id for split in run), whole.bounds))
-    return found
+    def __init__(self, topic: str) -> None:
+        """Take the topic's name."""
+        self._topic = topic
+        self.unread = errors.unread
 
+    def split(self, split: SplitId, bounds: Mapping[str, Json]) -> RangeSplit:
+        """Return the range that has this identity and these bounds."""
+        return split_of(self._topic, split, bounds)
 
-def _side_by_side(ranges: Sequence[RangeSplit]) -> list[list[RangeSplit]]:
-    """Return the ranges, which are sorted, in groups of adjacent ones."""
-    groups: list[list[RangeSplit]] = []
-    for split in ranges:
-        if groups and groups[-1][-1].end == split.start:
-            groups[-1].append(split)
-        else:
-            groups.append([split])
-    return groups
+    def item(self, split: SplitId) -> str:
+        """Return the name of the range."""
+        return self.split(split, {"end": 0}).item
+
+    def place(self, split: RangeSplit) -> Place:
+        """Return partition and offsets."""
+        return Place(split.partition, split.start, split.end)
 
 
 def first_unread(split: RangeSplit, reached: Reached | None) -> int:

@@ -18,7 +18,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.ports import FailureKind, KafkaFailure, TopicDescription
 from eosingest.kafka.topic_reader import TopicReader
-from eosingest.protocol.source import Fold, Gap, Item, Json, LeftOut, Listing, Reached, Scope, Split, SplitId, Version
+from eosingest.protocol.source import Gap, Item, Kept, LeftOut, Listing, Reached, Scope, Split, Version
 from eosingest.sources.topics import errors
 from eosingest.sources.topics.client import Table, sink_client, source_client
 from eosingest.sources.topics.cluster import Partition, cut_off, held_back, partitions_of, refuse_cut_off
@@ -27,11 +27,10 @@ from eosingest.sources.topics.ranges import (
     Frozen,
     RangeSplit,
     TopicRange,
+    TopicSplits,
     as_range,
-    folds,
     gap_of,
     last_done,
-    split_of,
 )
 from eosingest.sources.topics.times import milliseconds
 
@@ -53,6 +52,7 @@ class TopicSource:
         """Connect to nothing yet. `check` is called while waiting, and raises to end the wait."""
         self._table = table
         self._topic = table.topic
+        self.splits = TopicSplits(table.topic)
         self._check = check
 
     # ---- the listing -----------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class TopicSource:
             partitions = partitions_of(admin, topic)
         self._read_one(client, partitions)
 
-    def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
+    def list(self, scope: Scope | None = None, done: Iterable[Kept] = ()) -> Listing:
         """List the ranges of the scope, or freeze new ones: from the end of the done ranges up to `to`.
 
         Raises ChangedError for another topic of the same name, and if a log was cut off.
@@ -83,7 +83,7 @@ class TopicSource:
                 refuse_cut_off(admin, topic, partitions, frozen.splits)
                 notes = self._notes_of_pins(frozen)
             else:
-                splits = [split_of(self._topic, split, bounds) for split, bounds in done]
+                splits = [self.splits.split(*kept) for kept in done]
                 self._refuse_other(topic, {split.topic_id for split in splits})
                 last = last_done(splits)
                 refuse_cut_off(admin, topic, partitions, last.values())
@@ -91,12 +91,12 @@ class TopicSource:
                 notes = held_back(admin, topic, partitions, frozen) if self._table.to in _WORDS else []
         return Listing(frozen.items(len(partitions)), notes=tuple(notes), scope=frozen.to_json())
 
-    def list_sent(self, sent: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> Listing:
+    def list_sent(self, sent: Iterable[Kept]) -> Listing:
         """List the sent ranges, for an audit. Ranges that no longer hold all of their records are left out."""
         with self._connected(source_client(self._table)) as admin:
             topic = self._described(admin)
             partitions = partitions_of(admin, topic)
-        splits = [split_of(self._topic, split, bounds) for split, bounds in sent]
+        splits = [self.splits.split(*kept) for kept in sent]
         self._refuse_other(topic, {split.topic_id for split in splits})
         compacted = topic.config is None or "compact" in topic.config.get("cleanup.policy", "")
         there = [split for split in splits if not compacted and _is_there(split, partitions[split.partition])]
@@ -150,22 +150,6 @@ class TopicSource:
         """Say whether the topic has the recorded id."""
         return all(one == self.version(item) for one in recorded)
 
-    def splits(self, item: Item, split_size: int) -> tuple[RangeSplit, ...]:
-        """Return the range: it is never cut, so its records keep their order."""
-        return (as_range(item).split,)
-
-    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> RangeSplit:
-        """Return the range that has this identity and these bounds."""
-        return split_of(self._topic, split, bounds)
-
-    def item_of(self, split: SplitId) -> str:
-        """Return the name of the range."""
-        return split_of(self._topic, split, {"end": 0}).item
-
-    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
-        """Say whether there is a done split: a range has one split."""
-        return any(True for _ in done)
-
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
         """Return the ranges whose topic has another id now, or is gone, or whose partition ends before they do."""
         ranges = [as_range(item) for item in items]
@@ -189,10 +173,6 @@ class TopicSource:
         """Return nothing, without a request: retention may delete records that were read at any time."""
         return []
 
-    def fold(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]]) -> builtins.list[Fold]:
-        """Return the older ranges of each partition that are adjacent, once there are many."""
-        return folds(split_of(self._topic, split, bounds) for split, bounds in done)
-
     # ---- records that were deleted unread --------------------------------------------------------------------------
 
     def gaps(self, pending: Iterable[tuple[Split, Reached | None]]) -> builtins.list[Gap]:
@@ -204,10 +184,6 @@ class TopicSource:
             partitions = partitions_of(admin, self._described(admin))
         found = (gap_of(split, reached, partitions[split.partition].earliest) for split, reached in ranges)
         return [gap for gap in found if gap is not None]
-
-    def refuse_gaps(self, gaps: Sequence[Gap]) -> None:
-        """Raise ChangedError for gaps that were not accepted (`--accept-gap`)."""
-        raise errors.unread([gap.text for gap in gaps])
 
     # ---- the cluster -----------------------------------------------------------------------------------------------
 

@@ -285,7 +285,7 @@ class Life:
 
     def splits(self) -> dict[str, list[Split]]:
         """Return the splits of each item, in order."""
-        return {file.name: list(self.source.splits(file, SPLIT_SIZE)) for file in self.listing().items}
+        return {file.name: list(self.source.splits.cut(file, SPLIT_SIZE)) for file in self.listing().items}
 
     def versions(self) -> dict[str, Any]:
         """Return what each item is now, by its content."""

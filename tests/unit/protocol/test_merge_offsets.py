@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 
@@ -9,8 +10,9 @@ import pytest
 
 from eosingest.protocol.merge_offsets import folded
 from eosingest.protocol.source import Fold, PositionKind
-from eosingest.sources.topics import ranges
-from eosingest.sources.topics.ranges import RangeSplit, folds
+from eosingest.sources import base
+from eosingest.sources.files.cuts import FileSplits
+from eosingest.sources.topics.ranges import RangeSplit, TopicSplits
 from tests.support.builders import offset_record
 from tests.support.frozen_table import FrozenTables, Tables
 from tests.support.memory_kafka import MemoryKafka
@@ -18,13 +20,13 @@ from tests.support.simulated_source import template
 from tests.support.table_job import table_job
 
 
-class Told:
-    """A source that folds what it is told to."""
+class Told(FileSplits):
+    """Splits that are merged as it is told."""
 
     def __init__(self, *made: Fold) -> None:
         self._folds = list(made)
 
-    def fold(self, done: object) -> list[Fold]:
+    def merges(self, done: object) -> list[Fold]:
         return self._folds
 
 
@@ -52,23 +54,27 @@ def test_a_fold_is_the_sum_of_its_parts() -> None:
 
 
 def test_a_source_that_folds_nothing() -> None:
-    assert folded(object(), {"a": offset_record(rows=1, done=True)}).records == ()  # type: ignore[arg-type]
+    assert folded(FileSplits(), {"a": offset_record(rows=1, done=True)}).records == ()  # type: ignore[arg-type]
+
+
+def merges(ranges: Iterable[RangeSplit]) -> list[Fold]:
+    return TopicSplits("t").merges((split.id, split.bounds) for split in ranges)
 
 
 def test_which_ranges_of_a_topic_are_folded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not the last ones, not what does not lie side by side, and not a few at a time. Breaks when one is lost."""
-    monkeypatch.setattr(ranges, "_KEPT", 3)
+    monkeypatch.setattr(base, "_KEPT", 3)
     many = [RangeSplit("t", "id", 0, at, at + 10, epoch=at) for at in range(0, 60, 10)]
     few = [RangeSplit("t", "id", 1, at, at + 10) for at in range(0, 50, 10)]
     apart = [RangeSplit("t", "id", 2, at, at + 10) for at in (0, 10, 30, 40, 50, 60, 70)]
-    found = folds([*reversed(many), *few, *apart])
+    found = merges([*reversed(many), *few, *apart])
     assert found == [
         Fold(tuple(split.id for split in many[:3]), {"end": 30, "epoch": 20}),
         Fold(tuple(split.id for split in apart[:2]), {"end": 20}),
         Fold(tuple(split.id for split in apart[2:4]), {"end": 50}),
     ]
     joined = RangeSplit("t", "id", 0, 0, 30, epoch=20)
-    assert folds([joined, *many[3:]]) == [], "the folded one is one of them"
+    assert merges([joined, *many[3:]]) == [], "the folded one is one of them"
 
 
 def test_a_job_that_folds_goes_on_and_sends_nothing_twice() -> None:

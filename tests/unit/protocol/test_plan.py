@@ -285,8 +285,8 @@ def test_half_done_items_by_the_records_alone() -> None:
         moved(whole[0], "open", done=False),
         moved(whole[0], "open", 100),
     ]
-    assert half_done_items(MadeUpFiles(), by_split(records)) == ["gap", "open"]
-    assert half_done_items(MadeUpFiles(), {}) == []
+    assert half_done_items(MadeUpFiles.splits, by_split(records)) == ["gap", "open"]
+    assert half_done_items(MadeUpFiles.splits, {}) == []
 
 
 def test_the_digest_of_a_list(source: MadeUpFiles) -> None:

@@ -226,7 +226,7 @@ def errors(
     state: JobState, *outcomes: Outcome, error: EosingestError | None = None, **more: Any
 ) -> list[EosingestError]:
     arguments: dict[str, Any] = {"signal_number": None, "changed": (), "tasks": len(outcomes) or 1, **more}
-    half_done = partial(half_done_items, MadeUpFiles(), state.offsets)
+    half_done = partial(half_done_items, MadeUpFiles.splits, state.offsets)
     return errors_of(plan_of(), state, JobResult(outcomes, error), half_done=half_done, **arguments)
 
 

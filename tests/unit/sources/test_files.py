@@ -376,7 +376,7 @@ def test_a_folder_of_two_names_is_refused_where_all_are_read(tmp_path: Path, pat
 def test_a_split_s_key_is_what_offset_records_are_keyed_by(tmp_path: Path) -> None:
     make(tmp_path, "a", content="x" * 25)
     one = source(tmp_path, "a")
-    splits = one.splits(one.list().items[0], 10)
+    splits = one.splits.cut(one.list().items[0], 10)
     assert splits == (split("a", 0, 10), split("a", 10, 10), split("a", 20, 5))
     assert splits[1].key == {"file": "a", "start": 10}
 

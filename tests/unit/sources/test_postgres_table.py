@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 from eosingest.errors import FatalError, SpecError
-from eosingest.protocol.source import Position, PositionKind, Reached
-from eosingest.sources.postgres.incremental import folds
+from eosingest.protocol.source import Fold, Position, PositionKind, Reached
 from eosingest.sources.postgres.ranges import (
     Column,
     KeyColumn,
     KeyRange,
+    KeySplits,
     Relation,
     Snapshot,
     TableRange,
@@ -179,14 +180,20 @@ def test_a_range_that_hides_its_keys() -> None:
 def test_older_ranges_that_lie_side_by_side_are_folded() -> None:
     """Breaks when numbers are ordered as texts, when a gap is folded over, or when each run writes the folded record anew."""
     many = settled(*range(0, 1001, 10))
+    splits = KeySplits("public.t", hides_keys=False)
+
+    def folds(ranges: Iterable[KeyRange]) -> list[Fold]:
+        return splits.merges((split.id, split.bounds) for split in ranges)
+
     assert folds(many[:99]) == [] and folds([]) == []
     (fold,) = folds(reversed(many))
     assert fold.splits == tuple(split.id for split in many[:50])
     assert fold.bounds == {"to": "500", "rows": 350, "settled": True}
     whole = split_of("public.t", fold.splits[0], fold.bounds)
     assert (whole.after, whole.upto, folds([whole, *many[50:]])) == (None, ("500",), [])
-    (gap,) = folds([*many[:20], *many[21:], *settled(1000, 1010)])
-    assert gap.splits == tuple(split.id for split in many[:20])
+    before, after = folds([*many[:20], *many[21:], *settled(1000, 1010)])
+    assert before.splits == tuple(split.id for split in many[:20])
+    assert after.splits == tuple(split.id for split in many[21:51])
     assert folds([replace(split, settled=False) for split in many]) == [], "a complete table gets no more ranges"
 
 

@@ -20,6 +20,7 @@ from eosingest.kafka.ports import (
     OpenTransaction,
     TopicDescription,
 )
+from eosingest.protocol import data_loss
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.source import Json, PositionKind, Reached, SplitId
@@ -142,11 +143,11 @@ def test_a_range_knows_its_partition_and_how_many_there_are_now(source_on: Calla
     cluster = Cluster([(0, 10, 10), (5, 8, 9)])
     source = source_on(cluster)
     found = source.list()
-    homes = [source.splits(item, 0)[0].home for item in found.items]
+    homes = [source.splits.cut(item, 0)[0].home for item in found.items]
     assert homes == [(0, 2), (1, 2)]
     cluster.partitions.append((0, 9, 9))
     again = source.list(found.scope)
-    assert [source.splits(item, 0)[0].home for item in again.items] == [(0, 3), (1, 3)]
+    assert [source.splits.cut(item, 0)[0].home for item in again.items] == [(0, 3), (1, 3)]
 
 
 def test_from_counts_only_where_nothing_was_read(source_on: Callable[..., TopicSource]) -> None:
@@ -204,7 +205,7 @@ def test_unread_offsets_that_are_gone(source_on: Callable[..., TopicSource]) -> 
     gaps = source.gaps((item.split, None) for item in listed.items)  # type: ignore[attr-defined]
     assert [gap.text for gap in gaps] == ["t-0, offset 6"]
     with pytest.raises(ChangedError, match=r"t-0, offset 6; .* and 2 more partitions: deleted before") as raised:
-        source.refuse_gaps(gaps * 7)
+        data_loss.refuse(source, gaps * 7)
     assert (raised.value.code, raised.value.exit_code) == ("source-records-deleted", 12)
     assert "--accept-gap" in raised.value.hint
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from eosingest.protocol.source import Foresighted, Item, Json, Listing, Scope, Source, Split, SplitId, Version
+from eosingest.protocol.source import Foresighted, Item, Kept, Listing, Scope, Source, Version
 from eosingest.sources.files.listing import etags
 from eosingest.sources.files.listing.fingerprint import Fingerprint
 from eosingest.sources.files.listing.source_file import WORDING, as_file
@@ -24,12 +24,13 @@ class ListedOnly:
 
     def __init__(self, source: _Source) -> None:
         self._source = source
+        self.splits = source.splits
 
     def check(self) -> None:
         """Call the source."""
         self._source.check()
 
-    def list(self, scope: Scope | None = None, done: Iterable[tuple[SplitId, Mapping[str, Json]]] = ()) -> Listing:
+    def list(self, scope: Scope | None = None, done: Iterable[Kept] = ()) -> Listing:
         """List the files."""
         return self._source.list(scope, done)
 
@@ -47,22 +48,6 @@ class ListedOnly:
     def ahead(self, items: Iterable[tuple[Item, Sequence[Version]]]) -> AbstractContextManager[None]:
         """Announce to the source only the files that it may have to read."""
         return self._source.ahead((item, recorded) for item, recorded in items if _of_its_length(item, recorded))
-
-    def split_of(self, split: SplitId, bounds: Mapping[str, Json]) -> Split:
-        """Call the source."""
-        return self._source.split_of(split, bounds)
-
-    def item_of(self, split: SplitId) -> str:
-        """Return the name of a split's file."""
-        return self._source.item_of(split)
-
-    def covers(self, done: Iterable[tuple[SplitId, Mapping[str, Json]]], recorded: Version) -> bool:
-        """Call the source."""
-        return self._source.covers(done, recorded)
-
-    def splits(self, item: Item, split_size: int) -> tuple[Split, ...]:
-        """Cut the file as Spark does."""
-        return self._source.splits(item, split_size)
 
     def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
         """Return the names of files that have changed or are gone since they were listed."""

@@ -1,0 +1,76 @@
+"""Defines what ranges of all kinds share: an item is one split, and adjacent done ones are merged. Pure."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+from eosingest.protocol.source import Fold, Item, Json, Kept, Split, SplitId, SplitKind, Version
+
+_KEPT = 50  # the last ranges of a line, which are never merged
+_R = TypeVar("_R", bound=Split)
+
+
+class Place(NamedTuple):
+    """Where a range is: the line that it is a part of, such as a partition, and where it begins and ends there."""
+
+    line: Hashable
+    begin: int | None
+    end: int
+
+
+class RangeSplits(SplitKind, Generic[_R]):
+    """Ranges as splits (`protocol.source.SplitKind`). Each is listed as an item with the attribute `split`."""
+
+    @abstractmethod
+    def split(self, split: SplitId, bounds: Mapping[str, Json]) -> _R:
+        """Return the range that has this identity and these bounds."""
+
+    @abstractmethod
+    def place(self, split: _R) -> Place | None:
+        """Return the place of a range; None if it may not be merged."""
+
+    def merged(self, ranges: Sequence[_R]) -> Mapping[str, Json]:
+        """Return the bounds of the range that adjacent ones make together."""
+        return ranges[-1].bounds
+
+    def cut(self, item: Item, split_size: int) -> tuple[_R, ...]:
+        """Return the range: it was cut when the source was listed."""
+        return (cast(Any, item).split,)
+
+    def covers(self, done: Iterable[Kept], version: Version) -> bool:
+        """Say whether there is a done split: a range has one."""
+        return any(True for _ in done)
+
+    def merges(self, done: Iterable[Kept]) -> list[Fold]:
+        """Return done ranges that are adjacent and can be kept as one.
+
+        The last `_KEPT` of a line stay: an audit can compare a range with the source only while the source has all of it.
+        Nothing is merged before there are twice as many: each run would write the same record again.
+        """
+        lines: dict[Hashable, list[tuple[Place, _R]]] = {}
+        for split in (self.split(*kept) for kept in done):
+            place = self.place(split)
+            if place is not None:
+                lines.setdefault(place.line, []).append((place, split))
+        found = []
+        for ranges in lines.values():
+            ranges.sort(key=lambda placed: placed[0].end)
+            for run in _adjacent(ranges[:-_KEPT] if len(ranges) >= 2 * _KEPT else []):
+                if len(run) > 1:
+                    found.append(Fold(tuple(split.id for split in run), self.merged(run)))
+        return found
+
+
+def _adjacent(ranges: Iterable[tuple[Place, _R]]) -> list[list[_R]]:
+    """Return ranges, which are in order, in groups of adjacent ones."""
+    groups: list[list[_R]] = []
+    end = None
+    for place, split in ranges:
+        if groups and place.begin == end:
+            groups[-1].append(split)
+        else:
+            groups.append([split])
+        end = place.end
+    return groups
