@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from eosingest.errors import ChangedError, listed
+from eosingest.errors import ChangedError, FatalError, listed
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import (
     Foresighted,
@@ -206,7 +207,7 @@ def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_siz
                 records = []
             items.append(_plan_item(source, item, records, split_size))
     present = {item.name for item in listing.items} | {name for out in listing.left_out for name in out.names}
-    return Plan(
+    plan = Plan(
         split_size=split_size,
         items=tuple(items),
         wording=source.wording,
@@ -224,6 +225,29 @@ def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_siz
         left_out=listing.left_out,
         committed_records=sum(record.records for record in offsets.values()),
     )
+    _refuse_unassigned(source.splits, plan, recorded)
+    return plan
+
+
+def _refuse_unassigned(splits: SplitKind, plan: Plan, recorded: Iterable[str]) -> None:
+    """Raise FatalError unless each `recorded` item has one fate: planned, changed, vanished, sent and gone, or left out.
+
+    Its splits would be sent twice, or count as sent. So would rows that no split of a half-sent item covers.
+    """
+    changed = set(plan.changed)
+    others = (*(entry.item.name for entry in plan.items), *(name for out in plan.left_out for name in out.names))
+    fates = Counter((*plan.changed, *plan.vanished, *plan.passed, *(name for name in others if name not in changed)))
+    wrong = [name for name in recorded if name not in fates] + [name for name, count in fates.items() if count > 1]
+    for entry in plan.items:
+        cut = ((each.id, each.split.bounds) for each in (*entry.pending, *entry.skipped))
+        if entry.half_done and not splits.covers(cut, entry.pending[0].version):
+            wrong.append(entry.item.name)
+    if wrong:
+        raise FatalError(
+            f"{listed(wrong, _NAMED_AT_MOST)}: recorded splits are not planned once each",
+            code="plan-inconsistent",
+            hint="this is a bug in eosingest, please report it; nothing was sent by this run",
+        )
 
 
 def _ahead(source: Source, items: Iterable[tuple[Item, Sequence[Version]]]) -> AbstractContextManager[None]:

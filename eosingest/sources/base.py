@@ -64,7 +64,7 @@ class RangeSplits(SplitKind, Generic[_R]):
 
 
 def _adjacent(ranges: Iterable[tuple[Place, _R]]) -> list[list[_R]]:
-    """Return ranges, which are in order, in groups of adjacent ones."""
+    """Return ranges, which are sorted, in groups of adjacent ones."""
     groups: list[list[_R]] = []
     end = None
     for place, split in ranges:

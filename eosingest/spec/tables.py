@@ -112,7 +112,7 @@ class SourceTable(Table):
 
     @property
     def root_as_written(self) -> str:
-        """The root of the names of items, for the control record: "." where items have an identity of their own."""
+        """The root of the names of items, for the control record: "." where names need none."""
         return "."
 
     @property

@@ -7,15 +7,26 @@ from contextlib import contextmanager
 
 import pytest
 
-from eosingest.errors import ChangedError
+from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, half_done_items, make_plan
-from eosingest.protocol.source import Version
+from eosingest.protocol.source import Item, Version
+from eosingest.sources.files.cuts import FileSplit
 from eosingest.sources.files.listing.dry_listing import ListedOnly
 from eosingest.sources.files.listing.fingerprint import Fingerprint
 from eosingest.sources.files.listing.source_file import WORDING, SourceFile, left_out
-from tests.support.builders import Place, by_split, fingerprint, moved, offset_record, passed_over, place, places
-from tests.support.made_up_files import MadeUpFiles
+from tests.support.builders import (
+    Place,
+    by_split,
+    fingerprint,
+    listing,
+    moved,
+    offset_record,
+    passed_over,
+    place,
+    places,
+)
+from tests.support.made_up_files import EvenSplits, MadeUpFiles
 
 SIZE = 100
 
@@ -222,6 +233,30 @@ def test_a_file_that_is_too_young_has_not_vanished(source: MadeUpFiles) -> None:
     plan = plan_of(source, committed("half", 0, 100, was))
     assert (plan.vanished, passed_over(plan, "too young"), plan.pending, plan.items) == ((), ("half",), (), ())
     plan.refuse_changes("error")
+
+
+@pytest.mark.parametrize("how", ["twice", "and left out", "cut short"])
+def test_a_kind_that_gives_recorded_splits_no_fate_or_two_is_refused(
+    source: MadeUpFiles, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Breaks when splits of an item are planned twice, or rows of a half-sent one are in no split."""
+    now = source.put("a", 250)
+    records = by_split([committed("a", 0, 100, now), committed("a", 100, 100, now, done=False)])
+    (a,) = source.list().items
+    listed = listing(a, a) if how == "twice" else listing(a, too_young=["a"] if how == "and left out" else [])
+    assert make_plan(source, records, SIZE, source.list()).half_done
+    if how == "cut short":
+        monkeypatch.setattr(source, "splits", CutShort())
+    with pytest.raises(FatalError, match=r"^a: recorded splits are not planned once each") as raised:
+        make_plan(source, records, SIZE, listed)
+    assert raised.value.code == "plan-inconsistent"
+
+
+class CutShort(EvenSplits):
+    """Splits without the last one."""
+
+    def cut(self, item: Item, split_size: int) -> tuple[FileSplit, ...]:
+        return super().cut(item, split_size)[:-1]
 
 
 def test_empty_files_have_nothing_to_send(source: MadeUpFiles) -> None:
