@@ -18,6 +18,11 @@ from eosingest.errors import FatalError, SpecError
 
 DEFAULT_NAME = "eosingest.toml"
 SCHEMA_NAME = "eosingest.schema.json"
+_NOT_WHOLE = (
+    "only the beginning of the file was read: a later row that does not fit the types ends the run, and DOUBLE rounds a later"
+    " number of more digits; see preview"
+)
+_LATE_FIELDS = "; a later row with another field ends a run before it sends anything (source.unknown_fields)"
 
 
 def init(
@@ -117,9 +122,7 @@ def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
     is_local = isinstance(data, Path)
     notes = [*found.notes, *notes_on(data, found)]
     if not found.whole:
-        notes.append(
-            "only the beginning of the file was read: a later row that does not fit the types ends the run; see preview"
-        )
+        notes.append(_NOT_WHOLE + _LATE_FIELDS * (found.format in ("json", "xml") and found.schema is not None))
     name = job_name(data.name.split(".")[0])
     text = spec_for(
         data=str(data),

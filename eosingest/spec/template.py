@@ -98,6 +98,8 @@ def spec_for(
     if schema is not None:
         own = format_ in ("parquet", "orc")  # the files have their schema
         lines.append(f"{'# the schema of the files: ' if own else 'schema = '}{_escaped(schema)}")
+        if format_ in ("json", "xml"):
+            lines.append('unknown_fields = "error"            # fields that the schema does not name: error | ignore')
     lines += ["", "[record]"]
     lines.append(
         f"key = {toml_string(key)}"

@@ -21,6 +21,7 @@ from eosingest.spec.units import DURATION_PATTERN, SIZE_PATTERN, parse_duration,
 IfRunning = Literal["fence", "fail", "skip"]
 Boundary = Literal["limits", "job"]
 OnChange = Literal["error", "reingest"]
+UnknownFields = Literal["error", "ignore"]
 Partitioner = Literal["random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a", "fnv1a_random"]
 
 # The row as JSON, with times to the microsecond.

@@ -16,13 +16,14 @@ from pydantic import Field, PrivateAttr, WithJsonSchema
 from eosingest.sources import registry
 from eosingest.sources.files import stores
 from eosingest.sources.files.formats import FORMATS, NAMES, options
+from eosingest.sources.files.formats.entry import FileFormat
 from eosingest.sources.files.storage.schemes import are_in_store, is_relative
 from eosingest.spec.columns import Columns, columns_of
 from eosingest.spec.ddl import normalise_ddl
 from eosingest.spec.document import Problem
 from eosingest.spec.references import leading_reference
 from eosingest.spec.tables import Beside, SourceTable, Table, shown
-from eosingest.spec.values import Duration, Flat, Paths, Text, one_of_words
+from eosingest.spec.values import Duration, Flat, Paths, Text, UnknownFields, one_of, one_of_words
 
 _NO_HEADER = "csv-header"
 
@@ -76,6 +77,11 @@ class FileTable(SourceTable):
         alias="schema",
         description="The columns as Spark DDL: id BIGINT, user STRING. Without it Spark looks through the data first.",
     )
+    unknown_fields: Annotated[UnknownFields, one_of(UnknownFields)] = Field(
+        default="ignore",
+        description="A field of JSON or XML that schema does not name: error ends the run before it sends anything, ignore"
+        " leaves the field out of the rows.",
+    )
     options: Flat = Field(default_factory=dict, description="Options of Spark's reader for the format.")
     min_age: Duration = Field(
         default=0.0,
@@ -117,6 +123,8 @@ class FileTable(SourceTable):
             for key, text in options.refused_options(entry.name, given, has_schema=has_schema):
                 yield Problem(("source", "options", key), text)
             source["options"] = options.canonical_options(entry.name, given)
+        if source.get("unknown_fields") == "error":
+            yield from _unseen(entry, given if isinstance(given, dict) else {})
         if "header" in entry.options and not _says_header(given if isinstance(given, dict) else {}):
             yield Problem(
                 ("source", "options"),
@@ -244,6 +252,16 @@ class FileTable(SourceTable):
 def _paths(source: Mapping[str, Any]) -> list[Any]:
     paths = source.get("path")
     return [paths] if isinstance(paths, str) else paths if isinstance(paths, list) else []
+
+
+def _unseen(entry: FileFormat, given: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield why unknown fields would not be found."""
+    if not entry.drops_unknown:
+        yield Problem(("source", "unknown_fields"), f"has no effect with {entry.name}: it is for json and xml")
+    for name, value in given.items():
+        if name.lower() in entry.lenient and value.lower() == "true":
+            text = f'"error" is for JSON by RFC 8259; leave options.{name} out, or write "ignore"'
+            yield Problem(("source", "unknown_fields"), text)
 
 
 def _says_header(given: Mapping[str, str]) -> bool:

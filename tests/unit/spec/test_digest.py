@@ -43,6 +43,7 @@ def test_a_default_written_out_changes_nothing(tmp_path: Path) -> None:
         {"source.recursive": "false"},
         {"source.split_size": '"1MiB"'},
         {"source.min_age": '"1h"'},
+        {"source.unknown_fields": '"ignore"'},
         {"sink.topic": '"u"'},
         {"sink.properties.linger.ms": "5"},
         {"sink.partitioner": '"murmur2_random"'},
@@ -57,6 +58,13 @@ def test_a_default_written_out_changes_nothing(tmp_path: Path) -> None:
 )
 def test_what_shapes_no_bytes_changes_nothing(tmp_path: Path, changes: dict[str, str]) -> None:
     assert _parts(tmp_path, changes) == _parts(tmp_path, {})
+
+
+def test_unknown_fields_are_no_part_of_it(tmp_path: Path) -> None:
+    """Breaks when a job that a late field stopped could not continue with "ignore" without `--accept-change`."""
+    json_lines = {"source.format": '"json"', "source.options": "{}", "source.schema": '"a BIGINT"'}
+    refusing = {**json_lines, "source.unknown_fields": '"error"'}
+    assert _parts(tmp_path, refusing) == _parts(tmp_path, json_lines)
 
 
 def test_a_header_of_false_is_what_it_was_without_a_word(tmp_path: Path) -> None:

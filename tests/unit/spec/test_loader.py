@@ -524,3 +524,28 @@ def test_xml_needs_a_schema_that_it_can_be_read_by(problems: Callable[..., list[
     assert any("source.schema: is missing" in said for said in problems(xml))
     assert any("type BINARY, as which no XML is read" in said for said in problems(xml, 'source.schema="a BINARY"'))
     assert any("@a is an attribute" in said for said in problems(xml, 'source.schema="`@a` ARRAY<INT>"'))
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ('format = "json"\nunknown_fields = "error"', None),
+        ('format = "json"\nunknown_fields = "ignore"\noptions = { allowComments = true }', None),
+        ('format = "json"\nunknown_fields = "error"\noptions = { allowComments = false }', None),
+        (
+            'format = "json"\nunknown_fields = "error"\noptions = { AllowComments = true }',
+            "leave options.AllowComments out",
+        ),
+        ('format = "csv"\nunknown_fields = "error"\noptions = { header = true }', "has no effect with csv"),
+        ('format = "parquet"\nunknown_fields = "error"', "has no effect with parquet"),
+        ('format = "json"\nunknown_fields = "errors"', 'did you mean "error"?'),
+    ],
+)
+def test_unknown_fields(loads: Loads, problems: Callable[..., list[str]], source: str, words: str | None) -> None:
+    """Breaks when "error" is taken where fields are dropped that no check sees."""
+    text = MINIMAL.replace('format = "json"', source)
+    if words is None:
+        assert loads(text).source.unknown_fields in source
+    else:
+        (problem,) = problems(text)
+        assert words in problem

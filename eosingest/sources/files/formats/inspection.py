@@ -22,6 +22,7 @@ from eosingest.sources.files.bytes import codecs, file_parts, magic, zstd_frames
 from eosingest.sources.files.bytes.file_parts import WHOLE, FilePart
 from eosingest.sources.files.formats import FORMATS, avro_container
 from eosingest.sources.files.formats.text_checks import BadTextError, can_be_parted, check_text, needs_text_check
+from eosingest.sources.files.formats.unknown_fields import KnownFields
 from eosingest.sources.files.formats.whole import LONGEST, is_one_value, is_whole
 from eosingest.sources.files.listing.errors import before_sending, opened_as_listed
 from eosingest.sources.files.listing.file_tree import unreadable
@@ -109,11 +110,12 @@ def inspect(
     split_size: int | None = None,
     part: FilePart = WHOLE,
     check: Check | None = None,
+    fields: KnownFields | None = None,
 ) -> Finding | None:
     """Read a file, or a part of it, once, through all the checks it needs; return the first problem, or None.
 
     `split_size`, in bytes, is the size by which the file will be cut; None: it is not cut. `check` replaces the checks of the
-    format's text.
+    format's text. `fields`: see `json_scan.JsonScan`.
 
     Raises ChangedError if the file is not the one that was listed, FatalError if it may not be read.
     """
@@ -126,9 +128,9 @@ def inspect(
                 check(pieces)
             elif needs_text_check(format, options):
                 first_split, from_start = split_size if _is_cut(file, split_size) else None, part.start == 0
-                begun = check_text(pieces, format, options, first_split, from_start=from_start)
+                begun = check_text(pieces, format, options, first_split, from_start=from_start, fields=fields)
                 if not begun and part != WHOLE:  # the content begins in a later part, which cannot know that
-                    return inspect(file, format, options, split_size)
+                    return inspect(file, format, options, split_size, fields=fields)
             length = sum(map(len, pieces))
             if is_one_value(format, options) and length > LONGEST:
                 return _too_long(file)

@@ -57,6 +57,8 @@ JSON = FileFormat(
     },
     is_text=True,
     has_corrupt_rows=True,
+    drops_unknown=True,
+    lenient=frozenset(map(str.lower, _LENIENT)),
     is_whole=is_multi_line,
     refused=_refused,
     reader_options=_reader_options,

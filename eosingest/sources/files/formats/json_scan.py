@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eosingest.sources.files.bytes.text_blocks import BadTextError, Block, layout, refuse_zero_bytes
+from eosingest.sources.files.formats.unknown_fields import JsonFields, KnownFields
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PAIRS = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?!u[dD][89a-fA-F]).)", re.DOTALL)
@@ -41,12 +42,18 @@ _MULTI_LINE = f"set source.options.multiLine = true, or {_BY_JQ}"
 class JsonScan:
     """The checks of one file."""
 
-    def __init__(self, options: Mapping[str, str], *, from_start: bool = True) -> None:
-        """Take the options given to Spark's reader. Not `from_start`: the blocks are those of a later part of the file."""
+    def __init__(
+        self, options: Mapping[str, str], *, from_start: bool = True, fields: KnownFields | None = None
+    ) -> None:
+        """Take the options given to Spark's reader. Not `from_start`: the blocks are those of a later part of the file.
+
+        `fields`: the schema whose fields are the only ones (unknown_fields.py); None if there may be others.
+        """
         lower = {name.lower(): value.lower() for name, value in options.items()}
         self._layout = layout("json", options)
         self._comments = lower.get("allowcomments") == "true"
         self._begun = not from_start
+        self._fields = JsonFields(fields) if fields is not None else None
 
     def check(self, blocks: Iterable[Block]) -> bool:
         """Check the file; return whether it has a line of content.
@@ -60,6 +67,10 @@ class JsonScan:
             if "\\" in block.text and _SURROGATE.search(block.text):  # the plain search is many times as fast
                 self._surrogates(block)
             self._ends(block)
+            if self._fields is not None:
+                self._fields.in_lines(block.text, self._layout.lines(block.text), block.line)
+        if self._fields is not None:
+            self._fields.refuse()
         return self._begun
 
     def _first_line(self, block: Block) -> None:

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping
 from eosingest.sources.files.bytes.text_blocks import BadTextError, ambiguous_separator, blocks, layout
 from eosingest.sources.files.formats.csv_scan import CsvScan
 from eosingest.sources.files.formats.json_scan import JsonScan
+from eosingest.sources.files.formats.unknown_fields import KnownFields
 from eosingest.sources.files.formats.whole import is_one_value, is_whole
 from eosingest.sources.files.formats.whole_csv import check_csv
 from eosingest.sources.files.formats.whole_json import check_json
 
 __all__ = ["BadTextError", "can_be_parted", "check_text", "needs_text_check"]
-
-_OF_WHOLE_FILES = {"json": check_json, "csv": check_csv}
 
 
 def needs_text_check(format: str, options: Mapping[str, str]) -> bool:
@@ -37,15 +36,19 @@ def check_text(
     first_split: int | None,
     *,
     from_start: bool = True,
+    fields: KnownFields | None = None,
 ) -> bool:
     """Check a file's pieces. Raises BadTextError for the first text that Spark would misread.
 
     `first_split` is the length in bytes of the first of several splits, None if the file has only one. Not `from_start`: the
     pieces are a later part of the file, and lines are counted from there. Returns whether the first line of content, or the
-    header, was in the pieces.
+    header, was in the pieces. `fields`: see `JsonScan`.
     """
-    if format in _OF_WHOLE_FILES and is_whole(format, options):
-        _OF_WHOLE_FILES[format](pieces, options)
+    if format == "json" and is_whole(format, options):
+        check_json(pieces, options, fields)
+        return True
+    if format == "csv" and is_whole(format, options):
+        check_csv(pieces, options)
         return True
     found = layout(format, options)
     if first_split is not None and ambiguous_separator(found.end):
@@ -57,5 +60,6 @@ def check_text(
     if format == "csv":
         return CsvScan(options, first_split, from_start=from_start).check(blocks(pieces, found, from_start=from_start))
     if format == "json":
-        return JsonScan(options, from_start=from_start).check(blocks(pieces, found, from_start=from_start))
+        scan = JsonScan(options, from_start=from_start, fields=fields)
+        return scan.check(blocks(pieces, found, from_start=from_start))
     return True

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from eosingest.sources.files.bytes.text_blocks import BadTextError, encoding_of
 from eosingest.sources.files.formats.json_scan import half_pair
+from eosingest.sources.files.formats.unknown_fields import JsonFields, KnownFields
 from eosingest.sources.files.formats.whole_text import LONGEST_RECORD, decoded
 
 _WHITE = re.compile(r"[ \t\r\n]*")
@@ -22,11 +23,15 @@ _CUT = "Unterminated"  # Python's message for a string without an end
 _MULTI_LINE = "leave source.options.multiLine out if the file has one record a line"
 
 
-def check_json(pieces: Iterable[bytes], options: Mapping[str, str]) -> None:
-    """Check a document. Raises BadTextError for the first text that Spark would misread, or not read at all."""
+def check_json(pieces: Iterable[bytes], options: Mapping[str, str], fields: KnownFields | None = None) -> None:
+    """Check a document. Raises BadTextError for the first text that Spark would misread, or not read at all.
+
+    `fields`: see `JsonScan`.
+    """
     lower = {name.lower(): value.lower() for name, value in options.items()}
     numbers = lower.get("allownonnumericnumbers") != "false"
-    reader = _Reader(decoded(pieces, encoding_of(options)), allow_nan=numbers)
+    compared = JsonFields(fields) if fields is not None else None
+    reader = _Reader(decoded(pieces, encoding_of(options)), compared, allow_nan=numbers)
     begin = reader.next_character()
     if begin == "":
         raise reader.bad("there is no JSON document in it")
@@ -39,6 +44,8 @@ def check_json(pieces: Iterable[bytes], options: Mapping[str, str]) -> None:
         raise reader.bad("the document is neither an object nor an array of objects")
     if reader.next_character():
         raise reader.bad("text after the document, which Spark drops", hint=_MULTI_LINE)
+    if compared is not None:
+        compared.refuse()
 
 
 def _elements(reader: _Reader) -> None:
@@ -62,8 +69,9 @@ def _elements(reader: _Reader) -> None:
 class _Reader:
     """Reads a text forwards, and keeps no more of it than the current record."""
 
-    def __init__(self, pieces: Iterator[str], *, allow_nan: bool) -> None:
+    def __init__(self, pieces: Iterator[str], fields: JsonFields | None, *, allow_nan: bool) -> None:
         self._pieces = pieces
+        self._fields = fields
         self._text = ""
         self._at = 0
         self._line = 1
@@ -88,7 +96,7 @@ class _Reader:
         """Skip an object. Raises BadTextError if there is no valid one."""
         while True:
             try:
-                _, end = self._decoder.raw_decode(self._text, self._at)
+                found, end = self._decoder.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
                 cut = error.msg.startswith(_CUT) or error.pos > len(self._text) - _LONGEST_WORD
                 if cut and len(self._text) - self._at > LONGEST_RECORD:
@@ -111,6 +119,8 @@ class _Reader:
                 f"half a surrogate pair, which is no character, in {what}: {half}…",
                 hint="correct the text, or move the file away",
             )
+        if self._fields is not None:
+            self._fields.in_record(found, self._line + self._text.count("\n", 0, self._at))
         self._at = end
 
     def bad(self, message: str, *, at: int | None = None, hint: str = "") -> BadTextError:

@@ -42,6 +42,7 @@ XML = FileFormat(
     is_whole=lambda options: True,
     is_read_in_python=True,
     needs_schema=True,
+    drops_unknown=True,
     schema_problems=_schema_problems,
     refused=_refused,
 )

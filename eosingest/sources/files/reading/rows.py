@@ -40,11 +40,15 @@ _SPLIT_BY_BLOCK = "xxhash64(input_file_name(), input_file_block_start())"
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSettings(RecordSettings):
-    """The settings of the spec with which files are read and records made; `schema` is DDL, or None to infer it."""
+    """The settings of the spec with which files are read and records made; `schema` is DDL, or None to infer it.
+
+    `refuses_unknown`: a field that the schema does not name ends the run before anything is sent.
+    """
 
     format: str
     options: dict[str, str]
     schema: str | None
+    refuses_unknown: bool = False
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,13 @@ class FileScan:
 
 def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Scan:
     """Make the scan of a spec's `[source]`."""
-    read = ReadSettings(format=table.format, options=table.reader_options(), schema=table.ddl, **vars(records))
+    read = ReadSettings(
+        format=table.format,
+        options=table.reader_options(),
+        schema=table.ddl,
+        refuses_unknown=table.unknown_fields == "error",
+        **vars(records),
+    )
     # Readers in Python import Arrow and Kafka's client, which takes a third of a second; Spark's own readers need neither.
     if FORMATS[table.format].is_read_in_python:
         from eosingest.sources.files.reading.xml_scan import XmlScan

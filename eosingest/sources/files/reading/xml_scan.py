@@ -37,7 +37,8 @@ class XmlScan(FilesInPython):
         for file in pending_files(plan):
             for folder in reader.folders:
                 folder_value(file, folder)
-        inspect_pending(context, self.read, plan, as_lines=False, slots=slots, check=XmlCheck(reader.settings))
+        check = XmlCheck(reader.settings, self.read.refuses_unknown)
+        inspect_pending(context, self.read, plan, as_lines=False, slots=slots, check=check)
 
     def frame(
         self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False

@@ -14,6 +14,7 @@ from typing import Any
 from xml.parsers import expat
 
 from eosingest.sources.files.bytes.text_blocks import BadTextError
+from eosingest.sources.files.formats.unknown_fields import UnknownFields
 from eosingest.sources.files.formats.xml.columns import Child, Scalar, Struct, XmlSettings, columns_of
 from eosingest.sources.files.formats.xml.text import document_text
 from eosingest.sources.files.formats.xml.values import WHITE, BadValueError
@@ -24,6 +25,7 @@ _DEEPEST = 10_000  # nested elements, whose names the parser keeps
 _BATCH_ROWS = 2000
 _BATCH_CHARACTERS = 1 << 20
 _BUFFERED = 1 << 16  # bytes of text per callback
+_OF_XML_ITSELF = ("xmlns", "xsi:")  # attributes that are no data
 _NIL_NAMESPACE = "http://www.w3.org/2001/XMLSchema-instance"
 _SHOWN = 60
 _ENDS_EARLY = expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS]
@@ -32,10 +34,15 @@ _RESOLVED = "for a file that you trust: xmllint --noent --dtdattr --dropdtd FILE
 Row = list[Any]
 
 
-def read_rows(pieces: Iterable[bytes], settings: XmlSettings) -> Iterator[list[Row]]:
-    """Yield the rows of a document in batches, up to its end; each row has its columns in the schema's order."""
+def read_rows(
+    pieces: Iterable[bytes], settings: XmlSettings, unknown: UnknownFields | None = None
+) -> Iterator[list[Row]]:
+    """Yield the rows of a document in batches, up to its end; each row has its columns in the schema's order.
+
+    `unknown` gets the elements and attributes of rows that the schema does not name.
+    """
     text = document_text(pieces, settings.encoding)
-    handler = _Handler(settings, text.declared)
+    handler = _Handler(settings, text.declared, unknown)
     for piece in text.pieces:
         handler.feed(piece)
         yield from handler.batches()
@@ -45,14 +52,21 @@ def read_rows(pieces: Iterable[bytes], settings: XmlSettings) -> Iterator[list[R
 
 @dataclass(frozen=True)
 class XmlCheck:
-    """Parses a document for the inspection (inspection.py) as the tasks will, and drops the rows. Pickled and sent to tasks."""
+    """Parses a document for the inspection (inspection.py) as the tasks will, and drops the rows. Pickled and sent to tasks.
+
+    `refuses_unknown`: see `rows.ReadSettings`.
+    """
 
     settings: XmlSettings
+    refuses_unknown: bool = False
 
     def __call__(self, pieces: Iterable[bytes]) -> None:
         """Raise BadTextError for the first error in the document."""
-        for _ in read_rows(pieces, self.settings):
+        unknown = UnknownFields() if self.refuses_unknown else None
+        for _ in read_rows(pieces, self.settings, unknown):
             pass
+        if unknown is not None:
+            unknown.refuse()
 
 
 class _Open:
@@ -74,8 +88,9 @@ class _Open:
 class _Handler:
     """The callbacks of expat, which build the rows."""
 
-    def __init__(self, settings: XmlSettings, declared: str | None) -> None:
+    def __init__(self, settings: XmlSettings, declared: str | None, unknown: UnknownFields | None) -> None:
         self._settings = settings
+        self._unknown = unknown
         self._declared = declared
         self._columns = columns_of(settings)
         self._stack: list[_Open] = []
@@ -172,6 +187,7 @@ class _Handler:
         if child is None:
             if name == settings.row_tag:
                 raise self._nested(name)
+            self._see_unknown(outer.node, name)
             self._unread = 1
             return
         if child.refused:
@@ -185,14 +201,21 @@ class _Handler:
         self._stack.append(opened)
         if child is not None and not child.repeated:
             self._stack[-2].values[child.index] = None  # the element is present
-        if attributes and isinstance(node, Struct):
+        if attributes and (isinstance(node, Struct) or self._unknown is not None):
+            of_node = node.attributes if isinstance(node, Struct) else {}
             for at in range(0, len(attributes), 2):
-                found = node.attributes.get(attributes[at])
-                if attributes[at] in node.refused_attributes:
+                found = of_node.get(attributes[at])
+                if isinstance(node, Struct) and attributes[at] in node.refused_attributes:
                     raise self._bad(f"row {self._number:,}: there is {node.refused_attributes[attributes[at]]}")
-                if found is not None:
+                if found is None and not attributes[at].startswith(_OF_XML_ITSELF):
+                    self._see_unknown(node, f"{self._settings.attribute_prefix}{attributes[at]}")
+                elif found is not None:
                     self._count(attributes[at + 1])
                     opened.values[found[0]] = self._value(found[1], attributes[at + 1])
+
+    def _see_unknown(self, node: Scalar | Struct, name: str) -> None:
+        if self._unknown is not None:
+            self._unknown.add(f"{node.path}.{name}" if node.path else name, self._parser.CurrentLineNumber)
 
     def _text(self, data: str) -> None:
         if self._unread or not self._stack:
