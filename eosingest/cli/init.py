@@ -15,6 +15,7 @@ from eosingest.cli.options import Output, Quiet, Verbose
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
 from eosingest.errors import FatalError, SpecError
+from eosingest.sniff.result import Found
 
 DEFAULT_NAME = "eosingest.toml"
 SCHEMA_NAME = "eosingest.schema.json"
@@ -121,8 +122,9 @@ def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
     found = sniff(data)
     is_local = isinstance(data, Path)
     notes = [*found.notes, *notes_on(data, found)]
+    unknown = _unknown_fields(found)
     if not found.whole:
-        notes.append(_NOT_WHOLE + _LATE_FIELDS * (found.format in ("json", "xml") and found.schema is not None))
+        notes.append(_NOT_WHOLE + (_LATE_FIELDS if unknown == "error" else ""))
     name = job_name(data.name.split(".")[0])
     text = spec_for(
         data=str(data),
@@ -133,9 +135,17 @@ def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
         schema=found.schema,
         key=found.key,
         conf=found.conf,
+        unknown_fields=unknown,
         notes=notes,
     )
     return text, tuple(notes)
+
+
+def _unknown_fields(found: Found) -> str | None:
+    """Return the value of the key, None for a format or a spec that cannot have it."""
+    if found.format not in ("json", "xml") or found.schema is None:
+        return None
+    return "ignore" if found.drops_fields else "error"
 
 
 def _path_from(data: Path, folder: Path) -> str:

@@ -6,16 +6,26 @@ import itertools
 import json
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from eosingest.errors import FatalError
+from eosingest.errors import FatalError, listed
 from eosingest.sniff.input import Opened
 from eosingest.sniff.result import Column, Found, is_kept_by_double, quoted, same_but_for_case
 
 _NULL, _LONG = "null", "BIGINT of more digits than DOUBLE is sure to keep"
-_DIGITS = re.compile(r"[0-9]")
+# What becomes STRING, which keeps any JSON as it is written, and the note that says so.
+_DIGITS, _MIXED, _DEEP = "number beyond BIGINT and DOUBLE", "several types", "nested deep"
+_AS_TEXTS = {
+    _DIGITS: "numbers that neither BIGINT nor DOUBLE is sure to keep become texts, as they are written: {}; where that does not"
+    " matter, write DOUBLE, or a DECIMAL of enough digits, into the schema",
+    _MIXED: "values of several types become texts, as they are written: {}",
+    _DEEP: "values that are nested too deep for a schema become texts, as they are written: {}",
+}
+_NUMBERS = {"BIGINT", "DOUBLE", _LONG, _DIGITS}
+_NAMED_AT_MOST = 5
+_CASE = {"spark.sql.caseSensitive": "true"}
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")  # or a whole pair
 _SURE_DIGITS = 15
 _JQ_VERSION = "jq 1.7 or later: earlier versions round numbers of more than 15 digits"
@@ -28,10 +38,6 @@ class _Struct(dict[str, Any]):
 
 class _Array(list[Any]):
     """A list with one element: the type of the array's elements."""
-
-
-class _NotOneTypeError(Exception):
-    """Field names that Spark, which ignores case, considers equal."""
 
 
 def look(data: Opened) -> Found:
@@ -66,16 +72,53 @@ def _found(
         for name, inner in value.items():
             present[name] = present.get(name, 0) + (inner is not None)
         merged = _merged(merged, _type_of(value))
-    try:
-        columns = tuple(Column(name, _ddl(type_), present[name] == rows) for name, type_ in merged.items())
-        if not columns or same_but_for_case([column.name for column in columns]):
-            raise _NotOneTypeError
-    except _NotOneTypeError:
-        note = (
-            "there are fields that differ by case alone, or none: no schema is written; check the columns with preview"
-        )
+    schema = _Schema()
+    columns = tuple(
+        Column(name, schema.ddl(type_, name), present[name] == rows) for name, type_ in schema.named(merged)
+    )
+    if not columns:
+        note = "there are no fields with a name: no schema is written; check the records with preview"
         return Found("json", options, notes=(*notes, note), whole=whole)
-    return Found("json", options, columns, notes=notes, whole=whole)
+    conf = _CASE if schema.by_case else {}
+    return Found("json", options, columns, conf, (*notes, *schema.notes()), whole, drops_fields=schema.nameless)
+
+
+class _Schema:
+    """Makes the DDL of types, and the notes about it."""
+
+    def __init__(self) -> None:
+        self.by_case = False  # whether names differ by case alone
+        self.nameless = False  # whether a name is empty
+        self._texts: dict[str, list[str]] = {}
+
+    def ddl(self, type_: Any, path: str) -> str:
+        if isinstance(type_, _Struct):
+            fields = [f"{quoted(name)}: {self.ddl(inner, f'{path}.{name}')}" for name, inner in self.named(type_)]
+            return f"STRUCT<{', '.join(fields)}>"
+        if isinstance(type_, _Array):
+            return f"ARRAY<{self.ddl(type_[0], path)}>"
+        if type_ in _AS_TEXTS:
+            self._texts.setdefault(type_, []).append(path)
+            return "STRING"
+        return "STRING" if type_ == _NULL else "BIGINT" if type_ == _LONG else str(type_)
+
+    def named(self, struct: _Struct) -> list[tuple[str, Any]]:
+        """Return the fields that a schema can name."""
+        self.by_case |= same_but_for_case(list(struct))
+        self.nameless |= "" in struct
+        return [(name, inner) for name, inner in struct.items() if name]
+
+    def notes(self) -> Iterator[str]:
+        for kind, text in _AS_TEXTS.items():
+            if names := self._texts.get(kind):
+                yield text.format(listed(names, _NAMED_AT_MOST))
+        if self.by_case:
+            yield "there are fields that differ by case alone, which Spark reads with the setting that is written"
+        if self.nameless:
+            yield (
+                "fields with an empty name are no columns, and are not sent: to send the lines as they are, write"
+                ' format = "text", without schema and unknown_fields'
+            )
 
 
 def _document(data: Opened, text: str) -> list[dict[str, Any]] | None:
@@ -199,7 +242,7 @@ def _type_of(value: Any, level: int = 0) -> Any:
     if isinstance(value, float):
         return "DOUBLE"  # NaN, Infinity
     if isinstance(value, list | dict) and level > _DEEPEST:
-        return "STRING"
+        return _DEEP
     if isinstance(value, list):
         merged: Any = _NULL
         for each in value:
@@ -214,16 +257,13 @@ def _number_type(text: str) -> str:
     if not set(text) & set(".eE"):
         # Check the length first: Python's int() takes no more than 4,300 digits (sys.set_int_max_str_digits).
         if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-            return "STRING"
+            return _DIGITS
         return "BIGINT" if len(text.lstrip("-")) <= _SURE_DIGITS else _LONG
-    mantissa = re.split("[eE]", text)[0]
-    digits = "".join(_DIGITS.findall(mantissa)).strip("0")
-    kept = len(digits) <= _SURE_DIGITS and is_kept_by_double(text)
-    return "DOUBLE" if kept else "STRING"  # a string keeps it as it is written
+    return "DOUBLE" if is_kept_by_double(text) else _DIGITS
 
 
 def _merged(one: Any, other: Any) -> Any:
-    """Return the type that holds both; STRING if no other does, since it holds any JSON text."""
+    """Return the type that holds both; if there is none, the reason why it is STRING, which holds any JSON text."""
     if one == other or other == _NULL:
         return one
     if one == _NULL:
@@ -232,17 +272,9 @@ def _merged(one: Any, other: Any) -> Any:
         return _Struct({name: _merged(one.get(name, _NULL), other.get(name, _NULL)) for name in [*one, *other]})
     if isinstance(one, _Array) and isinstance(other, _Array):
         return _Array([_merged(one[0], other[0])])
-    numbers = {str(one), str(other)}
-    return "DOUBLE" if numbers == {"BIGINT", "DOUBLE"} else _LONG if numbers == {"BIGINT", _LONG} else "STRING"
-
-
-def _ddl(type_: Any) -> str:
-    if isinstance(type_, _Struct):
-        if not type_:
-            return "STRING"
-        if same_but_for_case(list(type_)):
-            raise _NotOneTypeError
-        return f"STRUCT<{', '.join(f'{quoted(name)}: {_ddl(inner)}' for name, inner in type_.items())}>"
-    if isinstance(type_, _Array):
-        return f"ARRAY<{_ddl(type_[0])}>"
-    return "STRING" if type_ == _NULL else "BIGINT" if type_ == _LONG else str(type_)
+    if _DEEP in (one, other):
+        return _DEEP
+    both = {str(one), str(other)}
+    if not both <= _NUMBERS:
+        return _MIXED
+    return "DOUBLE" if both == {"BIGINT", "DOUBLE"} else _LONG if both == {"BIGINT", _LONG} else _DIGITS

@@ -26,6 +26,7 @@ class Found:
     """The result of detection. `columns` None: Spark has to infer them, or the format has none.
 
     `conf` are Spark settings without which the file cannot be read. `whole`: the whole file was read, not only its beginning.
+    `drops_fields`: there are fields that no column can have.
     """
 
     format: str
@@ -34,6 +35,7 @@ class Found:
     conf: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     whole: bool = True
+    drops_fields: bool = False
 
     @property
     def schema(self) -> str | None:

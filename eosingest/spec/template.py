@@ -84,6 +84,7 @@ def spec_for(
     schema: str | None,
     key: str | None,
     conf: Mapping[str, str],
+    unknown_fields: str | None,
     notes: Sequence[str],
 ) -> str:
     """Return the text of a spec for a data file, from the result of `sniff`. `data` is the file's name, `key` an expression."""
@@ -98,8 +99,10 @@ def spec_for(
     if schema is not None:
         own = format_ in ("parquet", "orc")  # the files have their schema
         lines.append(f"{'# the schema of the files: ' if own else 'schema = '}{_escaped(schema)}")
-        if format_ in ("json", "xml"):
-            lines.append('unknown_fields = "error"            # fields that the schema does not name: error | ignore')
+    if unknown_fields is not None:
+        lines.append(
+            f"unknown_fields = {toml_string(unknown_fields):<19} # fields that the schema does not name: error | ignore"
+        )
     lines += ["", "[record]"]
     lines.append(
         f"key = {toml_string(key)}"

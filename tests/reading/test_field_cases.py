@@ -6,8 +6,12 @@ sent as another kind of value than the file has, such as a number as a text, mus
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +115,130 @@ def test_a_field_after_the_part_that_init_read(
     wrote.spec.write_text(wrote.text.replace('unknown_fields = "error"', 'unknown_fields = "ignore"'))
     sent = values(wrote.spec, lab)
     assert len(sent) == 41 and len(set(sent)) == 1
+
+
+# ---- the values ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file, how Python's csv reads it if it is CSV, and columns whose names `init` chooses."""
+
+    name: str
+    content: bytes
+    dialect: Mapping[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    encoding: str = "utf-8-sig"
+    notes: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.content.decode(self.encoding)
+
+    def rows(self) -> Iterator[Any]:
+        """Return the rows as an independent reader has them; without null, which a record leaves out."""
+        if self.name.endswith(("json", "jsonl")):
+            for line in [self.text] if self.name.endswith("json") else self.text.splitlines():
+                row = json.loads(line, parse_float=Decimal, parse_int=Decimal)
+                yield from (without_null(each) for each in (row if isinstance(row, list) else [row]))
+        else:
+            rows = [row for row in csv.reader(io.StringIO(self.text, newline=""), strict=True, **self.dialect) if row]
+            names = self.names or rows.pop(0)
+            for row in rows:
+                yield {name: cell for name, cell in zip(names, row, strict=True) if cell}
+
+
+def without_null(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: without_null(inner) for name, inner in value.items() if inner is not None and name}
+    return [without_null(each) for each in value] if isinstance(value, list) else value
+
+
+def differences(sent: Any, wanted: Any, path: str, as_text: set[str]) -> Iterator[str]:
+    """Yield where two values differ; add columns whose values became texts, as they are written, to `as_text`."""
+    if isinstance(wanted, dict) and isinstance(sent, dict):
+        for name in {*wanted, *sent}:
+            yield from differences(sent.get(name), wanted.get(name), f"{path}.{name}".lstrip("."), as_text)
+    elif isinstance(wanted, list) and isinstance(sent, list) and len(sent) == len(wanted):
+        for one, other in zip(sent, wanted, strict=True):
+            yield from differences(one, other, path, as_text)
+    elif isinstance(sent, str) and not isinstance(wanted, str) and wanted is not None:
+        as_text.add(path)
+        read = json.loads(sent, parse_float=Decimal, parse_int=Decimal)
+        if without_null(read) != wanted:
+            yield f"{path}: {sent!r} for {wanted!r}"
+    elif isinstance(wanted, str) and not isinstance(sent, str):  # CSV: text is what it says
+        if sent is None or (wanted != str(sent).lower() if isinstance(sent, bool) else Decimal(wanted) != sent):
+            yield f"{path}: {sent!r} for {wanted!r}"
+    elif isinstance(sent, Decimal) and isinstance(wanted, Decimal):
+        is_double = Decimal(repr(float(wanted))) == wanted and float(sent) == float(
+            wanted
+        )  # Java writes 5E-324 as 4.9E-324
+        if sent != wanted and not is_double:
+            yield f"{path}: {sent!r} for {wanted!r}"
+    elif sent != wanted or isinstance(sent, bool) != isinstance(wanted, bool):
+        yield f"{path}: {sent!r} for {wanted!r}"
+
+
+def lines(*rows: str) -> bytes:
+    return "".join(f"{row}\n" for row in rows).encode()
+
+
+CASES = {
+    # W3, W9: numbers
+    "2^53+1 and a fraction": Case(
+        "a.jsonl", lines('{"id":9007199254740993,"x":1e400}', '{"id":2.5,"x":1}'), notes="id, x"
+    ),
+    "beyond BIGINT": Case(
+        "a.jsonl", lines('{"n":18446744073709551615,"m":' + "9" * 40 + ',"k":1}', '{"n":1,"m":-1,"k":-0}')
+    ),
+    "16 and 17 digits": Case("a.jsonl", lines('{"a":[13.377704000000001,-0.0,1E5]}', '{"a":[0.1000000000000000055]}')),
+    "digits that a double keeps": Case(
+        "a.jsonl", lines('{"a":[13.377704000000001,2]}', '{"a":[0.30000000000000004,1e-7]}')
+    ),
+    "extremes": Case("a.jsonl", lines('{"a":1.7976931348623157e308,"b":-9223372036854775808,"c":5e-324}')),
+    # W8: empties, and values of several types
+    "empty object": Case("a.jsonl", lines('{"i":1,"e":{}}', '{"i":2}')),
+    "empties": Case(
+        "a.jsonl", lines('{"a":[],"b":[{}],"c":{"b":{}},"d":null,"e":[null],"f":[[]]}', '{"d":null,"f":[[],[1]]}')
+    ),
+    "an empty object that is filled later": Case("a.jsonl", lines('{"e":{}}', '{"e":{"a":1}}', '{"e":null}')),
+    "several types": Case(
+        "a.jsonl", lines('{"m":1,"s":{"a":1},"b":true}', '{"m":"two","s":[1],"b":0}', '{"m":null}'), notes="m, s, b"
+    ),
+    "several types in an array": Case("a.jsonl", lines('{"m":[1,"two",{"x":null},[2]]}')),
+    "document": Case("a.json", b'[{"a":{}},\n{"a":{"b":[{}]},"n":12345678901234567890.5}]'),
+    # names
+    "names by case": Case("a.jsonl", lines('{"a":1,"A":2,"s":{"x":1,"X":"y"}}', '{"A":3}')),
+    "odd names": Case(
+        "a.jsonl",
+        lines(json.dumps({"a b": 1, "a.b": 2, "`": 3, "x,y": 4, "a:b": {"<>": 5}, "\n\t": 6, "select": 7, "ü": 8})),
+    ),
+    "names of characters that are not printed": Case(
+        "a.jsonl", lines(json.dumps({" ": 1, "\x7f": 2, "\x00": 3, "'": 4, '"': 5, "${x}": 6, "\\": 7}))
+    ),
+    "empty names": Case("a.jsonl", lines('{"":1,"b":{"":2,"c":3}}'), notes="empty name"),
+    "mark": Case("a.jsonl", b'\xef\xbb\xbf{"a":1}\r\n{"a":2}\r\n'),
+}
+
+
+def _play(case: Case, lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[list[str], Written]:  # noqa: F811
+    wrote = written(case.name, case.content, tmp_path, capsys)
+    sent = [json.loads(value or b"null", parse_float=Decimal, parse_int=Decimal) for value in values(wrote.spec, lab)]
+    wanted, as_text = list(case.rows()), set[str]()
+    assert len(sent) == len(wanted)
+    wrong = [
+        each
+        for one, other in zip(sent, wanted, strict=True)
+        for each in differences(without_null(one), other, "", as_text)
+    ]
+    wrong += [f"{name} became a text, and no note says so" for name in as_text if name not in wrote.notes]
+    return wrong, wrote
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_values(case: Case, lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    """Breaks when a spec of `init` is no spec, or has a run refuse the file, or send other values than it holds."""
+    wrong, wrote = _play(case, lab, tmp_path, capsys)
+    assert not wrong, f"{wrong}\n{wrote.text}"
+    assert case.notes in wrote.notes

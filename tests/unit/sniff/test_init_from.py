@@ -277,7 +277,7 @@ def test_json_lines() -> None:
     what = found("a.json", "".join(json.dumps(row) + "\n" for row in rows))
     assert what.schema == (
         "id BIGINT, n DOUBLE, x STRUCT<a: STRING, `b c`: STRING>, l ARRAY<DOUBLE>, o ARRAY<STRING>, b BOOLEAN, m STRING,"
-        " u STRING, e STRING, `user` STRING, big STRING"
+        " u STRING, e STRUCT<>, `user` STRING, big STRING"
     )
     assert what.key == "CAST(id AS STRING)"
 
@@ -330,9 +330,23 @@ def test_a_file_name_that_is_not_utf_8(capsys: pytest.CaptureFixture[str]) -> No
     assert "is not UTF-8, and Spark cannot open it" in capsys.readouterr().err
 
 
-def test_fields_that_differ_by_case_alone_are_left_to_spark() -> None:
+def test_fields_that_differ_by_case_alone_or_have_no_name() -> None:
     what = found("a.jsonl", '{"a": 1, "A": 2}\n')
-    assert (what.columns, len(what.notes)) == (None, 1)
+    assert (what.schema, what.conf, len(what.notes)) == ("a BIGINT, A BIGINT", {"spark.sql.caseSensitive": "true"}, 1)
+    what = found("a.jsonl", '{"s": {"": 1, "b": 2}}\n')
+    assert (what.schema, what.conf, what.drops_fields, len(what.notes)) == ("s STRUCT<b: BIGINT>", {}, True, 1)
+    assert found("a.jsonl", '{"": 1}\n').columns is None
+
+
+def test_what_becomes_a_text_is_said() -> None:
+    """Breaks when a number or an object of JSON becomes a text without a word."""
+    deep = "[" * 120 + "]" * 120
+    rows = f'{{"n":[1e999],"m":{{"x":1}},"t":"x","u":null,"d":{deep}}}', '{"n":[1],"m":{"x":"y"},"t":"y","u":null}'
+    numbers, several, nested = found("a.jsonl", "\n".join(rows)).notes
+    assert "numbers that neither BIGINT nor DOUBLE" in numbers and "written: n;" in numbers
+    assert "several types" in several and several.endswith(": m.x")
+    assert "nested too deep" in nested and nested.endswith(": d")
+    assert found("a.jsonl", '{"t":"x","n":1.5,"l":[1],"o":{"a":1}}\n').notes == ()
 
 
 # ---- others ----------------------------------------------------------------------------------------------------------
