@@ -70,11 +70,15 @@ def why_not_json_lines(file: DataFile) -> FatalError | None:
 
 
 def _look_at_text(data: Opened, by_name: str | None) -> Found:
-    from eosingest.sniff import csv, json_lines, xml
+    from eosingest.sniff import csv, json_lines, wide, xml
 
-    if by_name == "xml" or (by_name is None and data.head.lstrip(_SPACE).startswith(b"<?xml")):
+    encoding = wide.encoding_of(data.head)
+    begin = data.head.lstrip(_SPACE) if encoding is None else wide.text_of(data.head, encoding).lstrip().encode()
+    if by_name == "xml" or (by_name is None and begin.startswith(b"<?xml")):
         return xml.look(data)
-    if by_name == "json" or (by_name is None and data.head.lstrip(_SPACE).startswith((b"{", b"[{"))):
+    if encoding is not None:
+        raise wide.refusal(data, encoding)
+    if by_name == "json" or (by_name is None and begin.startswith((b"{", b"[{"))):
         return json_lines.look(data)
     if by_name == "csv":
         return csv.look(data)

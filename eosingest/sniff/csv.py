@@ -85,11 +85,11 @@ def look(data: Opened) -> Found:
 
 
 def _decoded(data: Opened, raw: bytes) -> tuple[str, str, list[str]]:
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in raw[:1000]:
+    if b"\0" in raw[:1000]:
         raise FatalError(
-            f"{data.file} is UTF-16 or binary; its rows cannot be separated safely",
+            f"{data.file} has zero bytes; its rows cannot be separated safely",
             code="encoding",
-            hint="convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW.csv",
+            hint="is it another format? Or write it again without them",
         )
     try:
         return raw.decode("utf-8-sig"), "UTF-8", []

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-import shlex
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from eosingest.errors import FatalError, listed
+from eosingest.sniff.convert import command
 from eosingest.sniff.input import Opened
 from eosingest.sniff.result import Column, Found, is_kept_by_double, quoted, same_but_for_case
 
@@ -49,7 +47,7 @@ def look(data: Opened) -> Found:
         raise FatalError(
             f"{data.file} is not UTF-8 text (byte {error.start})",
             code="encoding",
-            hint="convert it: iconv -f ENCODING -t UTF-8 FILE > NEW.jsonl",
+            hint="convert it to UTF-8, with iconv -f and the name of its encoding",
         ) from None
     document = _document(data, text) if whole else None
     if document is not None:
@@ -148,15 +146,12 @@ def why_not_lines(data: Opened) -> FatalError | None:
 
 
 def _refuse_other_forms(data: Opened, text: str) -> None:
-    file = _argument(str(data.file))
-    tool = {"gzip": "gzip", "bz2": "bzip2", "zstd": "zstd", "lz4": "lz4"}.get(data.codec or "")
-    start, given = f"{tool} -dc {file} | " if tool else "", "" if data.codec else f" {file}"
-    name = _argument(_unused_name(data.file.name.split(".")[0]))
     if text.lstrip().startswith("["):
+        line, name = command(data, "jq -c '.[]'", ".jsonl")
         raise FatalError(
             f"{data.file} is one JSON array; records are read one a line",
             code="json-array",
-            hint=f"{start}jq -c '.[]'{given} > {name}, then: eosingest init --from {name} ({_JQ_VERSION});"
+            hint=f"{line}, then: eosingest init --from {name} ({_JQ_VERSION});"
             " or say in the spec that each file is one document: options = { multiLine = true }",
         )
     first = next((line for line in text.split("\n") if line.strip()), "")
@@ -169,23 +164,13 @@ def _refuse_other_forms(data: Opened, text: str) -> None:
             json.JSONDecoder().raw_decode(text.lstrip())
         except (ValueError, RecursionError):
             return  # not JSON at all: `_parsed` reports it with the line
+        line, name = command(data, "jq -c .", ".jsonl")
         raise FatalError(
             f"{data.file} has records over several lines; they are read one a line",
             code="json-lines",
-            hint=f"{start}jq -c .{given} > {name}, then: eosingest init --from {name} ({_JQ_VERSION});"
+            hint=f"{line}, then: eosingest init --from {name} ({_JQ_VERSION});"
             " or, where each file is one record, say in the spec: options = { multiLine = true }",
         ) from None
-
-
-def _unused_name(stem: str) -> str:
-    """Return a name for a command's output that no file of this folder has, so that the command overwrites nothing."""
-    names = itertools.chain([f"{stem}.jsonl"], (f"{stem}-{number}.jsonl" for number in itertools.count(1)))
-    return next(name for name in names if not Path(name).exists())
-
-
-def _argument(name: str) -> str:
-    """Quote a file name for a shell; a name that begins with `-` is no option of the command."""
-    return shlex.quote(f"./{name}" if name.startswith("-") else name)
 
 
 def _parsed(data: Opened, number: int, line: str) -> dict[str, Any]:

@@ -266,6 +266,59 @@ def test_what_cannot_be_read_is_said_with_a_way_out(name: str, content: bytes | 
     assert caught.value.hint
 
 
+WIDE = ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be")
+TEXTS = {
+    "a.log": "eins\r\nzwei ü\r\n",
+    "b.log": "один\nдва\n",
+    "c.log": "上海中文\n不同\n",
+    "a.txt": "one line",
+    "a.csv": "id;ort\n1;Düren\n",
+    "a.jsonl": '{"a": "ü\U0001f600"}\n',
+    "-a.csv": "a,b\n1,2\n",
+    "noname": '{"a": 1}\n',
+}
+
+
+@pytest.mark.parametrize("encoding", [*WIDE, "utf-16-be with a mark"])
+@pytest.mark.parametrize("name", [*TEXTS, "a.csv.gz"])
+def test_utf_16_and_utf_32_are_converted_by_the_command_of_the_hint(name: str, encoding: str) -> None:
+    """Breaks when half characters become records, or the command fails, overwrites a file, or makes another text."""
+    text = TEXTS[name.removesuffix(".gz")]
+    raw = f"\ufeff{text}".encode("utf-16-be") if "mark" in encoding else text.encode(encoding)
+    content = gzipped(raw) if name.endswith(".gz") else raw
+    with pytest.raises(FatalError) as caught:
+        found(name, content)
+    assert caught.value.code == "encoding"
+    command, _, then = str(caught.value.hint).partition(", then: eosingest init --from ")
+    before = {path.name for path in Path().iterdir()}
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    (made,) = {path.name for path in Path().iterdir()} - before
+    assert Path(then.strip("'")).name == made
+    assert (Path(name).read_bytes(), Path(made).read_bytes().decode("utf-8-sig")) == (content, text)
+    sniff(Path(made))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a log\nwith a \0 zero byte\n",
+        b"two\0\n\0\0lines\n",
+        "Düren\n".encode("latin-1"),
+        b"\xef\xbb\xbfx\n",
+        b"\0" * 64,
+    ],
+)
+def test_other_bytes_are_lines_as_they_are(content: bytes) -> None:
+    assert found("a.log", content).format == "text"
+
+
+@pytest.mark.parametrize("name", ["a.xml", "noname"])
+def test_xml_in_utf_16(name: str) -> None:
+    text = '<?xml version="1.0" encoding="UTF-16"?><r><i><a>1</a></i><i><a>ü</a></i></r>'
+    assert found(name, text.encode("utf-16")).schema == "a STRING"
+
+
 # ---- JSON ----------------------------------------------------------------------------------------------------------
 
 
