@@ -82,4 +82,5 @@ def _look_at_text(data: Opened, by_name: str | None) -> Found:
         return json_lines.look(data)
     if by_name == "csv":
         return csv.look(data)
-    return Found("text", whole=True)
+    by_content = csv.delimited(data) if by_name is None else None
+    return by_content or Found("text", whole=True)

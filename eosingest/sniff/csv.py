@@ -6,8 +6,9 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice, pairwise, product
 from operator import itemgetter
@@ -18,8 +19,11 @@ import pyarrow.compute
 import pyarrow.csv
 
 from eosingest.errors import FatalError, listed
+from eosingest.sniff import preamble
+from eosingest.sniff.csv_dialect import DELIMITERS, Dialect
 from eosingest.sniff.input import Opened
 from eosingest.sniff.result import Column, Found, is_kept_by_double, same_but_for_case
+from eosingest.sources.files.formats.csv_header import names_of
 
 _CSV: Any = pyarrow.csv
 _COMPUTE: Any = pyarrow.compute  # without its scalars: they import pandas, which takes half a second
@@ -27,8 +31,9 @@ _SAMPLE_ROWS, _SAMPLE_CHARACTERS, _HEADER_ROWS = 2_000, 1 << 20, 200
 _FEW = 1_000  # up to so many values are checked one by one
 _SHOWN_DIGITS = 40
 _NAMED_AT_MOST = 5
-_DELIMITERS = (",", ";", "\t", "|")
-_SHOWN = ", ".join(json.dumps(delimiter) for delimiter in _DELIMITERS)
+_LEAST_OVER_TOTAL = 3  # rows, with the total
+_SHOWN = ", ".join(json.dumps(delimiter) for delimiter in DELIMITERS)
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMERIC = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _NUMBER = re.compile(f"(?!-?0[0-9]){_NUMERIC.pattern}")  # no type would restore a leading zero
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -44,22 +49,24 @@ def look(data: Opened) -> Found:
     """Detect options and schema of a CSV file. Raises FatalError for one that this version cannot read."""
     raw, whole = data.bytes()
     text, encoding, notes = _decoded(data, raw)
-    sample = text[: text.find("\n", _SAMPLE_CHARACTERS) + 1 or None]
-    delimiter, escape, (first, *rest) = _dialect(data, sample, cut=len(sample) < len(text))
+    preamble.refuse_separator_line(data, text)
+    sample = _sample(text)
+    dialect, (first, *rest) = _dialect(data, sample, cut=len(sample) < len(text))
+    if len(first) == 1:
+        preamble.refuse_title(data, sample)
     header, sure = _has_header(first, rest[:_HEADER_ROWS])
     lines = io.StringIO(sample, newline="")
-    next(_rows(lines, delimiter, escape), [])
+    next(dialect.rows(lines), [])
     end = lines.tell()
-    options: dict[str, str | bool] = {"header": header}
-    if delimiter != ",":
-        options["sep"] = delimiter
-    if '"' in text:
-        options["escape"] = escape
+    options = {"header": header, **dialect.options(text)}
     if encoding != "UTF-8":
         options["encoding"] = encoding
-    names = first if header else [f"column_{number}" for number in range(1, len(first) + 1)]
-    table = _read(data, text[end * header :], len(first), (delimiter, escape), int(header), whole=whole)
-    columns, over_lines = _judged(names, table, notes, quotes='"' in text)
+    names = _names(data, first, notes) if header else [f"column_{number}" for number in range(1, len(first) + 1)]
+    try:
+        table = _read(data, text[end * header :], len(first), dialect, int(header), whole=whole)
+    except FatalError as error:
+        raise preamble.with_way_out(error, data, sample, dialect, whole=whole and sample == text) from None
+    columns, over_lines = _judged(names, table, notes, quotes=dialect.quote in text)
     if any("\n" in name or "\r" in name for name in names):
         over_lines.insert(0, "the header")
     if over_lines:
@@ -69,9 +76,6 @@ def look(data: Opened) -> Found:
         notes.append(
             f"there are values of several lines ({listed(over_lines, _NAMED_AT_MOST)}): each file is read by one task"
         )
-    if header and (same_but_for_case(names) or not all(name.strip() for name in names)):
-        notes.append("a name in the header is empty or there twice: Spark names the columns; check them with preview")
-        return Found("csv", options, None, notes=tuple(notes), whole=whole)
     guesses = (
         (not header, "the first row looks like data: the columns are named column_1, column_2, …; rename them in the schema. If"
          " it is a header, write header = true and leave the schema out: preview shows the one that is inferred"),
@@ -82,6 +86,53 @@ def look(data: Opened) -> Found:
     )  # fmt: skip
     notes += [note for was_made, note in guesses if was_made]
     return Found("csv", options, tuple(columns), notes=tuple(notes), whole=whole)
+
+
+def delimited(data: Opened) -> Found | None:
+    """Detect a CSV file by its content: names above rows of as many fields, or numbers in columns; None for other text."""
+    text = data.head.decode("utf-8-sig", "replace")
+    sample = text[: text.rfind("\n") + 1] or text
+    dialect, (first, *rest) = _dialect(data, sample, cut=False)
+    if not rest or len(first) < 2 or {len(first)} != {len(row) for row in rest}:
+        return None
+    header, sure = _has_header(first, rest)
+    if header:
+        names = first[:-1] if not first[-1] else first
+        taken = all(map(_IDENTIFIER.fullmatch, names)) and not same_but_for_case(names) and (sure or len(names) > 2)
+    else:
+        columns = [[row[at] for row in (first, *rest) if row[at]] for at in range(len(first))]
+        numbers = sum(bool(column) and all(map(_TYPED.fullmatch, column)) for column in columns)
+        taken = len(first) > 2 and numbers > (dialect.delimiter == ",")
+    try:
+        found = look(data) if taken else None
+    except FatalError:
+        return None  # lines of text, or rows that a run would refuse
+    note = (
+        'it is taken for csv by its content; to send its lines as they are: format = "text", without options and schema'
+    )
+    return None if found is None else replace(found, notes=(note, *found.notes))
+
+
+def _sample(text: str) -> str:
+    return text[: text.find("\n", _SAMPLE_CHARACTERS) + 1 or None]
+
+
+def _names(data: Opened, header: list[str], notes: list[str]) -> list[str]:
+    """Return the names of the columns: those that Spark gives where a name is empty or there twice, which is noted."""
+    names = names_of(header)
+    if names == header:
+        return names
+    if same_but_for_case(names):
+        raise FatalError(
+            f"{data.file}: its header has names twice, and the names that Spark would give are there already",
+            code="csv-header",
+            hint="rename the columns in the file",
+        )
+    new = [name for name, given in zip(names, header, strict=True) if name != given]
+    notes.append(
+        f"a name in the header is empty or there twice: Spark calls these columns {listed(new, _NAMED_AT_MOST)}"
+    )
+    return names
 
 
 def _decoded(data: Opened, raw: bytes) -> tuple[str, str, list[str]]:
@@ -100,29 +151,24 @@ def _decoded(data: Opened, raw: bytes) -> tuple[str, str, list[str]]:
         return raw.decode("cp1252" if windows else "latin-1", errors="replace"), encoding, [note]
 
 
-def _rows(lines: Iterable[str], delimiter: str, escape: str, *, strict: bool = False) -> Iterator[list[str]]:
-    """Yield the rows except empty ones: Spark ignores empty lines."""
-    backslash = {"escapechar": "\\", "doublequote": False} if escape == "\\" else {}
-    reader = csv.reader(lines, delimiter=delimiter, strict=strict, **backslash)  # type: ignore[arg-type]
-    return (row for row in reader if row)
+def _dialect(data: Opened, sample: str, *, cut: bool) -> tuple[Dialect, list[list[str]]]:
+    """Return the dialect that splits all rows of a sample into equally many fields, the most; and these rows.
 
-
-def _dialect(data: Opened, sample: str, *, cut: bool) -> tuple[str, str, list[list[str]]]:
-    """Return the delimiter and escape that split all rows of a sample into equally many fields, the most; and these rows.
-
-    Of two with equally many, prefer the one without text between a closing quote and the next delimiter.
+    Of two with equally many, prefer the one without text between a closing quote and the next delimiter, then double quotes.
     """
-    escapes = ('"', "\\") if '\\"' in sample else ('"',)
-    wanted = {".tsv": "\t", ".tab": "\t", ".psv": "|"}.get(data.inner_suffix, _DELIMITERS)
-    csv.field_size_limit(1 << 30)
-    best: Any = ((-1, False), wanted[0], '"', [[""]])
-    for delimiter, escape, strict in product(wanted, escapes, (True, False)):
+    quotes = [('"', '"'), *([('"', "\\")] if '\\"' in sample else []), *([("'", "'")] if "'" in sample else [])]
+    wanted = {".tsv": "\t", ".tab": "\t", ".psv": "|"}.get(data.inner_suffix, DELIMITERS)
+    best: Any = ((-1, False), Dialect(wanted[0]), [[""]])
+    for delimiter, (quote, escape), strict in product(wanted, quotes, (True, False)):
+        dialect = Dialect(delimiter, quote, escape)
         with suppress(csv.Error):
-            rows = list(islice(_rows(io.StringIO(sample, newline=""), delimiter, escape, strict=strict), _SAMPLE_ROWS))
+            rows = list(islice(dialect.rows(io.StringIO(sample, newline=""), strict=strict), _SAMPLE_ROWS))
             rows = (rows[:-1] if cut else rows) or rows or [[""]]
             width = len(rows[0]) if len(set(map(len, rows))) == 1 and len(rows[0]) > 1 else 0
-            best = max(best, ((width, strict and width > 0), delimiter, escape, rows), key=itemgetter(0))
-    return best[1:]  # type: ignore[no-any-return]
+            if quote == "'" and best[0][0] > 0:  # an apostrophe is no quote where all rows have as many fields anyway
+                break
+            best = max(best, ((width, strict and width > 0), dialect, rows), key=itemgetter(0))
+    return best[1], best[2]
 
 
 def _has_header(first: list[str], rest: list[list[str]]) -> tuple[bool, bool]:
@@ -160,7 +206,7 @@ def _counts_up(numbers: list[str]) -> bool:
     return (years or len(numbers) >= 10) and all(int(after) == int(before) + 1 for before, after in pairwise(numbers))
 
 
-def _read(data: Opened, text: str, width: int, dialect: tuple[str, str], above: int, *, whole: bool) -> Iterable[Any]:
+def _read(data: Opened, text: str, width: int, dialect: Dialect, above: int, *, whole: bool) -> Iterable[Any]:
     """Return each column as pyarrow infers it, with the marks as nulls, and as texts; an empty text is null in both.
 
     Raises FatalError for a row with another number of fields, unless the end of the data cuts it; `above` rows precede `text`.
@@ -173,8 +219,9 @@ def _read(data: Opened, text: str, width: int, dialect: tuple[str, str], above: 
 
     raw, names = text.encode() or b"\n", [str(at) for at in range(width)]
     read = _CSV.ReadOptions(use_threads=False, column_names=names, block_size=len(raw) + 1)
-    parse = _CSV.ParseOptions(delimiter=dialect[0], newlines_in_values=True, invalid_row_handler=skip)
-    if dialect[1] == "\\":
+    parse = _CSV.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True, invalid_row_handler=skip)
+    parse.quote_char = dialect.quote
+    if dialect.escape == "\\":
         parse.escape_char, parse.double_quote = "\\", False
     convert = partial(_CSV.ConvertOptions, strings_can_be_null=True, true_values=["true"], false_values=["false"])
     as_texts = convert(null_values=[""], column_types=dict.fromkeys(names, pa.string()))
@@ -194,7 +241,7 @@ def _judged(
 ) -> tuple[list[Column], list[str]]:
     """Return the columns, and the names of those whose values have several lines; add notes on the user's choices."""
     columns: list[Column] = []
-    over_lines, long = [], []
+    over_lines, long, totals = [], [], []
     marked: dict[str, list[str]] = {}
     for name, (typed, texts) in zip(names, table, strict=True):
         always, marks = typed.null_count == 0, []
@@ -209,18 +256,36 @@ def _judged(
             marked.setdefault(marks[0], []).append(f"{name} {type_}")
         if type_ == "STRING" and quotes and _COMPUTE.any(_COMPUTE.match_substring_regex(texts, "[\r\n]")).as_py():
             over_lines.append(name)
+        if type_ == "STRING" and not marks and _is_number_but_for_the_last(texts):
+            totals.append(name)
         columns.append(Column(name, "STRING" if marks else type_, always))
     notes += [
         f'"{mark}" is among the values of {len(named)} columns, which stay text; where it means null, write'
         f" nullValue = {json.dumps(mark)} into options, and into the schema: {', '.join(named)}"
         for mark, named in marked.items()
     ]
+    if totals:
+        notes.append(
+            f"only the last row has no number in {listed(totals, _NAMED_AT_MOST)}: if it is a total, remove it from the file"
+        )
     if long:
         notes.append(
             f"there are numbers of more digits than DOUBLE is sure to keep, which stay text: {listed(long, _NAMED_AT_MOST)};"
             " where that does not matter, write DOUBLE, or a DECIMAL of enough digits, into the schema"
         )
     return columns, over_lines
+
+
+def _is_number_but_for_the_last(texts: Any) -> bool:
+    """Say whether all texts but the last one are numbers, by the first and the last ones before all are compared."""
+    if len(texts) < _LEAST_OVER_TOTAL or texts[-1].as_py() is None or _TYPED.fullmatch(texts[-1].as_py()):
+        return False
+    some = [
+        text for text in (*texts[:_HEADER_ROWS].to_pylist()[: len(texts) - 1], texts[-2].as_py()) if text is not None
+    ]
+    if not some or not all(map(_NUMERIC.fullmatch, some)):
+        return False
+    return bool(_COMPUTE.all(_COMPUTE.match_substring_regex(texts[:-1], f"^(?:{_NUMERIC.pattern})$")).as_py())
 
 
 def _type(typed: Any, texts: Any) -> tuple[str, str]:

@@ -143,7 +143,9 @@ class Case:
                 yield from (without_null(each) for each in (row if isinstance(row, list) else [row]))
         else:
             rows = [row for row in csv.reader(io.StringIO(self.text, newline=""), strict=True, **self.dialect) if row]
-            names = self.names or rows.pop(0)
+            if not self.names or not self.names[0].startswith("column"):
+                header = rows.pop(0)
+            names = self.names or header
             for row in rows:
                 yield {name: cell for name, cell in zip(names, row, strict=True) if cell}
 
@@ -218,6 +220,28 @@ CASES = {
         "a.jsonl", lines(json.dumps({" ": 1, "\x7f": 2, "\x00": 3, "'": 4, '"': 5, "${x}": 6, "\\": 7}))
     ),
     "empty names": Case("a.jsonl", lines('{"":1,"b":{"":2,"c":3}}'), notes="empty name"),
+    # R4, R5, R7 and dialects of CSV
+    "escape by backslash": Case(
+        "a.csv", b'"1","say \\"hi\\" now"\n', {"escapechar": "\\", "doublequote": False}, ("column_1", "column_2")
+    ),
+    "header of several lines, CRLF": Case("a.csv", b'"a\nb",c\r\n1,2\r\n', notes="the header"),
+    "values of several lines, CRLF": Case("a.csv", b'a,c\r\n1,"x\r\ny\nz"\r\n'),
+    "GTFS": Case("stops.txt", b'stop_id,stop_name,lat\r\n01,"Oak, 2nd",48.10\r\n', notes="taken for csv"),
+    "TPC-H": Case(
+        "part.tbl",
+        b"1|goldenrod lavender|901.00|ly. slyly ironi|\n2|blush thistle|902.00|lar accounts amo|\n",
+        {"delimiter": "|"},
+        tuple(f"column_{number}" for number in range(1, 6)),
+    ),
+    "single quotes": Case("a.csv", b"a;b\n'1; x';'it''s'\n2;y\n", {"delimiter": ";", "quotechar": "'"}),
+    "tabs, and quotes in the header": Case("a.tsv", b'"a ""x"""\t b\t \n1.10\t00123\tTRUE\n', {"delimiter": "\t"}),
+    "latin-1": Case("a.csv", "id,ort\n1,Düren\n".encode("latin-1"), encoding="latin-1", notes="not UTF-8"),
+    "mark of CSV": Case("a.csv", b"\xef\xbb\xbfid,t\r\n1,x\r\n"),
+    "numbers of CSV": Case(
+        "a.csv", b"a,b,c,d\n9007199254740993,1e400,-0,1E5\n2.5,0.1000000000000000055,7,+5\n", notes="digits"
+    ),
+    "names twice or empty": Case("a.csv", b"id,id,x\n007,2,3\n", names=("id0", "id1", "x"), notes="id0, id1"),
+    "a name empty": Case("a.csv", b"id;;x\n007;2;3\n", {"delimiter": ";"}, ("id", "_c1", "x"), notes="_c1"),
     "mark": Case("a.jsonl", b'\xef\xbb\xbf{"a":1}\r\n{"a":2}\r\n'),
 }
 

@@ -28,7 +28,7 @@ ROOMS: dict[str, set[str]] = {
     "report": {"errors"},
     "protocol": {"errors", "host.failpoints", "host.interruption", "kafka.ports", "records", "report"},
     "sources": {"errors", "host.interruption", "host.interruptible", "protocol.source", "report.wording"},
-    "sniff": {"errors"},
+    "sniff": {"errors", "sources.files.formats.csv_header"},
     "broker": {"errors", "host"},
     "spec": {"errors", "records.encoding", "sources.registry"},
     "spark": {"errors", "host", "kafka", "protocol", "records", "report", "spec"},

@@ -209,10 +209,92 @@ def test_what_was_guessed_of_a_csv_is_said(content: str, words: str) -> None:
     assert found("b.csv", "id,name\n1,x\n2,y\n").notes == ()
 
 
-def test_a_header_with_a_name_twice_or_none_is_left_to_spark() -> None:
-    for content in ("a,a\n1,2\n", ",a\n0,1\n"):
-        what = found("a.csv", content)
-        assert (what.options, what.columns, len(what.notes)) == ({"header": True}, None, 1)
+@pytest.mark.parametrize(
+    ("content", "schema"),
+    [
+        ("a,a\n1,2\n", "a0 BIGINT, a1 BIGINT"),
+        ("id,ID,x\n007,2,3\n", "id0 STRING, ID1 BIGINT, x BIGINT"),
+        (",a\n0,1\n", "`_c0` BIGINT, a BIGINT"),
+        ("a|b|\n1|2|\n", "a BIGINT, b BIGINT, `_c2` STRING"),
+    ],
+)
+def test_a_header_with_a_name_twice_or_none(content: str, schema: str) -> None:
+    """Breaks when Spark infers the types of such a file, which changes values: 007 would be 7."""
+    what = found("a.csv", content)
+    assert (what.schema, len(what.notes)) == (schema.replace("`", ""), 1)
+    with pytest.raises(FatalError, match="names twice"):
+        found("b.csv", "a,a,a0\n1,2,3\n")
+
+
+TITLE = "Report of 2026\n\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "left"),
+    [
+        ("a.csv", f"{TITLE}id,name,n\n1,x,2\n2,y,3\n", "id,name,n\n1,x,2\n2,y,3\n"),
+        ("a.csv", "Report;\nid;name;n\n1;x;2\n", "id;name;n\n1;x;2\n"),
+        ("a.csv", "id,n\n1,2\n2,3\nTotal: 2\n", "id,n\n1,2\n2,3\n"),
+        ("a.csv", "sep=;\r\nid;n\r\n1;x\r\n", "id;n\r\n1;x\r\n"),
+        ("-a.csv", 'id,t\n1,"x\ny"\n3,4\n\ntotal\n', 'id,t\n1,"x\ny"\n3,4\n'),
+        ("a.csv.gz", f"{TITLE}a,b\n1,2\n", "a,b\n1,2\n"),
+    ],
+)
+def test_the_command_that_removes_a_title_or_a_total(name: str, content: str, left: str) -> None:
+    """Breaks when the command fails, overwrites a file, or leaves other rows than those that are even."""
+    raw = gzipped(content.encode()) if name.endswith(".gz") else content.encode()
+    with pytest.raises(FatalError) as caught:
+        found(name, raw)
+    command, _, then = str(caught.value.hint).partition(", then: eosingest init --from ")
+    done = subprocess.run(command.rpartition(": ")[2], shell=True, capture_output=True, timeout=60)
+    assert done.returncode == 0, (done.stderr, command)
+    assert (Path(name).read_bytes(), Path(then).read_bytes()) == (raw, left.encode())
+    assert sniff(Path(then)).columns
+
+
+@pytest.mark.parametrize("content", ["a,b\n1,2\n3\n4,5\n6,7\n", "a,b\n1\n2,3\n4\n", "a\nb,c\n"])
+def test_rows_that_differ_elsewhere_are_no_title(content: str) -> None:
+    with pytest.raises(FatalError) as caught:
+        found("a.csv", content)
+    assert "correct the row" in str(caught.value.hint)
+
+
+def test_a_total_with_as_many_fields_is_said() -> None:
+    (note,) = found("a.csv", "id,name,n\n1,x,2\n2,y,3\nTotal,,5\n").notes
+    assert note.startswith("only the last row has no number in id:")
+    assert found("b.csv", "id,n\nx,2\nTotal,5\nTotal,5\n").notes == found("c.csv", "id,n\n1,2\n2,3\n").notes == ()
+
+
+DELIMITED = {
+    "stops.txt": 'stop_id,stop_name,stop_lat\nS1,Main St,48.1\nS2,"Oak, 2nd",48.2\n',
+    "agency.txt": "agency_id,agency_name,agency_url\nDTA,Demo,http://google.com\n",
+    "part.tbl": "1|goldenrod lavender|901.00|ly. slyly ironi|\n2|blush thistle|902.00|lar accounts amo|\n",
+    "a.dat": "1\tx\ty\n2\tz\tw\n",
+    "noname": "a;b\n1;2\n",
+    "pairs.txt": "1,2,x\n3,4,y\n",
+}
+LINES = {
+    "a.log": "2026-11-28 02:31:38,123 INFO started\n2026-11-28 02:31:39,456 INFO ended\n",
+    "b.txt": "Dear Ann,\nthis is a text, of course.\n",
+    "c.txt": "Hello, all, friends\nGood day, to, you\n",
+    "d.txt": "one\ntwo\n",
+    "e.txt": "a,b,c\n",
+    "f.log": "GET /a 200\nGET /b 404\n",
+}
+
+
+@pytest.mark.parametrize("name", [*DELIMITED, *LINES])
+def test_a_csv_file_is_recognised_by_its_content(name: str) -> None:
+    """Breaks when the header of a delimited file is sent as a record, or lines of a text are cut at their commas."""
+    what = found(name, {**DELIMITED, **LINES}[name])
+    assert what.format == ("csv" if name in DELIMITED else "text")
+    assert ("taken for csv" in "".join(what.notes)) == (name in DELIMITED)
+
+
+def test_single_quotes() -> None:
+    what = found("a.csv", "a,b\n'1, x','it''s'\n2,y\n")
+    assert (what.options, what.schema) == ({"header": True, "quote": "'"}, "a STRING, b STRING")
+    assert found("b.csv", "a,b\nit's,1\n'x',2\n").options == {"header": True}
 
 
 @pytest.mark.parametrize(

@@ -31,14 +31,14 @@ def names_as_given(
     if header is None:
         return True
     fold = str if case_sensitive else str.lower
-    return [*map(fold, _given(header, options, case_sensitive=case_sensitive))] == [*map(fold, columns)]
+    given = names_of(header, options.get("nullValue", ""), case_sensitive=case_sensitive)
+    return [*map(fold, given)] == [*map(fold, columns)]
 
 
-def _given(header: Sequence[str], options: Mapping[str, str], *, case_sensitive: bool) -> list[str]:
+def names_of(header: Sequence[str], null: str = "", *, case_sensitive: bool = False) -> list[str]:
     """Return the names that Spark's CSVUtils.makeSafeHeader makes."""
     folded = [name if case_sensitive else name.lower() for name in header]
     twice = {name for name in folded if folded.count(name) > 1}
-    null = options.get("nullValue", "")
     return [
         f"_c{place}" if name in ("", null) else f"{name}{place}" if folded[place] in twice else name
         for place, name in enumerate(header)
