@@ -62,10 +62,12 @@ def look(data: Opened) -> Found:
     """Detect the rows. Raises FatalError for a file that is no XML, or that a run refuses."""
     document, whole = _read(data, LOOKED_AT_BYTES)
     name, rows = _rows(document)
+    tags = _Tags.of(rows)
     columns = tuple(
         Column(column, kind, always=rows.children[column].count == rows.count if column in rows.children else None)
-        for column, kind in _fields(rows)
+        for column, kind in _fields(rows, tags)
     )
+    _refuse_equal_names(data, rows, tags)
     note = f"the rows are taken to be the elements <{name}>, {rows.count:,} of them: see options.rowTag"
     if not columns:
         raise FatalError(
@@ -73,7 +75,7 @@ def look(data: Opened) -> Found:
             code="file-empty",
             hint="name a file with some rows in it",
         )
-    return Found("xml", options={"rowTag": name}, columns=columns, notes=(note,), whole=whole)
+    return Found("xml", options={"rowTag": name, **tags.options()}, columns=columns, notes=(note,), whole=whole)
 
 
 def names_in(data: Opened, row_tag: str, limit: int) -> tuple[list[str], list[str]]:
@@ -89,7 +91,7 @@ def names_in(data: Opened, row_tag: str, limit: int) -> tuple[list[str], list[st
         for name, child in element.children.items():
             every[name] = None
             if name == row_tag:
-                found.update(dict.fromkeys(column for column, _ in _fields(child)))
+                found.update(dict.fromkeys(column for column, _ in _fields(child, _Tags())))
             go(child)
 
     go(document)
@@ -110,16 +112,60 @@ def _rows(document: _Element) -> tuple[str, _Element]:
     return best
 
 
-def _fields(element: _Element) -> list[tuple[str, str]]:
+@dataclass(frozen=True)
+class _Tags:
+    """What the names of attributes begin with, and the name of the text next to them; as Spark has them, unless elements do."""
+
+    attribute: str = "_"
+    value: str = "_VALUE"
+
+    @staticmethod
+    def of(rows: _Element) -> _Tags:
+        """Return tags by which no element of the rows could be meant: XML has no names with `@` and `#`."""
+        elements, attributes = set[str](), set[str]()
+
+        def go(element: _Element) -> None:
+            elements.update(element.children)
+            attributes.update(element.attributes)
+            for child in element.children.values():
+                go(child)
+
+        go(rows)
+        attribute = "@" if any(name.startswith("_") for name in elements) else "_"
+        is_taken = "_VALUE" in elements or f"{attribute}VALUE" in {f"_{name}" for name in attributes}
+        return _Tags(attribute, "#VALUE" if is_taken else "_VALUE")
+
+    def options(self) -> dict[str, str | bool]:
+        """Return the options that set them."""
+        given = {"attributePrefix": (self.attribute, "_"), "valueTag": (self.value, "_VALUE")}
+        return {name: tag for name, (tag, default) in given.items() if tag != default}
+
+
+def _refuse_equal_names(data: Opened, element: _Element, tags: _Tags) -> None:
+    """Raise FatalError if two columns, or fields of one struct, differ by case alone: to Spark they are one."""
+    seen: dict[str, str] = {}
+    for name, _ in _fields(element, tags):
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise FatalError(
+                f"{data.file}: {other} and {name} are one column to Spark, which ignores case",
+                code="format-unknown",
+                hint='rename one of them in the file; or send each file as it is: format = "text" with wholetext = true',
+            )
+    for child in element.children.values():
+        _refuse_equal_names(data, child, tags)
+
+
+def _fields(element: _Element, tags: _Tags) -> list[tuple[str, str]]:
     """Return the columns, or fields of a struct, of an element: attributes, text, and elements."""
-    said = ((name, kinds) for name, kinds in element.attributes.items() if not name.startswith(_OF_XML_ITSELF))
-    fields = [(f"_{name}", _type(kinds)) for name, kinds in said]
+    said = [(name, kinds) for name, kinds in element.attributes.items() if not name.startswith(_OF_XML_ITSELF)]
+    fields = [(f"{tags.attribute}{name}", _type(kinds)) for name, kinds in said]
     if element.text:
-        fields.append(("_VALUE", _type(element.text)))
+        fields.append((tags.value, _type(element.text)))
     for name, child in element.children.items():
-        inner = _fields(child)
+        inner = _fields(child, tags)
         kind = _type(child.text)
-        if child.children or any(each.startswith("_") and each != "_VALUE" for each, _ in inner):
+        if child.children or any(not each.startswith(_OF_XML_ITSELF) for each in child.attributes):
             kind = f"STRUCT<{', '.join(f'{quoted(each)}: {of_it}' for each, of_it in inner)}>"
         fields.append((name, f"ARRAY<{kind}>" if child.most_beside > 1 else kind))
     return fields

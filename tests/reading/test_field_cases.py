@@ -266,3 +266,18 @@ def test_the_values(case: Case, lab: Lab, tmp_path: Path, capsys: pytest.Capture
     wrong, wrote = _play(case, lab, tmp_path, capsys)
     assert not wrong, f"{wrong}\n{wrote.text}"
     assert case.notes in wrote.notes
+
+
+XML = {
+    "<_>1</_><x>2</x>": {"_": 1, "x": 2},
+    '<_a b="1">2</_a>': {"_a": {"@b": 1, "_VALUE": 2}},
+    '<_VALUE b="1">2</_VALUE><c/>': {"_VALUE": {"@b": 1, "#VALUE": 2}, "c": ""},
+    '<a VALUE="1">2.50</a><a>3</a>': {"a": [{"_VALUE": 1, "#VALUE": 2.5}, {"#VALUE": 3}]},
+}
+
+
+@pytest.mark.parametrize("row", XML)
+def test_the_values_of_xml(row: str, lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    """Breaks when an element named like an attribute has a run refuse the file."""
+    wrote = written("a.xml", f"<r><i>{row}</i><i>{row}</i></r>".encode(), tmp_path, capsys)
+    assert [without_null(json.loads(value or b"")) for value in values(wrote.spec, lab)] == [XML[row]] * 2

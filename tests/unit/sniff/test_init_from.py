@@ -703,3 +703,28 @@ def test_xml(content: str, tag: str, schema: str, key: str | None) -> None:
 def test_xml_that_a_run_would_not_read(content: str) -> None:
     with pytest.raises(FatalError):
         found("a.xml", content)
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "schema"),
+    [
+        ("<_>1</_><x>2</x>", {"attributePrefix": "@"}, "`_` BIGINT, x BIGINT"),
+        ('<_a b="1">2</_a>', {"attributePrefix": "@"}, "`_a` STRUCT<`@b`: BIGINT, `_VALUE`: BIGINT>"),
+        ('<_VALUE b="1">2</_VALUE>', {"attributePrefix": "@", "valueTag": "#VALUE"},
+         "`_VALUE` STRUCT<`@b`: BIGINT, `#VALUE`: BIGINT>"),
+        ('<a VALUE="1">2</a>', {"valueTag": "#VALUE"}, "a STRUCT<`_VALUE`: BIGINT, `#VALUE`: BIGINT>"),
+    ],
+)  # fmt: skip
+def test_xml_with_names_that_would_mean_attributes(row: str, options: dict[str, str], schema: str) -> None:
+    """Breaks when `init` writes a spec by which a run refuses the file, or takes an element for an attribute."""
+    what = found("a.xml", f"<r><i>{row}</i><i>{row}</i></r>")
+    assert what.options == {"rowTag": "i", **options}
+    assert (what.schema or "").replace("`", "") == schema.replace("`", "")
+    assert cli.exit_code_of(["init", "--from", "a.xml", "--force"]) == 0
+    assert cli.exit_code_of(["check", "eosingest.toml"]) == 0
+
+
+def test_xml_with_names_that_differ_by_case_alone() -> None:
+    for row in ("<a>1</a><A>2</A>", '<s b="1" B="2"/>'):
+        with pytest.raises(FatalError, match="are one column to Spark"):
+            found("a.xml", f"<r><i>{row}</i><i>{row}</i></r>")
