@@ -260,6 +260,7 @@ def _play(case: Case, lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[st
     return wrong, wrote
 
 
+@pytest.mark.in_turns("some of the files each")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_the_values(case: Case, lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
     """Breaks when a spec of `init` is no spec, or has a run refuse the file, or send other values than it holds."""
@@ -276,6 +277,7 @@ XML = {
 }
 
 
+@pytest.mark.in_turns("some of the files each")
 @pytest.mark.parametrize("row", XML)
 def test_the_values_of_xml(row: str, lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
     """Breaks when an element named like an attribute has a run refuse the file."""

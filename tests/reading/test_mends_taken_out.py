@@ -240,7 +240,7 @@ SWITCHES = [
     # Files that are read as a whole
     Switch(
         "of a document the first value is read",
-        _set(text_checks, "_OF_WHOLE_FILES", {"json": _nothing}),
+        _set(text_checks, "check_json", _nothing),
         ("json/whole/odd/",),
         ("two", "a word behind", "half a pair", "overlong"),
     ),
@@ -252,7 +252,7 @@ SWITCHES = [
     ),
     Switch(
         "records over lines are not looked at",
-        _set(text_checks, "_OF_WHOLE_FILES", {"csv": _nothing}),
+        _set(text_checks, "check_csv", _nothing),
         ("csv/whole/odd/",),
         ("unclosed", "crlf rows, not said", "cr rows", "text behind"),
     ),
