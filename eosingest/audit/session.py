@@ -108,7 +108,7 @@ class SparkAuditor:
 
     def _prepare_source(self, plan: Plan, schema: str | None, by_another_reader: bool) -> SourceData:
         settings, slots = self._settings, executors.most_tasks(self._spark)
-        plan, other = settings.scan.for_audit(self._session, plan, slots, by_another_reader=by_another_reader)
+        scan, plan, other = settings.scan.for_audit(self._session, plan, slots, by_another_reader=by_another_reader)
         rows: list[DataFrame] = []
         splits: dict[int, PlannedSplit] = {}
         partitions = 0
@@ -117,9 +117,9 @@ class SparkAuditor:
             splits |= other.splits
             partitions += len(other.splits)
         if plan.items:
-            frame = record_frame(settings.scan.frame(self._session, plan, schema, slots), settings.records)
+            frame = record_frame(scan.frame(self._session, plan, schema, slots), settings.records)
             self.schema = frame.source.schema
-            plan_checks.check_narrow(frame.records, settings.scan.scan_nodes)
+            plan_checks.check_narrow(frame.records, scan.scan_nodes)
             by_spark, more = frame.source.verified(frame.records)
             hashes = [name for name in (SPLIT, CHECKSUM, METADATA) if name in frame.records.columns]
             rows.append(frame.records.select(*hashes))

@@ -129,9 +129,9 @@ class PythonScan:
 
     def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[Plan, OtherRows | None]:
+    ) -> tuple[PythonScan, Plan, OtherRows | None]:
         """Return the whole plan for Spark, and no other rows: there is only one reader."""
-        return plan, None
+        return self, plan, None
 
     def items_named_in(self, plan: Plan, text: str) -> str:
         """Name the pending items; the reader's own errors name theirs."""

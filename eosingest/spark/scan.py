@@ -123,8 +123,8 @@ class Scan(Protocol):
 
     def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[Plan, OtherRows | None]:
-        """Return the part of the plan that an audit has Spark read, and the rest, read by another reader.
+    ) -> tuple[Scan, Plan, OtherRows | None]:
+        """Return the scan and the part of the plan that an audit has Spark read, and the rest, read by another reader.
 
         `by_another_reader`: use another reader than the run did, if the kind has one. Otherwise the rest is only the
         splits that Spark cannot read.

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
 from eosingest.spark.python_scan import SCAN_NODES, PythonRows, PythonScan
-from eosingest.spark.scan import Direct, OtherRows
+from eosingest.spark.scan import Direct, OtherRows, Scan
 
 
 class ScanOfPlan(ABC):
@@ -48,9 +48,9 @@ class ScanOfPlan(ABC):
 
     def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[Plan, OtherRows | None]:
+    ) -> tuple[Scan, Plan, OtherRows | None]:
         """Return the whole plan for Spark: there is only one reader."""
-        return plan, None
+        return self, plan, None
 
     def items_named_in(self, plan: Plan, text: str) -> str:
         """Name the pending items; the reader's own errors name theirs."""

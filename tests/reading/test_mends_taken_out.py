@@ -42,6 +42,7 @@ from eosingest.sources.files.reading import (
     inspect_files,
     lossy_values,
     rows,
+    spark_reader,
     valid_text,
     xml_scan,
 )
@@ -430,6 +431,16 @@ SWITCHES = [
         _set(lossy_values, "misread_folders", lambda *_: {}),
         ("parquet/folders/k=", "orc/folders/k="),
         (" as ",),
+    ),
+    Switch(
+        "folders are in Spark's characters",
+        _set(spark_reader, "_set_folder_values", _nothing),
+        ("json/folders/utf-8", "orc/folders/utf-8"),
+    ),
+    Switch(
+        "folders are in any bytes",
+        _set(partitions, "_refuse_other_bytes", _nothing),
+        ("csv/folders/%C3",),
     ),
     Switch(
         "folders take the data's place",

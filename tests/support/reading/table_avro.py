@@ -13,6 +13,7 @@ from typing import Any
 import fastavro
 
 from tests.support.reading.table import Case, one
+from tests.support.reading.table_rows import in_folders
 
 _ROWS = 200
 _MARKER = bytes(range(200, 216))
@@ -516,6 +517,7 @@ def _long(value: int) -> bytes:
 
 def _folders() -> Iterator[Case]:
     data = packed(record(n="long"), [{"n": 1}])
+    yield from in_folders("avro", data, {"n": 1})
     yield Case("avro/folders/k=02", "avro", lambda: {"k=02/a.avro": data}, expected=({"n": 1, "k": "02"},),
                habit="they are strings, exactly as they are written")  # fmt: skip
     yield Case(

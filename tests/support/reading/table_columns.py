@@ -15,6 +15,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as parquet
 
 from tests.support.reading.table import Case, one
+from tests.support.reading.table_rows import in_folders
 
 _ROWS = 300
 _DATE = datetime.date(2020, 1, 2)
@@ -345,6 +346,7 @@ def _by_place() -> Iterator[Case]:
 def _folders() -> Iterator[Case]:
     for format in ("parquet", "orc"):
         data = packed(format, pa.table({"n": [1]}))
+        yield from in_folders(format, data, {"n": 1})
         for name in ("1", "02", "1.0", "2026-11-23", "true"):
             yield Case(
                 f"{format}/folders/k={name}", format, lambda data=data, name=name: {f"k={name}/a.x": data},

@@ -7,7 +7,7 @@ import datetime
 import io
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -629,6 +629,14 @@ def _many_files() -> Iterator[Case]:
             f"csv/files/no schema, {kind}", "csv", lambda given=given: given, None, _NO_HEADER, refused=rows is None,
             expected=tuple(rows or ()), habit="Types are inferred without a schema",
         )  # type: ignore[misc]  # fmt: skip
+    yield from in_folders("text", b"x\n", None, value="coalesce(k, 'none')")
+    yield Case(
+        "json/folders/k=%C3%A9 as INT",
+        "json",
+        lambda: {"k=%C3%A9/a.x": b'{"n":1}\n'},
+        {"n": "INT", "k": "INT"},
+        refused=True,
+    )
     for format, (data, options) in inner.items():
         for name in names:
             text = _unquoted(name)
@@ -641,6 +649,7 @@ def _many_files() -> Iterator[Case]:
             expected=tuple({"n": "x", "k": _unquoted(name)} for name in sorted(names, key=lambda name: f"k={name}/")),
             habit="they are strings, exactly as they are written",
         )  # type: ignore[misc]  # fmt: skip
+        yield from in_folders(format, data, {"n": "x"}, options=options)
         yield Case(
             f"{format}/folders/the data has the column", format, lambda data=data: {"n=1/a.x": data}, None, options,
             refused=True,
@@ -693,6 +702,31 @@ def _options_of_json() -> Iterator[Case]:
             f"json/options/{kind} not allowed", "json", one("a.json", data), schema="n INT, x DOUBLE",
             options={option: "false"}, refused=True,
         )  # fmt: skip
+
+
+# Names of folders, by their values: `%XX` is a byte of UTF-8. Spark makes a character of each, and two of these one.
+FOLDERS = {
+    "Köln": "k=K%C3%B6ln", "KÃ¶ln": "k=KÃ¶ln", "Zürich": "k=Zürich", "a/b%+c": "k=a%2Fb%25+c", "%C3%B6": "k=%25C3%25B6",
+    "%zz%4": "k=%zz%4", "\U0001f600=€": "k=%f0%9F%98%80=%E2%82%AC", "\x00\x7f": "k=%00%7F", "\x85 \xa0": "k=%C2%85%20%C2%A0",
+    None: "k=__HIVE_DEFAULT_PARTITION__",
+}  # fmt: skip
+
+
+def in_folders(format: str, data: bytes, row: Mapping[str, Any] | None, **settings: Any) -> Iterator[Case]:
+    """Yield the files of the format in folders of all these names. Their only row is `row`; None: the value is k."""
+
+    def found_with(k: str | None) -> Any:
+        return (k or "none").encode() if row is None else {**row, "k": k}
+
+    found = tuple(found_with(value) for value, _ in sorted(FOLDERS.items(), key=lambda item: f"{item[1]}/"))
+    yield Case(f"{format}/folders/utf-8", format, lambda: {f"{name}/a.x": data for name in FOLDERS.values()},
+               expected=found, habit="is a byte of UTF-8", **settings)  # fmt: skip
+    yield Case(f"{format}/folders/utf-8, a filter", format, lambda: {f"{name}/a.x": data for name in FOLDERS.values()},
+               expected=(found_with("Köln"),), where="k = 'Köln'", habit="is a byte of UTF-8", **settings)  # fmt: skip
+    for name in ("k=%E9", "k=%C3", "k=%ED%A0%80", "k=%C0%AF", "%C3%B6=1"):
+        yield Case(
+            f"{format}/folders/{name}", format, lambda name=name: {f"{name}/a.x": data}, refused=True, **settings
+        )  # type: ignore[misc]
 
 
 def _unquoted(name: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from tests.support.compressed import COMPRESS
 from tests.support.reading.independent import Columns
 from tests.support.reading.table import Case, one
+from tests.support.reading.table_rows import in_folders
 from tests.support.reading.table_whole import damaged
 
 _ROW = {"rowTag": "row"}
@@ -392,6 +393,9 @@ def _files() -> Iterator[Case]:
     tree = {"K=01/a.xml": row % 1, "K=x%2Fy/b.xml": row % 2, "K=__HIVE_DEFAULT_PARTITION__/c.xml": row % 3}
     found = ({"a": 1, "K": "01"}, {"a": 3, "K": None}, {"a": 2, "K": "x/y"})
     yield Case("xml/folders/texts", "xml", lambda: tree, columns, _ROW, expected=found)
+    yield from (
+        case for case in in_folders("xml", row % 1, {"a": 1}, columns=columns, options=_ROW) if case.where is None
+    )
     years = {"y=2024/m=01/a.xml": row % 1, "y=2025/m=12/b.xml": row % 2}
     typed: Columns = {"y": "INT", "a": "INT"}
     yield Case("xml/folders/typed", "xml", lambda: years, typed, _ROW,

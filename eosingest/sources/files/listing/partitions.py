@@ -1,18 +1,26 @@
 """Reads the `column=value` folders of Hive-style trees from file names, and checks that all files agree about them.
 
-Spark silently drops the rows of files whose folders do not fit those of the others, so that tree is refused here.
+Spark silently drops the rows of files whose folders do not fit those of the others, so that tree is refused here. It also
+makes a character of each `%XX`; everyone who writes such folders means a byte of UTF-8 (reading/spark_reader.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from eosingest.errors import SpecError
 from eosingest.sources.files.listing.source_file import SourceFile
 
-_NULL = "__HIVE_DEFAULT_PARTITION__"
+NULL = "__HIVE_DEFAULT_PARTITION__"
+_BEYOND_ASCII = re.compile("%[89A-Fa-f][0-9A-Fa-f]")
+
+
+def decoded(text: str) -> str:
+    """Return the name or value that a folder's name holds: each `%XX` is a byte of UTF-8. `_layout` has proven that it is."""
+    return unquote_to_bytes(text).decode()
 
 
 @dataclass(frozen=True)
@@ -55,19 +63,27 @@ def partition_columns(files: Iterable[SourceFile], *, recursive: bool = False) -
 
 
 def partition_values(files: Iterable[SourceFile]) -> dict[str, set[str]]:
-    """Return the values of the tree's `k=v` folders as Spark decodes them, by column in lower case; without those for null."""
+    """Return the values of the tree's `k=v` folders, by column in lower case; without those for null."""
     found: dict[str, set[str]] = {}
     for folder in {file.name.rpartition("/")[0] for file in files}:
         for column, marked, value in (segment.partition("=") for segment in folder.split("/")):
-            if marked and value != _NULL:
-                found.setdefault(column.lower(), set()).add(unquote(value))
+            if marked and value != NULL:
+                found.setdefault(decoded(column).lower(), set()).add(decoded(value))
     return found
 
 
-def folder_values(file: SourceFile) -> dict[str, str | None]:
-    """Return the values of one file's `k=v` folders, ordered, the columns as written; None for null."""
+def folder_values(file: SourceFile, decode: Callable[[str], str] = decoded) -> dict[str, str | None]:
+    """Return the values of one file's `k=v` folders, ordered, the columns as written; None for null.
+
+    An audit has another `decode` than the run.
+    """
     pairs = [segment.partition("=") for segment in file.name.split("/")[:-1] if "=" in segment]
-    return {column: None if value == _NULL else unquote(value) for column, _, value in pairs}
+    return {decoded(column): None if value == NULL else decode(value) for column, _, value in pairs}
+
+
+def has_escapes(files: Iterable[SourceFile]) -> bool:
+    """Say whether the name of a `k=v` folder has a `%`."""
+    return any("%" in segment for file in files for segment in file.name.split("/")[:-1] if "=" in segment)
 
 
 def folder_names(files: Iterable[SourceFile]) -> list[str]:
@@ -97,13 +113,25 @@ def _layout(name: str, path: str) -> _Layout:
     pairs = [segment.partition("=") for segment in run]
     if any(not column or not value for column, _, value in pairs):
         raise _broken(name, "a column=value folder needs a column on the left of '=' and a value on the right")
-    columns = tuple(column.lower() for column, _, _ in pairs)
+    for column, _, value in pairs:
+        _refuse_other_bytes(name, column, value)
+    columns = tuple(decoded(column).lower() for column, _, _ in pairs)
     if len(set(columns)) < len(columns):
         raise _broken(name, "it has one column twice")
     if "_temporary" in (segment.lower() for segment in segments[marked[0] :]):
         raise _broken(name, "Spark reads nothing below '_temporary' in a column=value tree")
     below = len(segments) - marked[0]
     return _Layout("/".join(path.split("/")[:-below]) or "/", columns)
+
+
+def _refuse_other_bytes(name: str, column: str, value: str) -> None:
+    """Raise SpecError if a folder's name has no certain meaning: readers would each find another one."""
+    try:
+        decoded(value)
+        if _BEYOND_ASCII.search(column):
+            raise _broken(name, f"'{column}' is the name of a column, in which %XX is read for ASCII only")
+    except UnicodeError:
+        raise _broken(name, f"the bytes of %XX in '{column}={value}' are not UTF-8") from None
 
 
 def _broken(name: str, why: str) -> SpecError:

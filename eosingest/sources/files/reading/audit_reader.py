@@ -11,6 +11,7 @@ An audit of the source uses another reader than the run did, if there is one: ro
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -51,6 +52,13 @@ def split_for_audit(context: Any, plan: Plan, slots: int, *, by_another_reader: 
         replace(plan, items=tuple(entry for entry in plan.items if entry.item.name not in apart)),
         replace(plan, items=tuple(entry for entry in plan.items if entry.item.name in apart)),
     )
+
+
+def decoded_again(text: str) -> str:
+    """Return what a folder's name holds, without the decoder of the run: each `%XX` is a byte of UTF-8."""
+    parts = re.split(rb"%([0-9A-Fa-f]{2})", text.encode())
+    parts[1::2] = (bytes.fromhex(digits.decode()) for digits in parts[1::2])
+    return b"".join(parts).decode(errors="replace")
 
 
 def _sent_by_spark(plan: Plan) -> set[str]:

@@ -5,23 +5,39 @@ Their columns depend on the plan (spark/scan_of_plan.py): those of its `k=v` fol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
 
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.listing.partitions import folder_names, partition_base
+from eosingest.sources.files.listing.partitions import decoded, folder_names, partition_base
 from eosingest.sources.files.reading.planned_files import planned_files
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.scan import OtherRows, Scan
 from eosingest.spark.scan_of_plan import ScanOfPlan
 
 
 @dataclass(frozen=True)
 class FilesInPython(ScanOfPlan):
-    """How such files are read: with the settings `read`, for `records`. `recursive`: no folder gives a column."""
+    """How such files are read: with the settings `read`, for `records`. `recursive`: no folder gives a column.
+
+    `decode` decodes the folders' values.
+    """
 
     read: ReadSettings
     records: RecordSettings
     recursive: bool = False
+    decode: Callable[[str], str] = decoded
+
+    def for_audit(
+        self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
+    ) -> tuple[Scan, Plan, OtherRows | None]:
+        """Return the whole plan for Spark, with another decoder of folders' names."""
+        from eosingest.sources.files.reading.audit_reader import decoded_again
+
+        return replace(self, decode=decoded_again), plan, None
 
     def folders(self, plan: Plan) -> list[str]:
         """Return the columns of the plan's `k=v` folders as written; none if the files are in no such tree."""

@@ -15,7 +15,7 @@ from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.formats.whole import is_one_value, is_whole
 from eosingest.sources.files.listing.names import metadata_file_path
 from eosingest.sources.files.listing.partitions import partition_base
-from eosingest.sources.files.reading import hadoop_hdfs, hadoop_s3, line_jobs
+from eosingest.sources.files.reading import folders_by_path, hadoop_hdfs, hadoop_s3, line_jobs
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
@@ -65,13 +65,15 @@ class HadoopClient(NamedTuple):
 class FileScan:
     """How files are read: with the settings `read`, in a Spark with the spec's `conf`. `recursive`: no folder gives a column.
 
-    `client` is Hadoop's client of the store with the files; None for local files.
+    `client` is Hadoop's client of the store with the files; None for local files. `by_paths`: an audit reads, and takes the
+    folders' values from the path of each row (folders_by_path.py).
     """
 
     read: ReadSettings
     conf: Mapping[str, str]
     recursive: bool = False
     client: HadoopClient | None = None
+    by_paths: bool = False
 
     scan_nodes = file_splits.SCAN_NODES
 
@@ -107,14 +109,20 @@ class FileScan:
         """See `rows.file_rows`; Spark makes the partitions."""
         hadoop_s3.reach(spark, pending_files(plan))
         read = replace(self.read, schema=schema) if schema is not None else self.read
-        return file_rows(spark, read, plan, self._base_path(plan))
+        base_path, files = self._base_path(plan), pending_files(plan)
+        found = file_rows(spark, read, plan, base_path)
+        if base_path is None or not self.by_paths:
+            return found
+        rows = folders_by_path.replaced(found.rows, files)
+        return replace(found, rows=rows, readable=lambda: folders_by_path.replaced(found.readable(), files))
 
     def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[Plan, OtherRows | None]:
+    ) -> tuple[Scan, Plan, OtherRows | None]:
         """See audit_reader.py. Only lines of local files have another reader."""
+        scan = replace(self, by_paths=True)
         if self.client is not None or not line_jobs.sends_lines(self.read, self.conf, self._base_path(plan)):
-            return plan, None
+            return scan, plan, None
         from eosingest.sources.files.reading import audit_reader
 
         by_spark, alone = audit_reader.split_for_audit(
@@ -122,9 +130,9 @@ class FileScan:
         )
         splits = _line_splits(alone)
         if not splits:
-            return by_spark, None
+            return scan, by_spark, None
         hashes = audit_reader.line_hashes(spark, splits, line_jobs.line_separator(self.read))
-        return by_spark, OtherRows(hashes, {split.key: split.planned for split in splits})
+        return scan, by_spark, OtherRows(hashes, {split.key: split.planned for split in splits})
 
     def items_named_in(self, plan: Plan, text: str) -> str:
         """Return the name of the file that Spark was reading when it failed with `text`, or of those that it may have been."""

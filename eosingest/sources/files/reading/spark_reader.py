@@ -10,7 +10,7 @@ pinned version.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from eosingest.errors import FatalError, SpecError
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.listing.names import check_hadoop_key, escape_for_spark
+from eosingest.sources.files.listing.partitions import folder_values, has_escapes
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.storage.s3 import parted
 from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs, below, store_of
@@ -76,12 +77,45 @@ class SparkReader:
 
     def load(self, files: Sequence[SourceFile]) -> DataFrame:
         """Return the rows of the files. Raises Spark's errors, and FatalError for names that Hadoop's paths cannot have."""
-        if any(file.etag for file in files):
-            return _Index(self, files).frame()
+        frame = _Index(self, files).frame() if any(file.etag for file in files) else self._of_paths(files)
+        if self.base_path is not None and has_escapes(files):
+            _set_folder_values(frame, files)
+        return frame
+
+    def _of_paths(self, files: Sequence[SourceFile]) -> DataFrame:
         reader = self.spark.read.format(FORMATS[self.format].reader or self.format).options(**self.options)
         reader = reader.schema(self.columns) if self.columns is not None else reader
         reader = reader.option("basePath", self.base_path) if self.base_path is not None else reader
         return reader.load([escape_for_spark(file.path) for file in files])
+
+
+def _set_folder_values(frame: DataFrame, files: Sequence[SourceFile]) -> None:
+    """Give text columns of `k=v` folders their values: Spark makes a character of each `%XX`, and `K%C3%B6ln` is `KÃ¶ln`.
+
+    Raises FatalError for a column of another type if a folder's value is not ASCII: Spark has cast another text.
+    """
+    jvm: Any = frame.sparkSession._jvm
+    folders = {hadoop_path(jvm, file.path).getParent().toString(): file for file in _one_of_each_folder(files)}
+    spec = frame._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation().location().partitionSpec()
+    types = [field.dataType().typeName() for field in spec.partitionColumns().fields()]
+    partitions = spec.partitions()
+    for partition in map(partitions.apply, range(partitions.size())):
+        file = folders[partition.path().toString()]
+        for place, (name, value) in enumerate(folder_values(file).items()):
+            if value is None:
+                continue
+            if types[place].startswith("string"):
+                partition.values().update(place, jvm.org.apache.spark.unsafe.types.UTF8String.fromString(value))
+            elif not value.isascii():
+                raise FatalError(
+                    f"{file.name}: column {name} is {types[place].upper()}, and the folder's value is '{value}'",
+                    code="bad-data",
+                    hint="nothing of this run was sent; declare the column as STRING, or rename the folder",
+                )
+
+
+def _one_of_each_folder(files: Sequence[SourceFile]) -> Iterable[SourceFile]:
+    return {file.path.rpartition("/")[0]: file for file in files}.values()
 
 
 @functools.lru_cache(maxsize=4)

@@ -10,7 +10,7 @@ The records are the same as of text files on a disk. Columns of `k=v` folders ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from eosingest.protocol.plan import Plan
 from eosingest.sources.files.bytes.codecs import codec_of
 from eosingest.sources.files.bytes.lines import is_compressed, read_lines
 from eosingest.sources.files.cuts import file_split
-from eosingest.sources.files.listing.partitions import folder_values, partition_base
+from eosingest.sources.files.listing.partitions import decoded, folder_values, partition_base
 from eosingest.sources.files.listing.source_file import as_file
 from eosingest.sources.files.reading import line_jobs
 from eosingest.sources.files.reading import splits as file_splits
@@ -54,11 +54,12 @@ class TextReader:
 
     separator: int | None
     folders: tuple[str, ...] = ()
+    decode: Callable[[str], str] = decoded
 
     def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
         """Yield the lines of a split, including committed ones; see `python_scan.ArrowReader`."""
         file, cut = as_file(split.item), file_split(split.planned.split)
-        beside = {name.lower(): value for name, value in folder_values(file).items()}
+        beside = {name.lower(): value for name, value in folder_values(file, self.decode).items()}
         with opened_lines(file, cut) as opened:
             for lines in read_lines(opened, bounds_of(file, cut), self.separator):
                 # Bytes that are not UTF-8 stay as they are, as in Spark's reader of text.
@@ -97,5 +98,5 @@ class StoreLines(FilesInPython):
     def of(self, plan: Plan) -> PythonScan:
         """Return the scan of the lines, followed by the folders' texts."""
         names = tuple(self.folders(plan))
-        reader = TextReader(line_jobs.line_separator(self.read), names)
+        reader = TextReader(line_jobs.line_separator(self.read), names, self.decode)
         return PythonScan(self.records, reader, dict.fromkeys((_LINE, *names), "STRING"))

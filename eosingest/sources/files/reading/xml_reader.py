@@ -5,7 +5,7 @@ a file, one split ─▶ codecs.py ─▶ xml/document.py: rows ─▶ columns o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
@@ -23,7 +23,7 @@ from eosingest.sources.files.formats.xml.document import Row, read_rows
 from eosingest.sources.files.formats.xml.schema import Field, Type
 from eosingest.sources.files.formats.xml.values import BadValueError, converter
 from eosingest.sources.files.listing.errors import is_changed, opened_as_listed, while_sent
-from eosingest.sources.files.listing.partitions import folder_values
+from eosingest.sources.files.listing.partitions import decoded, folder_values
 from eosingest.sources.files.listing.source_file import SourceFile, as_file
 from eosingest.spark.python_scan import PythonSplit
 
@@ -59,11 +59,12 @@ class XmlReader:
 
     settings: XmlSettings
     folders: tuple[Field, ...] = ()
+    decode: Callable[[str], str] = decoded
 
     def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file, including committed ones; see `python_scan.ArrowReader`."""
         file = as_file(split.item)
-        beside = [folder_value(file, folder) for folder in self.folders]
+        beside = [folder_value(file, folder, self.decode) for folder in self.folders]
         with _opened(file) as opened:
             for rows in read_rows(codecs.pieces(opened, file.path), self.settings):
                 yield self._batch(rows, beside)
@@ -75,9 +76,9 @@ class XmlReader:
         return pa.RecordBatch.from_arrays(arrays, names=[field.name for field in fields])
 
 
-def folder_value(file: SourceFile, column: Field) -> Any:
+def folder_value(file: SourceFile, column: Field, decode: Callable[[str], str] = decoded) -> Any:
     """Return the value of a column of folders for a file. Raises FatalError if it is not of the column's type."""
-    text = {name.lower(): value for name, value in folder_values(file).items()}[column.name.lower()]
+    text = {name.lower(): value for name, value in folder_values(file, decode).items()}[column.name.lower()]
     if text is None:
         return None
     try:

@@ -76,7 +76,7 @@ class XmlScan(FilesInPython):
         beside = {folder.name for folder in folders}
         rows = [field for field in given if field.name not in beside]
         settings = settings_of(self.read.options, rows, (field.name for field in given if field.name in beside))
-        return XmlReader(settings, folders)
+        return XmlReader(settings, folders, self.decode)
 
     def _given(self) -> tuple[Field, ...]:
         return parse(self.read.schema or "")
