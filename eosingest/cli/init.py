@@ -132,6 +132,7 @@ def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
         path=_path_from(data, spec.parent) if is_local else str(data),
         format_=found.format,
         options=found.options,
+        compression=found.compression,
         schema=found.schema,
         key=found.key,
         conf=found.conf,

@@ -5,9 +5,12 @@ sniff(file) ─▶ codec by name and first bytes ─▶ format ─▶ csv.py | j
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from eosingest.errors import FatalError
 from eosingest.sniff.input import DataFile, Opened, opened
 from eosingest.sniff.result import Found
+from eosingest.sources.files.bytes import magic
 
 __all__ = ["Found", "sniff", "why_not_json_lines"]
 
@@ -28,7 +31,7 @@ _BY_SUFFIX = {
 _MAGIC = {b"PAR1": "parquet", b"ORC": "orc", b"Obj\x01": "avro"}
 _SPACE = b"\xef\xbb\xbf \t\r\n"  # includes UTF-8's byte order mark
 _NOT_READ = {
-    b"PK\x03\x04": "a zip archive (or an Excel sheet)",
+    b"PK\x03\x04": "a zip archive (as an Excel sheet is: save that as csv)",
     b"\xfd7zXZ": "compressed with xz",
     b"\x7fELF": "a program",
     b"SQLite format 3": "an SQLite database",
@@ -38,13 +41,27 @@ _NOT_READ = {
 def sniff(file: DataFile) -> Found:
     """Detect a file's format and columns. Raises FatalError for a file that is damaged or that this version does not read."""
     data = opened(file)
+    found = _look(file, data)
+    if not data.unnamed:
+        return found
+    codec = "bzip2" if data.codec == "bz2" else str(data.codec)
+    if found.format in ("parquet", "orc", "avro"):
+        raise FatalError(
+            f"{file} is a {found.format} file inside of {codec}: {found.format} files are not decompressed as a whole",
+            code="codec-unnamed",
+            hint="decompress a copy, and name that",
+        )
+    return replace(found, compression=codec)
+
+
+def _look(file: DataFile, data: Opened) -> Found:
     kind = next((kind for magic, kind in _MAGIC.items() if data.head.startswith(magic)), None)
     what = next((what for magic, what in _NOT_READ.items() if data.head.startswith(magic)), None)
     if what is not None:
         raise FatalError(
             f"{file} is {what}, which this version does not read",
             code="format-unknown",
-            hint="convert it to csv, json lines, text, parquet, orc or avro",
+            hint=magic.unpacked(str(file), data.head) or "convert it to csv, json lines, text, parquet, orc or avro",
         )
     by_name = _BY_SUFFIX.get(data.inner_suffix)
     if kind == "avro":

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 from eosingest.errors import FatalError, SpecError
+from eosingest.sources.files.bytes import magic
+from eosingest.sources.files.bytes.codecs import SUFFIXES
 
 CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4"}
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst", b"\x04\x22\x4d\x18": ".lz4"}
@@ -49,12 +51,16 @@ class DataFile(Protocol):
 
 @dataclass(frozen=True)
 class Opened:
-    """A file and its first bytes, decompressed. `inner_suffix` is the suffix before the codec's: .csv of a.csv.gz."""
+    """A file and its first bytes, decompressed. `inner_suffix` is the suffix before the codec's: .csv of a.csv.gz.
+
+    `unnamed`: its name does not show the codec.
+    """
 
     file: DataFile
     codec: str | None
     inner_suffix: str
     head: bytes
+    unnamed: bool = False
 
     @contextmanager
     def stream(self) -> Iterator[BinaryIO]:
@@ -80,14 +86,11 @@ def opened(file: DataFile) -> Opened:
     codec = CODECS.get(file.suffix.lower())
     inner = Path(file.stem).suffix.lower() if codec else file.suffix.lower()
     with _clear_errors(file), file.open("rb") as raw:
-        first = raw.read(8)
-    found = next((suffix for magic, suffix in _MAGIC.items() if first.startswith(magic)), None)
-    if found is not None and codec is None:
-        raise FatalError(
-            f"{file} is compressed ({CODECS[found]}), and its name does not say so: it would be read as it is",
-            code="codec-unnamed",
-            hint=f"rename it to {file.name}{found}",
-        )
+        start = raw.read(_HEAD)
+    first, unnamed = start[:8], False
+    if codec is None and (kind := magic.kind_of(start)) in SUFFIXES:
+        codec, unnamed = CODECS[SUFFIXES[str(kind)]], True
+    found = next((suffix for begin, suffix in _MAGIC.items() if first.startswith(begin)), None)
     if codec in ("zstd", "lz4") and _SKIPPABLE.match(first):
         found = file.suffix.lower()
     if codec is not None and (found is None or CODECS[found] != codec) and first:
@@ -96,12 +99,12 @@ def opened(file: DataFile) -> Opened:
             code="codec-misnamed",
             hint="rename it as what it is",
         )
-    look = Opened(file, codec, inner, b"")
+    look = Opened(file, codec, inner, b"", unnamed)
     with look.stream() as stream:
         head = stream.read(_HEAD)
     if not head:
         raise FatalError(f"{file} is empty", code="file-empty", hint="name a file with some rows in it")
-    return Opened(file, codec, inner, head)
+    return Opened(file, codec, inner, head, unnamed)
 
 
 def _decompressed(file: DataFile, codec: str | None) -> BinaryIO:

@@ -27,6 +27,7 @@ class Found:
 
     `conf` are Spark settings without which the file cannot be read. `whole`: the whole file was read, not only its beginning.
     `drops_fields`: there are fields that no column can have.
+    `compression`: the file's codec, if its name does not show it.
     """
 
     format: str
@@ -36,6 +37,7 @@ class Found:
     notes: tuple[str, ...] = ()
     whole: bool = True
     drops_fields: bool = False
+    compression: str | None = None
 
     @property
     def schema(self) -> str | None:

@@ -81,6 +81,7 @@ def spec_for(
     path: str,
     format_: str,
     options: Mapping[str, str | bool],
+    compression: str | None = None,
     schema: str | None,
     key: str | None,
     conf: Mapping[str, str],
@@ -94,6 +95,8 @@ def spec_for(
         f"format = {toml_string(format_)}",
         f"path = {_escaped(path)}",
     ]
+    if compression is not None:
+        lines.append(f"compression = {toml_string(compression)}")
     if options:
         lines.append(f"options = {_inline(options)}")
     if schema is not None:

@@ -21,7 +21,7 @@ _READING = Path(__file__).parents[2] / "docs" / "reading.md"
 # Each is a test of its own, so that a failure says where to look.
 _PARTS = {
     "text, plain": ("text/spark/plain", "text/spark/separator", "text/spark/frame"),
-    "text, folders": ("text/folders",),
+    "text, folders": ("text/folders", "text/files"),
     "text, gz": ("text/spark/gz",),
     "text, deflate": ("text/spark/deflate",),
     "text, bz2, zst and lz4": ("text/spark/bz2", "text/spark/zst", "text/spark/lz4"),

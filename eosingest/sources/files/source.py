@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from eosingest.errors import SpecError
 from eosingest.host.interruption import never
 from eosingest.protocol.source import Item, Kept, Listing, Scope, Version
+from eosingest.sources.files.bytes.codecs import named_by_codec
 from eosingest.sources.files.cuts import FileSplits, is_cut_by_codec, is_splittable
 from eosingest.sources.files.listing import hdfs_places
 from eosingest.sources.files.listing.dry_listing import ListedOnly
@@ -52,6 +53,7 @@ class FileSource:
         refuse_empty: bool = False,
         recursive: bool = False,
         options: Mapping[str, str] | None = None,
+        compression: str | None = None,
         now: Callable[[], float] = time.time,
         check: Callable[[], None] = never,
         places: Places | None = None,
@@ -60,7 +62,7 @@ class FileSource:
 
         `directory` is the spec's folder: relative paths start there, and without `root` the names of their files are relative
         to it; `root` may be a relative path, too. Files younger than `min_age_s` seconds by the clock `now` are left out.
-        `options` are those of the reader.
+        `options` are those of the reader. `compression` is the codec of all files, None: by their names.
         `recursive`: all files below a folder are read, at any depth, and no folder gives a column.
         With `refuse_empty` a path must find a file, unless `allow_empty` is true (None: unless the path is a glob).
         `check` is called for each folder and file that is listed or hashed, and raises to end a run that was interrupted.
@@ -68,6 +70,7 @@ class FileSource:
         """
         self._format = format
         self._options = options or {}
+        self._compression = compression
         self._directory = os.path.abspath(directory)
         self._places = LocalPlaces(self._directory, check) if places is None else places
         self._paths = [self._places.parse(path) for path in paths]
@@ -125,7 +128,9 @@ class FileSource:
             tuple(f"'{text}' names no file" for text in sorted(path.text for path in nothing)),
             folders=partition_columns(files, recursive=self._recursive),
             sample=Path(files[0].path) if files and not files[0].etag else None,
-            as_one=frozenset(file.name for file in files if self._format == "text" and is_cut_by_codec(file.path)),
+            as_one=frozenset(
+                file.name for file in files if self._format == "text" and is_cut_by_codec(file.coded_path)
+            ),
         )
 
     def _refuse_nothing(self, nothing: Iterable[Written], look: Look) -> None:
@@ -188,8 +193,9 @@ class FileSource:
         return path[len(below) :] if path.startswith(below) else os.path.relpath(path, self._directory)
 
     def _file(self, name: str, path: str, status: Status) -> SourceFile:
-        is_cut = is_splittable(self._format, self._options, path)
-        return SourceFile(name, path, status.length, status.mtime_ms, is_cut, status.etag, self._places.storage)
+        is_cut = is_splittable(self._format, self._options, named_by_codec(path, self._compression))
+        listed = (status.length, status.mtime_ms, is_cut, status.etag, self._places.storage, self._compression)
+        return SourceFile(name, path, *listed)
 
 
 class Table(Protocol):
@@ -197,6 +203,7 @@ class Table(Protocol):
 
     format: str
     options: Mapping[str, str]
+    compression: str | None
     path: Sequence[str]
     root: str | None
     recursive: bool
@@ -216,6 +223,7 @@ def source_of(table: Table, directory: Path, check: Callable[[], None]) -> FileS
         root=table.root,
         recursive=table.recursive,
         options=table.options,
+        compression=table.compression,
         min_age_s=table.min_age,
         allow_empty=table.allow_empty,
         refuse_empty=True,

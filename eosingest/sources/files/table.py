@@ -15,6 +15,7 @@ from pydantic import Field, PrivateAttr, WithJsonSchema
 
 from eosingest.sources import registry
 from eosingest.sources.files import stores
+from eosingest.sources.files.bytes.codecs import SUFFIXES as CODECS
 from eosingest.sources.files.formats import FORMATS, NAMES, options
 from eosingest.sources.files.formats.entry import FileFormat
 from eosingest.sources.files.storage.schemes import are_in_store, is_relative
@@ -82,6 +83,13 @@ class FileTable(SourceTable):
         description="A field of JSON or XML that schema does not name: error ends the run before it sends anything, ignore"
         " leaves the field out of the rows.",
     )
+    compression: (
+        Annotated[str, one_of_words(lambda: tuple(CODECS)), WithJsonSchema({"type": "string", "enum": list(CODECS)})]
+        | None
+    ) = Field(
+        default=None,
+        description="The codec of all files, if their names do not show it. By default the suffix of each name counts.",
+    )
     options: Flat = Field(default_factory=dict, description="Options of Spark's reader for the format.")
     min_age: Duration = Field(
         default=0.0,
@@ -115,6 +123,10 @@ class FileTable(SourceTable):
     def problems(cls, source: dict[str, Any]) -> Iterator[Problem]:
         """Yield a problem for each reader option that is refused, and for a schema if the format has fixed columns."""
         entry, given = FORMATS.get(str(source.get("format"))), source.get("options")
+        if entry is not None and not entry.is_text and source.get("compression") is not None:
+            yield Problem(
+                ("source", "compression"), f"has no effect: {entry.name} is not decompressed as a whole; leave it out"
+            )
         yield from stores.problems(_paths(source), source)
         if entry is None:
             return
@@ -174,6 +186,7 @@ class FileTable(SourceTable):
             path=tuple(paths),
             root=root if isinstance(root, str) else None,
             recursive=source.get("recursive") is True,
+            compression=None,
             options={name: text for name, text in given.items() if isinstance(text, str)}
             if isinstance(given, dict)
             else {},
@@ -235,6 +248,7 @@ class FileTable(SourceTable):
             "recursive": json.dumps(self.recursive),
             "schema": normalise_ddl(self.ddl or ""),
             "options": json.dumps(meant, sort_keys=True, ensure_ascii=False),
+            **({} if self.compression is None else {"compression": self.compression}),
         }
 
     @property

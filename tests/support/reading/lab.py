@@ -51,6 +51,7 @@ class Asked:
     schema: str | None = None
     where: str | None = None
     split_size: int = SPLIT_SIZE
+    compression: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,13 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
         raise SpecError(f"source.options: {refused}")
     read = _settings(asked)
     source = FileSource(
-        format=asked.format, paths=[folder.name], directory=folder.parent, root=None, min_age_s=0, options=asked.options
+        format=asked.format,
+        paths=[folder.name],
+        directory=folder.parent,
+        root=None,
+        min_age_s=0,
+        options=asked.options,
+        compression=asked.compression,
     )
     listing = source.list()
     plan = make_plan(source, {}, asked.split_size, listing)

@@ -44,6 +44,7 @@ def asked(case: Case) -> Asked:
         case.ddl,
         case.where,
         case.split_size,
+        case.compression,
     )
 
 

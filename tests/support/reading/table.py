@@ -43,6 +43,7 @@ class Case:
     may_refuse: bool = False
     refused: bool = False
     together: str = ""
+    compression: str | None = None
 
     @property
     def ddl(self) -> str | None:

@@ -582,6 +582,7 @@ def _many_files() -> Iterator[Case]:
         "csv/files/a bad one among good ones", "csv",
         lambda: {**{f"{n}.csv": b"%d,x\n" % n for n in range(8)}, "b.csv": b'1,"\n'}, _TWO, _NO_HEADER,
     )  # fmt: skip
+    yield from _by_compression()
     twins = {
         "in two rows": b'{"a":1}\n{"A":2}\n',
         "in one": b'{"a":1,"A":2}\n',
@@ -727,6 +728,36 @@ def in_folders(format: str, data: bytes, row: Mapping[str, Any] | None, **settin
         yield Case(
             f"{format}/folders/{name}", format, lambda name=name: {f"{name}/a.x": data}, refused=True, **settings
         )  # type: ignore[misc]
+
+
+def _by_compression() -> Iterator[Case]:
+    """Compressed files whose names do not show it, under a codec that the spec names."""
+    inner: dict[str, tuple[bytes, Any, dict[str, Any]]] = {
+        "json": (b'{"n":"x"}\n' * 40, {"n": "x"}, {"columns": {"n": "STRING"}}),
+        "csv": (b"n\n" + b"x\n" * 40, {"n": "x"}, {"columns": {"n": "STRING"}, "options": {"header": "true"}}),
+        "text": (b"x\n" * 40, b"x", {}),
+        "xml": (
+            b"<r>" + b"<row><n>x</n></row>" * 40 + b"</r>",
+            {"n": "x"},
+            {"columns": {"n": "STRING"}, "options": {"rowTag": "row"}},
+        ),
+    }
+    codecs = {"gzip": "gz", "bzip2": "bz2", "zstd": "zst", "lz4": "lz4", "deflate": "deflate"}
+    names = ["a.json", "part-00000", "d.az", "a.bz2", "A.JSON", "ü ö.csv", "a.", "bz"]
+    for format, (data, row, settings) in inner.items():
+        for codec, suffix in codecs.items():
+            packed = COMPRESS[suffix](data)
+            for name in names if codec == "gzip" else names[:1]:
+                both = {name: packed, f"b.{suffix}": packed}
+                yield Case(f"{format}/files/{codec} as {name}", format, lambda both=both: both, compression=codec,
+                           expected=(row,) * 80, **settings)  # type: ignore[misc]  # fmt: skip
+            yield Case(
+                f"{format}/files/{codec} and one that is not", format,
+                lambda packed=packed, data=data: {"a.x": packed, "b.x": data}, compression=codec, refused=True, **settings,
+            )  # type: ignore[misc]  # fmt: skip
+    lines, row, settings = inner["text"]
+    yield Case("text/spark/gz/by compression", "text", one("a.x", COMPRESS["gz"](lines)), compression="gzip",
+               where="value > ''", expected=(row,) * 40)  # fmt: skip
 
 
 def _unquoted(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 import eosingest
 from eosingest.cli import main as cli
 from eosingest.cli.result import Action
+from eosingest.sources.files.bytes import magic
 from eosingest.sources.files.bytes.text_blocks import BadTextError, Block
 from eosingest.sources.files.formats.json_scan import JsonScan
 from tests.support.programs import find_program
@@ -113,3 +115,23 @@ def test_the_command_for_json_that_is_not_lines(tmp_path: Path, text: str, progr
     assert (tmp_path / "data/a.json").read_text() == text
     assert (tmp_path / "copy/a.json").read_text() == '{"n":1}\n{"n":2}\n'
     assert [file.name for file in (tmp_path / "data").iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_the_command_for_an_archive(tmp_path: Path, kind: str) -> None:
+    """Runs the command of the hint: the archive stays, what it holds is in a new folder, and no file is written over."""
+    (tmp_path / "in put").mkdir()
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    archive = tmp_path / "in put" / f"or der's.{kind}"
+    shutil.make_archive(str(archive.with_suffix("")), kind, tmp_path, "a.csv")
+    before = archive.read_bytes()
+    refused = magic.refusal(str(archive), None, before[: magic.HEAD_BYTES])
+    assert refused is not None
+    command = refused[1].partition("source.path: ")[2]
+    unpacked = tmp_path / "in put" / "or der's-unpacked" / "a.csv"
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert unpacked.read_text() == "a\n1\n"
+    unpacked.write_text("mine")
+    subprocess.run(command, shell=True, cwd=tmp_path, check=False, timeout=60, stdin=subprocess.DEVNULL)
+    assert unpacked.read_text() == "mine"
+    assert archive.read_bytes() == before

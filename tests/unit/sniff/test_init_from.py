@@ -332,7 +332,7 @@ def test_files_that_are_read_as_a_whole(name: str, content: str, schema: str) ->
         ("a.json", '[{"a": {"\\ud800": 1}}]\n', "corrupt-row", "the document has half a surrogate pair"),
         ("a.parquet", "id,name\n1,x\n", "format-unknown", "no parquet file"),
         ("a.parquet", b"PAR1 and no end", "file-unreadable", "its end cannot be read"),
-        ("a.csv", gzipped(b"a,b\n1,2\n"), "codec-unnamed", "a.csv.gz"),
+        ("a.zip", b"PK\x03\x04" + bytes(50), "format-unknown", "unzip -n "),
         ("a.csv.gz", "a,b\n1,2\n", "codec-misnamed", "not compressed with gzip"),
         ("a.csv.bz2", bz2.compress(b"a,b\n" * 1000)[:-20], "file-unreadable", "cannot be read"),
         ("a.csv.gz", gzipped(b"a,b\n" * 1000)[:-9], "file-unreadable", "cannot be read"),
@@ -548,6 +548,14 @@ def test_compressed(suffix: str, compress: Callable[[bytes], bytes]) -> None:
     assert found(f"a.csv{suffix}", compress(b"id,n\n1,2\n")).schema == "id BIGINT, n BIGINT"
     assert found(f"a.jsonl{suffix}", compress(b'{"id": "x"}\n')).schema == "id STRING"
     assert found(f"a.log{suffix}", compress(b"x\n")).format == "text"
+    codec = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd", ".lz4": "lz4"}[suffix]
+    assert (
+        found("part-0", compress(b'{"id": "x"}\n')).compression,
+        found(f"b.log{suffix}", compress(b"x")).compression,
+    ) == (
+        codec,
+        None,
+    )
 
 
 # ---- the spec ----------------------------------------------------------------------------------------------------------
@@ -562,6 +570,7 @@ def test_compressed(suffix: str, compress: Callable[[bytes], bytes]) -> None:
         ("x.jsonl", '{"id": 1, "user": "u", "a b": [1]}\n'),
         ("x.log", "one\n"),
         ("x.csv.gz", gzipped(b"a,b\n1,2\n")),
+        ("x.csv", gzipped(b"a,b\n1,2\n")),
         ("größe.csv", "größe,n\nx,1\n"),
     ],
 )

@@ -32,6 +32,7 @@ _CODECS = {
     ".deflate": "deflate",
     ".snappy": "snappy",
 }
+SUFFIXES = {codec: suffix for suffix, codec in _CODECS.items() if codec != "snappy"}
 Readable = BufferedIOBase | RawIOBase
 
 
@@ -53,6 +54,11 @@ def codec_of(path: str) -> str | None:
     """Return the codec of a name's suffix; None for a plain file, and for a suffix that Hadoop does not know."""
     name = path.lower()
     return next((codec for suffix, codec in _CODECS.items() if name.endswith(suffix)), None)
+
+
+def named_by_codec(path: str, codec: str | None) -> str:
+    """Return the path if its suffix is the codec's, or there is no codec; else with the codec's suffix after it."""
+    return path if codec in (None, codec_of(path)) else path + SUFFIXES[str(codec)]
 
 
 def pieces(file: Readable, path: str) -> Iterator[bytes]:

@@ -6,7 +6,9 @@ which check the decompressed content. Hadoop goes by the name alone, and takes a
 
 from __future__ import annotations
 
+import posixpath
 import re
+import shlex
 
 HEAD_BYTES = 4096  # that `refusal` needs of a file
 
@@ -53,6 +55,8 @@ _FOREIGN = {
     ".sz": "snappy",
     ".z": "compress",
 }
+# What unpacks an archive into a folder.
+_UNPACK = {"zip": "unzip -n {} -d {}", "tar": "mkdir {1} && tar -xkf {0} -C {1}"}
 # What a file must begin with, by its codec.
 _BEGINS = {
     "gzip": re.compile(rb"\x1f\x8b"),
@@ -71,9 +75,9 @@ def refusal(path: str, codec: str | None, head: bytes) -> tuple[str, str] | None
     """Return why a file cannot be read by its name, and what to do; None if name and first bytes agree."""
     foreign = next((what for suffix, what in _FOREIGN.items() if path.lower().endswith(suffix)), None)
     if foreign is not None:
-        return f"by its name it is {foreign}: that is not read", f"rename it, or {RECOMPRESS}"
+        return f"by its name it is {foreign}: that is not read", unpacked(path, head) or f"rename it, or {RECOMPRESS}"
     if codec is None:
-        return _plain(head)
+        return _plain(path, head)
     if codec == "snappy":
         return (
             "snappy files of Hadoop carry no checksum and may end anywhere: damage cannot be detected",
@@ -84,12 +88,25 @@ def refusal(path: str, codec: str | None, head: bytes) -> tuple[str, str] | None
     return None
 
 
-def _plain(head: bytes) -> tuple[str, str] | None:
+def unpacked(path: str, head: bytes) -> str | None:
+    """Return the hint with the command that unpacks a copy of an archive, and writes over no file; None if there is none."""
+    command = next((command for kind, command in _UNPACK.items() if kind == kind_of(head)), None)
+    if command is None:
+        return None
+    if "://" in path:
+        return f"load what it holds from a separate folder: unpack a copy ({command.format('FILE', 'FOLDER')})"
+    folder = posixpath.splitext(path)[0] + "-unpacked"
+    command = command.format(shlex.quote(path), shlex.quote(folder))
+    return f"unpack a copy into a separate folder, and name that in source.path: {command}"
+
+
+def _plain(path: str, head: bytes) -> tuple[str, str] | None:
     for name, pattern, suffix in _MAGIC:
         if pattern.match(head) and suffix:
-            return f"it is {name}-compressed, but its name does not end in {suffix}", f"rename it to end in {suffix}"
+            hint = f'rename it to end in {suffix}, or, if all files are so compressed, write compression = "{name}" in [source]'
+            return f"it is {name}-compressed, but its name does not end in {suffix}", hint
         if pattern.match(head):
-            return f"its first bytes are those of {name}, which is not read", RECOMPRESS
+            return f"its first bytes are those of {name}, which is not read", unpacked(path, head) or RECOMPRESS
     return None
 
 

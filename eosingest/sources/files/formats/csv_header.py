@@ -50,9 +50,9 @@ def _header(file: SourceFile, options: Mapping[str, str]) -> list[str] | None:
     try:
         with opened_to_check(file) as opened:
             if is_whole("csv", options):
-                row = first_row(codecs.pieces(opened, file.path), options)
+                row = first_row(codecs.pieces(opened, file.coded_path), options)
                 return _fields(row, dialect) if row else None
-            for block in blocks(codecs.pieces(opened, file.path), found):
+            for block in blocks(codecs.pieces(opened, file.coded_path), found):
                 for line in found.lines(block.text):
                     if line.strip(CONTROLS) and not (dialect.comment and line.startswith(dialect.comment)):
                         return _fields(line, dialect)

@@ -66,7 +66,7 @@ def look(file: SourceFile, format: str, options: Mapping[str, str]) -> Finding |
     """Check a file's length, name and first bytes; return the problem, or None. Raises the errors of `inspect`."""
     if format in _CONTAINERS:
         return _look_at_header(file)
-    codec = _codec(format, file.path)
+    codec = _codec(format, file.coded_path)
     if codec is None and is_one_value(format, options) and file.length > LONGEST:
         return _too_long(file)
     return _look_at_text(file, codec) if format in TEXT_FORMATS else None
@@ -84,12 +84,16 @@ def _look_at_header(file: SourceFile) -> Finding | None:
 def _look_at_text(file: SourceFile, codec: str | None) -> Finding | None:
     with opened_to_check(file, magic.HEAD_BYTES) as opened:
         head = opened.read(magic.HEAD_BYTES)
-    refused = magic.refusal(file.path, codec, head)
+    refused = magic.refusal(file.coded_path, codec, head)
     if refused is not None:
-        return Finding(file.name, "", *refused)
+        message, hint = refused
+        if file.compression is not None:
+            message = message.replace("by its name", "by source.compression")
+            hint = "give the files that are not so compressed a separate job, or leave them out by a narrower path"
+        return Finding(file.name, "", message, hint)
     try:
         if codec in ("gzip", "deflate"):  # Spark reads the rest: no other bytes are checked here
-            next(codecs.pieces(io.BytesIO(head), file.path), b"")
+            next(codecs.pieces(io.BytesIO(head), file.coded_path), b"")
     except codecs.DamagedError as damaged:
         if file.length <= len(head) or damaged.hint:
             return _finding(file, damaged)
@@ -98,7 +102,7 @@ def _look_at_text(file: SourceFile, codec: str | None) -> Finding | None:
 
 def parts(file: SourceFile, format: str, options: Mapping[str, str]) -> list[FilePart]:
     """Return the parts of a file that can be inspected separately."""
-    if format in _CONTAINERS or codecs.codec_of(file.path) is not None or not can_be_parted(format, options):
+    if format in _CONTAINERS or codecs.codec_of(file.coded_path) is not None or not can_be_parted(format, options):
         return [WHOLE]
     return file_parts.of_length(file.length)
 
@@ -123,7 +127,7 @@ def inspect(
         return _inspect_blocks(file, split_size)
     with opened_to_check(file) as opened:
         try:
-            pieces = codecs.pieces(opened, file.path) if part == WHOLE else file_parts.pieces(opened, part)
+            pieces = codecs.pieces(opened, file.coded_path) if part == WHOLE else file_parts.pieces(opened, part)
             if check is not None:
                 check(pieces)
             elif needs_text_check(format, options):
@@ -134,14 +138,14 @@ def inspect(
             length = sum(map(len, pieces))
             if is_one_value(format, options) and length > LONGEST:
                 return _too_long(file)
-            if codecs.codec_of(file.path) == "zstd" and not FORMATS[format].is_read_in_python:
+            if codecs.codec_of(file.coded_path) == "zstd" and not FORMATS[format].is_read_in_python:
                 _refuse_unread_by_spark(opened)
         except BadTextError as bad:
             line = None if bad.line is None else bad.line + file_parts.lines_before(opened, part)
             where = "" if line is None else f"line {line:,}"
             return Finding(file.name, where, bad.message, bad.hint or _CORRECT)
         except codecs.DamagedError as damaged:
-            told = codecs.codec_of(file.path) in ("gzip", "deflate") and not is_whole(format, options)
+            told = codecs.codec_of(file.coded_path) in ("gzip", "deflate") and not is_whole(format, options)
             if told:  # Hadoop reports it in the run: the rows before the damage are sent
                 return None
             return _finding(file, damaged)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from eosingest.protocol.source import Item, Json, LeftOut
 from eosingest.report.wording import Wording
+from eosingest.sources.files.bytes.codecs import named_by_codec
 from eosingest.sources.files.storage.local import LOCAL
 from eosingest.sources.files.storage.port import Storage
 
@@ -28,7 +29,8 @@ class SourceFile:
 
     `name` is its identity: part of the keys of offset records, the same on every machine. `path` is the absolute path on this
     one. `length` is in bytes; `mtime_ms` in milliseconds since 1970, as in Spark's `_metadata`. `splittable`: Spark cuts it.
-    `storage` opens it. `etag` is the store's name for its content, in HDFS id and time; "" if local.
+    `storage` opens it. `etag` is the store's name for its content, in HDFS id and time; "" if local. `compression`: the codec
+    that the spec names.
     """
 
     name: str
@@ -38,6 +40,12 @@ class SourceFile:
     splittable: bool
     etag: str = ""
     storage: Storage = field(default=LOCAL, compare=False, repr=False)
+    compression: str | None = None
+
+    @property
+    def coded_path(self) -> str:
+        """The path, or one with the suffix of the codec that the spec names: codecs are chosen by suffixes."""
+        return named_by_codec(self.path, self.compression)
 
     @property
     def size(self) -> int:

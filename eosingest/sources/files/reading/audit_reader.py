@@ -15,6 +15,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from io import BufferedIOBase
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,11 @@ from eosingest.protocol.plan import Plan, PlannedItem
 from eosingest.protocol.source import PositionKind
 from eosingest.records import checksum
 from eosingest.sources.files.bytes.codecs import PIECE_BYTES, DamagedError, Decompressed, codec_of, pieces
-from eosingest.sources.files.bytes.lines import Bounds, is_compressed, open_file, read_lines
+from eosingest.sources.files.bytes.lines import Bounds, decompressed, is_compressed, read_lines
 from eosingest.sources.files.cuts import is_cut_by_codec
 from eosingest.sources.files.formats.inspection import inspect
 from eosingest.sources.files.listing.source_file import SourceFile, as_file
+from eosingest.sources.files.reading.hadoop_codecs import end_of_name
 from eosingest.sources.files.reading.line_reader import LineSplit
 from eosingest.sources.files.reading.planned_files import planned_files
 from eosingest.spark.record_columns import CHECKSUM, SPLIT
@@ -44,7 +46,7 @@ def split_for_audit(context: Any, plan: Plan, slots: int, *, by_another_reader: 
     Not `by_another_reader`: only files that Spark cannot read are read here. `slots`: how many tasks run at a time.
     """
     apart = _sent_by_spark(plan) if by_another_reader else set()
-    compressed = [file for file in planned_files(plan) if is_compressed(file.path) and file.name not in apart]
+    compressed = [file for file in planned_files(plan) if is_compressed(file.coded_path) and file.name not in apart]
     if compressed:
         tasks = min(len(compressed), slots)
         apart |= set(context.parallelize(compressed, tasks).mapPartitions(_read_by_lines_alone).collect())
@@ -69,7 +71,7 @@ def _sent_by_spark(plan: Plan) -> set[str]:
     return {
         entry.item.name
         for entry in plan.items
-        if _receipts_in_rows(entry) and (_is_done(entry) or not is_cut_by_codec(as_file(entry.item).path))
+        if _receipts_in_rows(entry) and (_is_done(entry) or not is_cut_by_codec(as_file(entry.item).coded_path))
     }
 
 
@@ -90,10 +92,12 @@ def _read_by_lines_alone(files: Iterable[SourceFile]) -> Iterator[str]:
 
 
 def _read_by_spark(file: SourceFile) -> bool:
+    if file.coded_path != file.path and not end_of_name(file.path.rpartition("/")[2]):
+        return False
     try:
-        if codec_of(file.path) in ("gzip", "deflate"):  # the inspection skips damage that Hadoop reports itself
+        if codec_of(file.coded_path) in ("gzip", "deflate"):  # the inspection skips damage that Hadoop reports itself
             with open(file.path, "rb") as opened:
-                for _ in pieces(opened, file.path):
+                for _ in pieces(opened, file.coded_path):
                     pass
             return True
         return inspect(file, "text", {}) is None
@@ -105,12 +109,22 @@ def _read_by_spark(file: SourceFile) -> bool:
 
 def _whole(file: SourceFile) -> bool:
     try:
-        with open_file(file.path) as opened:
+        with _opened(file) as opened:
             while opened.read(PIECE_BYTES):
                 pass
     except (DamagedError, EOFError, zlib.error, gzip.BadGzipFile, OSError):
         return False
     return True
+
+
+def _opened(file: SourceFile) -> BufferedIOBase:
+    """Open a local file, decompressed; .bz2 by Python's decoder."""
+    opened = open(file.path, "rb")  # noqa: SIM115 - the returned file closes it
+    return (
+        Decompressed(opened, file.coded_path)
+        if is_cut_by_codec(file.coded_path)
+        else decompressed(opened, file.coded_path)
+    )
 
 
 def line_hashes(spark: SparkSession, splits: Sequence[LineSplit], separator: int | None) -> DataFrame:
@@ -121,7 +135,7 @@ def line_hashes(spark: SparkSession, splits: Sequence[LineSplit], separator: int
 
 
 def _is_read_whole(file: SourceFile) -> bool:
-    return codec_of(file.path) is not None
+    return codec_of(file.coded_path) is not None
 
 
 @dataclass(frozen=True)
@@ -138,11 +152,11 @@ class _Hashes:
                 yield from self._of(self.splits[number])
 
     def _of(self, split: LineSplit) -> Iterator[pa.RecordBatch]:
-        start, path = split.start, split.file.path
+        start = split.start
         whole = _is_read_whole(split.file)
         bounds = Bounds(start, None) if whole else Bounds(start, start + split.length, split.file.length)
         try:
-            with Decompressed(open(path, "rb"), path) if is_cut_by_codec(path) else open_file(path) as file:
+            with _opened(split.file) as file:
                 for lines in read_lines(file, bounds, self.separator):
                     keys = np.full(len(lines), split.key, np.int64)
                     hashes = np.asarray(checksum.value_hashes(lines.values(self.separator)), np.int64)

@@ -60,7 +60,7 @@ def inspect_pending(
     refused = [found for found in _looks(pending, read) if found is not None]
     if refused:
         raise error_of(refused)
-    files = [file for file in pending if check or needs_inspection(read.format, read.options, file.path)]
+    files = [file for file in pending if check or needs_inspection(read.format, read.options, file.coded_path)]
     if as_lines or not files:
         return
     inspection = Inspection(read.format, read.options, plan.split_size, check, _fields(read))

@@ -16,7 +16,7 @@ SCHEMA = "value STRING"  # the schema that Spark infers for text
 
 def takes_lines(settings: ReadSettings, conf: Mapping[str, str], plan: Plan, base_path: str | None) -> bool:
     """Say whether the records are the lines of text files as they are, and tasks can read all pending files as Spark would."""
-    return sends_lines(settings, conf, base_path) and all(_is_readable(file.path) for file in pending_files(plan))
+    return sends_lines(settings, conf, base_path) and all(_is_readable(file.coded_path) for file in pending_files(plan))
 
 
 def sends_lines(settings: ReadSettings, conf: Mapping[str, str], base_path: str | None) -> bool:

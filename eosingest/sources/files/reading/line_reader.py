@@ -87,7 +87,7 @@ class LineReader:
 
 def bounds_of(file: SourceFile, cut: FileSplit) -> Bounds:
     """Return the range to read of a split of a file: the whole file if it is decompressed."""
-    whole = is_compressed(file.path)
+    whole = is_compressed(file.coded_path)
     return Bounds(cut.start, None if whole else cut.start + cut.length, None if whole else file.length)
 
 
@@ -97,10 +97,10 @@ def opened_lines(file: SourceFile, cut: FileSplit) -> Iterator[BufferedIOBase]:
 
     Raises FatalError if it cannot be decompressed or may not be read. Any other OSError may be temporary.
     """
-    until = None if is_compressed(file.path) else cut.start + cut.length + BEYOND_BYTES
+    until = None if is_compressed(file.coded_path) else cut.start + cut.length + BEYOND_BYTES
     try:
         with opened_as_listed(file, while_sent, until) as opened:
-            yield decompressed(opened, file.path)
+            yield decompressed(opened, file.coded_path)
     except (EOFError, zlib.error, gzip.BadGzipFile, DamagedError, PermissionError) as error:
         raise FatalError(
             f"{file.name}: the data could not be read: {error}",

@@ -173,7 +173,7 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
     if are_in_store(table.path) and is_lines:
         from eosingest.sources.files.reading import store_lines
 
-        if store_lines.takes(table.path, read.options):
+        if store_lines.takes(table.path, read.options, table.compression):
             return store_lines.StoreLines(read, records, table.recursive)
     return FileScan(read, conf, table.recursive, _client(table.path))
 

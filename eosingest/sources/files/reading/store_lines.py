@@ -19,7 +19,7 @@ import pyarrow as pa
 from eosingest.errors import FatalError, listed
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.bytes.codecs import codec_of
+from eosingest.sources.files.bytes.codecs import codec_of, named_by_codec
 from eosingest.sources.files.bytes.lines import is_compressed, read_lines
 from eosingest.sources.files.cuts import file_split
 from eosingest.sources.files.listing.partitions import decoded, folder_values, partition_base
@@ -36,11 +36,11 @@ from eosingest.spark.scan import Direct
 _LINE = "value"
 
 
-def takes(paths: Sequence[str], options: Mapping[str, str]) -> bool:
+def takes(paths: Sequence[str], options: Mapping[str, str], compression: str | None = None) -> bool:
     """Say whether lines of such paths are read here: not if lines end with several bytes, or all have another codec."""
     if len(options.get("lineSep", "\n").encode()) != 1:
         return False
-    return not all(_is_of_another_codec(path) for path in paths)
+    return not all(_is_of_another_codec(named_by_codec(path, compression)) for path in paths)
 
 
 def _is_of_another_codec(path: str) -> bool:
@@ -85,7 +85,7 @@ class StoreLines(FilesInPython):
         Raises FatalError for files whose codec no task reads.
         """
         files = pending_files(plan)
-        unread = [file.name for file in files if _is_of_another_codec(file.path)]
+        unread = [file.name for file in files if _is_of_another_codec(file.coded_path)]
         if unread:
             raise FatalError(
                 f"{listed(unread, 10)}: of a store, text that is compressed otherwise than as .gz, .zst or .lz4 is read where"

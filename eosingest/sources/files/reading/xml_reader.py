@@ -66,7 +66,7 @@ class XmlReader:
         file = as_file(split.item)
         beside = [folder_value(file, folder, self.decode) for folder in self.folders]
         with _opened(file) as opened:
-            for rows in read_rows(codecs.pieces(opened, file.path), self.settings):
+            for rows in read_rows(codecs.pieces(opened, file.coded_path), self.settings):
                 yield self._batch(rows, beside)
 
     def _batch(self, rows: Sequence[Row], beside: Sequence[Any]) -> pa.RecordBatch:

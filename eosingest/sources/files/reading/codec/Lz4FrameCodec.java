@@ -20,7 +20,7 @@ import org.apache.hadoop.io.compress.Decompressor;
  * The formats are lz4's lz4_Frame_format.md and lz4_Block_format.md. All frames of a file are read, one after the other;
  * what a frame carries of checksums and sizes is verified. Compiled by hadoop_codecs.py, with Janino: no lambdas here.
  */
-public final class Lz4FrameCodec implements CompressionCodec {
+public class Lz4FrameCodec implements CompressionCodec {
     public CompressionInputStream createInputStream(InputStream in) throws IOException {
         return new Lz4FrameStream(in);
     }
