@@ -13,7 +13,8 @@ _ERROR_CLASS = re.compile(r"\[(?!PYTHON_EXCEPTION\])([A-Z][A-Z0-9_]+(?:\.[A-Z0-9
 # A throwable as Java prints it: at the beginning of a line, after "Caused by:", or after py4j's ": ".
 _THROWABLE = re.compile(r"^(?:\s*Caused by: |: )?((?:[a-z]\w*\.)+[A-Z][\w$]*)(?:: (.*))?$")
 _ADVICE = " If necessary set"  # Spark's advice names a setting that the user may not change here
-_WRAPPERS = ("FAILED_READ_FILE", "_LEGACY_ERROR_TEMP_", "TASK_WRITE_FAILED", "CANNOT_READ_FILE_FOOTER")
+OF_READERS = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER")  # error classes of files that could not be read
+_WRAPPERS = (*OF_READERS, "_LEGACY_ERROR_TEMP_", "TASK_WRITE_FAILED")
 _SPARK_WORDS = ("Job aborted", "org.apache.spark.SparkException")
 _SQLSTATE = re.compile(r"(?<=\.) *SQLSTATE: \w+$")
 _HDFS_NOISE = re.compile(r"file:(?://)?(?=/)")

@@ -125,11 +125,17 @@ def of_a_run(
         return FatalError(
             f"{items_named_in(text)}: the data could not be read or computed: {reason}",
             code="bad-data",
-            hint=f"{kept}; {header}correct the data and run again. An expression is pinned in the middle of a job: with"
-            f" another one take a new job name{pins.from_scratch_hint()}{log}",
+            hint=f"{kept}; {header}correct the data and run again{_of_expressions(text)}{log}",
         )
     bug = bug_in_a_task(text, hint=f"{kept}{log}")
     return bug or IncompleteError(f"the Spark job failed: {reason}", code="spark-job", hint=f"{kept}; run again{log}")
+
+
+def _of_expressions(text: str) -> str:
+    """Return what to know of another expression; "" if a reader failed: no expression was computed."""
+    if any(wrapper in text for wrapper in causes.OF_READERS):
+        return ", or leave it out of the source"
+    return f". An expression is pinned in the middle of a job: with another one take a new job name{pins.from_scratch_hint()}"
 
 
 def in_words(error: EosingestError) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.errors import PySparkException
 
+from eosingest.spark import failures
 from eosingest.spark.causes import innermost, is_lasting
 
 _TASK = """An error occurred while calling o1.collect.
@@ -80,3 +82,15 @@ def test_the_innermost_cause_is_said(text: str, expected: str) -> None:
 )
 def test_what_comes_again_is_told_from_what_may_not(text: str, lasting: bool) -> None:
     assert is_lasting(text) is lasting
+
+
+@pytest.mark.parametrize(
+    ("text", "is_pinned"),
+    [
+        ("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:/a.avro.", False),
+        ("[CAST_INVALID_INPUT] The value 'x' cannot be cast to INT.", True),
+    ],
+)
+def test_a_hint_speaks_of_expressions_only_if_one_was_computed(text: str, is_pinned: bool) -> None:
+    error = failures.of_a_run(PySparkException(text), None, lambda said: "a", None)
+    assert ("An expression is pinned" in error.hint) == is_pinned
