@@ -118,7 +118,8 @@ def test_reader_options_are_completed() -> None:
     assert reader_options("csv", {"header": "true"}, has_schema=True) == {"header": "true", "enforceSchema": "false"}
     assert reader_options("csv", {}, has_schema=False) == {"inferSchema": "true"}
     assert reader_options("csv", {"inferSchema": "false"}, has_schema=False) == {"inferSchema": "false"}
-    assert reader_options("json", {"locale": "de"}, has_schema=False) == {"locale": "de"}
+    found = reader_options("json", {"locale": "de"}, has_schema=False)
+    assert found == {"maxStringLen": "2147483647", "maxNumLen": "1048576", "locale": "de"}
 
 
 @pytest.mark.parametrize("format_", FORMATS)

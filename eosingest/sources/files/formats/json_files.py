@@ -25,6 +25,8 @@ _LENIENT = (
     "allowBackslashEscapingAnyCharacter",
 )
 
+_LIMITS = {"maxStringLen": str(2**31 - 1), "maxNumLen": str(1 << 20)}  # of characters; by default 20,000,000 and 1,000
+
 
 def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
     whole = is_multi_line(options)
@@ -38,8 +40,11 @@ def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
 
 
 def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
-    """Leave out an encoding that is UTF-8: if one is set, Spark changes the text of numbers that are read as STRING."""
-    return {name: value for name, value in options.items() if not encodings.names_utf_8(name, value)}
+    """Leave out an encoding that is UTF-8: if one is set, Spark changes the text of numbers that are read as STRING.
+
+    Raise the parser's limits: to it, a longer text or number makes its row corrupt, without a reason.
+    """
+    return {**_LIMITS, **{name: value for name, value in options.items() if not encodings.names_utf_8(name, value)}}
 
 
 JSON = FileFormat(
