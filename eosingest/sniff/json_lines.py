@@ -11,6 +11,7 @@ from eosingest.errors import FatalError, listed
 from eosingest.sniff.convert import command
 from eosingest.sniff.input import Opened
 from eosingest.sniff.result import Column, Found, is_kept_by_double, quoted, same_but_for_case
+from eosingest.sources.files.formats.json_scan import NameTwiceError, once
 
 _NULL, _LONG = "null", "BIGINT of more digits than DOUBLE is sure to keep"
 # What becomes STRING, which keeps any JSON as it is written, and the note that says so.
@@ -124,7 +125,9 @@ def _document(data: Opened, text: str) -> list[dict[str, Any]] | None:
     if not text.lstrip().startswith("[") and "\n" not in text.strip():
         return None
     try:
-        found = json.loads(text, parse_float=_Number, parse_int=_Number)
+        found = json.loads(text, object_pairs_hook=once, parse_float=_Number, parse_int=_Number)
+    except NameTwiceError as error:
+        raise _name_twice(f"{data.file}: {error}") from None
     except (ValueError, RecursionError):
         return None
     records = found if isinstance(found, list) else [found]
@@ -175,7 +178,9 @@ def _refuse_other_forms(data: Opened, text: str) -> None:
 
 def _parsed(data: Opened, number: int, line: str) -> dict[str, Any]:
     try:
-        value = json.loads(line, parse_float=_Number, parse_int=_Number)
+        value = json.loads(line, object_pairs_hook=once, parse_float=_Number, parse_int=_Number)
+    except NameTwiceError as error:
+        raise _name_twice(f"{data.file}: line {number}: {error}") from None
     except RecursionError:
         raise FatalError(
             f"{data.file}: line {number} is nested too deep to be read",
@@ -195,6 +200,11 @@ def _parsed(data: Opened, number: int, line: str) -> dict[str, Any]:
         )
     _refuse_half_surrogates(data, f"line {number}", line, value)
     return value
+
+
+def _name_twice(message: str) -> FatalError:
+    hint = 'correct it, or send the lines as they are: format = "text"; a copy by jq -c has the last value of each name'
+    return FatalError(message, code="corrupt-row", hint=hint)
 
 
 def _refuse_half_surrogates(data: Opened, where: str, text: str, value: Any) -> None:

@@ -419,6 +419,11 @@ SWITCHES = [
         ("avro/written/called",),
         conf=(("avro.mapred.ignore.inputs.without.extension", "true"),),
     ),
+    Switch(
+        "names may be there twice",
+        _set(json_scan.JsonScan, "_names", _nothing),
+        ("json/odd/a name twice",),
+    ),
     # Folders
     Switch(
         "folders are numbers and times",

@@ -770,19 +770,7 @@ def _habits() -> Iterator[Case]:
         "infinity": (b'{"n":1e400}\n', "n DOUBLE", [{"n": "Infinity"}], "1e400 is Infinity"),
         "rounded": (b'{"n":1.239}\n', "n DECIMAL(10,2)", [{"n": 1.24}], "DECIMAL(10,2) of 1.239 is 1.24"),
         "39 digits": (b'{"n":1' + b"0" * 38 + b"}\n", None, [{"n": 1e38}], "an integer over 38 digits a DOUBLE"),
-        "a name twice": (
-            b'{"n":1,"n":2}\n',
-            "n INT",
-            [{"n": 2}],
-            "Of a name that is there twice the last value counts",
-        ),
-        "a name twice in a MAP": (
-            b'{"n":{"a":1,"a":2}}\n',
-            "n MAP<STRING, INT>",
-            [{"n": {"a": 2}}],
-            "a MAP keeps both",
-        ),
-        "an empty name": (b'{"":1,"n":2}\n', None, [{"n": 2}], "a field with an empty name has no column"),
+        "an empty name": (b'{"":1,"n":2}\n', None, [{"n": 2}], "A field with an empty name has no column"),
         "a fraction of many digits": (
             b'{"x":0.1234567890123456789}\n',
             None,
@@ -883,9 +871,22 @@ def _habits() -> Iterator[Case]:
         "csv/habit/a null in quotes", "csv", one("a.csv", b'NA,"NA"\n'), _TWO, {**_NO_HEADER, "nullValue": "NA"},
         expected=({"a": None, "b": None},), habit="and so is a quoted text that is `nullValue`",
     )  # fmt: skip
+    yield Case("json/odd/a number of 1,200 digits", "json", one("a.json", b'{"n":' + b"9" * 1200 + b"}\n"), {"n": "STRING"},
+               expected=({"n": "9" * 1200},))  # fmt: skip
+    long = b'{"n":"' + b"x" * (21 << 20) + b'"}\n{"n":"y"}\n'
+    yield Case("json/odd/a text of 21 MB", "json", lambda: {"a.json.gz": COMPRESS["gz"](long)}, schema="n STRING",
+               value="CAST(length(n) AS STRING)", expected=(b"22020096", b"1"))  # fmt: skip
+    twice = {"in a row": (b'{"n":1,"n":2}\n', "n INT"), "escaped": (b'{"n":1}\n{"n":1,"\\u006e":2}\n', "n INT"),
+             "in a MAP": (b'{"n":{"a":1,"a":2}}\n', "n MAP<STRING, INT>"), "not read": (b'{"m":1,"m":1,"n":2}\n', "n INT"),
+             "in an array": (b'{"n":[{"a":1},{"a":1,"b":1 , "a" :2}]}\n', "n ARRAY<STRUCT<a: INT>>")}  # fmt: skip
+    for kind, (data, schema) in twice.items():
+        yield Case(f"json/odd/a name twice, {kind}", "json", one("a.json", data), schema=schema, refused=True)
+        yield Case(f"json/document/a name twice, {kind}", "json", one("a.json", b"[" + data.replace(b"}\n{", b"},\n{") + b"]"),
+                   schema=schema, options={"multiLine": "true"}, refused=True)  # fmt: skip
     yield Case(
-        "json/habit/a name twice in a MAP, asked for", "json", one("a.json", b'{"n":{"a":1,"a":2}}\n'),
-        schema="n MAP<STRING, INT>", value="CAST(n['a'] AS STRING)", expected=(b"1",), habit="a MAP keeps both",
+        "csv/habit/escapes before other characters", "csv", one("a.csv", b'"Surname\\, Firstname","a\\\\b"\n'), _TWO,
+        {**_NO_HEADER, "escape": "\\"}, expected=({"a": "Surname\\, Firstname", "b": "a\\b"},),
+        habit="In a quoted field `escape` is special before a quote and itself only",
     )  # fmt: skip
     yield Case(
         "csv/habit/escapes outside of quotes", "csv", one("a.csv", b'C:\\dir,"\\""\n'), _TWO, {**_NO_HEADER, "escape": "\\"},

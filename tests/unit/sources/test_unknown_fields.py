@@ -74,7 +74,7 @@ def test_all_fields_are_named_with_the_first_line() -> None:
     assert unknown(PLAIN, lines) == (named, 2)
 
 
-@pytest.mark.parametrize("text", ['[{"id":1},\n{"t":"x",\n"late":1}]\n', '{"id":1,\n"late":2}\n'])
+@pytest.mark.parametrize("text", ['[{"id":1},\n{"id":2,\n"late":1}]\n', '{"id":1,\n"late":2}\n'])
 def test_documents(text: str) -> None:
     """Breaks when files that are one document (`multiLine`) are not checked."""
     assert (unknown(PLAIN, [text], {"multiLine": "true"}) or ())[0] == "late"

@@ -8,9 +8,11 @@ blocks finds the lines whose brackets do not close once, at the line's end: only
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +38,22 @@ _BY_JQ = (
     "write one record a line to a folder that source.path does not match, then move the copy in FILE's place:"
     " jq -c {} FILE > FOLDER/COPY (jq 1.7 or later: earlier versions round numbers of more than 15 digits)"
 )
+_LAST_BY_JQ = f"correct it, or, if the last value of a name is meant, {_BY_JQ.format('.')}"
+_PARSED_CHARACTERS = 1 << 20  # of a file's beginning: to parse all of it would take as long as to read it
 _MULTI_LINE = f"set source.options.multiLine = true, or {_BY_JQ}"
+
+
+class NameTwiceError(ValueError):
+    """An object of JSON has a name twice."""
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of JSON (`object_pairs_hook`). Raises NameTwiceError if a name is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        name = next(name for at, (name, _) in enumerate(pairs) if name in dict(pairs[:at]))
+        raise NameTwiceError(f"an object has the name {json.dumps(name, ensure_ascii=False)} twice")
+    return found
 
 
 class JsonScan:
@@ -54,6 +71,7 @@ class JsonScan:
         self._comments = lower.get("allowcomments") == "true"
         self._begun = not from_start
         self._fields = JsonFields(fields) if fields is not None else None
+        self._unparsed = _PARSED_CHARACTERS if from_start else 0
 
     def check(self, blocks: Iterable[Block]) -> bool:
         """Check the file; return whether it has a line of content.
@@ -66,6 +84,8 @@ class JsonScan:
                 self._first_line(block)
             if "\\" in block.text and _SURROGATE.search(block.text):  # the plain search is many times as fast
                 self._surrogates(block)
+            if self._unparsed > 0:
+                self._names(block)
             self._ends(block)
             if self._fields is not None:
                 self._fields.in_lines(block.text, self._layout.lines(block.text), block.line)
@@ -97,6 +117,19 @@ class JsonScan:
             if half is not None:
                 message = f"half a surrogate pair, which is no character: {half}…"
                 raise BadTextError(message, line=block.line + number, hint="correct the text, or move the file away")
+
+    def _names(self, block: Block) -> None:
+        """Raise BadTextError if an object has a name twice: Spark keeps the last value. A line that is no JSON is skipped."""
+        for number, line in enumerate(self._layout.lines(block.text)):
+            if self._unparsed <= 0:
+                return
+            self._unparsed -= len(line)
+            try:
+                json.loads(line, object_pairs_hook=once, parse_int=str, parse_float=str)
+            except NameTwiceError as twice:
+                raise BadTextError(str(twice), line=block.line + number, hint=_LAST_BY_JQ) from None
+            except (ValueError, RecursionError):
+                continue
 
     def _ends(self, block: Block) -> None:
         text = block.text

@@ -73,7 +73,7 @@ class JsonFields:
                 row = _parsed(line)
             except RecursionError:
                 raise BadTextError("nested too deep for a check of its fields", line=number, hint=_WAY_ON) from None
-            for each in row if isinstance(row, list) else (row,):  # each element of such a line is a row
+            for each in row if isinstance(row, list) else (row,):  # each element of an array line is a row
                 self.in_record(each, number)
 
     def in_record(self, record: Any, line: int) -> None:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from eosingest.sources.files.bytes.text_blocks import BadTextError, encoding_of
-from eosingest.sources.files.formats.json_scan import half_pair
+from eosingest.sources.files.formats.json_scan import NameTwiceError, half_pair, once
 from eosingest.sources.files.formats.unknown_fields import JsonFields, KnownFields
 from eosingest.sources.files.formats.whole_text import LONGEST_RECORD, decoded
 
@@ -77,7 +77,9 @@ class _Reader:
         self._line = 1
         constant = float if allow_nan else _refused
         # Only the syntax of a number is checked here.
-        self._decoder = json.JSONDecoder(parse_int=float, parse_float=float, parse_constant=constant)
+        self._decoder = json.JSONDecoder(
+            object_pairs_hook=once, parse_int=float, parse_float=float, parse_constant=constant
+        )
 
     def next_character(self) -> str:
         """Return the next character that is no white space, "" at the end."""
@@ -112,6 +114,8 @@ class _Reader:
                 raise self.bad(f"{what} is nested too deep") from error
             except _NoNumberError as error:
                 raise self.bad(f"{what} is no JSON: {error}") from error
+            except NameTwiceError as error:
+                raise self.bad(f"{what}: {error}") from error
             break
         half = half_pair(self._text, self._at, end)
         if half is not None:
