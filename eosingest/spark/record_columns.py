@@ -132,7 +132,14 @@ def _visible_rows(source: SplitFrame) -> DataFrame:
     corrupt = functions.col(CORRUPT) if CORRUPT in rows.columns else literal(None).cast("string").alias(CORRUPT)
     split = [] if source.split_last else [source.split.alias(SPLIT)]
     position = [] if source.position is None else [source.position.alias(POSITION)]
-    return rows.select(*map(functions.col, map(quote_name, source.visible)), corrupt, *split, *position)
+    visible = frozenset(source.visible)
+    hidden = [name for name in rows.columns if name not in visible]
+    return rows.select(functions.expr(_all_but(hidden)), corrupt, *split, *position)
+
+
+def _all_but(columns: Sequence[str]) -> str:
+    """Return the SQL of all columns but these. Naming each of the others takes a call into the JVM for each."""
+    return f"* EXCEPT ({', '.join(map(quote_name, columns))})" if columns else "*"
 
 
 def _filtered(rows: DataFrame, settings: RecordSettings, visible: Sequence[str]) -> DataFrame:
@@ -146,16 +153,16 @@ def _filtered(rows: DataFrame, settings: RecordSettings, visible: Sequence[str])
 
 def _selected(rows: DataFrame, settings: RecordSettings, visible: Sequence[str], ours: tuple[str, ...]) -> DataFrame:
     with naming("transform.select"):
-        selected = rows.selectExpr(*_expressions(settings, visible), *ours)
+        selected = rows.selectExpr(*_expressions(settings, visible, ours), *ours)
     refuse_our_names("transform.select", selected.columns[: -len(ours)])
     return selected
 
 
-def _expressions(settings: RecordSettings, visible: Sequence[str]) -> Iterator[str]:
+def _expressions(settings: RecordSettings, visible: Sequence[str], ours: Sequence[str]) -> Iterator[str]:
     for expression in settings.select:
         _refuse_session_functions("transform.select", expression, visible)
         if normalise(expression) == "*":
-            yield from map(quote_name, visible)
+            yield _all_but(ours)
         else:
             yield expand_star(expression, visible)
 
@@ -165,7 +172,7 @@ def _with_corrupt_rows(
 ) -> DataFrame:
     """Return the selection of a generator, with one row for each corrupt row, otherwise lost."""
     with naming("transform.select"):
-        expressions = list(_expressions(settings, visible))
+        expressions = list(_expressions(settings, visible, ours))
         safe = [generators.guarded(rows, expression, CORRUPT) for expression in expressions]
         if not any(column is not None for column in safe):
             return _selected(rows.where(_STOP_AT_CORRUPT_ROW), settings, visible, ours)

@@ -14,6 +14,7 @@ API; tests check it against the pinned pyspark.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -62,15 +63,16 @@ class _Guards:
         self.made = 0
 
     def of_plan(self, node: Any) -> Any:
-        children = [node.children().apply(index) for index in range(node.children().size())]
-        below = [self.of_plan(child) for child in children]
+        below = [self.of_plan(child) for child in _each(node.children())]
         logical = self._jvm.org.apache.spark.sql.catalyst.plans.logical
         before = self.made
         expressions = node.expressions()
-        mine = [self._of(expressions.apply(index)) for index in range(expressions.size())]
-        kind = node.getClass().getSimpleName()
+        for computed in _each(expressions.diff(node.output())):  # plain columns have no cast, and may be thousands
+            self._of(computed)
         if self.made == before:
             return node.withNewChildren(self._seq(below)) if self.made and below else node
+        mine = [self._of(expression) for expression in _each(expressions)]
+        kind = node.getClass().getSimpleName()
         if kind == "Project":
             return logical.Project(self._seq(mine), below[0])
         if kind == "Filter":
@@ -81,8 +83,9 @@ class _Guards:
         kind = expression.getClass().getSimpleName()
         if kind in ("AttributeReference", "Literal"):
             return expression
-        size = expression.children().size()
-        children = [expression.children().apply(index) for index in range(size)]
+        if kind == "CreateNamedStruct" and expression.valExprs().diff(expression.references().toSeq()).isEmpty():
+            return expression  # a struct of columns, such as struct(*)
+        children = list(_each(expression.children()))
         mine = [self._of(child, kind) for child in children]
         made = any(one is not other for one, other in zip(mine, children, strict=True))
         if kind == "Cast" and expression.dataType().simpleString() in _TIMES:
@@ -132,6 +135,10 @@ class _Guards:
 
     def _seq(self, items: list[Any]) -> Any:
         return self._jvm.PythonUtils.toSeq(items)
+
+
+def _each(sequence: Any) -> Iterator[Any]:
+    return (sequence.apply(index) for index in range(sequence.size()))
 
 
 def _constant(expression: Any) -> str | None:

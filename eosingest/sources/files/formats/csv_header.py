@@ -7,6 +7,7 @@ header then finds other names in the file.
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from eosingest.sources.files.bytes import codecs
@@ -38,7 +39,7 @@ def names_as_given(
 def names_of(header: Sequence[str], null: str = "", *, case_sensitive: bool = False) -> list[str]:
     """Return the names that Spark's CSVUtils.makeSafeHeader makes."""
     folded = [name if case_sensitive else name.lower() for name in header]
-    twice = {name for name in folded if folded.count(name) > 1}
+    twice = {name for name, times in Counter(folded).items() if times > 1}
     return [
         f"_c{place}" if name in ("", null) else f"{name}{place}" if folded[place] in twice else name
         for place, name in enumerate(header)

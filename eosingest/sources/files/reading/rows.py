@@ -103,7 +103,7 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
         if FORMATS[settings.format].has_footers:
             rows = valid_text.guarded(rows, splits.file_columns(rows))
         visible = [name for name in rows.columns if name != CORRUPT]
-        resolved = rows.select(*(quote_name(name) for name in visible))._jdf.schema().toDDL()
+        resolved = rows.drop(CORRUPT)._jdf.schema().toDDL()
         by_columns = settings.format in _BY_COLUMNS
         split = _split_by_metadata(rows) if by_columns else functions.expr(_SPLIT_BY_BLOCK)
 

@@ -7,6 +7,7 @@ check it with the pinned version.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -56,12 +57,19 @@ def reads_only(frame: DataFrame, column: str) -> bool:
 def file_columns(frame: DataFrame) -> list[str]:
     """Return the columns that are read from the files themselves, not from the names of their folders."""
     relation = frame._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation()
-    folders = set(relation.partitionSchema().fieldNames())
-    return [name for name in relation.dataSchema().fieldNames() if name not in folders]
+    folders = set(_fields(relation.partitionSchema()))
+    return [name for name in _fields(relation.dataSchema()) if name not in folders]
+
+
+def _fields(schema: Any) -> list[str]:
+    """Return the names of a schema's fields: one call into the JVM, in place of one for each."""
+    return [field["name"] for field in json.loads(schema.json())["fields"]]
 
 
 def _names(attributes: Any) -> list[str]:
-    return [attributes.apply(index).name() for index in range(attributes.size())]
+    """Return the names of attributes, which the JVM writes as `name#12L`: one call in place of two for each."""
+    texts = str(attributes.mkString("\0"))
+    return [text.rpartition("#")[0] for text in texts.split("\0")] if texts else []
 
 
 def partitions(frame: DataFrame) -> list[list[Piece]]:
