@@ -33,7 +33,9 @@ NAMES = (
     "task-at-end",
 )
 
-_SPEC = os.environ.get("EOSINGEST_FAILPOINTS", "")
+_VARIABLE = (
+    "EOSINGEST_FAILPOINTS"  # read at each point: a fork of a process that has imported this has its own environment
+)
 _hits: dict[str, int] = {}
 
 
@@ -54,7 +56,7 @@ def handle_with(handler: Callable[[str], None] | None) -> None:
 
 
 def _act(name: str) -> None:
-    for entry in _SPEC.split(","):
+    for entry in os.environ.get(_VARIABLE, "").split(","):
         wanted, _, action = entry.partition("=")
         action, _, hit = action.partition("@")
         if wanted == name:
@@ -88,4 +90,4 @@ def _do(action: str, name: str) -> None:
         raise FailPointError(name)
 
 
-_handler: Callable[[str], None] | None = _act if _SPEC else None
+_handler: Callable[[str], None] | None = _act

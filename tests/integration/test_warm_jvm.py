@@ -19,6 +19,7 @@ from tests.support.commands import Done, finish
 from tests.support.harness import Job, assert_done, assert_verified, run_text, wait_for
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.job_checks import assert_exact, write_files
+from tests.support.processes import processes_below
 from tests.support.warm_jvm import WarmJvm, has_ended
 
 pytestmark = pytest.mark.xdist_group("warm-jvm")
@@ -27,10 +28,11 @@ pytestmark = pytest.mark.xdist_group("warm-jvm")
 KILLED = ("task-before-commit=sleep:300", "driver-after-running=sleep:300", "task-after-begin=sleep:300")
 NOT_USED = "the warm one is not used"
 LIBRARY = """
-import os, sys
-if "eosingest.spark.daemon" in sys.orig_argv:
+import os
+def write():
     with open({log!r}, "a") as log:
         log.write("version {version}\\n")
+os.register_at_fork(after_in_child=write)
 """
 
 
@@ -83,6 +85,7 @@ def test_the_next_run_is_exact_after_a_driver_is_killed_in_its_transaction(
         process = start_held(job, point)
         if point.startswith("task"):
             orphans = warm.workers()
+            assert processes_below(warm.pids[2]), "their daemon is no fork of the worker server"
             assert set(folders_of(orphans)) == {str(job.folder)}
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
@@ -149,18 +152,20 @@ def test_what_differs_starts_its_own_jvm(warm: WarmJvm, job: Job, monkeypatch: p
 
 @pytest.mark.in_turns("one end of a driver or a JVM each")
 def test_an_edited_library_is_used_by_the_next_run(warm: WarmJvm, make_job: Callable[[], Job]) -> None:
-    """Breaks when a run's workers are forked by the daemon of an earlier run."""
+    """Breaks when a run's workers are forked by the daemon of an earlier run, or by a worker server with the earlier code."""
     jobs = make_job(), make_job()
-    before = warm.status(jobs[0].spec)
     library, log = warm.folder.parent / "lib" / "sitecustomize.py", jobs[0].folder / "versions"
-    for version, job in enumerate(jobs):
+    warm.down()
+    for version, job in zip(("old", "new"), jobs, strict=True):
+        library.write_text(LIBRARY.format(log=str(log), version=version))
+        warm.up(job.spec)  # starts it for the first job, and finds it for the second
         write_files(job, files=1, rows=10)
-        library.write_text(LIBRARY.format(log=str(log), version="new" * version))
+        before = warm.status(job.spec)
+        log.unlink(missing_ok=True)
         assert_done(job.run())
+        assert set(log.read_text().splitlines()) == {f"version {version}"}
+        assert_warm(warm, job, before, 1)
     library.unlink()
-
-    assert sorted(set(log.read_text().splitlines())) == ["version ", "version new"]
-    assert_warm(warm, jobs[0], before, 2)
 
 
 @pytest.mark.in_turns("one end of a driver or a JVM each")
@@ -168,7 +173,7 @@ def test_a_jvm_killed_in_mid_run(warm: WarmJvm, job: Job) -> None:
     """Breaks when the run waits for a JVM that is gone."""
     write_files(job, files=1, rows=6_000)
     process = start_held(job, "task-after-begin=sleep:300")
-    holder, jvm = warm.pids
+    holder, jvm, _ = warm.pids
     workers = warm.workers()
     os.kill(jvm, signal.SIGKILL)
 
@@ -185,7 +190,7 @@ def test_a_jvm_killed_in_mid_run(warm: WarmJvm, job: Job) -> None:
 def test_a_frozen_jvm_is_not_used(warm: WarmJvm, job: Job) -> None:
     """Breaks when a run waits for a JVM that does not answer, or leaves it to the next one."""
     write_files(job, files=1, rows=100)
-    holder, jvm = warm.pids
+    holder, jvm, _ = warm.pids
     os.kill(jvm, signal.SIGSTOP)
 
     done = run_text(job)
@@ -214,7 +219,7 @@ def test_a_jvm_frozen_in_mid_run_is_ended_by_spark_down(warm: WarmJvm, job: Job)
 @pytest.mark.slow
 @pytest.mark.parametrize("frozen", ["holder", "both", "holder-killed"])
 def test_spark_down_ends_what_does_not_answer(warm: WarmJvm, frozen: str) -> None:
-    holder, jvm = warm.pids
+    holder, jvm, _ = warm.pids
     if frozen != "holder":
         os.kill(jvm, signal.SIGSTOP)
     os.kill(holder, signal.SIGKILL if frozen == "holder-killed" else signal.SIGSTOP)

@@ -40,7 +40,7 @@ class WarmJvm:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that are recorded: the holder and the JVM."""
+        """The processes that are recorded: the holder, the JVM, the worker server."""
         return [pid for pid, _ in json.loads((self.folder / holder.PROCESSES).read_text())]
 
     @property

@@ -26,7 +26,7 @@ from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
 from eosingest.host import interruptible, other_process
-from eosingest.spark.warm import channel, clean, key
+from eosingest.spark.warm import channel, clean, key, worker_server
 from eosingest.spark.warm.channel import Channel
 from eosingest.spark.without_pandas import keep_converters_from_pandas
 
@@ -68,8 +68,9 @@ class Holder:
             first.send(no=f"it did not start: {error}")
             raise
         listener = channel.listen(self._place)
-        pids = (os.getpid(), self._process.pid)
-        self._place.joinpath(PROCESSES).write_text(json.dumps([(pid, other_process.started(pid)) for pid in pids]))
+        self._place.joinpath(PROCESSES).write_text(
+            json.dumps([(pid, other_process.started(pid)) for pid in self._pids()])
+        )
         try:
             self._lock.acquire()
             threading.Thread(target=self._use, args=(first, request), daemon=True).start()
@@ -79,6 +80,7 @@ class Holder:
 
     def _start(self) -> None:
         keep_converters_from_pandas()
+        self._workers = worker_server.start()
         conf = SparkConf(loadDefaults=False).setAll([*self._boot.items()])
         log = self._place / JVM_LOG
         log.unlink(missing_ok=True)
@@ -86,6 +88,10 @@ class Holder:
             self._gateway = launch_gateway(conf, popen_kwargs={"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
         self._process: subprocess.Popen[bytes] = self._gateway.proc
         self._before = clean.state_of(self._gateway.jvm)
+
+    def _pids(self) -> tuple[int, ...]:
+        """Return the processes that live as long as the JVM."""
+        return os.getpid(), self._process.pid, self._workers.pid
 
     def _serve(self, listener: socket.socket) -> None:
         """Accept connections until the end. If idleness ends it, the lock is held: no driver gets the JVM any more."""
@@ -162,8 +168,7 @@ class Holder:
             self._user = None
             if self._runs == 1 and not ended_well:
                 raise RuntimeError("spark up did not end well")
-            kept = (os.getpid(), self._process.pid)
-            self._in_jvm(lambda jvm: clean.clean(jvm, self._before, server, kept), clean.CLEANED_S)
+            self._in_jvm(lambda jvm: clean.clean(jvm, self._before, server, self._pids()), clean.CLEANED_S)
             heap = self._in_jvm(clean.heap_used, _READY_S)
         except Exception as error:  # the JVM's state is unknown
             sys.stderr.write(f"the JVM ends, since it does not answer, or cannot be cleaned: {error!r}\n")

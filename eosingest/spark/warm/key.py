@@ -61,13 +61,13 @@ def key(boot: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
     limits = [resource.getrlimit(each) for each in (resource.RLIMIT_NOFILE, resource.RLIMIT_AS, resource.RLIMIT_NPROC)]
     variables = environment()
     told: dict[str, object] = {
-        "eosingest's code": _stats(sorted(Path(eosingest.__file__).parent.rglob("*.py"))),
+        "eosingest's code": stats(sorted(Path(eosingest.__file__).parent.rglob("*.py"))),
         "Python": [sys.executable, sys.version],
         "Java or Spark's jars": class_archive.stem(),
         **{f"setting {name}": _setting(text) for name, text in boot.items() if name not in _OF_A_CONTEXT},
-        "configuration of Spark or Hadoop": _stats(_configuration()),
+        "configuration of Spark or Hadoop": stats(_configuration()),
         **{f"environment variable {name}": _setting(value) for name, value in variables.items()},
-        "credentials": _stats(Path(each).expanduser() for each in _CREDENTIALS),
+        "credentials": stats(Path(each).expanduser() for each in _CREDENTIALS),
         "umask, groups, limits or cores": [
             umask,
             os.getegid(),
@@ -94,7 +94,7 @@ def _setting(text: str) -> list[str]:
     kept = class_archive.without(text)
     paths = (Path(piece) for piece in _BETWEEN_PATHS.split(kept) if piece.startswith("/"))
     # Not Path.is_dir, which raises for a text that is too long to be a path.
-    return [kept, *_stats(path for path in paths if not os.path.isdir(path))]
+    return [kept, *stats(path for path in paths if not os.path.isdir(path))]
 
 
 def _has_relative(name: str, text: str) -> bool:
@@ -113,7 +113,7 @@ def _configuration() -> list[Path]:
     return [path for place in named if place for path in sorted(Path(place).glob("*"))]
 
 
-def _stats(paths: Iterable[Path]) -> list[str]:
+def stats(paths: Iterable[Path]) -> list[str]:
     """Return path, size and time of each."""
     found = []
     for path in paths:

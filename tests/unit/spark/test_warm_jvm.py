@@ -34,7 +34,7 @@ class Stub(holder.Holder):
     fails = ""
 
     def _start(self) -> None:
-        self._process = subprocess.Popen(["sleep", "600"], stdin=subprocess.PIPE)
+        self._process = self._workers = subprocess.Popen(["sleep", "600"], stdin=subprocess.PIPE)
         self._gateway = self._before = None  # type: ignore[assignment]
 
     def _in_jvm(self, step: Any, within_s: float) -> Any:
