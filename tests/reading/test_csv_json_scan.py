@@ -12,6 +12,7 @@ import pytest
 
 from eosingest.sources.files.formats.csv_header import names_as_given
 from eosingest.sources.files.formats.inspection import inspect
+from eosingest.sources.files.formats.json_names import lines_to_parse
 from eosingest.sources.files.formats.json_scan import behind_first_value, is_plain, unusual_lines
 from eosingest.sources.files.formats.options import refused_options
 from eosingest.sources.files.formats.text_checks import BadTextError, check_text
@@ -207,6 +208,87 @@ def test_json_text_behind_a_value_as_pythons_decoder_sees_it() -> None:
         assert (bad.line if bad is not None else None) == (behind.index(True) + 1 if True in behind else None), data
         usual = set(range(len(lines))) - set(unusual_lines(data))
         assert not any(behind_first_value(lines[number]).strip() for number in usual), data
+
+
+# Strings, as names and as values.
+_STRINGS = [
+    *("a", "b", "ab", "", "n", "\\u006e", '\\"', '\\"a', "\\\\", ":", "a:", " a", " :", '{\\"', "}", "{", "'", "é"),
+    *("a_long_name_that_ends_alike_1", "a_long_name_that_ends_alike_2", "a_lone_name_that_ends_alike_1"),
+]
+
+
+def _written(chance: random.Random, depth: int = 0) -> str:
+    """Return an object, whose names may be there twice."""
+
+    def text() -> str:
+        return (
+            f'"{chance.choice(_STRINGS)}"' if chance.random() < 0.9 else chance.choice(("'a'", "'b\"'", "'}'", "'{a'"))
+        )
+
+    def blank() -> str:
+        return chance.choice(("", "", "", "", "", " ", "\t", "  ", "\r"))
+
+    def value() -> str:
+        kind = chance.random() if depth < 3 else 1.0
+        if kind < 0.25:
+            return _written(chance, depth + 1)
+        if kind < 0.4:
+            return f"[{','.join(_written(chance, depth + 1) for _ in range(chance.randint(0, 3)))}]"
+        return chance.choice(("1", "null", text()))
+
+    fields = (f"{blank()}{text()}{blank()}:{blank()}{value()}{blank()}" for _ in range(chance.randint(0, 4)))
+    return f"{{{','.join(fields)}}}"
+
+
+def _has_a_name_twice(line: str) -> bool:
+    found: list[int] = []
+
+    def pairs(names: list[tuple[str, object]]) -> None:
+        found.append(len(names) - len(dict(names)))
+
+    with contextlib.suppress(ValueError):
+        json.loads(line, object_pairs_hook=pairs)
+    return any(found)
+
+
+def test_names_that_are_there_twice_as_pythons_decoder_sees_them() -> None:
+    """Breaks when a line is passed over that has a name twice in an object."""
+    chance, refused = random.Random(35), 0
+    for _ in range(3000):
+        some = [_written(chance) for _ in range(chance.randint(1, 4))]
+        lines = [
+            chance.choice(some) if chance.random() < 0.5 else _written(chance) for _ in range(chance.randint(1, 9))
+        ]
+        lines = [*lines, chance.choice(("", "x", '{"a', '{"a":"', "[]")), chance.choice(some)]
+        twice = {number for number, line in enumerate(lines) if _has_a_name_twice(line)}
+        assert twice <= set(lines_to_parse("\n".join(lines))), lines
+        refused += len(twice)
+    assert refused > 1000
+
+
+def test_lines_that_are_not_parsed_for_names() -> None:
+    """Breaks when lines are parsed that have a name once in each of several objects, which takes five times as long."""
+    usual = [
+        {"id": 1, "to": {"id": 2, "it's": "a{"}, "items": [{"id": 3}, {"id": 4}]},
+        {"id": 1, "text": 'say "hi": it\'s {"id":1}\\', "x": "'"},
+        {"a_long_name_that_ends_alike_1": 1, "a_long_name_that_ends_alike_2": 2},
+        {},
+    ]
+    for rows in (usual, *([row] for row in usual)):
+        for separators in ((",", ":"), (", ", ": ")):
+            text = "".join(json.dumps(row, separators=separators) + "\n" for row in rows)
+            assert lines_to_parse(text) == [], text
+
+
+def test_names_that_are_there_twice_far_down() -> None:
+    """Breaks when only a part of a file is looked through (W10)."""
+    good = b'{"n":1,"m":"x"}\n' * 100_000
+    for end in (b"\n", b"\r\n", b"\r", b";\n"):
+        options = {"lineSep": ";\n"} if end == b";\n" else {}
+        data = good.replace(b"\n", end) + b"{'n':1,'n':2}".replace(b"'", b'"' if end != b"\r" else b"'")
+        with pytest.raises(BadTextError, match='an object has the name "n" twice') as raised:
+            check_text(pieces(data, BIG), "json", options, None)
+        assert raised.value.line == 100_001
 
 
 def test_separators_that_meet_themselves() -> None:

@@ -83,7 +83,7 @@ def test_documents(text: str) -> None:
 
 def test_nearly_all_blocks_are_read_by_pyarrow_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when Python parses each line, which takes four times as long."""
-    monkeypatch.setattr(unknown_fields, "_parsed", None)
+    monkeypatch.setattr(unknown_fields, "parsed", None)
     JsonFields(of_struct(PLAIN)).in_lines('{"id":1,"t":"x"}\n{"t":"é"}\n', [], 1)
     JsonFields(of_struct(NESTED)).in_lines('{"s":{"a":1,"l":[{"b":"x"}]}}\n', [], 1)
 

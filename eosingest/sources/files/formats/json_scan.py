@@ -3,7 +3,8 @@
 For the inspection (inspection.py), on the decoded lines of text_blocks.py. Jackson, Spark's parser, stops after the first value
 of a line and ignores the rest; it replaces half a surrogate pair with a question mark; each line of a document over several
 lines becomes a corrupt row, without a reason. numpy accepts blocks in which every line is plainly one object, and in other
-blocks finds the lines whose brackets do not close once, at the line's end: only those are parsed.
+blocks finds the lines whose brackets do not close once, at the line's end: only those are parsed, and those in which a name may
+be there twice (json_names.py).
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from eosingest.sources.files.bytes.text_blocks import BadTextError, Block, layout, refuse_zero_bytes
-from eosingest.sources.files.formats.unknown_fields import JsonFields, KnownFields
+from eosingest.sources.files.formats.json_names import LF, escaped, lines_to_parse
+from eosingest.sources.files.formats.unknown_fields import JsonFields, KnownFields, parsed
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PAIRS = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?!u[dD][89a-fA-F]).)", re.DOTALL)
@@ -39,11 +40,10 @@ _BY_JQ = (
     " jq -c {} FILE > FOLDER/COPY (jq 1.7 or later: earlier versions round numbers of more than 15 digits)"
 )
 _LAST_BY_JQ = f"correct it, or, if the last value of a name is meant, {_BY_JQ.format('.')}"
-_PARSED_CHARACTERS = 1 << 20  # of a file's beginning: to parse all of it would take as long as to read it
 _MULTI_LINE = f"set source.options.multiLine = true, or {_BY_JQ}"
 
 
-class NameTwiceError(ValueError):
+class NameTwiceError(Exception):
     """An object of JSON has a name twice."""
 
 
@@ -54,6 +54,9 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         name = next(name for at, (name, _) in enumerate(pairs) if name in dict(pairs[:at]))
         raise NameTwiceError(f"an object has the name {json.dumps(name, ensure_ascii=False)} twice")
     return found
+
+
+_ONCE = json.JSONDecoder(object_pairs_hook=once, parse_int=str, parse_float=str)
 
 
 class JsonScan:
@@ -71,7 +74,6 @@ class JsonScan:
         self._comments = lower.get("allowcomments") == "true"
         self._begun = not from_start
         self._fields = JsonFields(fields) if fields is not None else None
-        self._unparsed = _PARSED_CHARACTERS if from_start else 0
 
     def check(self, blocks: Iterable[Block]) -> bool:
         """Check the file; return whether it has a line of content.
@@ -84,8 +86,7 @@ class JsonScan:
                 self._first_line(block)
             if "\\" in block.text and _SURROGATE.search(block.text):  # the plain search is many times as fast
                 self._surrogates(block)
-            if self._unparsed > 0:
-                self._names(block)
+            self._names(block)
             self._ends(block)
             if self._fields is not None:
                 self._fields.in_lines(block.text, self._layout.lines(block.text), block.line)
@@ -120,28 +121,32 @@ class JsonScan:
 
     def _names(self, block: Block) -> None:
         """Raise BadTextError if an object has a name twice: Spark keeps the last value. A line that is no JSON is skipped."""
-        for number, line in enumerate(self._layout.lines(block.text)):
-            if self._unparsed <= 0:
-                return
-            self._unparsed -= len(line)
+        text = self._with_feeds(block.text)
+        numbers = range(self._layout.count(block.text) + 1) if text is None else lines_to_parse(text)
+        lines = self._layout.lines(block.text) if numbers else []
+        for number in numbers:
             try:
-                json.loads(line, object_pairs_hook=once, parse_int=str, parse_float=str)
+                if number < len(lines):
+                    parsed(lines[number], _ONCE)
             except NameTwiceError as twice:
                 raise BadTextError(str(twice), line=block.line + number, hint=_LAST_BY_JQ) from None
-            except (ValueError, RecursionError):
+            except RecursionError:
                 continue
 
-    def _ends(self, block: Block) -> None:
-        text = block.text
+    def _with_feeds(self, text: str) -> str | None:
+        """Return a block's text with line feeds at the ends of lines; None if the lines end otherwise."""
         if self._layout.separator is None and "\r" in text:
-            text = text.replace("\r\n", "\n").replace("\r", "\n")
-        end = self._layout.separator or "\n"
+            return text.replace("\r\n", "\n").replace("\r", "\n")
+        return text if self._layout.separator in (None, "\n") else None
+
+    def _ends(self, block: Block) -> None:
+        text = self._with_feeds(block.text)
         numbers: list[int] | range
-        if end != "\n" or self._comments or ("'" in text and _SINGLE_QUOTED.search(text)):
-            numbers = range(self._layout.count(text) + 1)
+        if text is None or self._comments or ("'" in text and _SINGLE_QUOTED.search(text)):
+            numbers = range(self._layout.count(block.text) + 1)
         else:
             numbers = [] if is_plain(text) else unusual_lines(text)
-        lines = self._layout.lines(text) if numbers else []
+        lines = self._layout.lines(block.text) if numbers else []
         for number in numbers:
             rest = (
                 "" if number >= len(lines) else behind_first_value(lines[number], comments=self._comments).strip(_WHITE)
@@ -168,7 +173,7 @@ def is_plain(text: str) -> bool:
     False for text with backslashes in which objects are nested: its strings may hold escaped quotes.
     """
     data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
-    ends = np.flatnonzero(data == _LF)
+    ends = np.flatnonzero(data == LF)
     if not len(ends) or ends[-1] != len(data) - 1:
         ends = np.append(ends, len(data))
     starts = np.concatenate(([0], ends[:-1] + 1))
@@ -209,11 +214,11 @@ def unusual_lines(text: str) -> list[int]:
     """Return the numbers of lines, from 0, that are not plainly one object or array that closes at the line's end."""
     data = np.frombuffer(f"\n{text}\n".encode(), np.uint8)
     folded = data | 32  # brackets become braces
-    marks = np.flatnonzero((folded == ord("{")) | (folded == ord("}")) | (data == ord('"')) | (data == _LF))
+    marks = np.flatnonzero((folded == ord("{")) | (folded == ord("}")) | (data == ord('"')) | (data == LF))
     kinds = _MARKS[data[marks]]
     quotes = kinds == _QUOTE
     kept = ~quotes
-    kept[quotes] = ~_escaped(data, marks[quotes])
+    kept[quotes] = ~escaped(data, marks[quotes])
     marks, kinds = marks[kept], kinds[kept]
     quotes, ends = kinds == _QUOTE, kinds == _END
     line_of = np.cumsum(ends, dtype=np.int32) - 1
@@ -232,28 +237,16 @@ def unusual_lines(text: str) -> list[int]:
     unbalanced = np.diff(total[ends]) != 0
     last = marks[closes]
     follows = data[np.minimum(last + 1, len(data) - 1)]
-    with_rest = line_of[closes][follows != _LF]
+    with_rest = line_of[closes][follows != LF]
     bad = np.flatnonzero(odd | unbalanced | ((closed != 1) & (opened > 0)))
     return sorted({*bad.tolist(), *with_rest.tolist()})
 
 
-def _escaped(data: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return for each quote whether an odd number of backslashes precedes it."""
-    run = np.zeros(len(quotes), np.int64)
-    going = np.flatnonzero(data[quotes - 1] == _BACKSLASH)
-    while len(going):
-        run[going] += 1
-        going = going[data[np.maximum(quotes[going] - 1 - run[going], 0)] == _BACKSLASH]
-    odd: npt.NDArray[np.bool_] = run % 2 == 1
-    return odd
-
-
-_LF, _BACKSLASH = 10, 92
 _BRACES = (ord("{"), ord("}"))
 _QUOTE, _OPEN, _CLOSE, _END = 1, 2, 3, 4
 _MARKS = np.zeros(256, np.uint8)
 _MARKS[ord('"')] = _QUOTE
 _MARKS[[ord("{"), ord("[")]] = _OPEN
 _MARKS[[ord("}"), ord("]")]] = _CLOSE
-_MARKS[_LF] = _END
+_MARKS[LF] = _END
 _STEPS = np.array([0, 0, 1, -1, 0], np.int8)

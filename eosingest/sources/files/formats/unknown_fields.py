@@ -21,7 +21,7 @@ _WAY_ON = 'name them in source.schema, or set source.unknown_fields = "ignore", 
 _TOKEN = re.compile(
     r"""[^"'IN+-]++|"(?:[^"\\]|\\.)*+"|'(?P<single>(?:[^'\\]|\\.)*+)'|(?P<word>[+-]?INF\b|\+Infinity\b)|.""", re.DOTALL
 )
-_DECODE = json.JSONDecoder(parse_int=float).decode  # Python's int() takes no more than 4,300 digits
+_DECODER = json.JSONDecoder(parse_int=float)  # Python's int() takes no more than 4,300 digits
 _WHITE = " \t\r\n\ufeff"  # Jackson skips a byte order mark at the beginning of any line
 # The fields of a struct with the names in each; of an array or a map, in a tuple, the names in its values; None: any or none.
 Names: TypeAlias = "dict[str, Names] | tuple[Names] | None"
@@ -70,7 +70,7 @@ class JsonFields:
             return
         for number, line in enumerate(lines, first):
             try:
-                row = _parsed(line)
+                row = parsed(line)
             except RecursionError:
                 raise BadTextError("nested too deep for a check of its fields", line=number, hint=_WAY_ON) from None
             for each in row if isinstance(row, list) else (row,):  # each element of an array line is a row
@@ -98,15 +98,15 @@ def _unknown(value: Any, known: Names, path: str) -> Iterator[str]:
                 yield from _unknown(inner, names, f"{path}{name}.")
 
 
-def _parsed(line: str) -> Any:
+def parsed(line: str, decoder: json.JSONDecoder = _DECODER) -> Any:
     """Return the value of a line, None if it is no JSON to Jackson, which also takes single quotes and INF."""
     line = line.strip(_WHITE)
     try:
-        return _DECODE(line)
+        return decoder.decode(line)
     except ValueError:
         pass
     try:
-        return _DECODE("".join(map(_standard, _TOKEN.finditer(line)))) if line else None
+        return decoder.decode("".join(map(_standard, _TOKEN.finditer(line)))) if line else None
     except ValueError:
         return None
 
