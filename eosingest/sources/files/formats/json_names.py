@@ -37,7 +37,7 @@ def lines_to_parse(text: str) -> list[int]:
     if not _are_alike(hashes, lines) and len(_again(hashes, lines)):
         in_text = _InText(quotes, feeds)
         found.append(ends[_again(hashes, _objects(data, ends, in_text))])
-        single = np.flatnonzero(data == ord("'"))  # outside of double quotes it is a quote, in which they may stand
+        single = np.flatnonzero(data == ord("'"))  # outside of double quotes it is a quote too, and may enclose them
         found.append(single[~in_text(single)])
     elif "'" in text:
         single = np.flatnonzero(data == ord("'"))
